@@ -1,0 +1,311 @@
+"""JSON to typed objects and back.
+
+`decode` is the fast, strict way, for bytes that dray wrote. `read` is for what people and other programs send: it takes
+the same fast way first, and only if that fails walks the document, drops what is unknown, treats null as absent (as
+Kubernetes does) and collects every problem with its path instead of stopping at the first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from dray.api.field import FieldError, Reason, shown
+from dray.api.quantity import Quantity
+from dray.api.resource.slice import DeviceCapacity
+from dray.api.struct import decode_value, encode_value
+
+T = TypeVar("T")
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+MAX_DEPTH = 100
+
+# msgspec takes integers of any size; only a document with so many digits in a row can hold one that is too large.
+_may_overflow = re.compile(rb"[0-9]{19}").search
+
+_encoder = msgspec.json.Encoder(enc_hook=encode_value)
+
+
+class DecodeError(ValueError):
+    """The bytes are not JSON, or not JSON that dray can hold."""
+
+
+class Reading(msgspec.Struct, Generic[T], frozen=True):
+    """The outcome of `read`: the object, unless `errors` says why there is none.
+
+    `unknown` and `duplicates` are paths of fields that the type does not have (they were dropped) and of fields that
+    stand twice in one JSON object (the last one counts).
+    """
+
+    obj: T | None
+    errors: tuple[FieldError, ...] = ()
+    unknown: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
+
+
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind, dec_hook=decode_value)
+    return decoder
+
+
+def encode(obj: Any) -> bytes:
+    """An object as JSON bytes; equal objects give equal bytes."""
+    return _encoder.encode(obj)
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """Bytes that `encode` made, as an object. Raises DecodeError for anything else."""
+    try:
+        return _decoder(kind).decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(str(error)) from error
+
+
+def to_builtins(obj: Any) -> Any:
+    """An object as plain dicts, lists and scalars, as JSON would have it."""
+    return msgspec.to_builtins(obj, enc_hook=encode_value)
+
+
+def parse_json(data: bytes) -> Any:
+    """Any JSON as plain Python values. Raises DecodeError, also for JSON nested too deeply."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError(str(error)) from error
+    except RecursionError:
+        raise DecodeError("JSON is nested too deeply") from None
+
+
+def read_json(data: bytes, kind: type[T], *, find_duplicates: bool = True) -> Reading[T]:
+    """Someone else's bytes as an object. Raises DecodeError if they are not JSON."""
+    twice = duplicate_fields(data) if find_duplicates else ()
+    obj = _try_decode(data, kind)
+    if obj is not None:
+        return Reading(obj, duplicates=twice)
+    return msgspec.structs.replace(_walk(parse_json(data), kind), duplicates=twice)
+
+
+def read(value: Any, kind: type[T]) -> Reading[T]:
+    """Plain values (from JSON or YAML) as an object, with every problem found on the way."""
+    try:
+        obj = _try_decode(_encoder.encode(value), kind)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        obj = None
+    return _walk(value, kind) if obj is None else Reading(obj)
+
+
+def _try_decode(data: bytes, kind: type[T]) -> T | None:
+    if _may_overflow(data):
+        return None
+    try:
+        return _decoder(kind).decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _walk(value: Any, kind: type[T]) -> Reading[T]:
+    walk = _Walk()
+    cleaned = walk.clean(value, inspect.type_info(kind), "")
+    unknown = tuple(walk.unknown)
+    if walk.errors:
+        return Reading(None, errors=tuple(walk.errors), unknown=unknown)
+    try:
+        return Reading(msgspec.convert(cleaned, kind, dec_hook=decode_value), unknown=unknown)
+    except msgspec.ValidationError as error:
+        return Reading(None, errors=(FieldError(Reason.TYPE_INVALID, "", str(error)),), unknown=unknown)
+
+
+class _Walk:
+    """Compares plain values with a type: keeps what fits, notes what does not."""
+
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+        self.unknown: list[str] = []
+        self.depth = 0
+
+    def clean(self, value: Any, kind: inspect.Type, path: str) -> Any:
+        """`value` without nulls and unknown fields; meaningless (but harmless) where an error was noted."""
+        self.depth += 1
+        try:
+            if self.depth > MAX_DEPTH:
+                return self._wrong(path, value, "less nesting")
+            return self._clean(value, kind, path)
+        finally:
+            self.depth -= 1
+
+    def _clean(self, value: Any, kind: inspect.Type, path: str) -> Any:
+        match kind:
+            case inspect.UnionType():
+                return self._union(value, kind, path)
+            case inspect.StructType():
+                return self._struct(value, kind, path)
+            case inspect.DictType():
+                return self._map(value, kind, path)
+            case inspect.VarTupleType():
+                return self._list(value, kind.item_type, path)
+            case inspect.CustomType():
+                return self._custom(value, kind.cls, path)
+            case inspect.IntType():
+                return self._int(value, path)
+            case inspect.FloatType():
+                fits = isinstance(value, int | float) and not isinstance(value, bool)
+                return value if fits else self._wrong(path, value, "a number")
+            case inspect.BoolType():
+                return value if isinstance(value, bool) else self._wrong(path, value, "true or false")
+            case inspect.StrType():
+                return value if isinstance(value, str) else self._wrong(path, value, "a string")
+        return value
+
+    def _union(self, value: Any, kind: inspect.UnionType, path: str) -> Any:
+        if value is None:
+            return None
+        options = [option for option in kind.types if not isinstance(option, inspect.NoneType)]
+        if len(options) == 1:
+            return self.clean(value, options[0], path)
+        if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+            return value
+        return self._wrong(path, value, "an integer or a string")
+
+    def _struct(self, value: Any, kind: inspect.StructType, path: str) -> Any:
+        if kind.cls is DeviceCapacity and isinstance(value, str | int):
+            value = {"value": value}  # the seed's manifests write a bare quantity (SVS-34)
+        if not isinstance(value, dict):
+            return self._wrong(path, value, "an object")
+        fields = _fields(kind.cls)
+        cleaned = {}
+        for name, item in value.items():
+            inner = f"{path}.{name}" if path else str(name)
+            field_type = fields.get(name)
+            if field_type is None:
+                self.unknown.append(inner)
+            elif item is not None or isinstance(field_type, inspect.AnyType):
+                cleaned[name] = self.clean(item, field_type, inner)
+        return cleaned
+
+    def _map(self, value: Any, kind: inspect.DictType, path: str) -> Any:
+        if not isinstance(value, dict):
+            return self._wrong(path, value, "an object")
+        cleaned = {}
+        for name, item in value.items():
+            inner = f"{path}[{name}]"
+            if item is None:
+                item = _zero(kind.value_type)
+            cleaned[str(name)] = self.clean(item, kind.value_type, inner)
+        return cleaned
+
+    def _list(self, value: Any, item_type: inspect.Type, path: str) -> Any:
+        if not isinstance(value, list | tuple):
+            return self._wrong(path, value, "a list")
+        return [
+            self.clean(_zero(item_type) if item is None else item, item_type, f"{path}[{index}]")
+            for index, item in enumerate(value)
+        ]
+
+    def _custom(self, value: Any, kind: type, path: str) -> Any:
+        if not isinstance(value, str) and not (kind is Quantity and _is_number(value)):
+            return self._wrong(path, value, "a quantity" if kind is Quantity else "an RFC 3339 time")
+        try:
+            return str(decode_value(kind, value))
+        except ValueError as error:
+            return self._wrong(path, value, str(error))
+
+    def _int(self, value: Any, path: str) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return self._wrong(path, value, "an integer")
+        if not INT64_MIN <= value <= INT64_MAX:
+            return self._wrong(path, value, "an integer of 64 bits")
+        return value
+
+    def _wrong(self, path: str, value: Any, wanted: str) -> None:
+        seen = _describe(value)
+        self.errors.append(FieldError(Reason.TYPE_INVALID, path, f"Invalid type: {seen}: must be {wanted}"))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    try:
+        return shown(value)
+    except (TypeError, ValueError, OverflowError):
+        return str(value)[:80]
+
+
+def _zero(kind: inspect.Type) -> Any:
+    """What null means inside a list or map: the zero value of the type."""
+    match kind:
+        case inspect.StructType() | inspect.DictType():
+            return {}
+        case inspect.StrType():
+            return ""
+        case inspect.IntType() | inspect.FloatType():
+            return 0
+        case inspect.BoolType():
+            return False
+        case inspect.CustomType():
+            return "0" if kind.cls is Quantity else ""
+    return None
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, inspect.Type]:
+    """JSON name → type of a struct's fields."""
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return {entry.encode_name: entry.type for entry in info.fields}
+
+
+class _Doubled(dict[str, Any]):
+    """A JSON object in which some names stood more than once."""
+
+    names: tuple[str, ...] = ()
+
+
+def duplicate_fields(data: bytes) -> tuple[str, ...]:
+    """Paths of the fields that stand more than once in one JSON object. Raises DecodeError if it is not JSON."""
+    found = False
+
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal found
+        plain = dict(pairs)
+        if len(plain) == len(pairs):
+            return plain
+        found = True
+        seen: set[str] = set()
+        doubled = _Doubled(plain)
+        doubled.names = tuple(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        return doubled
+
+    try:
+        tree = json.loads(data, object_pairs_hook=build)
+    except RecursionError:
+        raise DecodeError("JSON is nested too deeply") from None
+    except ValueError as error:
+        raise DecodeError(str(error)) from error
+    return tuple(_doubled_paths(tree, "")) if found else ()
+
+
+def _doubled_paths(tree: Any, path: str) -> list[str]:
+    if isinstance(tree, dict):
+        prefix = f"{path}." if path else ""
+        names = tree.names if isinstance(tree, _Doubled) else ()
+        inner = [found for name, value in tree.items() for found in _doubled_paths(value, prefix + name)]
+        return [prefix + name for name in dict.fromkeys(names)] + inner
+    if isinstance(tree, list):
+        return [found for index, value in enumerate(tree) for found in _doubled_paths(value, f"{path}[{index}]")]
+    return []

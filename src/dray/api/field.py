@@ -1,0 +1,81 @@
+"""Field errors: what is wrong with an object, where, in the shape of a Kubernetes Status cause."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class Reason(StrEnum):
+    """The reasons that Kubernetes puts into `details.causes[].reason`."""
+
+    INVALID = "FieldValueInvalid"
+    REQUIRED = "FieldValueRequired"
+    DUPLICATE = "FieldValueDuplicate"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+    FORBIDDEN = "FieldValueForbidden"
+    TOO_LONG = "FieldValueTooLong"
+    TOO_MANY = "FieldValueTooMany"
+    TYPE_INVALID = "FieldValueTypeInvalid"
+    NOT_FOUND = "FieldValueNotFound"
+    INTERNAL = "InternalError"
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """One problem with one field. `reason` is one of `Reason`, `field` a path such as `spec.devices[0].name`."""
+
+    reason: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+def shown(value: Any) -> str:
+    """A value as error messages show it: JSON, shortened."""
+    text = msgspec.json.encode(value, enc_hook=str).decode()
+    return text if len(text) <= 300 else text[:300] + "…"
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    """The value is of the right type but breaks a rule."""
+    return FieldError(Reason.INVALID, path, f"Invalid value: {shown(value)}: {detail}")
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    """A value must be given."""
+    return FieldError(Reason.REQUIRED, path, "Required value" + (f": {detail}" if detail else ""))
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    """A value that must be unique in its list stands there twice."""
+    return FieldError(Reason.DUPLICATE, path, f"Duplicate value: {shown(value)}")
+
+
+def not_supported(path: str, value: Any, allowed: tuple[str, ...]) -> FieldError:
+    """A value outside a closed set; the message lists the set."""
+    choices = ", ".join(shown(choice) for choice in allowed)
+    return FieldError(Reason.NOT_SUPPORTED, path, f"Unsupported value: {shown(value)}: supported values: {choices}")
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """The field may not be set, or not changed, here."""
+    return FieldError(Reason.FORBIDDEN, path, f"Forbidden: {detail}")
+
+
+def too_long(path: str, limit: int) -> FieldError:
+    """A string longer than `limit` bytes."""
+    return FieldError(Reason.TOO_LONG, path, f"Too long: may not be more than {limit} bytes")
+
+
+def too_many(path: str, actual: int, limit: int) -> FieldError:
+    """A list or map with more than `limit` entries."""
+    return FieldError(Reason.TOO_MANY, path, f"Too many: {actual}: must have at most {limit} items")
+
+
+def type_invalid(path: str, detail: str) -> FieldError:
+    """The JSON value has the wrong type."""
+    return FieldError(Reason.TYPE_INVALID, path, f"Invalid type: {detail}")

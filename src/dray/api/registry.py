@@ -1,0 +1,223 @@
+"""The table of kinds: names, scope, versions and types of everything that dray knows.
+
+Built-in kinds come from the facts in `schema/kinds.json`; the kinds that Kubernetes does not ship are listed here. Types
+are imported only when asked for, so that `import dray` does not load a thousand structs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache, cached_property
+from importlib import import_module, resources
+from typing import Any
+
+import msgspec
+
+from dray.api.meta import Object
+
+STABLE = re.compile(r"v[0-9]+")
+RESOURCE_GROUP = "resource.k8s.io"
+CLUSTER_GROUP = "cluster.open-cluster-management.io"
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+# Groups whose alpha and beta versions are served too, and the order in which versions are preferred (SVS-13).
+VERSION_ORDER = ("v2", "v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha1")
+
+
+class UnknownKind(LookupError):
+    """No such kind, or not in that version; the message says what there is instead."""
+
+
+class Subresource(msgspec.Struct, frozen=True):
+    """A part of an object, or an action on it, with a path of its own."""
+
+    name: str
+    kind: str
+    group: str = ""
+    version: str = ""
+    verbs: tuple[str, ...] = ()
+
+
+class Kind(msgspec.Struct, frozen=True, dict=True, eq=False):
+    """One kind in all the versions that it is served in. There is one instance per kind."""
+
+    group: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    versions: tuple[str, ...]
+    """Preferred first. The first is also the hub: what everything inside dray works on."""
+    verbs: tuple[str, ...] = ALL_VERBS
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    module: str = ""
+    """Where the hub type is; `<module>.v1beta1` has the types of a version with other shapes."""
+
+    @property
+    def resource(self) -> str:
+        """The name in RBAC rules and in the store: `resourceslices.resource.k8s.io`, `pods`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` of the hub version."""
+        return self.api_version_of(self.versions[0])
+
+    def api_version_of(self, version: str) -> str:
+        """The `apiVersion` of one of the versions."""
+        return f"{self.group}/{version}" if self.group else version
+
+    @cached_property
+    def hub(self) -> type[Object]:
+        """The struct of the hub version."""
+        return _import(self.module, self.kind)
+
+    def type_of(self, version: str) -> type[Object]:
+        """The struct of a version: the hub's, unless the version has other shapes."""
+        other = _OTHER_SHAPES.get((self.group, version), {}).get(self.kind)
+        return _import(other, self.kind) if other else self.hub
+
+    def has_subresource(self, name: str) -> bool:
+        """Whether `/status`, `/scale` and the like exist."""
+        return any(subresource.name == name for subresource in self.subresources)
+
+
+_OTHER_SHAPES = {
+    (RESOURCE_GROUP, "v1beta1"): dict.fromkeys(
+        ("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate"), "dray.api.resource.v1beta1"
+    )
+}
+
+
+def _import(module: str, name: str) -> type[Object]:
+    found: type[Object] = getattr(import_module(module), name)
+    return found
+
+
+_STATUS = ("get", "patch", "update")
+
+
+def _own(group: str, kind: str, plural: str, *versions: str, **more: Any) -> Kind:
+    module = "dray.api.resource" if group == RESOURCE_GROUP else "dray.api.cluster"
+    status = Subresource("status", kind, group, versions[0], _STATUS)
+    subresources = (status,) if more.pop("status", False) else ()
+    namespaced = more.pop("namespaced", False)
+    return Kind(
+        group, kind, plural, kind.lower(), namespaced, versions, subresources=subresources, module=module, **more
+    )
+
+
+_OWN_KINDS = (
+    _own(RESOURCE_GROUP, "ResourceSlicePatch", "resourceslicepatches", "v1alpha3"),
+    _own(CLUSTER_GROUP, "ManagedCluster", "managedclusters", "v1", status=True, short_names=("mcl",)),
+    _own(CLUSTER_GROUP, "ManagedClusterSet", "managedclustersets", "v1beta2", status=True, short_names=("mclset",)),
+    _own(
+        CLUSTER_GROUP,
+        "ManagedClusterSetBinding",
+        "managedclustersetbindings",
+        "v1beta2",
+        status=True,
+        namespaced=True,
+        short_names=("mclsetbinding",),
+    ),
+    _own(CLUSTER_GROUP, "Placement", "placements", "v1beta1", "v1alpha1", status=True, namespaced=True),
+    _own(CLUSTER_GROUP, "PlacementDecision", "placementdecisions", "v1beta1", status=True, namespaced=True),
+    _own(CLUSTER_GROUP, "AddOnPlacementScore", "addonplacementscores", "v1alpha1", status=True, namespaced=True),
+)
+
+
+class _Fact(msgspec.Struct, rename="camel"):
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+
+
+def _module_of(group: str) -> str:
+    if group == RESOURCE_GROUP:
+        return "dray.api.resource"
+    return f"dray.api.generated.{group.split('.')[0] or 'core'}"
+
+
+def _built_in() -> list[Kind]:
+    data = resources.files("dray.api").joinpath("schema", "kinds.json").read_bytes()
+    facts: dict[tuple[str, str], list[_Fact]] = {}
+    for fact in msgspec.json.decode(data, type=list[_Fact]):
+        if STABLE.fullmatch(fact.version) or fact.group == RESOURCE_GROUP:
+            facts.setdefault((fact.group, fact.kind), []).append(fact)
+    return [_kind(sorted(versions, key=lambda fact: VERSION_ORDER.index(fact.version))) for versions in facts.values()]
+
+
+def _kind(facts: list[_Fact]) -> Kind:
+    hub = facts[0]
+    same_shape = [fact.version for fact in facts if fact.version == hub.version or hub.group == RESOURCE_GROUP]
+    return Kind(
+        hub.group,
+        hub.kind,
+        hub.plural,
+        hub.singular,
+        hub.namespaced,
+        tuple(same_shape),
+        verbs=hub.verbs,
+        short_names=hub.short_names,
+        categories=hub.categories,
+        subresources=hub.subresources,
+        module=_module_of(hub.group),
+    )
+
+
+@cache
+def kinds() -> tuple[Kind, ...]:
+    """Every kind, built-in ones first."""
+    return (*_built_in(), *_OWN_KINDS)
+
+
+@cache
+def _by_kind() -> dict[tuple[str, str], Kind]:
+    return {(kind.group, kind.kind): kind for kind in kinds()}
+
+
+@cache
+def _by_plural() -> dict[tuple[str, str], Kind]:
+    return {(kind.group, kind.plural): kind for kind in kinds()}
+
+
+def split_api_version(api_version: str) -> tuple[str, str]:
+    """`resource.k8s.io/v1` → ("resource.k8s.io", "v1"); `v1` → ("", "v1")."""
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
+def by_kind(api_version: str, kind: str) -> Kind:
+    """The kind with this `apiVersion` and `kind`. Raises UnknownKind with what there is instead."""
+    group, version = split_api_version(api_version)
+    found = _by_kind().get((group, kind))
+    if found is None:
+        raise UnknownKind(_unknown_kind(group, kind))
+    if version not in found.versions:
+        served = ", ".join(found.api_version_of(name) for name in found.versions)
+        raise UnknownKind(f"{kind} has no version {api_version!r}; there is {served}")
+    return found
+
+
+def by_resource(group: str, plural: str) -> Kind | None:
+    """The kind that a path `/apis/<group>/<version>/<plural>` names."""
+    return _by_plural().get((group, plural))
+
+
+def _unknown_kind(group: str, kind: str) -> str:
+    elsewhere = [found.api_version for found in kinds() if found.kind == kind]
+    if elsewhere:
+        return f"no kind {kind!r} in group {group!r}; there is one in {', '.join(elsewhere)}"
+    close = difflib.get_close_matches(kind, {found.kind for found in kinds()}, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"unknown kind {kind!r} in {group or 'core'!r}{hint}"
