@@ -1,0 +1,105 @@
+"""The storage engine under the API server: revisions, durability, consistent lists, gapless watches.
+
+It knows neither HTTP nor Kubernetes types: a record is a key `(resource, namespace, name)`, an immutable object and
+its bytes. It may import `dray.api` and below-lying layers only; it does disk I/O, on one thread of its own. Only
+`dray.server` uses it; what comes next for an event is `dray.server`'s watch response.
+
+How a write travels::
+
+      event loop                                                     writer thread
+      ──────────                                                     ─────────────
+      await store.create(key, finish)
+        check against what is stored     Exists, NotFound, Conflict
+        one write per key in flight      others of that key wait and are then judged anew
+        number it, finish(revision)      object and bytes now carry the revision, encoded once
+        submit ─────────────┐
+                            ▼
+      end of loop turn:  [ batch ] ────────────────────────────────▶ one LMDB transaction, synced
+      more submissions gather for the next batch meanwhile              │
+                                                                        │ durable, or failed as a whole
+      settle  ◀─────────────────────────────────────────────────────────┘
+        apply in revision order to tables and event logs   (failed: drop it, StorageError to its writers)
+        wake watchers, resolve the writers' futures
+
+So whatever anybody can see is on disk: a reader, a watcher or the loser of a conflict never learns of a write that
+could still be lost, and what is acknowledged survives a power cut. After a failed batch the store goes on: reads are
+not affected, later writes are tried on their own, the revisions of the failed ones are left out.
+
+Each resource has a `Table` (records by key and in order) and an `EventLog` (the recent past) that all its watchers
+share, each with a position of its own. History is bounded by `Retention`; what leaves it leaves the disk, too, and
+asking for it raises `Expired`. A watcher that stands still until events it has not read leave the history is cut
+off with `Slow`.
+"""
+
+from dray.store.backend import Backend
+from dray.store.backup import backup, restore
+from dray.store.errors import (
+    BackupError,
+    Closed,
+    Conflict,
+    Corrupt,
+    Exists,
+    Expired,
+    FutureRevision,
+    Locked,
+    NotFound,
+    Slow,
+    StorageError,
+    StoreError,
+    Unusable,
+)
+from dray.store.lmdb_backend import LmdbBackend, open_store
+from dray.store.log import Retention
+from dray.store.memory_backend import MemoryBackend
+from dray.store.records import (
+    Create,
+    Decode,
+    Delete,
+    Event,
+    EventType,
+    Finish,
+    Key,
+    Listing,
+    Operation,
+    Record,
+    Update,
+)
+from dray.store.store import Stats, Store
+from dray.store.watch import Watcher
+
+__all__ = [
+    "Backend",
+    "BackupError",
+    "Closed",
+    "Conflict",
+    "Corrupt",
+    "Create",
+    "Decode",
+    "Delete",
+    "Event",
+    "EventType",
+    "Exists",
+    "Expired",
+    "Finish",
+    "FutureRevision",
+    "Key",
+    "Listing",
+    "LmdbBackend",
+    "Locked",
+    "MemoryBackend",
+    "NotFound",
+    "Operation",
+    "Record",
+    "Retention",
+    "Slow",
+    "Stats",
+    "StorageError",
+    "Store",
+    "StoreError",
+    "Unusable",
+    "Update",
+    "Watcher",
+    "backup",
+    "open_store",
+    "restore",
+]

@@ -1,0 +1,115 @@
+"""The recent past of one resource: a list of events that all watchers share, each with its own position."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from operator import attrgetter
+
+import msgspec
+
+from dray.store.records import Event, EventType, Key, Record
+
+SMALL = 1024
+"""A log up to this length is pruned at once, a longer one in steps."""
+
+_revision_of = attrgetter("record.revision")
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """How much past each resource keeps; the first limit reached decides.
+
+    `max_bytes` counts the data that only the history still holds (versions that were replaced or deleted).
+    """
+
+    max_events: int = 50_000
+    max_bytes: int = 32 * 1024 * 1024
+    max_age: float = 300.0
+
+
+class EventLog:
+    """Events in revision order, with absolute positions that survive dropping the oldest.
+
+    ::
+
+        position        0 … 6   7    8    9    10
+        events          dropped [e7,  e8,  e9]  ^ end
+                                ^ first
+        horizon = revision of e6: a watch may start at that revision or later, without a gap
+    """
+
+    __slots__ = ("_bytes", "_due", "_marks", "_retention", "events", "first", "horizon")
+
+    def __init__(self, retention: Retention, horizon: int = 0) -> None:
+        self.events: list[Event] = []
+        self.first = 0
+        self.horizon = horizon
+        self._retention = retention
+        self._bytes = 0
+        self._due = 0
+        # (time, end at that time), at most one per hundredth of max_age: ages without a clock reading per event.
+        self._marks: deque[tuple[float, int]] = deque()
+
+    @property
+    def end(self) -> int:
+        """The position that the next event will get."""
+        return self.first + len(self.events)
+
+    def append(self, event: Event) -> None:
+        self.events.append(event)
+        if event.previous is not None:
+            self._bytes += _held_bytes(event)
+
+    def position_after(self, revision: int) -> int:
+        """The position of the first event later than `revision`."""
+        return self.first + bisect_right(self.events, revision, key=_revision_of)
+
+    def since(self, position: int, limit: int | None = None) -> list[Event]:
+        """The events from `position` (not before `first`) on, oldest first."""
+        start = position - self.first
+        return self.events[start:] if limit is None else self.events[start : start + limit]
+
+    def undo(self, revision: int) -> dict[Key, Record | None]:
+        """What the keys touched after `revision` held at that time; None where there was nothing."""
+        before: dict[Key, Record | None] = {}
+        for event in reversed(self.events):
+            if event.record.revision <= revision:
+                break
+            before[event.record.key] = event.previous
+        return before
+
+    def prune(self, now: float) -> list[Event]:
+        """Drop and return what is beyond the retention. `now` is any clock that never goes back."""
+        self._due_until(max(self.end - self._retention.max_events, self._aged_until(now)))
+        while self._bytes > self._retention.max_bytes:
+            self._due_until(self._due + 1)
+        surplus = self._due - self.first
+        # Moving the tail of a long list costs its length, so it is done in steps of an eighth.
+        if surplus == 0 or (len(self.events) > SMALL and surplus * 8 < len(self.events)):
+            return []
+        dropped = self.events[:surplus]
+        del self.events[:surplus]
+        self.first = self._due
+        self.horizon = dropped[-1].revision
+        return dropped
+
+    def _due_until(self, position: int) -> None:
+        """Mark the events before `position` for dropping; what they hold no longer counts."""
+        for event in self.events[self._due - self.first : max(position - self.first, 0)]:
+            self._bytes -= _held_bytes(event)
+        self._due = max(self._due, position)
+
+    def _aged_until(self, now: float) -> int:
+        """The position before which all events are older than the retention allows."""
+        marks = self._marks
+        if not marks or now - marks[-1][0] >= self._retention.max_age / 100:
+            marks.append((now, self.end))
+        position = self.first
+        while marks and now - marks[0][0] > self._retention.max_age:
+            position = marks.popleft()[1]
+        return position
+
+
+def _held_bytes(event: Event) -> int:
+    held = len(event.previous.data) if event.previous is not None else 0
+    return held + len(event.record.data) if event.type is EventType.DELETED else held

@@ -1,0 +1,106 @@
+"""What the store keeps and says: keys, records, events, and the operations that writers hand in. Pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+import msgspec
+
+Finish = Callable[[int], tuple[Any, bytes]]
+"""Makes the object and its bytes for the revision it is called with. Called at most once per attempt, on the
+event loop, so that the object, the disk, the response and every watcher carry one revision, encoded once."""
+
+Decode = Callable[[str, bytes], Any]
+"""Turns `(resource, data)` back into the object; called on first use of a record loaded from disk."""
+
+
+class Key(NamedTuple):
+    """The place of a record; `namespace` is empty for cluster-scoped resources. Sorts in listing order."""
+
+    resource: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
+
+
+class Record(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """One version of one object: immutable, shared by the store, its readers and all watchers.
+
+    `gc=False` keeps tens of thousands of records out of the garbage collector's sight. It is sound because
+    a record points only to immutable values (and to `decode`, which must not be owned by the store).
+    """
+
+    key: Key
+    revision: int
+    create_revision: int
+    data: bytes
+    _obj: Any = None
+    _decode: Decode | None = None
+
+    @property
+    def obj(self) -> Any:
+        """The typed object; decoded on first use when the record came from disk."""
+        decode = self._decode
+        if decode is not None:
+            msgspec.structs.force_setattr(self, "_obj", decode(self.key.resource, self.data))
+            msgspec.structs.force_setattr(self, "_decode", None)
+        return self._obj
+
+
+class EventType(Enum):
+    """What happened to a record; the names are those of a Kubernetes watch."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """One change. For DELETED, `record` is the last state with the deletion's revision; `previous` is what
+    was stored before (None for ADDED), so that a selector can tell "left my view" from "changed"."""
+
+    type: EventType
+    record: Record
+    previous: Record | None
+
+    @property
+    def revision(self) -> int:
+        return self.record.revision
+
+
+class Create(NamedTuple):
+    """Store a new record; fails with `Exists`."""
+
+    key: Key
+    finish: Finish
+
+
+class Update(NamedTuple):
+    """Replace the record that has `expected_revision`; fails with `NotFound` or `Conflict`."""
+
+    key: Key
+    expected_revision: int
+    finish: Finish
+
+
+class Delete(NamedTuple):
+    """Remove the record, if `expected_revision` is given only when it has that one; fails like `Update`."""
+
+    key: Key
+    expected_revision: int | None
+    finish: Finish
+
+
+Operation = Create | Update | Delete
+
+
+class Listing(NamedTuple):
+    """Records in key order as they were at `revision`; `remaining` counts those after the last one given."""
+
+    records: list[Record]
+    revision: int
+    remaining: int

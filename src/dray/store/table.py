@@ -1,0 +1,87 @@
+"""The present and the recent past of one resource, in memory. Pure: no I/O, no clock, no event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+
+from dray.store.errors import Expired, FutureRevision
+from dray.store.index import SortedIndex
+from dray.store.log import EventLog, Retention
+from dray.store.records import Event, EventType, Key, Listing, Record
+
+_by_key = attrgetter("key")
+
+
+class Table:
+    """The records of one resource by key and in order, with the log that led to them."""
+
+    __slots__ = ("_index", "log", "records", "resource")
+
+    def __init__(self, resource: str, retention: Retention, horizon: int = 0) -> None:
+        self.resource = resource
+        self.records: dict[Key, Record] = {}
+        self.log = EventLog(retention, horizon)
+        self._index = SortedIndex()
+
+    @classmethod
+    def loaded(
+        cls, resource: str, retention: Retention, horizon: int, records: dict[Key, Record], events: Iterable[Event]
+    ) -> Table:
+        """A table as read from disk; `events` are those after the horizon, in order."""
+        table = cls(resource, retention, horizon)
+        table.records = records
+        table._index = SortedIndex(records.values())
+        for event in events:
+            table.log.append(event)
+        return table
+
+    def apply(self, event: Event) -> None:
+        """Take a durable change into the present and the log. Events come in revision order."""
+        record = event.record
+        if event.type is EventType.DELETED:
+            del self.records[record.key]
+            self._index.remove(record.key)
+        else:
+            self.records[record.key] = record
+            self._index.put(record)
+        self.log.append(event)
+
+    def page(
+        self, revision: int, current: int, namespace: str | None, after: tuple[str, str] | None, limit: int | None
+    ) -> Listing:
+        """The records at `revision` behind `after` (namespace, name). See `Store.list`."""
+        if revision > current:
+            raise FutureRevision(revision, current)
+        if revision < self.log.horizon:
+            raise Expired(self.resource, revision, self.log.horizon)
+        start, stop = self._bounds(namespace, after)
+        changed = {key: old for key, old in self.log.undo(revision).items() if start <= key < stop}
+        if changed:
+            records, total = self._rewound(changed, start, stop, limit)
+        else:
+            records, total = self._index.slice(start, stop, limit), self._index.count(start, stop)
+        return Listing(records, revision, total - len(records))
+
+    def _bounds(self, namespace: str | None, after: tuple[str, str] | None) -> tuple[Key, Key]:
+        """The half-open range of keys that a listing covers; "\\0" makes the next possible string."""
+        if namespace is None:
+            start, stop = Key(self.resource, "", ""), Key(self.resource + "\0", "", "")
+        else:
+            start, stop = Key(self.resource, namespace, ""), Key(self.resource, namespace + "\0", "")
+        if after is not None:
+            start = max(start, Key(self.resource, after[0], after[1] + "\0"))
+        return start, stop
+
+    def _rewound(
+        self, changed: dict[Key, Record | None], start: Key, stop: Key, limit: int | None
+    ) -> tuple[list[Record], int]:
+        """The range with the `changed` keys put back to what they held; and how many that are in all."""
+        old = [record for record in changed.values() if record is not None]
+        # Every changed key can hide one present record, so that many more make sure that `limit` remain.
+        present = self._index.slice(start, stop, None if limit is None else limit + len(changed))
+        records = [record for record in present if record.key not in changed]
+        records += old
+        records.sort(key=_by_key)
+        total = self._index.count(start, stop) + len(old) - sum(key in self.records for key in changed)
+        return (records if limit is None else records[:limit]), total
