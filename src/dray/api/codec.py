@@ -17,6 +17,7 @@ from msgspec import inspect
 
 from dray.api.field import FieldError, Reason, shown
 from dray.api.quantity import Quantity
+from dray.api.resource import v1beta1
 from dray.api.resource.slice import DeviceCapacity
 from dray.api.struct import decode_value, encode_value
 
@@ -60,7 +61,29 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 def encode(obj: Any) -> bytes:
     """An object as JSON bytes; equal objects give equal bytes."""
-    return _encoder.encode(obj)
+    data = _encoder.encode(obj)
+    if _EMPTY_REQUESTS in data or _EMPTY_CONDITIONS in data:
+        return _with_nulls(data)
+    return data
+
+
+# Two lists that Kubernetes always writes, as null when they are empty.
+_EMPTY_REQUESTS = b'"requests":[]'
+_EMPTY_CONDITIONS = b'"conditions":[]'
+
+
+def _with_nulls(data: bytes) -> bytes:
+    document = msgspec.json.decode(data)
+    for spec in (document.get("spec"), (document.get("spec") or {}).get("spec")):
+        claim = spec.get("devices") if isinstance(spec, dict) else None
+        if isinstance(claim, dict) and claim.get("requests") == []:
+            claim["requests"] = None
+    status = document.get("status")
+    devices = status.get("devices", ()) if isinstance(status, dict) else ()
+    for device in devices if isinstance(devices, list) else ():
+        if isinstance(device, dict) and device.get("conditions") == []:
+            device["conditions"] = None
+    return msgspec.json.encode(document)
 
 
 def decode(data: bytes, kind: type[T]) -> T:
@@ -68,12 +91,15 @@ def decode(data: bytes, kind: type[T]) -> T:
     try:
         return _decoder(kind).decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DecodeError(str(error)) from error
+        reading = read(parse_json(data), kind)
+        if reading.obj is None or reading.unknown:
+            raise DecodeError(str(error)) from error
+        return reading.obj
 
 
 def to_builtins(obj: Any) -> Any:
     """An object as plain dicts, lists and scalars, as JSON would have it."""
-    return msgspec.to_builtins(obj, enc_hook=encode_value)
+    return msgspec.json.decode(_encoder.encode(obj))
 
 
 def parse_json(data: bytes) -> Any:
@@ -114,7 +140,7 @@ def _try_decode(data: bytes, kind: type[T]) -> T | None:
 
 
 def _walk(value: Any, kind: type[T]) -> Reading[T]:
-    walk = _Walk()
+    walk = _Walk(bare_quantities=kind.__module__ == v1beta1.__name__)
     cleaned = walk.clean(value, inspect.type_info(kind), "")
     unknown = tuple(walk.unknown)
     if walk.errors:
@@ -128,10 +154,11 @@ def _walk(value: Any, kind: type[T]) -> Reading[T]:
 class _Walk:
     """Compares plain values with a type: keeps what fits, notes what does not."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, bare_quantities: bool) -> None:
         self.errors: list[FieldError] = []
         self.unknown: list[str] = []
         self.depth = 0
+        self.bare_quantities = bare_quantities
 
     def clean(self, value: Any, kind: inspect.Type, path: str) -> Any:
         """`value` without nulls and unknown fields; meaningless (but harmless) where an error was noted."""
@@ -177,8 +204,8 @@ class _Walk:
         return self._wrong(path, value, "an integer or a string")
 
     def _struct(self, value: Any, kind: inspect.StructType, path: str) -> Any:
-        if kind.cls is DeviceCapacity and isinstance(value, str | int):
-            value = {"value": value}  # the seed's manifests write a bare quantity (SVS-34)
+        if self.bare_quantities and kind.cls is DeviceCapacity and isinstance(value, str | int):
+            value = {"value": value}  # as the manifests of KEP-4381 write it, which are v1beta1 (SVS-34)
         if not isinstance(value, dict):
             return self._wrong(path, value, "an object")
         fields = _fields(kind.cls)

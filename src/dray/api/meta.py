@@ -138,8 +138,8 @@ class StatusDetails(Struct):
 class Status(Struct):
     """The answer to a request that failed, or that returns no object."""
 
-    kind: str = "Status"
-    api_version: str = "v1"
+    kind: str = field(default_factory=lambda: "Status")
+    api_version: str = field(default_factory=lambda: "v1")
     metadata: ListMeta = field(default_factory=ListMeta)
     status: str = ""
     message: str = ""

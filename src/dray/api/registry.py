@@ -1,7 +1,7 @@
 """The table of kinds: names, scope, versions and types of everything that dray knows.
 
-Built-in kinds come from the facts in `schema/kinds.json`; the kinds that Kubernetes does not ship are listed here. Types
-are imported only when asked for, so that `import dray` does not load a thousand structs.
+Built-in kinds come from the facts in `schema/kinds.json`; the kinds that Kubernetes does not ship are listed here.
+Types are imported only when asked for, so that `import dray` does not load a thousand structs.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Struct(
 def decode_value(kind: type, value: Any) -> Any:
     """msgspec's hook for the types it does not know; raises ValueError with a reason a person can act on."""
     if kind is Quantity:
-        return Quantity.parse(value)
+        return Quantity.from_json(value)
     if kind is Time:
         return Time.parse(value)
     if kind is MicroTime:

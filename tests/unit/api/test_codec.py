@@ -5,7 +5,7 @@ import pytest
 
 from dray.api import codec
 from dray.api.quantity import Quantity
-from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice, v1beta1
 
 SLICE = {
     "apiVersion": "resource.k8s.io/v1",
@@ -46,11 +46,16 @@ def test_zero_of_a_required_field_is_written() -> None:
     assert "generation" not in codec.to_builtins(reading.obj)["metadata"]
 
 
-@pytest.mark.req("4381-34")
-def test_a_bare_quantity_is_taken_as_a_capacity_value() -> None:
-    reading = read_slice(devices=[{"name": "d", "capacity": {"memory": "16Gi"}}])
+@pytest.mark.req("4381-34", "4381-247")
+def test_a_bare_quantity_is_a_capacity_in_v1beta1_only() -> None:
+    old = {"spec": {"devices": [{"name": "d", "basic": {"capacity": {"memory": "16Gi"}}}]}}
+    reading = codec.read(old, v1beta1.ResourceSlice)
     assert reading.obj is not None
-    assert str(reading.obj.spec.devices[0].capacity["memory"].value) == "16Gi"
+    basic = reading.obj.spec.devices[0].basic
+    assert basic is not None
+    assert str(basic.capacity["memory"].value) == "16Gi"
+    newer = read_slice(devices=[{"name": "d", "capacity": {"memory": "16Gi"}}])
+    assert [error.field for error in newer.errors] == ["spec.devices[0].capacity[memory]"]
 
 
 def test_all_problems_are_reported_at_once() -> None:

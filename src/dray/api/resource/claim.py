@@ -96,7 +96,7 @@ class DeviceClaimConfiguration(Struct):
 class DeviceClaim(Struct):
     """All requests must be satisfied; none asks for nothing."""
 
-    requests: tuple[DeviceRequest, ...] = ()
+    requests: tuple[DeviceRequest, ...] = field(default_factory=lambda: ())
     constraints: tuple[DeviceConstraint, ...] = ()
     config: tuple[DeviceClaimConfiguration, ...] = ()
 
@@ -170,7 +170,7 @@ class AllocatedDeviceStatus(Struct):
     pool: str = field(default_factory=str)
     device: str = field(default_factory=str)
     share_id: str | None = field(default=None, name="shareID")
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = field(default_factory=lambda: ())
     data: Any = None
     network_data: NetworkDeviceData | None = None
 

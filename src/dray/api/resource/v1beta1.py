@@ -78,7 +78,7 @@ class DeviceRequest(Struct):
     """A request whose single alternative stands in the request itself."""
 
     name: str = field(default_factory=str)
-    device_class_name: str = ""
+    device_class_name: str = field(default_factory=str)
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
     count: int = 0
@@ -92,7 +92,7 @@ class DeviceRequest(Struct):
 class DeviceClaim(Struct):
     """As in v1, with flat requests."""
 
-    requests: tuple[DeviceRequest, ...] = ()
+    requests: tuple[DeviceRequest, ...] = field(default_factory=lambda: ())
     constraints: tuple[DeviceConstraint, ...] = ()
     config: tuple[DeviceClaimConfiguration, ...] = ()
 

@@ -1,0 +1,183 @@
+"""Equality and order of values.
+
+Numbers compare across int, uint and double. Values of Kubernetes' own types (quantity, version, address, URL,
+format) can only be compared with their own kind: anything else on the right is an error, not "different".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from dray.api.quantity import Quantity
+from dray.api.semver import Semver
+from dray.cel.values import (
+    MISSING,
+    NO_SUCH_OVERLOAD,
+    CelError,
+    ComputedQuantity,
+    ConcatList,
+    Duration,
+    IPAddress,
+    ListValue,
+    MapValue,
+    NamedFormat,
+    NetworkPrefix,
+    Optional,
+    Timestamp,
+    TypeValue,
+    Uint,
+    Url,
+    is_list,
+    limit_elements,
+    list_size,
+)
+
+__all__ = ["compare", "contains", "equal", "find_index", "is_number"]
+
+_NUMBERS: Final = frozenset({int, Uint, float})
+_PLAIN: Final = frozenset({bool, str, bytes})
+_TWO_63: Final = float(2**63)
+_TWO_64: Final = float(2**64)
+_NOT_ORDERED: Final = CelError("NaN values cannot be ordered")
+
+
+def is_number(value: Any) -> bool:
+    """Whether the value is an int, uint or double."""
+    return value.__class__ in _NUMBERS
+
+
+def equal(left: Any, right: Any) -> bool | CelError:
+    """``left == right``."""
+    kind = left.__class__
+    if kind in _PLAIN:
+        return kind is right.__class__ and left == right
+    if kind in _NUMBERS:
+        if kind is right.__class__:
+            return bool(left == right)
+        return right.__class__ in _NUMBERS and _compare_numbers(left, right) == 0
+    if left is None or right is None:
+        return left is right
+    if is_list(left):
+        return is_list(right) and _equal_lists(left, right)
+    if isinstance(left, MapValue):
+        return isinstance(right, MapValue) and _equal_maps(left, right)
+    return _equal_objects(left, right)
+
+
+def compare(left: Any, right: Any) -> int | CelError:
+    """-1, 0 or 1; an error for values that have no order between them."""
+    kind = left.__class__
+    other = right.__class__
+    if kind in _NUMBERS and other in _NUMBERS:
+        return _compare_numbers(left, right)
+    if kind is not other:
+        return NO_SUCH_OVERLOAD
+    if kind in _PLAIN:
+        return _order(left, right)
+    if kind is Duration or kind is Timestamp:
+        return _order(left.nanos, right.nanos)
+    return NO_SUCH_OVERLOAD
+
+
+def contains(values: ListValue, wanted: Any) -> bool:
+    """``wanted in values``. Elements that cannot be compared are not it."""
+    return any(equal(wanted, value) is True for value in limit_elements(values))
+
+
+def find_index(values: ListValue, wanted: Any) -> int:
+    """Where the first equal element is, or -1."""
+    for index, value in enumerate(limit_elements(values)):
+        if equal(value, wanted) is True:
+            return index
+    return -1
+
+
+def _compare_numbers(left: Any, right: Any) -> int | CelError:
+    if left.__class__ is float:
+        if right.__class__ is float:
+            if math.isnan(left) or math.isnan(right):
+                return _NOT_ORDERED
+            return _order(left, right)
+        return _compare_double(left, right)
+    if right.__class__ is float:
+        order = _compare_double(right, left)
+        return order if isinstance(order, CelError) else -order
+    return _order(left, right)
+
+
+def _order(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
+
+
+def _compare_double(double: float, whole: int) -> int | CelError:
+    """A double against an int or uint: the integer is rounded to a double first."""
+    if math.isnan(double):
+        return _NOT_ORDERED
+    low, high = (0.0, _TWO_64) if whole.__class__ is Uint else (-_TWO_63, _TWO_63)
+    if double < low:
+        return -1
+    if double > high:
+        return 1
+    rounded = float(whole)
+    return _order(double, rounded)
+
+
+def _equal_lists(left: ListValue, right: ListValue) -> bool | CelError:
+    """An element that cannot be compared counts as equal, unless the left list is a concatenation."""
+    if list_size(left) != list_size(right):
+        return False
+    error: CelError | None = None
+    for mine, theirs in zip(limit_elements(left), right, strict=True):
+        verdict = equal(mine, theirs)
+        if verdict is False:
+            return False
+        if error is None and isinstance(verdict, CelError):
+            error = verdict
+    if error is not None and left.__class__ is ConcatList:
+        return error
+    return True
+
+
+def _equal_maps(left: MapValue, right: MapValue) -> bool:
+    if len(left) != len(right):
+        return False
+    for key in left.keys():  # noqa: SIM118 - a MapValue is no Python mapping
+        theirs = right.find(key)
+        if theirs is MISSING or equal(left.find(key), theirs) is False:
+            return False
+    return True
+
+
+def _equal_objects(left: Any, right: Any) -> bool | CelError:
+    kind = left.__class__
+    same = kind is right.__class__
+    if kind is Quantity:
+        return left.nanos == right.nanos if same else NO_SUCH_OVERLOAD
+    if kind is ComputedQuantity:
+        return left.quantity.nanos == right.nanos if right.__class__ is Quantity else NO_SUCH_OVERLOAD
+    if kind is Duration or kind is Timestamp:
+        return same and left.nanos == right.nanos
+    if kind is TypeValue:
+        return same and left.name == right.name
+    if kind is Optional:
+        return same and _equal_optionals(left, right)
+    if not same:
+        return NO_SUCH_OVERLOAD
+    if kind is Semver:
+        return bool(left == right)
+    if kind is IPAddress:
+        return bool(left.address == right.address)
+    if kind is NetworkPrefix:
+        return bool(left.address == right.address and left.bits == right.bits)
+    if kind is Url:
+        return bool(left.text == right.text)
+    if kind is NamedFormat:
+        return bool(left.name == right.name)
+    return NO_SUCH_OVERLOAD
+
+
+def _equal_optionals(left: Optional, right: Optional) -> bool | CelError:
+    if not (left.has_value and right.has_value):
+        return left.has_value == right.has_value
+    return equal(left.value, right.value)

@@ -1,0 +1,167 @@
+"""Compiled selectors: the straight line from text to a function that judges devices."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+from dray.cel import codegen, types
+from dray.cel.ast import Node
+from dray.cel.checker import check
+from dray.cel.environment import MAX_LENGTH, Mode
+from dray.cel.errors import CompileError, EvaluationError, Issue, locate
+from dray.cel.estimate import estimate_cost
+from dray.cel.explain import Condition, explain
+from dray.cel.parser import Parsed, parse
+from dray.cel.planner import Plan, plan
+from dray.cel.reads import Reads, find_reads
+from dray.cel.recursion import DEEP, with_deep_stack
+from dray.cel.validators import validate
+from dray.cel.values import COST_LIMIT, CelError, CostLimitExceeded, InternalError, Optional, type_name
+from dray.cel.view import DeviceView, device_view
+
+__all__ = ["Selector", "compile"]
+
+_CACHE_ENTRIES: Final = 4_096
+_NESTING: Final = "([{?-+*/%<>=."
+_TOO_DEEP: Final = "the expression is nested too deeply"
+
+
+class Selector:
+    """A compiled expression. Immutable, and the same for all devices.
+
+    ``estimated_cost`` is the most that an evaluation can cost if the device keeps to the API's limits; ``reads``
+    says which parts of a device the result depends on.
+    """
+
+    __slots__ = ("_evaluate", "_is_deep", "_plan", "estimated_cost", "expression", "reads")
+
+    expression: Final[str]
+    estimated_cost: Final[int]
+    reads: Final[Reads]
+
+    def __init__(self, expression: str, parsed: Parsed, planned: Plan, estimated_cost: int) -> None:
+        """Internal: use ``compile``."""
+        self.expression = expression
+        self.estimated_cost = estimated_cost
+        self.reads = find_reads(parsed.root)
+        self._plan = planned
+        self._is_deep = parsed.height >= DEEP
+        fast = None if self._is_deep else codegen.generate(parsed.root, self._evaluate_by_steps)
+        self._evaluate: Final[codegen.Evaluator] = fast or self._evaluate_by_steps
+
+    def evaluate(self, device: Any, driver: str) -> bool:
+        """Whether the expression holds for a device of the driver; raises EvaluationError.
+
+        The device is an entry of a ResourceSlice's ``devices``, as a dictionary or as the typed object.
+        """
+        return self._evaluate(device_view(device, driver))[0]
+
+    def evaluate_with_cost(self, device: Any, driver: str) -> tuple[bool, int]:
+        """The same, with what the evaluation cost."""
+        return self._evaluate(device_view(device, driver))
+
+    def matches(self, view: DeviceView) -> bool:
+        """Whether the expression holds for a prepared device; raises EvaluationError."""
+        return self._evaluate(view)[0]
+
+    def matches_with_cost(self, view: DeviceView) -> tuple[bool, int]:
+        """The same, with what the evaluation cost."""
+        return self._evaluate(view)
+
+    def explain(self, view: DeviceView) -> list[Condition]:
+        """The outcome of each condition of the expression, and the values of the device that it looked at."""
+        parsed = with_deep_stack(_front_end, self.expression)
+        return with_deep_stack(explain, self.expression, parsed, view)
+
+    def __repr__(self) -> str:
+        return f"Selector({self.expression!r})"
+
+    def _evaluate_by_steps(self, view: DeviceView) -> tuple[bool, int]:
+        if view.error is not None:
+            raise EvaluationError(view.error)
+        frame = self._plan.start(view.root)
+        try:
+            value = with_deep_stack(self._plan.run, frame) if self._is_deep else self._plan.run(frame)
+        except CostLimitExceeded:
+            message = f"the evaluation was stopped: it costs more than {COST_LIMIT}"
+            raise EvaluationError(message, frame.ledger.cost) from None
+        except InternalError as error:
+            raise EvaluationError(f"internal error: {error}", frame.ledger.cost) from None
+        except RecursionError:
+            raise EvaluationError(_TOO_DEEP, frame.ledger.cost) from None
+        cost = frame.ledger.cost
+        while isinstance(value, Optional) and value.has_value:
+            value = value.value
+        if isinstance(value, CelError):
+            raise EvaluationError(value.message, cost)
+        if value.__class__ is not bool:
+            raise EvaluationError(f"the result is of type {type_name(value)}, not bool", cost)
+        return value, cost
+
+
+def compile(expression: str, mode: Mode = "new") -> Selector:
+    """Compile an expression; raises CompileError. Results are shared, up to a bounded number.
+
+    ``new`` is what API validation accepts when an expression is first written: limits on its length and on its
+    estimated cost apply. ``stored`` expressions stay valid beyond those limits (4381-52).
+    """
+    if mode not in ("new", "stored"):
+        raise ValueError(f"unknown mode {mode!r}")
+    if mode == "new" and len(expression.encode(errors="replace")) > MAX_LENGTH:
+        raise _failure(f"too long: may not be more than {MAX_LENGTH} bytes")
+    compiled = _compile_once(expression)
+    if not isinstance(compiled, Selector):
+        raise CompileError(compiled)
+    if mode == "new" and compiled.estimated_cost > COST_LIMIT:
+        raise _failure(
+            f"too complex: the estimated cost {compiled.estimated_cost} exceeds the limit {COST_LIMIT}; "
+            "shorten lists, avoid nested comprehensions, or compare with constants"
+        )
+    return compiled
+
+
+@lru_cache(maxsize=_CACHE_ENTRIES)
+def _compile_once(expression: str) -> Selector | tuple[Issue, ...]:
+    """The selector, or what is wrong with the expression."""
+    nesting = sum(map(expression.count, _NESTING))
+    try:
+        return with_deep_stack(_compile, expression) if nesting >= DEEP else _compile(expression)
+    except CompileError as error:
+        return error.issues
+    except RecursionError:
+        return (Issue(_TOO_DEEP, 1, 1),)
+
+
+def _compile(expression: str) -> Selector:
+    if not expression.isascii():
+        _check_unicode(expression)
+    parsed = _front_end(expression)
+    _check_result_type(parsed.root)
+    planned = plan(parsed.root, expression)
+    return Selector(expression, parsed, planned, estimate_cost(parsed.root))
+
+
+def _front_end(expression: str) -> Parsed:
+    """Parse and check."""
+    parsed = parse(expression)
+    check(parsed.root, expression)
+    validate(parsed.root, expression)
+    return parsed
+
+
+def _check_unicode(expression: str) -> None:
+    try:
+        expression.encode()
+    except UnicodeEncodeError as error:
+        issue = Issue("the expression is not valid Unicode", *locate(expression, error.start))
+        raise CompileError((issue,)) from None
+
+
+def _check_result_type(root: Node) -> None:
+    if root.type not in (types.BOOL, types.DYN):
+        raise _failure(f"must evaluate to bool or the unknown type, not {root.type.text}")
+
+
+def _failure(message: str) -> CompileError:
+    return CompileError((Issue(message, 1, 1),))

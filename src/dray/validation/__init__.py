@@ -1,0 +1,40 @@
+"""Conversion, defaulting and validation of every kind, for creates and updates, of spec and status.
+
+`validate`, `default` and `convert` take plain dicts; the stages (`default_object`, `prepare_for_create`, …) take typed
+objects in hub shape and are what the API server calls. Pure: imports `dray.api` and `dray.cel`, does no I/O.
+Errors have Kubernetes' shape (reason, field path, message), and an object's errors are all reported at once.
+"""
+
+from dray.validation.context import Context
+from dray.validation.conversion import from_hub, to_hub
+from dray.validation.documents import InvalidObjectError, convert, default, validate
+from dray.validation.review import review
+from dray.validation.stages import (
+    default_object,
+    prepare_for_create,
+    prepare_for_status_update,
+    prepare_for_update,
+    validate_create,
+    validate_status_update,
+    validate_update,
+    warnings,
+)
+
+__all__ = [
+    "Context",
+    "InvalidObjectError",
+    "convert",
+    "default",
+    "default_object",
+    "from_hub",
+    "prepare_for_create",
+    "prepare_for_status_update",
+    "prepare_for_update",
+    "review",
+    "to_hub",
+    "validate",
+    "validate_create",
+    "validate_status_update",
+    "validate_update",
+    "warnings",
+]

@@ -1,0 +1,196 @@
+"""Containers of pods."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from dray.api.field import duplicate, forbidden, invalid, required
+from dray.api.generated.core import Container, ContainerPort, EnvVar, EphemeralContainer
+from dray.validation import check, names
+from dray.validation.context import Errors
+from dray.validation.pod_claims import validate_container_claims
+from dray.validation.probes import validate_lifecycle, validate_probes
+from dray.validation.resource_amounts import validate_requirements
+
+PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
+RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
+_PORT_NAME: Final = re.compile(r"(?=.*[a-z])(?!.*--)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+_PORT_NAME_LENGTH: Final = 15
+
+
+class PodParts(msgspec.Struct, frozen=True):
+    """What containers refer to: the pod's volumes and resource claims."""
+
+    volumes: frozenset[str] = frozenset()
+    claims: frozenset[str] = frozenset()
+
+
+def validate_containers(errors: Errors, containers: tuple[Container, ...], path: str, parts: PodParts) -> None:
+    """The containers of a pod: at least one, with unique names and host ports."""
+    if not containers:
+        errors.append(required(path))
+    for index, container in enumerate(containers):
+        inner = f"{path}[{index}]"
+        validate_container(errors, container, inner, parts)
+        validate_probes(errors, container, inner)
+        if container.lifecycle is not None:
+            validate_lifecycle(errors, container.lifecycle, f"{inner}.lifecycle")
+        if container.restart_policy is not None:
+            check.one_of(errors, f"{inner}.restartPolicy", container.restart_policy, RESTART_POLICIES)
+    _validate_unique_names(errors, containers, path, frozenset())
+    _validate_host_ports(errors, containers, path)
+
+
+def validate_init_containers(
+    errors: Errors, containers: tuple[Container, ...], path: str, parts: PodParts, taken: frozenset[str]
+) -> None:
+    """Containers that run first; those with restartPolicy Always run along and may have probes."""
+    for index, container in enumerate(containers):
+        inner = f"{path}[{index}]"
+        validate_container(errors, container, inner, parts)
+        _validate_host_ports(errors, (container,), path)
+        if container.restart_policy == "Always":
+            validate_probes(errors, container, inner)
+            if container.lifecycle is not None:
+                validate_lifecycle(errors, container.lifecycle, f"{inner}.lifecycle")
+            continue
+        if container.restart_policy is not None:
+            check.one_of(errors, f"{inner}.restartPolicy", container.restart_policy, RESTART_POLICIES)
+        for field, value in (
+            ("lifecycle", container.lifecycle),
+            ("livenessProbe", container.liveness_probe),
+            ("readinessProbe", container.readiness_probe),
+            ("startupProbe", container.startup_probe),
+        ):
+            if value is not None:
+                errors.append(forbidden(f"{inner}.{field}", "may be set only with restartPolicy Always"))
+    _validate_unique_names(errors, containers, path, taken)
+
+
+def validate_container(errors: Errors, container: Container | EphemeralContainer, path: str, parts: PodParts) -> None:
+    """What holds for every container."""
+    check.required_name(errors, f"{path}.name", container.name, names.dns_label)
+    if not container.image:
+        errors.append(required(f"{path}.image"))
+    check.required_one_of(
+        errors, f"{path}.terminationMessagePolicy", container.termination_message_policy, MESSAGE_POLICIES
+    )
+    check.required_one_of(errors, f"{path}.imagePullPolicy", container.image_pull_policy, PULL_POLICIES)
+    if container.ports:
+        _validate_ports(errors, container.ports, f"{path}.ports")
+    if container.env:
+        _validate_environment(errors, container.env, f"{path}.env")
+    for index, source in enumerate(container.env_from):
+        if (source.config_map_ref is None) == (source.secret_ref is None):
+            detail = "exactly one of configMapRef and secretRef must be given"
+            errors.append(invalid(f"{path}.envFrom[{index}]", "", detail))
+    if container.volume_mounts or container.volume_devices:
+        _validate_mounts(errors, container, path, parts.volumes)
+    validate_requirements(errors, container.resources, f"{path}.resources")
+    if container.resources.claims:
+        validate_container_claims(errors, container.resources.claims, f"{path}.resources.claims", parts.claims)
+
+
+def validate_image_spaces(errors: Errors, containers: tuple[Container, ...], path: str) -> None:
+    """Images of pods (not of templates) have no spaces around them."""
+    for index, container in enumerate(containers):
+        if container.image != container.image.strip():
+            where = f"{path}[{index}].image"
+            errors.append(invalid(where, container.image, "must not have spaces at its start or end"))
+
+
+def _validate_unique_names(errors: Errors, containers: tuple[Container, ...], path: str, taken: frozenset[str]) -> None:
+    seen = set(taken)
+    for index, container in enumerate(containers):
+        if container.name in seen:
+            errors.append(duplicate(f"{path}[{index}].name", container.name))
+        seen.add(container.name)
+
+
+def _validate_ports(errors: Errors, ports: tuple[ContainerPort, ...], path: str) -> None:
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        inner = f"{path}[{index}]"
+        if port.name:
+            if len(port.name) > _PORT_NAME_LENGTH or _PORT_NAME.fullmatch(port.name) is None:
+                detail = "must be at most 15 lower case letters, digits and single '-', with at least one letter"
+                errors.append(invalid(f"{inner}.name", port.name, detail))
+            elif port.name in seen:
+                errors.append(duplicate(f"{inner}.name", port.name))
+            seen.add(port.name)
+        if port.container_port == 0:
+            errors.append(required(f"{inner}.containerPort"))
+        else:
+            check.port(errors, f"{inner}.containerPort", port.container_port)
+        if port.host_port:
+            check.port(errors, f"{inner}.hostPort", port.host_port)
+        check.required_one_of(errors, f"{inner}.protocol", port.protocol, PROTOCOLS)
+
+
+def _validate_host_ports(errors: Errors, containers: tuple[Container, ...], path: str) -> None:
+    seen: set[tuple[str, str, int]] = set()
+    for index, container in enumerate(containers):
+        for position, port in enumerate(container.ports):
+            if port.host_port:
+                key = (port.protocol, port.host_ip, port.host_port)
+                if key in seen:
+                    errors.append(duplicate(f"{path}[{index}].ports[{position}].hostPort", port.host_port))
+                seen.add(key)
+
+
+def _validate_environment(errors: Errors, variables: tuple[EnvVar, ...], path: str) -> None:
+    for index, variable in enumerate(variables):
+        inner = f"{path}[{index}]"
+        check.required_name(errors, f"{inner}.name", variable.name, names.environment_name)
+        if variable.value_from is None:
+            continue
+        sources = [getattr(variable.value_from, field) for field in variable.value_from.__struct_fields__]
+        given = sum(source is not None for source in sources)
+        if given != 1 or variable.value:
+            detail = "exactly one source must be given, and no `value` besides"
+            errors.append(invalid(f"{inner}.valueFrom", "", detail))
+        _validate_sources(errors, variable.value_from, f"{inner}.valueFrom")
+
+
+def _validate_sources(errors: Errors, sources: Any, path: str) -> None:
+    if sources.field_ref is not None and not sources.field_ref.field_path:
+        errors.append(required(f"{path}.fieldRef.fieldPath"))
+    for field, reference in (
+        ("configMapKeyRef", sources.config_map_key_ref),
+        ("secretKeyRef", sources.secret_key_ref),
+    ):
+        if reference is not None and not reference.key:
+            errors.append(required(f"{path}.{field}.key"))
+
+
+def _validate_mounts(
+    errors: Errors, container: Container | EphemeralContainer, path: str, volumes: frozenset[str]
+) -> None:
+    mounted: set[str] = set()
+    for index, mount in enumerate(container.volume_mounts):
+        inner = f"{path}.volumeMounts[{index}]"
+        if not mount.name:
+            errors.append(required(f"{inner}.name"))
+        if mount.name not in volumes:
+            check.not_found(errors, f"{inner}.name", mount.name)
+        if not mount.mount_path:
+            errors.append(required(f"{inner}.mountPath"))
+        if mount.mount_path in mounted:
+            errors.append(invalid(f"{inner}.mountPath", mount.mount_path, "must be unique"))
+        mounted.add(mount.mount_path)
+        if mount.sub_path and mount.sub_path_expr:
+            detail = "subPathExpr and subPath exclude each other"
+            errors.append(invalid(f"{inner}.subPathExpr", mount.sub_path_expr, detail))
+    for index, device in enumerate(container.volume_devices):
+        inner = f"{path}.volumeDevices[{index}]"
+        if not device.name:
+            errors.append(required(f"{inner}.name"))
+        if not device.device_path:
+            errors.append(required(f"{inner}.devicePath"))
+        if device.name not in volumes:
+            check.not_found(errors, f"{inner}.name", device.name)

@@ -1,0 +1,142 @@
+"""Job and CronJob: pods that run to completion."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from dray.api.field import invalid, required
+from dray.api.generated.batch import CronJob, Job, JobSpec
+from dray.api.meta import LabelSelector
+from dray.api.times import Time
+from dray.validation import check
+from dray.validation.context import Context, Errors
+from dray.validation.label_selectors import validate_label_selector
+from dray.validation.metadata import with_metadata
+from dray.validation.rules import Rules
+from dray.validation.workloads import default_template, validate_template
+
+BACKOFF_LIMIT: Final = 6
+_INT32_MAX: Final = 2**31 - 1
+_MODES: Final = ("Indexed", "NonIndexed")
+_UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
+_NAME_LABEL: Final = "batch.kubernetes.io/job-name"
+_OLD_LABELS: Final = {"controller-uid": _UID_LABEL, "job-name": _NAME_LABEL}
+
+
+def _default_spec(spec: JobSpec) -> JobSpec:
+    completions, parallelism = spec.completions, spec.parallelism
+    if completions is None and parallelism is None:
+        completions = 1
+    backoff = spec.backoff_limit
+    if backoff is None:
+        backoff = BACKOFF_LIMIT if spec.backoff_limit_per_index is None else _INT32_MAX
+    replacement = "Failed" if spec.pod_failure_policy is not None else "TerminatingOrFailed"
+    return replace(
+        spec,
+        completions=completions,
+        parallelism=1 if parallelism is None else parallelism,
+        backoff_limit=backoff,
+        completion_mode=spec.completion_mode or "NonIndexed",
+        suspend=bool(spec.suspend),
+        pod_replacement_policy=spec.pod_replacement_policy or replacement,
+        manual_selector=bool(spec.manual_selector),
+        template=default_template(spec.template),
+    )
+
+
+def _default(obj: Job, _now: Time) -> Job:
+    labels = obj.spec.template.metadata.labels
+    if labels and not obj.metadata.labels:
+        obj = with_metadata(obj, labels=labels)
+    return replace(obj, spec=_default_spec(obj.spec))
+
+
+def _change(new: Job, old: Job | None, _ctx: Context) -> Job:
+    """A new job finds its pods by labels with its own UID, unless its author takes care of the selector."""
+    if old is not None or new.spec.manual_selector:
+        return new
+    values = {_UID_LABEL: new.metadata.uid, _NAME_LABEL: new.metadata.name}
+    labels = {**new.spec.template.metadata.labels, **values}
+    labels.update({old_name: values[name] for old_name, name in _OLD_LABELS.items()})
+    template = replace(new.spec.template, metadata=replace(new.spec.template.metadata, labels=labels))
+    selector = new.spec.selector or LabelSelector()
+    selector = replace(selector, match_labels={**selector.match_labels, _UID_LABEL: new.metadata.uid})
+    return replace(new, spec=replace(new.spec, template=template, selector=selector))
+
+
+def _check(errors: Errors, new: Job, old: Job | None, _ctx: Context) -> None:
+    _validate_spec(errors, new.spec, "spec")
+    if new.spec.selector is None:
+        errors.append(required("spec.selector"))
+    else:
+        validate_label_selector(errors, new.spec.selector, "spec.selector")
+    if old is not None:
+        check.immutable(errors, "spec.selector", new.spec.selector, old.spec.selector)
+        check.immutable(errors, "spec.completionMode", new.spec.completion_mode, old.spec.completion_mode)
+        if new.spec.completion_mode != "Indexed":
+            check.immutable(errors, "spec.completions", new.spec.completions, old.spec.completions)
+        if not old.spec.suspend:
+            check.immutable(errors, "spec.template", new.spec.template, old.spec.template)
+
+
+def _validate_spec(errors: Errors, spec: JobSpec, path: str) -> None:
+    for field, value in (
+        ("parallelism", spec.parallelism),
+        ("completions", spec.completions),
+        ("activeDeadlineSeconds", spec.active_deadline_seconds),
+        ("backoffLimit", spec.backoff_limit),
+        ("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished),
+        ("backoffLimitPerIndex", spec.backoff_limit_per_index),
+        ("maxFailedIndexes", spec.max_failed_indexes),
+    ):
+        if value is not None:
+            check.not_negative(errors, f"{path}.{field}", value)
+    if spec.completion_mode is not None:
+        check.one_of(errors, f"{path}.completionMode", spec.completion_mode, _MODES)
+    if spec.completion_mode == "Indexed":
+        if spec.completions is None:
+            errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
+    elif spec.backoff_limit_per_index is not None:
+        where = f"{path}.backoffLimitPerIndex"
+        errors.append(invalid(where, spec.backoff_limit_per_index, "needs completion mode Indexed"))
+    validate_template(errors, spec.template, f"{path}.template")
+    policy = spec.template.spec.restart_policy
+    if policy == "Always":
+        # The default for pods makes no sense here, so whoever leaves it out is told to decide.
+        errors.append(required(f"{path}.template.spec.restartPolicy", 'must be "OnFailure" or "Never"'))
+
+
+def _default_cron_job(obj: CronJob, _now: Time) -> CronJob:
+    spec = obj.spec
+    succeeded, failed = spec.successful_jobs_history_limit, spec.failed_jobs_history_limit
+    template = replace(spec.job_template, spec=replace(spec.job_template.spec, template=_template_of(spec)))
+    return replace(
+        obj,
+        spec=replace(
+            spec,
+            concurrency_policy=spec.concurrency_policy or "Allow",
+            suspend=bool(spec.suspend),
+            successful_jobs_history_limit=3 if succeeded is None else succeeded,
+            failed_jobs_history_limit=1 if failed is None else failed,
+            job_template=template,
+        ),
+    )
+
+
+def _template_of(spec: Any) -> Any:
+    return default_template(spec.job_template.spec.template)
+
+
+def _check_cron_job(errors: Errors, new: CronJob, _old: CronJob | None, _ctx: Context) -> None:
+    if not new.spec.schedule:
+        errors.append(required("spec.schedule"))
+    check.required_one_of(errors, "spec.concurrencyPolicy", new.spec.concurrency_policy, ("Allow", "Forbid", "Replace"))
+    _validate_spec(errors, new.spec.job_template.spec, "spec.jobTemplate.spec")
+
+
+RULES: Final = {
+    "Job": Rules(has_generation=True, has_status=True, default=_default, change=_change, check=_check),
+    "CronJob": Rules(has_generation=True, has_status=True, default=_default_cron_job, check=_check_cron_job),
+}

@@ -1,0 +1,34 @@
+"""Label selectors."""
+
+from __future__ import annotations
+
+from dray.api.field import forbidden, invalid, required
+from dray.api.meta import LabelSelector, LabelSelectorRequirement
+from dray.validation import check, names
+from dray.validation.context import Errors
+from dray.validation.metadata import validate_labels
+
+
+def validate_label_selector(errors: Errors, selector: LabelSelector | None, path: str) -> None:
+    """Every requirement complete; no selector at all is fine here."""
+    if selector is None:
+        return
+    validate_labels(errors, selector.match_labels, f"{path}.matchLabels")
+    for index, requirement in enumerate(selector.match_expressions):
+        _validate_requirement(errors, requirement, f"{path}.matchExpressions[{index}]")
+
+
+def _validate_requirement(errors: Errors, requirement: LabelSelectorRequirement, path: str) -> None:
+    values = f"{path}.values"
+    match requirement.operator:
+        case "In" | "NotIn":
+            if not requirement.values:
+                errors.append(required(values, "must be given with the operators In and NotIn"))
+        case "Exists" | "DoesNotExist":
+            if requirement.values:
+                errors.append(forbidden(values, "may not be given with the operators Exists and DoesNotExist"))
+        case _:
+            errors.append(invalid(f"{path}.operator", requirement.operator, "not a valid selector operator"))
+    check.name(errors, f"{path}.key", requirement.key, names.label_key)
+    for index, value in enumerate(requirement.values):
+        check.name(errors, f"{values}[{index}]", value, names.label_value)

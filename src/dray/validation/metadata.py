@@ -1,0 +1,192 @@
+"""The rules for `metadata`, the same for every kind but for the form of the name."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from dray.api.field import forbidden, invalid, not_supported, required, too_long
+from dray.api.meta import Object, ObjectMeta, OwnerReference
+from dray.validation import check, names
+from dray.validation.context import Errors
+
+ANNOTATIONS_BYTES: Final = 256 * 1024
+ORPHAN: Final = "orphan"
+FOREGROUND_DELETION: Final = "foregroundDeletion"
+_MANAGER_LENGTH: Final = 128
+_SUBRESOURCE_LENGTH: Final = 256
+
+T = TypeVar("T", bound=Object)
+
+
+class NameRule(msgspec.Struct, frozen=True):
+    """What the names of a kind look like, and what a generateName must look like (None: it is not checked)."""
+
+    name: names.Rule
+    prefix: names.Rule | None
+
+
+DNS_SUBDOMAIN: Final = NameRule(names.dns_subdomain, names.dns_subdomain_prefix)
+DNS_LABEL: Final = NameRule(names.dns_label, names.dns_label_prefix)
+DNS_1035_LABEL: Final = NameRule(names.dns_1035_label, names.dns_1035_label_prefix)
+PATH_SEGMENT: Final = NameRule(names.path_segment, names.path_segment_prefix)
+
+
+def validate_metadata(
+    errors: Errors, meta: ObjectMeta, rule: NameRule, *, namespaced: bool, path: str = "metadata"
+) -> None:
+    """The metadata of an object that is created, or that an update leads to."""
+    if meta.generate_name and rule.prefix is not None:
+        check.name(errors, f"{path}.generateName", meta.generate_name, rule.prefix)
+    if meta.name:
+        check.name(errors, f"{path}.name", meta.name, rule.name)
+    else:
+        errors.append(required(f"{path}.name", "name or generateName is required"))
+    _validate_namespace(errors, meta.namespace, namespaced, path)
+    check.not_negative(errors, f"{path}.generation", meta.generation)
+    validate_labels(errors, meta.labels, f"{path}.labels")
+    validate_annotations(errors, meta.annotations, f"{path}.annotations")
+    validate_owner_references(errors, meta.owner_references, f"{path}.ownerReferences")
+    _validate_finalizers(errors, meta.finalizers, f"{path}.finalizers")
+    _validate_managed_fields(errors, meta, f"{path}.managedFields")
+
+
+def validate_metadata_update(errors: Errors, new: ObjectMeta, old: ObjectMeta, path: str = "metadata") -> None:
+    """What an update may not do to metadata."""
+    if old.deletion_timestamp is not None and not set(new.finalizers) <= set(old.finalizers):
+        errors.append(forbidden(f"{path}.finalizers", "no finalizers can be added while the object is being deleted"))
+    if not new.resource_version:
+        errors.append(invalid(f"{path}.resourceVersion", "", "must be specified for an update"))
+    if new.generation < old.generation:
+        errors.append(invalid(f"{path}.generation", new.generation, "must not be decremented"))
+    check.immutable(errors, f"{path}.name", new.name, old.name)
+    check.immutable(errors, f"{path}.namespace", new.namespace, old.namespace)
+    check.immutable(errors, f"{path}.uid", new.uid, old.uid)
+    check.immutable(errors, f"{path}.creationTimestamp", new.creation_timestamp, old.creation_timestamp)
+    check.immutable(errors, f"{path}.deletionTimestamp", new.deletion_timestamp, old.deletion_timestamp)
+    check.immutable(
+        errors,
+        f"{path}.deletionGracePeriodSeconds",
+        new.deletion_grace_period_seconds,
+        old.deletion_grace_period_seconds,
+    )
+
+
+def validate_template_metadata(errors: Errors, meta: ObjectMeta, path: str) -> None:
+    """Metadata inside a template of objects: labels and annotations, nothing else (4381-70)."""
+    validate_annotations(errors, meta.annotations, f"{path}.annotations")
+    validate_labels(errors, meta.labels, f"{path}.labels")
+    given = msgspec.to_builtins(meta, enc_hook=str)
+    for field in given:
+        if field not in ("labels", "annotations"):
+            errors.append(forbidden(f"{path}.{field}", "cannot be set"))
+
+
+def validate_labels(errors: Errors, labels: dict[str, str], path: str) -> None:
+    """Labels; errors name the map, not the key."""
+    for key, value in labels.items():
+        check.name(errors, path, key, names.label_key)
+        check.name(errors, path, value, names.label_value)
+
+
+def validate_annotations(errors: Errors, annotations: dict[str, str], path: str) -> None:
+    """Annotations: keys as for labels in any case, values free, 256 KiB in total."""
+    if not annotations:
+        return
+    size = 0
+    for key, value in annotations.items():
+        for problem in names.label_key(key.lower()):
+            errors.append(invalid(path, key, problem))
+        size += len(key.encode()) + len(value.encode())
+    if size > ANNOTATIONS_BYTES:
+        errors.append(too_long(path, ANNOTATIONS_BYTES))
+
+
+def validate_owner_references(errors: Errors, references: tuple[OwnerReference, ...], path: str) -> None:
+    """Complete references, at most one of them the controller."""
+    controllers = 0
+    for index, reference in enumerate(references):
+        _validate_owner_reference(errors, reference, f"{path}[{index}]")
+        controllers += bool(reference.controller)
+        if reference.controller and controllers > 1:
+            errors.append(invalid(path, reference.name, "only one owner can be the controller"))
+
+
+def _validate_owner_reference(errors: Errors, reference: OwnerReference, path: str) -> None:
+    for field, value in (
+        ("apiVersion", reference.api_version),
+        ("kind", reference.kind),
+        ("name", reference.name),
+        ("uid", reference.uid),
+    ):
+        if not value:
+            errors.append(required(f"{path}.{field}", "must not be empty"))
+    if reference.api_version and (reference.api_version.count("/") > 1 or reference.api_version.endswith("/")):
+        errors.append(invalid(f"{path}.apiVersion", reference.api_version, "must be <group>/<version> or <version>"))
+    if reference.api_version == "v1" and reference.kind == "Event":
+        errors.append(invalid(path, reference.kind, "an Event cannot be an owner"))
+
+
+def _validate_namespace(errors: Errors, namespace: str, namespaced: bool, path: str) -> None:
+    if not namespaced:
+        if namespace:
+            errors.append(forbidden(f"{path}.namespace", "not allowed on this type"))
+    else:
+        check.required_name(errors, f"{path}.namespace", namespace, names.dns_label)
+
+
+def _validate_finalizers(errors: Errors, finalizers: tuple[str, ...], path: str) -> None:
+    for finalizer in finalizers:
+        check.name(errors, path, finalizer, names.label_key)
+    if ORPHAN in finalizers and FOREGROUND_DELETION in finalizers:
+        errors.append(invalid(path, finalizers, f"{ORPHAN} and {FOREGROUND_DELETION} cannot both be set"))
+
+
+def _validate_managed_fields(errors: Errors, meta: ObjectMeta, path: str) -> None:
+    for index, entry in enumerate(meta.managed_fields):
+        inner = f"{path}[{index}]"
+        if not entry.operation:
+            errors.append(required(f"{inner}.operation", "must not be empty"))
+        elif entry.operation not in ("Apply", "Update"):
+            errors.append(not_supported(f"{inner}.operation", entry.operation, ("Apply", "Update")))
+        if entry.fields_type not in ("", "FieldsV1"):
+            errors.append(invalid(f"{inner}.fieldsType", entry.fields_type, "must be `FieldsV1`"))
+        check.length(errors, f"{inner}.manager", entry.manager, _MANAGER_LENGTH)
+        if not entry.manager.isprintable():
+            errors.append(invalid(f"{inner}.manager", entry.manager, "must be printable"))
+        check.length(errors, f"{inner}.subresource", entry.subresource, _SUBRESOURCE_LENGTH)
+
+
+def with_metadata(obj: T, **changes: Any) -> T:
+    """The object with some metadata replaced."""
+    return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, **changes))
+
+
+def keep_system_metadata(new: T, old: T) -> T:
+    """What every update does before validation: the server's own fields survive whatever the client sent."""
+    meta, before = new.metadata, old.metadata
+    grace = meta.deletion_grace_period_seconds
+    return with_metadata(
+        new,
+        generation=before.generation,
+        uid=meta.uid or before.uid,
+        creation_timestamp=before.creation_timestamp or meta.creation_timestamp,
+        deletion_timestamp=before.deletion_timestamp or meta.deletion_timestamp,
+        deletion_grace_period_seconds=before.deletion_grace_period_seconds if grace is None else grace,
+    )
+
+
+def metadata_for_status(new: T, old: T) -> T:
+    """An update of the status changes no metadata, except for what the server's bookkeeping needs."""
+    before = old.metadata
+    return with_metadata(
+        new,
+        deletion_timestamp=before.deletion_timestamp,
+        generation=before.generation,
+        self_link=before.self_link,
+        labels=before.labels,
+        annotations=before.annotations,
+        finalizers=before.finalizers,
+        owner_references=before.owner_references,
+    )

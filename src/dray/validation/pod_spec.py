@@ -1,0 +1,164 @@
+"""The spec of a pod, and of the pod templates in workloads."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final
+
+from dray.api.field import forbidden, invalid, not_supported, required
+from dray.api.generated.core import PodSpec
+from dray.api.quantity import Quantity
+from dray.validation import check, names
+from dray.validation.affinity import validate_affinity, validate_spread
+from dray.validation.containers import PodParts, validate_containers, validate_init_containers
+from dray.validation.context import Errors
+from dray.validation.metadata import validate_labels
+from dray.validation.pod_claims import validate_pod_claims
+from dray.validation.resource_amounts import (
+    container_resource,
+    is_huge_page,
+    standard_name,
+    validate_amounts,
+    validate_requirements,
+)
+from dray.validation.tolerations import validate_tolerations
+from dray.validation.volumes import validate_volumes
+
+RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
+DNS_POLICIES: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+PREEMPTION_POLICIES: Final = ("Never", "PreemptLowerPriority")
+SYSTEMS: Final = ("linux", "windows")
+_INT32_MAX: Final = 2**31 - 1
+_POD_LEVEL: Final = ("cpu", "memory")
+
+
+def validate_pod_spec(errors: Errors, spec: PodSpec, path: str, *, is_pod: bool, is_mirror: bool = False) -> None:
+    """Everything that can be said of a spec by itself. `is_pod` is false for templates."""
+    if spec.termination_grace_period_seconds is None:
+        errors.append(required(f"{path}.terminationGracePeriodSeconds"))
+    parts = PodParts(
+        frozenset(volume.name for volume in spec.volumes), frozenset(claim.name for claim in spec.resource_claims)
+    )
+    if spec.volumes:
+        validate_volumes(errors, spec.volumes, f"{path}.volumes")
+    if spec.resource_claims:
+        validate_pod_claims(errors, spec.resource_claims, f"{path}.resourceClaims", is_mirror=is_mirror)
+    validate_containers(errors, spec.containers, f"{path}.containers", parts)
+    if spec.init_containers:
+        taken = frozenset(container.name for container in spec.containers)
+        validate_init_containers(errors, spec.init_containers, f"{path}.initContainers", parts, taken)
+    if spec.resources is not None:
+        _validate_pod_resources(errors, spec, f"{path}.resources")
+    if spec.host_network:
+        _validate_host_network(errors, spec, f"{path}.containers", is_pod=is_pod)
+    check.required_one_of(errors, f"{path}.restartPolicy", spec.restart_policy, RESTART_POLICIES)
+    check.required_one_of(errors, f"{path}.dnsPolicy", spec.dns_policy, DNS_POLICIES)
+    validate_labels(errors, spec.node_selector, f"{path}.nodeSelector")
+    if spec.affinity is not None:
+        validate_affinity(errors, spec.affinity, f"{path}.affinity")
+    if spec.topology_spread_constraints:
+        validate_spread(errors, spec.topology_spread_constraints, f"{path}.topologySpreadConstraints")
+    _validate_gates(errors, spec, path)
+    validate_tolerations(errors, spec.tolerations, f"{path}.tolerations")
+    _validate_names(errors, spec, path)
+    _validate_numbers(errors, spec, path)
+    if spec.dns_policy == "None" and (spec.dns_config is None or not spec.dns_config.nameservers):
+        errors.append(required(f"{path}.dnsConfig.nameservers", "needed with dnsPolicy None"))
+
+
+def _validate_names(errors: Errors, spec: PodSpec, path: str) -> None:
+    for field, value, rule in (
+        ("serviceAccountName", spec.service_account_name, names.dns_subdomain),
+        ("nodeName", spec.node_name, names.dns_subdomain),
+        ("hostname", spec.hostname, names.dns_label),
+        ("subdomain", spec.subdomain, names.dns_label),
+        ("priorityClassName", spec.priority_class_name, names.dns_subdomain),
+    ):
+        if value:
+            check.name(errors, f"{path}.{field}", value, rule)
+    if spec.runtime_class_name is not None:
+        check.name(errors, f"{path}.runtimeClassName", spec.runtime_class_name, names.dns_subdomain)
+    if spec.preemption_policy is not None:
+        check.required_one_of(errors, f"{path}.preemptionPolicy", spec.preemption_policy, PREEMPTION_POLICIES)
+    if spec.os is not None:
+        check.required_one_of(errors, f"{path}.os.name", spec.os.name, SYSTEMS)
+    for index, reference in enumerate(spec.image_pull_secrets):
+        if not reference.name:
+            errors.append(required(f"{path}.imagePullSecrets[{index}].name"))
+    for alias in spec.host_aliases:
+        if not _is_address(alias.ip):
+            errors.append(invalid(f"{path}.hostAliases.ip", alias.ip, "must be an IP address"))
+        for hostname in alias.hostnames:
+            check.name(errors, f"{path}.hostAliases.hostnames", hostname, names.dns_subdomain)
+
+
+def _validate_numbers(errors: Errors, spec: PodSpec, path: str) -> None:
+    deadline = spec.active_deadline_seconds
+    if deadline is not None and not 1 <= deadline <= _INT32_MAX:
+        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, f"must be between 1 and {_INT32_MAX}"))
+    if spec.overhead:
+        validate_amounts(errors, spec.overhead, f"{path}.overhead.limits", container_resource)
+
+
+def _validate_gates(errors: Errors, spec: PodSpec, path: str) -> None:
+    for index, readiness in enumerate(spec.readiness_gates):
+        where = f"{path}.readinessGates[{index}].conditionType"
+        check.name(errors, where, readiness.condition_type, names.label_key)
+    for index, gate in enumerate(spec.scheduling_gates):
+        check.name(errors, f"{path}.schedulingGates[{index}]", gate.name, names.label_key)
+    check.unique(errors, f"{path}.schedulingGates", (gate.name for gate in spec.scheduling_gates))
+
+
+def _validate_host_network(errors: Errors, spec: PodSpec, path: str, *, is_pod: bool) -> None:
+    """On the host's network a port has the same number outside as inside."""
+    for index, container in enumerate(spec.containers):
+        for position, port in enumerate(container.ports):
+            if (is_pod or port.host_port) and port.host_port != port.container_port:
+                where = f"{path}[{index}].ports[{position}].hostPort"
+                errors.append(invalid(where, port.host_port, "must match `containerPort` when `hostNetwork` is true"))
+
+
+def _validate_pod_resources(errors: Errors, spec: PodSpec, path: str) -> None:
+    """Resources of the pod as a whole: cpu, memory and huge pages, at least as much as its containers request."""
+    resources = spec.resources
+    if resources is None:
+        return
+    for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+        for name in amounts:
+            if name not in _POD_LEVEL and not is_huge_page(name) and not standard_name(name):
+                errors.append(not_supported(f"{path}.{field}[{name}]", name, (*_POD_LEVEL, "hugepages-")))
+    if resources.claims:
+        errors.append(forbidden(f"{path}.claims", "claims belong to containers"))
+    validate_requirements(errors, resources, path, standard_name)
+    for name, amount in resources.requests.items():
+        if amount.nanos < _requested(spec, name):
+            where = f"{path}.requests[{name}]"
+            errors.append(invalid(where, str(amount), "must not be less than what the containers request"))
+    for index, container in enumerate(spec.containers):
+        for name, limit in container.resources.limits.items():
+            if name in resources.limits and limit > resources.limits[name]:
+                where = f"{path}.containers[{index}][{name}].limits"
+                errors.append(invalid(where, str(limit), "must not exceed the limit of the pod"))
+
+
+def _requested(spec: PodSpec, name: str) -> int:
+    """How much the containers need at once: all that run together, or the largest step of the initialisation."""
+    zero = Quantity.parse("0")
+    total = sum(container.resources.requests.get(name, zero).nanos for container in spec.containers)
+    sidecars, peak = 0, 0
+    for container in spec.init_containers:
+        amount = container.resources.requests.get(name, zero).nanos
+        if container.restart_policy == "Always":
+            sidecars += amount
+            peak = max(peak, sidecars)
+        else:
+            peak = max(peak, sidecars + amount)
+    return max(total + sidecars, peak)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,82 @@
+"""ResourceClaim: the rules for spec and status, and what the server does to it before they are applied."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from dray.api.resource import ResourceClaim
+from dray.api.times import Time
+from dray.validation import check
+from dray.validation.claim_status import (
+    allocated_devices,
+    device_key,
+    validate_admin_access_status,
+    validate_status,
+)
+from dray.validation.context import Context, Errors
+from dray.validation.device_claim import (
+    claim_warnings,
+    default_claim,
+    default_tolerations,
+    validate_admin_access,
+    validate_device_claim,
+)
+from dray.validation.gates_claim import drop_spec_fields, drop_status_fields
+from dray.validation.rules import Rules
+
+
+def _default(obj: ResourceClaim, _now: Time) -> ResourceClaim:
+    spec = default_claim(obj.spec)
+    allocation = obj.status.allocation
+    status = obj.status
+    if allocation is not None and any(result.tolerations for result in allocation.devices.results):
+        results = tuple(
+            replace(result, tolerations=default_tolerations(result.tolerations))
+            for result in allocation.devices.results
+        )
+        devices = replace(allocation.devices, results=results)
+        status = replace(status, allocation=replace(allocation, devices=devices))
+    return obj if spec is obj.spec and status is obj.status else replace(obj, spec=spec, status=status)
+
+
+def _check(errors: Errors, new: ResourceClaim, old: ResourceClaim | None, ctx: Context) -> None:
+    """The spec is immutable (4381-37), so an update need not look at it further."""
+    if old is not None:
+        check.immutable(errors, "spec", new.spec, old.spec)
+        return
+    validate_admin_access(errors, new.spec.devices, ctx)
+    validate_device_claim(errors, new.spec.devices, "spec.devices", ctx)
+
+
+def _check_status(errors: Errors, new: ResourceClaim, old: ResourceClaim, ctx: Context) -> None:
+    validate_admin_access_status(errors, new.status, old.status, ctx)
+    validate_status(errors, new, old)
+
+
+def _change(new: ResourceClaim, old: ResourceClaim | None, ctx: Context) -> ResourceClaim:
+    spec = drop_spec_fields(new.spec, old.spec if old is not None else None, ctx)
+    return new if spec is new.spec else replace(new, spec=spec)
+
+
+def _change_status(new: ResourceClaim, old: ResourceClaim, ctx: Context) -> ResourceClaim:
+    """What drivers said of devices goes away together with the devices."""
+    status = drop_status_fields(new, old, ctx)
+    gone = allocated_devices(old.status) - allocated_devices(status)
+    if gone:
+        status = replace(status, devices=tuple(entry for entry in status.devices if device_key(entry) not in gone))
+    return replace(new, status=status)
+
+
+RULES: Final = {
+    "ResourceClaim": Rules(
+        has_status=True,
+        default=_default,
+        change=_change,
+        change_status=_change_status,
+        check=_check,
+        check_status=_check_status,
+        warnings=lambda obj: claim_warnings(obj.spec.devices, "spec.devices"),
+    )
+}

@@ -1,0 +1,131 @@
+"""What validation knows of a kind: a record of functions, with the usual behaviour where a kind has no own.
+
+The life of an object through them, as in Kubernetes:
+
+    create          default → prepare_create → validate_create → warnings
+    update          default → keep_system_metadata → prepare_update → validate_update → warnings
+    status update   default → keep_system_metadata → prepare_status → validate_status
+
+All are pure: they return the changed object or the errors, and leave what they were given alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api.times import Time
+from dray.validation.context import Context, Errors
+from dray.validation.metadata import (
+    DNS_SUBDOMAIN,
+    NameRule,
+    metadata_for_status,
+    validate_metadata,
+    validate_metadata_update,
+    with_metadata,
+)
+
+
+def _no_defaults(obj: Any, _now: Time) -> Any:
+    return obj
+
+
+def _unchanged(new: Any, _old: Any, _ctx: Context) -> Any:
+    return new
+
+
+def _no_errors(_errors: Errors, _new: Any, _old: Any, _ctx: Context) -> None:
+    """Nothing but the metadata is checked."""
+
+
+def _no_warnings(_obj: Any) -> list[str]:
+    return []
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules for one kind. `has_generation`: whether changes of the spec are counted in `metadata.generation`.
+
+    `status_guards_metadata`: whether an update of the status leaves labels and the like as they were; the oldest kinds
+    of Kubernetes let them change.
+
+    `change` and `check` get the new object and the old one, which is None for a create; `change_status` and
+    `check_status` are for updates of the status.
+    """
+
+    namespaced: bool = True
+    name: NameRule = DNS_SUBDOMAIN
+    has_generation: bool = False
+    has_status: bool = False
+    keeps_status_on_create: bool = False
+    status_guards_metadata: bool = True
+    default: Callable[[Any, Time], Any] = _no_defaults
+    change: Callable[[Any, Any, Context], Any] = _unchanged
+    change_status: Callable[[Any, Any, Context], Any] = _unchanged
+    check: Callable[[Errors, Any, Any, Context], None] = _no_errors
+    check_status: Callable[[Errors, Any, Any, Context], None] = _no_errors
+    warnings: Callable[[Any], list[str]] = _no_warnings
+
+    def prepare_create(self, obj: Any, ctx: Context) -> Any:
+        """What the server itself decides about a new object: no status yet, the first generation."""
+        if self.has_status and not self.keeps_status_on_create:
+            obj = replace(obj, status=_empty_status(obj))
+        if self.has_generation and obj.metadata.generation != 1:
+            obj = with_metadata(obj, generation=1)
+        return self.change(obj, None, ctx)
+
+    def prepare_update(self, new: Any, old: Any, ctx: Context) -> Any:
+        """The status is not changed here; a changed spec is a new generation."""
+        if self.has_status:
+            new = replace(new, status=old.status)
+        new = self.change(new, old, ctx)
+        if self.has_generation and _content(new) != _content(old):
+            new = with_metadata(new, generation=old.metadata.generation + 1)
+        return new
+
+    def prepare_status(self, new: Any, old: Any, ctx: Context) -> Any:
+        """Only the status changes."""
+        if "spec" in new.__struct_fields__:
+            new = replace(new, spec=old.spec)
+        if self.status_guards_metadata:
+            new = metadata_for_status(new, old)
+        return self.change_status(new, old, ctx)
+
+    def validate_create(self, obj: Any, ctx: Context) -> Errors:
+        """Everything that is wrong with a new object."""
+        errors: Errors = []
+        validate_metadata(errors, obj.metadata, self.name, namespaced=self.namespaced)
+        self.check(errors, obj, None, ctx)
+        return errors
+
+    def validate_update(self, new: Any, old: Any, ctx: Context) -> Errors:
+        """Everything that is wrong with a changed object."""
+        errors = self._metadata_errors(new, old)
+        self.check(errors, new, old, ctx)
+        return errors
+
+    def validate_status(self, new: Any, old: Any, ctx: Context) -> Errors:
+        """Everything that is wrong with a changed status."""
+        errors = self._metadata_errors(new, old)
+        self.check_status(errors, new, old, ctx)
+        return errors
+
+    def _metadata_errors(self, new: Any, old: Any) -> Errors:
+        errors: Errors = []
+        validate_metadata(errors, new.metadata, self.name, namespaced=self.namespaced)
+        validate_metadata_update(errors, new.metadata, old.metadata)
+        return errors
+
+
+def _empty_status(obj: Any) -> Any:
+    """The status of an object that has none yet."""
+    return type(obj)().status
+
+
+def _content(obj: Any) -> Any:
+    """What the generation counts: everything but metadata and status."""
+    if "spec" in obj.__struct_fields__:
+        return obj.spec
+    return replace(obj, metadata=None)

@@ -1,0 +1,83 @@
+"""Rules for the kinds that have none of their own: what the schema requires and which values it lists.
+
+Kubernetes has hand-written rules for these kinds too; the schema gives the ones that people run into. Required texts
+must not be empty, and a text from a closed set must be one of the set. Nothing below `status` is judged.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dray.api import codec, schema
+from dray.api.field import not_supported, required
+from dray.api.registry import Kind
+from dray.validation.context import Context, Errors
+from dray.validation.metadata import DNS_SUBDOMAIN, PATH_SEGMENT
+from dray.validation.rules import Rules
+
+_SKIPPED: Final = frozenset(("apiVersion", "kind", "metadata", "status"))
+_DEPTH: Final = 32
+
+# Kinds whose changes are not counted: they have no generation in Kubernetes either.
+_WITHOUT_GENERATION: Final = frozenset(
+    (
+        "ServiceAccount",
+        "LimitRange",
+        "PersistentVolume",
+        "PodTemplate",
+        "Endpoints",
+        "StorageClass",
+        "VolumeAttachment",
+        "CSINode",
+        "VolumeAttributesClass",
+        "ControllerRevision",
+        "CSIStorageCapacity",
+        "RuntimeClass",
+        "HorizontalPodAutoscaler",
+        "CertificateSigningRequest",
+        "APIService",
+    )
+)
+_PATH_NAMES: Final = frozenset(("APIService", "CustomResourceDefinition", "ClusterTrustBundle"))
+
+
+def rules_from_schema(kind: Kind) -> Rules:
+    """The rules for a kind, from its schema."""
+    definition = schema.for_kind(kind.group, kind.versions[0], kind.kind)
+
+    def check(errors: Errors, new: Any, _old: Any, _ctx: Context) -> None:
+        _check_object(errors, codec.to_builtins(new), definition, "", _DEPTH)
+
+    return Rules(
+        namespaced=kind.namespaced,
+        name=PATH_SEGMENT if kind.kind in _PATH_NAMES else DNS_SUBDOMAIN,
+        has_generation=kind.kind not in _WITHOUT_GENERATION,
+        has_status=kind.has_subresource("status"),
+        check=check,
+    )
+
+
+def _check_object(errors: Errors, value: dict[str, Any], definition: schema.Definition, path: str, depth: int) -> None:
+    for name, field in definition.properties.items():
+        if not path and name in _SKIPPED:
+            continue
+        inner = f"{path}.{name}" if path else name
+        if name in definition.required and field.type == "string" and not value.get(name):
+            errors.append(required(inner))
+        elif value.get(name) is not None:
+            _check_value(errors, value[name], field, inner, depth)
+
+
+def _check_value(errors: Errors, value: Any, field: schema.Property, path: str, depth: int) -> None:
+    if depth == 0:
+        return
+    if field.enum and value and value not in field.enum:
+        errors.append(not_supported(path, value, field.enum))
+    elif field.ref and isinstance(value, dict):
+        _check_object(errors, value, schema.definition(field.ref), path, depth - 1)
+    elif field.items is not None and isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _check_value(errors, item, field.items, f"{path}[{index}]", depth - 1)
+    elif field.values is not None and isinstance(value, dict):
+        for key, item in value.items():
+            _check_value(errors, item, field.values, f"{path}[{key}]", depth - 1)

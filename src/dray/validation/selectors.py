@@ -1,0 +1,58 @@
+"""CEL selectors, and the derived attributes of claims.
+
+An expression is compiled when it is new or changed; one that is stored already is not judged again, so that limits may
+change without making stored objects invalid (4381-52).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from dray.api.field import forbidden, invalid, required
+from dray.api.resource.device_class import EXPRESSION_BYTES, SELECTORS, DeviceSelector
+from dray.cel import CompileError, compile
+from dray.validation import check
+from dray.validation.context import Errors
+
+TOO_COSTLY: Final = "too complex"
+"""How the compiler's complaint about the cost begins; Kubernetes forbids such expressions, others are invalid."""
+
+
+def validate_selectors(
+    errors: Errors, selectors: tuple[DeviceSelector, ...], path: str, *, stored: bool = False, declared: str = ""
+) -> None:
+    """At most 32 selectors, each with an expression that compiles and is cheap enough (4381-44, 4381-49..51).
+
+    `declared` is the path for the rule about the number, where the request's version spells it differently.
+    """
+    if not check.fits(errors, declared or path, selectors, SELECTORS):
+        return
+    for index, selector in enumerate(selectors):
+        if selector.cel is None:
+            errors.append(required(f"{path}[{index}].cel"))
+        elif not stored:
+            validate_expression(errors, selector.cel.expression, f"{path}[{index}].cel.expression")
+
+
+def validate_expression(errors: Errors, expression: str, path: str) -> None:
+    """An expression over `device`: at most 10 KiB, well typed, with a result of true or false, and not too costly."""
+    before = len(errors)
+    check.length(errors, path, expression, EXPRESSION_BYTES)
+    if len(errors) > before:
+        return
+    problem = _problem(expression)
+    if problem.startswith(TOO_COSTLY):
+        errors.append(forbidden(path, problem))
+    elif problem:
+        errors.append(invalid(path, expression, problem))
+
+
+@lru_cache(maxsize=2048)
+def _problem(expression: str) -> str:
+    """What is wrong with a new expression; empty if nothing is."""
+    try:
+        compile(expression, mode="new")
+    except CompileError as error:
+        return error.message if error.message.startswith(TOO_COSTLY) else str(error)
+    return ""

@@ -1,0 +1,97 @@
+"""Service: its ports and how it can be reached. Addresses are given out by the server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from dray.api.field import duplicate, forbidden, invalid, required
+from dray.api.generated.core import ClientIPConfig, Service, ServicePort, ServiceSpec, SessionAffinityConfig
+from dray.api.times import Time
+from dray.validation import check, names
+from dray.validation.containers import PROTOCOLS
+from dray.validation.context import Context, Errors
+from dray.validation.metadata import DNS_1035_LABEL, validate_labels
+from dray.validation.rules import Rules
+
+TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+AFFINITIES: Final = ("ClientIP", "None")
+AFFINITY_SECONDS: Final = 10800
+HEADLESS: Final = "None"
+
+
+def _default(obj: Service, _now: Time) -> Service:
+    spec = obj.spec
+    kind = spec.type or "ClusterIP"
+    affinity = spec.session_affinity or "None"
+    config = spec.session_affinity_config if affinity == "ClientIP" else None
+    if affinity == "ClientIP" and (
+        config is None or config.client_ip is None or config.client_ip.timeout_seconds is None
+    ):
+        config = SessionAffinityConfig(client_ip=ClientIPConfig(timeout_seconds=AFFINITY_SECONDS))
+    is_external = kind in ("NodePort", "LoadBalancer")
+    spec = replace(
+        spec,
+        type=kind,
+        session_affinity=affinity,
+        session_affinity_config=config,
+        ports=tuple(_default_port(port) for port in spec.ports),
+        external_traffic_policy=spec.external_traffic_policy or ("Cluster" if is_external else ""),
+    )
+    if spec.internal_traffic_policy is None and kind != "ExternalName":
+        spec = replace(spec, internal_traffic_policy="Cluster")
+    if spec.allocate_load_balancer_node_ports is None and kind == "LoadBalancer":
+        spec = replace(spec, allocate_load_balancer_node_ports=True)
+    return replace(obj, spec=spec)
+
+
+def _default_port(port: ServicePort) -> ServicePort:
+    return replace(port, protocol=port.protocol or "TCP", target_port=port.target_port or port.port)
+
+
+def _check(errors: Errors, new: Service, old: Service | None, _ctx: Context) -> None:
+    spec = new.spec
+    if not spec.ports and spec.cluster_ip != HEADLESS and spec.type != "ExternalName":
+        errors.append(required("spec.ports"))
+    _validate_ports(errors, spec)
+    validate_labels(errors, spec.selector, "spec.selector")
+    check.required_one_of(errors, "spec.type", spec.type, TYPES)
+    check.required_one_of(errors, "spec.sessionAffinity", spec.session_affinity, AFFINITIES)
+    if spec.type == "ExternalName":
+        name = spec.external_name.removesuffix(".")
+        check.required_name(errors, "spec.externalName", name, names.dns_subdomain)
+        if spec.cluster_ip:
+            errors.append(forbidden("spec.clusterIPs", "may not be set for ExternalName services"))
+    if old is not None and old.spec.cluster_ip and spec.type != "ExternalName" and old.spec.type != "ExternalName":
+        check.immutable(errors, "spec.clusterIPs[0]", spec.cluster_ip, old.spec.cluster_ip)
+
+
+def _validate_ports(errors: Errors, spec: ServiceSpec) -> None:
+    seen_names: set[str] = set()
+    for index, port in enumerate(spec.ports):
+        path = f"spec.ports[{index}]"
+        if port.name:
+            check.name(errors, f"{path}.name", port.name, names.dns_label)
+            if port.name in seen_names:
+                errors.append(duplicate(f"{path}.name", port.name))
+            seen_names.add(port.name)
+        elif len(spec.ports) > 1:
+            errors.append(required(f"{path}.name"))
+        check.port(errors, f"{path}.port", port.port)
+        check.required_one_of(errors, f"{path}.protocol", port.protocol, PROTOCOLS)
+        if isinstance(port.target_port, int):
+            check.port(errors, f"{path}.targetPort", port.target_port)
+        if port.node_port and spec.type not in ("NodePort", "LoadBalancer"):
+            errors.append(forbidden(f"{path}.nodePort", f"may not be used when `type` is '{spec.type}'"))
+    check.unique(errors, "spec.ports", ((port.protocol, port.port) for port in spec.ports))
+    node_ports = [(port.protocol, port.node_port) for port in spec.ports if port.node_port]
+    if len(set(node_ports)) < len(node_ports):
+        errors.append(invalid("spec.ports", node_ports, "node ports must differ"))
+
+
+RULES: Final = {
+    "Service": Rules(
+        name=DNS_1035_LABEL, has_status=True, status_guards_metadata=False, default=_default, check=_check
+    ),
+}

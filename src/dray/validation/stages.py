@@ -1,0 +1,57 @@
+"""The stages that an object passes on its way into the store, for typed objects in hub shape.
+
+The API server calls them in this order; `rules` draws the picture. Nothing here does I/O or asks for the time.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from dray.api.field import FieldError
+from dray.api.meta import Object
+from dray.api.times import Time
+from dray.validation.context import Context
+from dray.validation.metadata import keep_system_metadata
+from dray.validation.table import rules_for
+
+T = TypeVar("T", bound=Object)
+
+
+def default_object(obj: T, now: Time) -> T:
+    """The object with every default filled in; `now` is the time for what is added at this moment."""
+    return cast(T, rules_for(obj).default(obj, now))
+
+
+def prepare_for_create(obj: T, ctx: Context) -> T:
+    """What the server decides about a new object: no status, first generation, no fields of gates that are off."""
+    return cast(T, rules_for(obj).prepare_create(obj, ctx))
+
+
+def prepare_for_update(new: T, old: T, ctx: Context) -> T:
+    """What the server decides about a changed object: old status, system metadata kept, generation counted."""
+    return cast(T, rules_for(new).prepare_update(keep_system_metadata(new, old), old, ctx))
+
+
+def prepare_for_status_update(new: T, old: T, ctx: Context) -> T:
+    """What the server decides about a changed status: everything else is as it was."""
+    return cast(T, rules_for(new).prepare_status(keep_system_metadata(new, old), old, ctx))
+
+
+def validate_create(obj: T, ctx: Context) -> list[FieldError]:
+    """All errors of a new object, after `prepare_for_create`."""
+    return rules_for(obj).validate_create(obj, ctx)
+
+
+def validate_update(new: T, old: T, ctx: Context) -> list[FieldError]:
+    """All errors of a changed object, after `prepare_for_update`."""
+    return rules_for(new).validate_update(new, old, ctx)
+
+
+def validate_status_update(new: T, old: T, ctx: Context) -> list[FieldError]:
+    """All errors of a changed status, after `prepare_for_status_update`."""
+    return rules_for(new).validate_status(new, old, ctx)
+
+
+def warnings(obj: T) -> list[str]:
+    """What the server tells the author of an object that it accepts on create or update."""
+    return rules_for(obj).warnings(obj)

@@ -1,0 +1,68 @@
+"""Which module holds the rules for which kind. Modules are imported when a kind is first needed."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Final
+
+from dray.api import registry
+from dray.api.meta import Object
+from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
+from dray.validation import schema_rules
+from dray.validation.rules import Rules
+
+_GROUPS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    RESOURCE_GROUP: {
+        "resource_slice": ("ResourceSlice",),
+        "resource_claim": ("ResourceClaim",),
+        "resource_claim_template": ("ResourceClaimTemplate",),
+        "device_class": ("DeviceClass",),
+        "device_taint_rule": ("DeviceTaintRule",),
+        "resource_slice_patch": ("ResourceSlicePatch",),
+        "resource_pool_status_request": ("ResourcePoolStatusRequest",),
+    },
+    CLUSTER_GROUP: {
+        "managed_cluster": ("ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding"),
+        "placement": ("Placement", "PlacementDecision", "AddOnPlacementScore"),
+    },
+    "": {
+        "pod": ("Pod",),
+        "node": ("Node",),
+        "namespace": ("Namespace",),
+        "resource_quota": ("ResourceQuota",),
+        "config_data": ("ConfigMap", "Secret"),
+        "service": ("Service",),
+        "events": ("Event",),
+        "persistent_volume_claim": ("PersistentVolumeClaim",),
+    },
+    "apps": {"workloads": ("ReplicaSet", "Deployment", "DaemonSet", "StatefulSet")},
+    "batch": {"job": ("Job", "CronJob")},
+    "coordination.k8s.io": {"events": ("Lease",)},
+    "events.k8s.io": {"events": ("Event",)},
+    "policy": {"pod_disruption_budget": ("PodDisruptionBudget",)},
+    "rbac.authorization.k8s.io": {"rbac": ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")},
+}
+MODULES: Final = {
+    (group, kind): module for group, modules in _GROUPS.items() for module, kinds in modules.items() for kind in kinds
+}
+
+
+@cache
+def rules_of(kind: Kind) -> Rules:
+    """The rules for a kind; what its schema says, if it has none of its own."""
+    module = MODULES.get((kind.group, kind.kind))
+    if module is not None:
+        rules: Rules = import_module(f"dray.validation.{module}").RULES[kind.kind]
+        return rules
+    return schema_rules.rules_from_schema(kind)
+
+
+@cache
+def _kind_of(api_version: str, kind: str) -> Kind:
+    return registry.by_kind(api_version, kind)
+
+
+def rules_for(obj: Object) -> Rules:
+    """The rules for an object, by its `apiVersion` and `kind`. Raises UnknownKind."""
+    return rules_of(_kind_of(obj.api_version, obj.kind))

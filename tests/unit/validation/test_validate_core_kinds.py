@@ -1,0 +1,232 @@
+"""Nodes, namespaces, quotas and the other kinds of a control plane: their main rules and their defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dray import validation
+from dray.api import registry
+from dray.api.times import Time
+from dray.validation.table import MODULES, rules_of
+
+NOW = Time("2026-06-01T12:00:00Z")
+
+
+def obj(kind: str, api_version: str = "v1", **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **fields}
+
+
+def template(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+
+
+SELECTOR = {"matchLabels": {"app": "a"}}
+JOB = template(restartPolicy="Never")
+ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}
+RBAC = "rbac.authorization.k8s.io/v1"
+
+CASES = [
+    (obj("Node"), set()),
+    (obj("Node", spec={"taints": [{"key": "a", "effect": "NoSchedule"}]}), set()),
+    (obj("Node", spec={"taints": [{"key": "a b", "effect": "NoSchedule"}]}), {("Invalid", "metadata.taints[0].key")}),
+    (obj("Node", spec={"taints": [{"key": "a"}]}), {("Required", "metadata.taints[0].effect")}),
+    (obj("Node", spec={"taints": [{"key": "a", "effect": "None"}]}), {("NotSupported", "metadata.taints[0].effect")}),
+    (obj("Node", spec={"taints": [{"key": "a", "effect": "NoExecute"}] * 2}), {("Duplicate", "metadata.taints[1]")}),
+    (
+        obj("Node", status={"capacity": {"cpu": "-1"}}),
+        {("Invalid", "status.capacity.cpu"), ("Invalid", "status.allocatable.cpu")},
+    ),
+    (obj("Node", spec={"podCIDRs": ["10.0.0.0/24", "fd00::/64"]}), set()),
+    (obj("Node", spec={"podCIDRs": ["10.0.0.0/24", "10.0.1.0/24"]}), {("Invalid", "spec.podCIDRs")}),
+    (obj("Namespace"), set()),
+    (obj("Namespace", metadata={"name": "a.b"}), {("Invalid", "metadata.name")}),
+    (obj("ResourceQuota", spec={"hard": {"cpu": "1", "pods": "2", "example.com/gpu": "3"}}), set()),
+    (
+        obj("ResourceQuota", spec={"hard": {"g.deviceclass.resource.k8s.io/devices": "-1"}}),
+        {("Invalid", "spec.hard[g.deviceclass.resource.k8s.io/devices]")},
+    ),
+    (obj("ResourceQuota", spec={"hard": {"nonsense": "1"}}), {("Invalid", "spec.hard[nonsense]")}),
+    (obj("ResourceQuota", spec={"hard": {"pods": "500m"}}), {("Invalid", "spec.hard[pods]")}),
+    (obj("ResourceQuota", spec={"scopes": ["BestEffort", "NotBestEffort"]}), {("Invalid", "spec.scopes")}),
+    (obj("ResourceQuota", spec={"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}), {("Invalid", "spec.scopes")}),
+    (obj("ConfigMap", data={"a": "b"}, binaryData={"c": "ZA=="}), set()),
+    (obj("ConfigMap", data={"a b": "c"}), {("Invalid", "data[a b]")}),
+    (obj("ConfigMap", data={"..a": "c"}), {("Invalid", "data[..a]")}),
+    (obj("Secret", stringData={"a": "b"}), set()),
+    (obj("Secret", type="kubernetes.io/tls", data={"tls.crt": ""}), {("Required", "data[tls.key]")}),
+    (obj("Secret", data={"a": "not base64!"}), {("TypeInvalid", "data[a]")}),
+    (obj("ServiceAccount"), set()),
+    (obj("Service", spec={"ports": [{"port": 80}]}), set()),
+    (obj("Service"), {("Required", "spec.ports")}),
+    (obj("Service", spec={"clusterIP": "None"}), set()),
+    (
+        obj("Service", spec={"ports": [{"port": 0}]}),
+        {("Invalid", "spec.ports[0].port"), ("Invalid", "spec.ports[0].targetPort")},
+    ),
+    (
+        obj("Service", spec={"ports": [{"port": 1}, {"port": 2}]}),
+        {("Required", "spec.ports[0].name"), ("Required", "spec.ports[1].name")},
+    ),
+    (obj("Service", spec={"type": "ExternalName"}), {("Required", "spec.externalName")}),
+    (obj("Event", involvedObject={"namespace": "other"}), {("Invalid", "involvedObject.namespace")}),
+    (obj("Event", involvedObject={"kind": "Node"}), set()),
+    (
+        obj(
+            "PersistentVolumeClaim",
+            spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        ),
+        set(),
+    ),
+    (obj("PersistentVolumeClaim"), {("Required", "spec.accessModes"), ("Required", "spec.resources[storage]")}),
+    (obj("Lease", "coordination.k8s.io/v1", spec={"leaseDurationSeconds": 15}), set()),
+    (
+        obj("Lease", "coordination.k8s.io/v1", spec={"leaseDurationSeconds": 0}),
+        {("Invalid", "spec.leaseDurationSeconds")},
+    ),
+    (obj("PodDisruptionBudget", "policy/v1", spec={"minAvailable": "50%"}), set()),
+    (obj("PodDisruptionBudget", "policy/v1", spec={"minAvailable": 1, "maxUnavailable": 1}), {("Invalid", "spec")}),
+    (obj("PodDisruptionBudget", "policy/v1", spec={"minAvailable": "101%"}), {("Invalid", "spec.minAvailable")}),
+    (obj("ReplicaSet", "apps/v1", spec={"selector": SELECTOR, "template": template()}), set()),
+    (
+        obj("ReplicaSet", "apps/v1", spec={"selector": SELECTOR, "template": template(), "replicas": -1}),
+        {("Invalid", "spec.replicas")},
+    ),
+    (obj("Deployment", "apps/v1", spec={"selector": SELECTOR, "template": template()}), set()),
+    (obj("Deployment", "apps/v1", spec={"template": template()}), {("Required", "spec.selector")}),
+    (
+        obj("Deployment", "apps/v1", spec={"selector": {"matchLabels": {"app": "b"}}, "template": template()}),
+        {("Invalid", "spec.template.metadata.labels")},
+    ),
+    (
+        obj("Deployment", "apps/v1", spec={"selector": SELECTOR, "template": template(restartPolicy="Never")}),
+        {("NotSupported", "spec.template.spec.restartPolicy")},
+    ),
+    (
+        obj("Deployment", "apps/v1", spec={"selector": SELECTOR, "template": template(containers=[])}),
+        {("Required", "spec.template.spec.containers")},
+    ),
+    (obj("DaemonSet", "apps/v1", spec={"selector": SELECTOR, "template": template()}), set()),
+    (obj("StatefulSet", "apps/v1", spec={"selector": SELECTOR, "template": template(), "serviceName": "s"}), set()),
+    (obj("Job", "batch/v1", spec={"template": JOB}), set()),
+    (obj("Job", "batch/v1", spec={"template": template()}), {("Required", "spec.template.spec.restartPolicy")}),
+    (obj("Job", "batch/v1", spec={"template": JOB, "completions": -1}), {("Invalid", "spec.completions")}),
+    (obj("CronJob", "batch/v1", spec={"schedule": "* * * * *", "jobTemplate": {"spec": {"template": JOB}}}), set()),
+    (obj("Role", RBAC, rules=[{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]), set()),
+    (obj("Role", RBAC, rules=[{"apiGroups": [""], "resources": ["pods"]}]), {("Required", "rules[0].verbs")}),
+    (
+        obj("Role", RBAC, rules=[{"verbs": ["get"], "nonResourceURLs": ["/x"]}]),
+        {("Invalid", "rules[0].nonResourceURLs")},
+    ),
+    (
+        obj("ClusterRole", RBAC, metadata={"name": "system:x"}, rules=[{"verbs": ["get"], "nonResourceURLs": ["/x"]}]),
+        set(),
+    ),
+    (obj("RoleBinding", RBAC, roleRef=ROLE, subjects=[{"kind": "User", "name": "u"}]), set()),
+    (obj("RoleBinding", RBAC, roleRef={**ROLE, "kind": "X"}), {("NotSupported", "roleRef.kind")}),
+    (
+        obj("ClusterRoleBinding", RBAC, roleRef=ROLE, subjects=[{"kind": "ServiceAccount", "name": "s"}]),
+        {("Required", "subjects[0].namespace")},
+    ),
+    (obj("StorageClass", "storage.k8s.io/v1", provisioner="p.example.com"), set()),
+    (obj("StorageClass", "storage.k8s.io/v1"), {("Required", "provisioner")}),
+]
+
+
+def short(manifest: Any) -> str:
+    return str(manifest["kind"]) if isinstance(manifest, dict) and "kind" in manifest else ""
+
+
+@pytest.mark.parametrize(("manifest", "expected"), CASES, ids=short)
+def test_rules(verdict: Any, manifest: dict[str, Any], expected: set[tuple[str, str]]) -> None:
+    if manifest["kind"] == "Event":
+        manifest["metadata"]["namespace"] = "default"
+    assert verdict(manifest) == expected
+
+
+def default(manifest: dict[str, Any]) -> dict[str, Any]:
+    return validation.default(manifest, now=NOW)
+
+
+def test_defaults() -> None:
+    assert default(obj("Namespace"))["metadata"]["labels"] == {"kubernetes.io/metadata.name": "x"}
+    assert default(obj("Node", status={"capacity": {"cpu": "4"}}))["status"]["allocatable"] == {"cpu": "4"}
+    secret = default(obj("Secret", stringData={"a": "b"}))
+    assert (secret["type"], secret["data"], "stringData" in secret) == ("Opaque", {"a": "Yg=="}, False)
+    deployment = default(obj("Deployment", "apps/v1", spec={"selector": SELECTOR, "template": template()}))["spec"]
+    assert (deployment["replicas"], deployment["revisionHistoryLimit"], deployment["progressDeadlineSeconds"]) == (
+        1,
+        10,
+        600,
+    )
+    assert deployment["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"},
+    }
+    assert deployment["template"]["spec"]["restartPolicy"] == "Always"
+    assert "enableServiceLinks" not in deployment["template"]["spec"]
+    job = default(obj("Job", "batch/v1", spec={"template": JOB}))["spec"]
+    assert (job["completions"], job["parallelism"], job["backoffLimit"]) == (1, 1, 6)
+    service = default(obj("Service", spec={"ports": [{"port": 80}]}))["spec"]
+    assert (service["type"], service["sessionAffinity"]) == ("ClusterIP", "None")
+    assert service["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
+    binding = default(
+        obj("RoleBinding", RBAC, roleRef={"kind": "Role", "name": "r"}, subjects=[{"kind": "User", "name": "u"}])
+    )
+    assert binding["roleRef"]["apiGroup"] == binding["subjects"][0]["apiGroup"] == "rbac.authorization.k8s.io"
+
+
+def created(manifest: dict[str, Any]) -> Any:
+    ctx = validation.Context(now=NOW)
+    hub = validation.default_object(validation.documents.read(manifest)[2], NOW)
+    return validation.prepare_for_create(hub, ctx)
+
+
+def test_what_new_objects_start_with() -> None:
+    namespace = created(obj("Namespace"))
+    assert (namespace.spec.finalizers, namespace.status.phase) == (("kubernetes",), "Active")
+    assert created(obj("PersistentVolumeClaim")).status.phase == "Pending"
+    job = created(obj("Job", "batch/v1", metadata={"name": "j", "uid": "u"}, spec={"template": JOB}))
+    assert job.spec.selector.match_labels == {"batch.kubernetes.io/controller-uid": "u"}
+    assert job.spec.template.metadata.labels["job-name"] == "j"
+    assert created(obj("Deployment", "apps/v1", status={"replicas": 3})).status.replicas == 0
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in registry.kinds() if "create" in kind.verbs], ids=lambda kind: kind.resource
+)
+def test_every_kind_has_rules_and_survives_an_empty_object(kind: registry.Kind) -> None:
+    empty = {"apiVersion": kind.api_version, "kind": kind.kind}
+    errors = validation.validate(empty)
+    assert ("FieldValueRequired", "metadata.name") in {(error.reason, error.field) for error in errors}
+    named = {**empty, "metadata": {"name": "x", "namespace": "default"}}
+    validation.validate(named, named)
+    assert rules_of(kind).namespaced == kind.namespaced
+
+
+def test_the_table_names_only_kinds_that_exist() -> None:
+    known = {(kind.group, kind.kind) for kind in registry.kinds()}
+    assert MODULES.keys() <= known
+
+
+UPDATES = [
+    (
+        obj("Node", spec={"podCIDRs": ["10.0.0.0/24"]}),
+        {"spec.podCIDRs": ["10.0.1.0/24"]},
+        {("Forbidden", "spec.podCIDRs")},
+    ),
+    (obj("Node", spec={"providerID": "a"}), {"spec.providerID": "b"}, {("Invalid", "spec.providerID")}),
+    (obj("Node"), {"spec.unschedulable": True}, set()),
+    (obj("Secret", type="a"), {"type": "b"}, {("Invalid", "type")}),
+    (obj("ConfigMap", immutable=True, data={"a": "b"}), {"data.a": "c"}, {("Forbidden", "data")}),
+    (obj("ResourceQuota", spec={"scopes": ["BestEffort"]}), {"spec.scopes": []}, {("Invalid", "spec.scopes")}),
+    (obj("RoleBinding", RBAC, roleRef=ROLE), {"roleRef.name": "other"}, {("Invalid", "roleRef")}),
+]
+
+
+@pytest.mark.parametrize(("old", "changes", "expected"), UPDATES, ids=short)
+def test_updates(
+    verdict: Any, edit: Any, old: dict[str, Any], changes: dict[str, Any], expected: set[tuple[str, str]]
+) -> None:
+    assert verdict(edit(old, changes), old) == expected
