@@ -1,0 +1,53 @@
+"""The entry point: knows every subcommand, imports only the one that is asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from dray import __version__
+from dray.cli import cel, server, validate
+
+app = typer.Typer(
+    name="dray",
+    help="A control plane for devices, behind the Kubernetes API.",
+    epilog="Exit codes: 0 yes, 1 no, 2 bad input or cannot run.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"dray {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A control plane for devices, behind the Kubernetes API."""
+
+
+app.command("validate")(validate.run)
+app.command("cel")(cel.run)
+app.command("server")(server.run)
+
+
+def main() -> None:
+    """Runs the command line. A closed pipe ends quietly, Ctrl-C with the usual code."""
+    try:
+        app()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

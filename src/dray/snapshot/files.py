@@ -1,0 +1,99 @@
+"""Manifests from files, directories, standard input or plain dicts: one item per object, with where it came from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dray.api import manifest
+
+SUFFIXES = (".yaml", ".yml", ".json")
+MAX_BYTES = 512 * 1024 * 1024
+
+Source = str | os.PathLike[str] | Mapping[str, Any]
+
+
+class InputError(Exception):
+    """Input that cannot be read; the message names the file and, where known, the line."""
+
+    def __init__(self, source: str, message: str, line: int | None = None) -> None:
+        self.source = source
+        self.line = line
+        self.message = message
+        super().__init__(f"{source}:{line}: {message}" if line else f"{source}: {message}")
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One object as it was written, and its place."""
+
+    value: Any
+    source: str
+    document: manifest.Document | None = None
+    prefix: str = ""
+
+    def line_of(self, path: str) -> int | None:
+        """The line of a field of the object, None if it did not come from a text."""
+        if self.document is None:
+            return None
+        return self.document.line_of(f"{self.prefix}.{path}" if self.prefix else path)
+
+
+def read(sources: Iterable[Source]) -> Iterator[Item]:
+    """Every object in `sources`, lists (`kind: List` and the like) taken apart. Raises InputError."""
+    for source in sources:
+        if isinstance(source, Mapping):
+            yield from _take_apart(dict(source), "<dict>", None)
+        elif source == "-":
+            yield from _parse(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
+        else:
+            yield from _read_path(Path(source))
+
+
+def _read_path(path: Path) -> Iterator[Item]:
+    if path.is_dir():
+        files = sorted(found for found in path.rglob("*") if found.suffix in SUFFIXES and found.is_file())
+        if not files:
+            raise InputError(str(path), f"no manifests here ({', '.join('*' + suffix for suffix in SUFFIXES)})")
+        for file in files:
+            yield from _read_path(file)
+        return
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+    yield from _parse(data, str(path))
+
+
+def _parse(data: bytes, source: str) -> Iterator[Item]:
+    if len(data) > MAX_BYTES:
+        raise InputError(source, f"larger than {MAX_BYTES // 2**20} MiB")
+    try:
+        documents = manifest.parse(data)
+    except manifest.ManifestError as error:
+        raise InputError(source, error.message, error.line) from error
+    for document in documents:
+        yield from _take_apart(document.value, source, document)
+
+
+def _take_apart(value: Any, source: str, document: manifest.Document | None) -> Iterator[Item]:
+    if not _is_list(value):
+        yield Item(value, source, document)
+        return
+    item_kind = str(value["kind"]).removesuffix("List")
+    for index, entry in enumerate(value["items"] or ()):
+        if isinstance(entry, dict) and item_kind:
+            # Typed lists leave out kind and apiVersion of their entries.
+            entry = {"apiVersion": value.get("apiVersion"), "kind": item_kind, **entry}
+        yield Item(entry, source, document, f"items[{index}]")
+
+
+def _is_list(value: Any) -> bool:
+    if not isinstance(value, dict) or not str(value.get("kind", "")).endswith("List"):
+        return False
+    return value.get("items", 0) is None or isinstance(value.get("items"), list)
