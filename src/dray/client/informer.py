@@ -1,0 +1,192 @@
+"""A local copy of all objects of a kind, kept current by list and watch.
+
+Handlers see every change once, in order, as (old, new), where None means "was not there" or "is gone". They are plain
+functions: they note what is to be done and return. A broken watch is resumed where it was; when the server cannot go
+back that far, a fresh list is compared with the copy, and handlers see only what differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar, cast
+
+from dray.api.meta import Object
+from dray.api.registry import Kind
+from dray.api.status import ApiError
+from dray.client.interface import Client, WatchExpired
+
+T = TypeVar("T", bound=Object)
+Handler = Callable[[T | None, T | None], None]
+IndexFunction = Callable[[T], Iterable[Hashable]]
+Sleep = Callable[[float], Awaitable[None]]
+
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 10.0
+
+
+class Place(NamedTuple):
+    """Namespace (empty for cluster-scoped kinds) and name of an object."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, obj: Object) -> Place:
+        """Where an object is."""
+        return cls(obj.metadata.namespace, obj.metadata.name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Informer(Generic[T]):
+    """The copy. Reading it is synchronous and never waits."""
+
+    def __init__(self, client: Client, kind: Kind, *, namespace: str = "", fields: str = "", sleep: Sleep) -> None:
+        """`sleep` is the clock's: an awaitable that ends after so many seconds."""
+        self.kind = kind
+        self._client = client
+        self._namespace = namespace
+        self._fields = fields
+        self._sleep = sleep
+        self._objects: dict[Place, T] = {}
+        self._handlers: list[Handler[T]] = []
+        self._indexes: dict[str, tuple[IndexFunction[T], dict[Hashable, dict[Place, None]]]] = {}
+        self._synced = asyncio.Event()
+        self.last_error: str = ""
+
+    def on_change(self, handler: Handler[T]) -> None:
+        """Registers a handler; it is told of everything that is there already."""
+        self._handlers.append(handler)
+        for obj in list(self._objects.values()):
+            handler(None, obj)
+
+    def add_index(self, name: str, function: IndexFunction[T]) -> None:
+        """Keeps objects by keys that `function` finds in them."""
+        table: dict[Hashable, dict[Place, None]] = {}
+        self._indexes[name] = (function, table)
+        for place, obj in self._objects.items():
+            for key in function(obj):
+                table.setdefault(key, {})[place] = None
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """An object, None if it is not there."""
+        return self._objects.get(Place(namespace, name))
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(list(self._objects.values()))
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def by_index(self, name: str, key: Hashable) -> list[T]:
+        """The objects under a key of an index."""
+        return [self._objects[place] for place in self._indexes[name][1].get(key, ())]
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether everything has been listed once."""
+        return self._synced.is_set()
+
+    async def synced(self) -> None:
+        """Waits until everything has been listed once."""
+        await self._synced.wait()
+
+    def put(self, obj: T) -> None:
+        """Notes a newer version that a write answered with, so that the writer sees its own write at once."""
+        current = self._objects.get(Place.of(obj))
+        if current is None or _is_newer(obj, current):
+            self._set(obj)
+
+    async def run(self) -> None:
+        """Lists and watches until cancelled, through errors, disconnects and restarts of the server."""
+        pause = FIRST_PAUSE
+        revision = ""
+        while True:
+            try:
+                if not revision:
+                    revision = await self._list()
+                revision = await self._watch(revision)
+                pause = FIRST_PAUSE
+                continue
+            except WatchExpired:
+                revision = ""
+                continue
+            except (ApiError, OSError, TimeoutError) as error:
+                self.last_error = str(error)
+                if isinstance(error, ApiError) and error.code == 410:
+                    revision = ""
+                    continue
+            await self._sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _list(self) -> str:
+        listing = await self._client.list(self.kind, self._namespace, fields=self._fields)
+        fresh = {Place.of(obj): cast(T, obj) for obj in listing.items}
+        for place in [place for place in self._objects if place not in fresh]:
+            self._remove(place)
+        for obj in fresh.values():
+            current = self._objects.get(Place.of(obj))
+            if current is None or current.metadata.resource_version != obj.metadata.resource_version:
+                self._set(obj)
+        self._synced.set()
+        return listing.revision
+
+    async def _watch(self, revision: str) -> str:
+        """Follows the watch until it ends; the revision to go on from. Progress made before an error is kept."""
+        self._revision = revision
+        try:
+            async for event in self._client.watch(self.kind, self._namespace, revision=revision, fields=self._fields):
+                obj = cast(T, event.object)
+                if event.type == "DELETED":
+                    self._remove(Place.of(obj), obj)
+                elif event.type in ("ADDED", "MODIFIED"):
+                    current = self._objects.get(Place.of(obj))
+                    if current is None or _is_newer(obj, current):
+                        self._set(obj)
+                self._revision = event.revision or self._revision
+        except (ApiError, OSError, TimeoutError) as error:
+            if isinstance(error, ApiError) and error.code == 410:
+                raise WatchExpired from error
+            self.last_error = str(error)
+            await self._sleep(FIRST_PAUSE)
+        return self._revision
+
+    def _set(self, obj: T) -> None:
+        place = Place.of(obj)
+        old = self._objects.get(place)
+        self._objects[place] = obj
+        self._reindex(place, old, obj)
+        for handler in self._handlers:
+            handler(old, obj)
+
+    def _remove(self, place: Place, last: T | None = None) -> None:
+        old = self._objects.pop(place, None)
+        if old is None:
+            return
+        if last is not None and last.metadata.uid != old.metadata.uid:
+            self._objects[place] = old  # a delete of an earlier object of that name
+            return
+        self._reindex(place, old, None)
+        for handler in self._handlers:
+            handler(last or old, None)
+
+    def _reindex(self, place: Place, old: T | None, new: T | None) -> None:
+        for function, table in self._indexes.values():
+            before = set(function(old)) if old is not None else set()
+            after = set(function(new)) if new is not None else set()
+            for key in before - after:
+                table[key].pop(place, None)
+                if not table[key]:
+                    del table[key]
+            for key in after - before:
+                table.setdefault(key, {})[place] = None
+
+
+def _is_newer(new: Object, old: Object) -> bool:
+    """Whether a version is later. Kubernetes' revisions are numbers that grow; anything else is taken as later."""
+    after, before = new.metadata.resource_version, old.metadata.resource_version
+    if after.isdigit() and before.isdigit():
+        return int(after) > int(before)
+    return after != before

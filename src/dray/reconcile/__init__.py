@@ -1,0 +1,15 @@
+"""What every controller and the scheduler are made of: a clock, work queues, a loop around pure plans, events, leases.
+
+    informers ─▶ handlers add keys ─▶ WorkQueue ─▶ Controller.run: reconcile(key) ─▶ writes through the client
+                                         ▲                  │ failed: again, later and later
+                                         └──────────────────┘ wants to look again at a time: add_at
+
+Decisions are pure functions of state and time; this package waits and retries. It may import `dray.client` and below.
+"""
+
+from dray.reconcile.clock import Clock, RealClock, VirtualClock
+from dray.reconcile.controller import Controller
+from dray.reconcile.queue import WorkQueue
+from dray.reconcile.recorder import EventRecorder
+
+__all__ = ["Clock", "Controller", "EventRecorder", "RealClock", "VirtualClock", "WorkQueue"]

@@ -1,0 +1,137 @@
+"""A queue of keys to look at: each at most once at a time, soon, at a given time, or later after failures."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from dray.reconcile.clock import Clock
+
+K = TypeVar("K", bound=Hashable)
+
+FIRST_RETRY = 0.005
+LONGEST_RETRY = 60.0
+
+
+class WorkQueue(Generic[K]):
+    """Keys, not events: however often a key is added, it is handed out once, and again if added meanwhile.
+
+    add ─▶ waiting ─▶ get ─▶ processing ─▶ done
+             ▲                    │ added again meanwhile
+             └────────────────────┘
+    """
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.name = name
+        self._clock = clock
+        self._waiting: dict[K, None] = {}
+        self._processing: set[K] = set()
+        self._again: set[K] = set()
+        self._later: list[tuple[float, int, K]] = []
+        self._due: dict[K, float] = {}
+        self._count = 0
+        self._failures: dict[K, int] = {}
+        self._wake = asyncio.Event()
+        self._timer: asyncio.Task[None] | None = None
+        self.adds = 0
+        self.retries = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def processing(self) -> int:
+        """How many keys are being worked on."""
+        return len(self._processing)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits (now) and nothing is being worked on."""
+        return not self._waiting and not self._processing
+
+    def add(self, key: K) -> None:
+        """Look at this key soon."""
+        self.adds += 1
+        if key in self._processing:
+            self._again.add(key)
+        elif key not in self._waiting:
+            self._waiting[key] = None
+            self._wake.set()
+
+    def add_at(self, key: K, moment: float) -> None:
+        """Look at this key at a time of the monotonic clock; of several such times the earliest counts."""
+        due = self._due.get(key)
+        if due is not None and due <= moment:
+            return
+        self._due[key] = moment
+        self._count += 1
+        heapq.heappush(self._later, (moment, self._count, key))
+        if self._later[0][2] == key:
+            self._restart_timer()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Look at this key after some seconds."""
+        if seconds <= 0:
+            self.add(key)
+        else:
+            self.add_at(key, self._clock.monotonic() + seconds)
+
+    def retry(self, key: K) -> float:
+        """Look at this key again after a failure, later with each one; returns after how many seconds."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self.retries += 1
+        delay: float = min(FIRST_RETRY * 2 ** min(failures, 30), LONGEST_RETRY)
+        self.add_after(key, delay)
+        return delay
+
+    def forget(self, key: K) -> None:
+        """The key succeeded: its failures no longer count."""
+        self._failures.pop(key, None)
+
+    def cancel(self, key: K) -> None:
+        """Drops what was planned for later."""
+        self._due.pop(key, None)
+
+    async def get(self) -> K:
+        """The next key; call `done` with it afterwards."""
+        while not self._waiting:
+            self._wake.clear()
+            await self._wake.wait()
+        key = next(iter(self._waiting))
+        del self._waiting[key]
+        self._processing.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """The work on a key has ended, well or not."""
+        self._processing.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def close(self) -> None:
+        """Stops the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _restart_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().create_task(self._wait_for_later())
+
+    async def _wait_for_later(self) -> None:
+        while self._later:
+            moment, _, key = self._later[0]
+            wait = moment - self._clock.monotonic()
+            if wait > 0:
+                await self._clock.sleep(wait)
+                continue
+            heapq.heappop(self._later)
+            if self._due.get(key) == moment:
+                del self._due[key]
+                self.add(key)
+        self._timer = None

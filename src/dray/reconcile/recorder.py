@@ -1,0 +1,89 @@
+"""Events: what happened to an object, for people. The same thing happening again is counted, not written again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+
+from msgspec.structs import replace
+
+from dray.api.generated.core import Event, EventSource, ObjectReference
+from dray.api.meta import Object, ObjectMeta
+from dray.api.registry import by_kind
+from dray.api.status import ApiError
+from dray.client.interface import Client
+from dray.reconcile.clock import Clock, as_time
+
+EVENTS = by_kind("v1", "Event")
+MAX_REMEMBERED = 4096
+MESSAGE_LENGTH = 1024
+CLUSTER_NAMESPACE = "default"
+
+
+class EventRecorder:
+    """Writes events as one component. Losing an event never fails the work that it tells of."""
+
+    def __init__(self, client: Client, component: str, clock: Clock) -> None:
+        self._client = client
+        self._component = component
+        self._clock = clock
+        self._known: OrderedDict[str, Event] = OrderedDict()
+
+    async def normal(self, about: Object, reason: str, message: str) -> None:
+        """Something went as it should."""
+        await self.record(about, "Normal", reason, message)
+
+    async def warning(self, about: Object, reason: str, message: str) -> None:
+        """Something that somebody should look at."""
+        await self.record(about, "Warning", reason, message)
+
+    async def record(self, about: Object, type_: str, reason: str, message: str) -> None:
+        """Writes an event, or counts it up if the same one was written before."""
+        message = message[:MESSAGE_LENGTH]
+        key = f"{about.metadata.uid}/{type_}/{reason}/{message}"
+        known = self._known.get(key)
+        try:
+            if known is None:
+                event = await self._client.create(self._new(about, type_, reason, message, key))
+            else:
+                event = await self._count(known)
+        except (ApiError, OSError, TimeoutError):
+            self._known.pop(key, None)
+            return
+        self._known[key] = event
+        self._known.move_to_end(key)
+        if len(self._known) > MAX_REMEMBERED:
+            self._known.popitem(last=False)
+
+    async def _count(self, known: Event) -> Event:
+        patch = {"count": (known.count or 1) + 1, "lastTimestamp": str(as_time(self._clock.now()))}
+        meta = known.metadata
+        changed = await self._client.patch(EVENTS, meta.namespace, meta.name, patch)
+        return changed if isinstance(changed, Event) else replace(known, count=patch["count"])
+
+    def _new(self, about: Object, type_: str, reason: str, message: str, key: str) -> Event:
+        now = self._clock.now()
+        meta = about.metadata
+        digest = hashlib.sha256(f"{key}/{now}".encode()).hexdigest()[:16]
+        namespace = meta.namespace or CLUSTER_NAMESPACE
+        return Event(
+            kind="Event",
+            api_version="v1",
+            metadata=ObjectMeta(name=f"{meta.name}.{digest}", namespace=namespace),
+            involved_object=ObjectReference(
+                kind=about.kind,
+                api_version=about.api_version,
+                namespace=meta.namespace,
+                name=meta.name,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+            ),
+            type=type_,
+            reason=reason,
+            message=message,
+            count=1,
+            first_timestamp=as_time(now),
+            last_timestamp=as_time(now),
+            source=EventSource(component=self._component),
+            reporting_component=self._component,
+        )
