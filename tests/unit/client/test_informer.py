@@ -1,0 +1,106 @@
+"""Informers over a scripted client: every change once, in order, through broken and expired watches."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from dray.api.generated.core import Pod
+from dray.api.meta import Object, ObjectMeta
+from dray.api.registry import by_kind
+from dray.client import Informer, ObjectList, WatchEvent, WatchExpired
+from dray.reconcile import VirtualClock
+
+PODS = by_kind("v1", "Pod")
+
+
+def pod(name: str, revision: int, uid: str = "", **labels: str) -> Pod:
+    meta = ObjectMeta(name=name, namespace="ns", uid=uid or name, resource_version=str(revision), labels=labels)
+    return Pod(kind="Pod", api_version="v1", metadata=meta)
+
+
+class Script:
+    """Answers lists and watches from prepared steps; a watch step is events, ended by an exception or by nothing."""
+
+    def __init__(self, lists: list[tuple[list[Pod], str]], watches: list[list[Any]]) -> None:
+        self.lists = lists
+        self.watches = watches
+        self.watched_from: list[str] = []
+
+    async def list(self, *_: Any, **__: Any) -> ObjectList[Object]:
+        items, revision = self.lists.pop(0)
+        return ObjectList(tuple(items), revision)
+
+    async def watch(self, *_: Any, revision: str, **__: Any) -> AsyncIterator[WatchEvent[Object]]:
+        self.watched_from.append(revision)
+        if not self.watches:
+            await asyncio.Event().wait()
+        for step in self.watches.pop(0):
+            if isinstance(step, Exception):
+                raise step
+            yield WatchEvent(*step)
+
+
+def follow(script: Script, seconds: float = 30) -> tuple[Informer[Pod], list[tuple[str | None, str | None]]]:
+    seen: list[tuple[str | None, str | None]] = []
+
+    def note(old: Pod | None, new: Pod | None) -> None:
+        seen.append(tuple(obj and f"{obj.metadata.name}@{obj.metadata.resource_version}" for obj in (old, new)))  # type: ignore[arg-type]
+
+    async def scenario() -> Informer[Pod]:
+        clock = VirtualClock()
+        informer: Informer[Pod] = Informer(script, PODS, sleep=clock.sleep)  # type: ignore[arg-type]
+        informer.add_index("app", lambda found: [found.metadata.labels.get("app", "")])
+        informer.on_change(note)
+        task = asyncio.get_running_loop().create_task(informer.run())
+        await clock.advance(seconds)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return informer
+
+    return asyncio.run(scenario()), seen
+
+
+def test_list_then_watch() -> None:
+    script = Script(
+        [([pod("a", 1)], "5")], [[("ADDED", pod("b", 6)), ("MODIFIED", pod("a", 7)), ("DELETED", pod("b", 8))]]
+    )
+    informer, seen = follow(script)
+    assert seen == [(None, "a@1"), (None, "b@6"), ("a@1", "a@7"), ("b@8", None)]
+    assert [found.metadata.name for found in informer] == ["a"]
+    assert informer.has_synced
+
+
+def test_a_broken_watch_goes_on_where_it_was() -> None:
+    script = Script([([], "5")], [[("ADDED", pod("a", 6)), OSError("reset")], [("MODIFIED", pod("a", 9))]])
+    _, seen = follow(script)
+    assert script.watched_from[:3] == ["5", "6", "9"]
+    assert seen == [(None, "a@6"), ("a@6", "a@9")]
+
+
+def test_an_expired_watch_lists_again_and_tells_only_what_differs() -> None:
+    script = Script(
+        [([pod("a", 1), pod("b", 2), pod("c", 3)], "5"), ([pod("a", 1), pod("b", 7)], "9")], [[WatchExpired("too old")]]
+    )
+    _, seen = follow(script)
+    assert seen == [(None, "a@1"), (None, "b@2"), (None, "c@3"), ("c@3", None), ("b@2", "b@7")]
+
+
+def test_old_news_are_ignored() -> None:
+    """An event that was delivered before, or that a write's answer has overtaken, changes nothing."""
+    script = Script([([pod("a", 8)], "8")], [[("MODIFIED", pod("a", 7)), ("MODIFIED", pod("a", 8))]])
+    _, seen = follow(script)
+    assert seen == [(None, "a@8")]
+
+
+def test_the_delete_of_an_earlier_object_of_that_name_is_ignored() -> None:
+    script = Script([([pod("a", 8, uid="second")], "8")], [[("DELETED", pod("a", 9, uid="first"))]])
+    informer, _ = follow(script)
+    assert informer.get("ns", "a") is not None
+
+
+def test_indexes_follow() -> None:
+    script = Script([([pod("a", 1, app="x"), pod("b", 2, app="x")], "5")], [[("MODIFIED", pod("a", 6, app="y"))]])
+    informer, _ = follow(script)
+    assert [found.metadata.name for found in informer.by_index("app", "x")] == ["b"]
+    assert [found.metadata.name for found in informer.by_index("app", "y")] == ["a"]
+    assert informer.by_index("app", "z") == []
