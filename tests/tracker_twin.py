@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import msgspec
+
 from dray import cel
 from dray.api.resource import (
     Device,
@@ -69,8 +71,14 @@ def _shown(device: Device, driver: str, slice_name: str, taints: list[tuple[Devi
     return ShownDevice(device.name, slice_name, attributes, with_notation, taints)
 
 
-def _short_first(name: str) -> bool:
-    return "/" in name
+def _normalised(device: Device, driver: str) -> Device:
+    shown = _shown(device, driver, "", [])
+    capacity = {name: amount for name, (amount, _) in shown.capacity.items()}
+    return msgspec.structs.replace(device, attributes=shown.attributes, capacity=capacity)
+
+
+def _short_first(entry: tuple[str, object]) -> bool:
+    return "/" in entry[0]
 
 
 def _qualified(name: str, driver: str) -> str:
@@ -209,7 +217,7 @@ class Twin:
             assert selector.cel is not None
             program = cel.compile(selector.cel.expression, mode="stored")
             try:
-                if not program.evaluate(device, spec.driver):
+                if not program.evaluate(_normalised(device, spec.driver), spec.driver):
                     return False
             except cel.EvaluationError as error:
                 raise Failed(position, class_name) from error

@@ -1,0 +1,210 @@
+"""The first check that a device fails for a request, looked at by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dray.allocator.counters import CounterBudget, Draw, join_groups
+from dray.allocator.inventory import Inventory
+from dray.allocator.judge import judge_of
+from dray.allocator.layout import Layout, Value
+from dray.allocator.reasons import (
+    AnyCheck,
+    AttributeMissing,
+    CapacityShort,
+    CapacityUnsuitable,
+    CounterShort,
+    GroupsIncompatible,
+    InUse,
+    OutOfReach,
+    SelectorFailed,
+    SelectorFalse,
+    Tainted,
+)
+from dray.allocator.requests import Alternative, Claim
+from dray.allocator.selection import Fault, Selector, consumption, first_false, untolerated_taint
+from dray.api.quantity import Quantity
+from dray.api.semver import Semver
+from dray.tracker.view import EffectiveDevice
+
+
+def value_texts(values: Iterable[Value]) -> tuple[str, ...]:
+    """Attribute values for people."""
+    return tuple(sorted(str(value).lower() if kind == "bool" else str(value) for kind, value in values))
+
+
+class DeviceChecker:
+    """Checks the devices of a layout for one alternative."""
+
+    def __init__(self, inventory: Inventory, layout: Layout, wanted: Claim, alternative: Alternative) -> None:
+        self._inventory = inventory
+        self._layout = layout
+        self._wanted = wanted
+        self._alternative = alternative
+
+    def check(self, position: int) -> AnyCheck | None:
+        """The first check that fails, None if the device could be taken."""
+        device = self._layout.devices[position]
+        return (
+            self._check_selectors(device)
+            or self._check_reach(position)
+            or self._check_policy(device)
+            or self._check_taints(device)
+            or self._check_holders(device)
+            or self._check_counters(position)
+            or self._check_capacity(position, device)
+            or self._check_attributes(position)
+        )
+
+    def _check_selectors(self, device: EffectiveDevice) -> AnyCheck | None:
+        try:
+            selector = first_false(self._alternative.criteria, device)
+        except Fault as fault:
+            failed = fault.selector
+            assert failed is not None, "only selectors are evaluated here"
+            return SelectorFailed(
+                class_name=failed.class_name, index=failed.index, expression=failed.expression, message=str(fault)
+            )
+        return None if selector is None else _selector_false(selector, device)
+
+    def _check_reach(self, position: int) -> AnyCheck | None:
+        number = self._layout.segment_of[position]
+        segment, _ = self._layout.segments[number]
+        is_eligible = segment.eligible >> position - self._layout.offsets[number] & 1
+        return None if is_eligible else OutOfReach()
+
+    def _check_policy(self, device: EffectiveDevice) -> AnyCheck | None:
+        criteria = self._alternative.criteria
+        message = ""
+        try:
+            if consumption(criteria, device) is not None:
+                return None
+        except Fault as fault:
+            message = str(fault)
+        capacity = device.device.capacity
+        for name, amount in criteria.capacity.items():
+            entry = capacity.get(name)
+            if entry is None or amount > entry.value or entry.request_policy is not None or message:
+                value = None if entry is None else str(entry.value)
+                return CapacityUnsuitable(capacity=name, requested=str(amount), value=value, message=message)
+        return CapacityUnsuitable(capacity=next(iter(capacity), ""), requested="", message=message)
+
+    def _check_taints(self, device: EffectiveDevice) -> AnyCheck | None:
+        tracked = untolerated_taint(self._alternative.criteria, device)
+        if tracked is None:
+            return None
+        taint = tracked.taint
+        since = None if taint.time_added is None else str(taint.time_added)
+        return Tainted(key=taint.key, value=taint.value, effect=taint.effect, rule=tracked.rule, time_added=since)
+
+    def _check_holders(self, device: EffectiveDevice) -> AnyCheck | None:
+        holding = self._inventory.holding(device.id)
+        if self._alternative.admin or holding is None or not holding.holders:
+            return None
+        return InUse(claims=tuple(sorted(holding.holders)))
+
+    def _check_counters(self, position: int) -> AnyCheck | None:
+        layout = self._layout
+        bit = 1 << position
+        if not bit & layout.metered or bit & layout.shareable & layout.shared():
+            return None
+        number = layout.segment_of[position]
+        segment, holdings = layout.segments[number]
+        budget, table = holdings.budget(), segment.pool.counters
+        if budget is None or table is None:
+            return None
+        draw = table.draws[segment.pool_position(position - layout.offsets[number])]
+        if draw is None:
+            return None
+        return _incompatible(budget, draw) or _counter_short(budget, draw, table.names)
+
+    def _check_capacity(self, position: int, device: EffectiveDevice) -> AnyCheck | None:
+        consumed = consumption(self._alternative.criteria, device) or {}
+        taken = self._layout.consumed(position)
+        for name, amount in consumed.items():
+            left = device.device.capacity[name].value.nanos - taken.get(name, 0)
+            if taken and amount.nanos > left:
+                holding = self._inventory.holding(device.id)
+                return CapacityShort(
+                    capacity=name,
+                    needed=str(amount),
+                    left=_amount_text(left),
+                    short_by=_amount_text(amount.nanos - left),
+                    claims=tuple(sorted(set(holding.shares))) if holding is not None else (),
+                )
+        return None
+
+    def _check_attributes(self, position: int) -> AnyCheck | None:
+        for number in self._alternative.constraints:
+            name = self._wanted.constraints[number].attribute
+            if not self._layout.attribute(name).values[position]:
+                return AttributeMissing(attribute=name)
+        return None
+
+
+def _selector_false(selector: Selector, device: EffectiveDevice) -> SelectorFalse:
+    conditions = judge_of(selector.expression).explain(device)
+    false = next((condition for condition in conditions if condition.value is False), None)
+    if false is None:
+        return SelectorFalse(
+            class_name=selector.class_name,
+            index=selector.index,
+            expression=selector.expression,
+            condition=selector.expression,
+        )
+    return SelectorFalse(
+        class_name=selector.class_name,
+        index=selector.index,
+        expression=selector.expression,
+        condition=false.text,
+        line=false.line,
+        column=false.column,
+        values={f"{domain}/{name}": _plain(value) for (_, domain, name), value in false.seen.items()},
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A value that an expression saw, for JSON."""
+    if isinstance(value, Quantity | Semver):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _incompatible(budget: CounterBudget, draw: Draw) -> AnyCheck | None:
+    if join_groups(budget.groups, draw) is not None:
+        return None
+    for counter_set, groups in draw.groups:
+        single = Draw(amounts=(), groups=((counter_set, groups),))
+        if join_groups(budget.groups, single) is None:
+            present = budget.groups[counter_set]
+            return GroupsIncompatible(
+                counter_set=counter_set, groups=tuple(sorted(groups)), present=tuple(sorted(present))
+            )
+    return None
+
+
+def _counter_short(budget: CounterBudget, draw: Draw, names: tuple[tuple[str, str], ...]) -> AnyCheck | None:
+    needed = dict(draw.amounts)
+    for number, left in enumerate(budget.left):
+        amount = needed.get(number, 0)
+        if amount > left:
+            counter_set, counter = names[number]
+            return CounterShort(
+                counter_set=counter_set,
+                counter=counter,
+                needed=_amount_text(amount),
+                left=_amount_text(left),
+                short_by=_amount_text(amount - left),
+            )
+    return None
+
+
+def _amount_text(nanos: int) -> str:
+    """An amount in the notation that people use: binary for whole multiples of 1024."""
+    whole, rest = divmod(nanos, 10**9)
+    if rest:
+        return str(Quantity.parse(f"{nanos}n"))
+    return str(Quantity.of_int(whole, "BinarySI" if whole and whole % 1024 == 0 else "DecimalSI"))

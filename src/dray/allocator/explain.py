@@ -1,0 +1,230 @@
+"""Why claims fit or not: looks at every device and says which check it fails first.
+
+Nothing here is used by `allocate`, so that explaining costs nothing when it is not asked for. The order of checks is
+the one in which people think: what is wanted (selectors), what is allowed (node, capacity, taints), what is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from dray.allocator.allocate import allocate
+from dray.allocator.budget import Budget
+from dray.allocator.device_check import DeviceChecker, value_texts
+from dray.allocator.inventory import Inventory
+from dray.allocator.layout import Layout
+from dray.allocator.problem import Problem
+from dray.allocator.reasons import (
+    ClaimReport,
+    ConstraintConflict,
+    DeviceReport,
+    Explanation,
+    NodeReport,
+    NodeVerdict,
+    OutOfReach,
+    PoolProblem,
+    RequestReport,
+    SelectorFailed,
+    SelectorFalse,
+)
+from dray.allocator.requests import Alternative, Claim, Request, claim_key
+from dray.allocator.results import (
+    Allocated,
+    BudgetExceeded,
+    Failed,
+    Options,
+    Outcome,
+    OutOfBudget,
+    Refusal,
+    Unsatisfiable,
+)
+from dray.allocator.search import solve
+from dray.api.resource import DeviceClass, ResourceClaim
+
+_STATUS = {Allocated: "allocated", Unsatisfiable: "unsatisfiable", Failed: "error", BudgetExceeded: "timeout"}
+_QUICK = Options(max_steps=2_000)
+"""For the side questions: how many devices are missing, which constraint is in the way."""
+
+
+def explain(
+    inventory: Inventory,
+    classes: Mapping[str, DeviceClass],
+    claims: Sequence[ResourceClaim],
+    nodes: Iterable[str] | None = None,
+    options: Options = _QUICK,
+) -> Explanation:
+    """The reason tree for claims that are to be allocated together, on the given nodes (all by default)."""
+    names = list(nodes) if nodes is not None else [node.name for node in inventory.nodes]
+    together = tuple(_verdict(node, allocate(inventory, classes, claims, node, options)) for node in names)
+    reports = tuple(_explain_claim(inventory, classes, claim, names, options) for claim in claims)
+    return Explanation(nodes=together, claims=reports, error=inventory.selector_fault())
+
+
+def _verdict(node: str, outcome: Outcome) -> NodeVerdict:
+    message = ""
+    if isinstance(outcome, Failed):
+        message = outcome.error
+    elif not isinstance(outcome, Allocated):
+        message = outcome.message
+    return NodeVerdict(node=node, status=_STATUS[type(outcome)], message=message)
+
+
+def _explain_claim(
+    inventory: Inventory,
+    classes: Mapping[str, DeviceClass],
+    claim: ResourceClaim,
+    nodes: Sequence[str],
+    options: Options,
+) -> ClaimReport:
+    name = claim_key(claim)
+    try:
+        wanted = inventory.shape([claim], classes).claims[0]
+    except Refusal as refusal:
+        return ClaimReport(claim=name, error=str(refusal))
+    verdicts = tuple(_verdict(node, allocate(inventory, classes, [claim], node, options)) for node in nodes)
+    layouts = [inventory.layout(node) for node in map(inventory.nodes.get, nodes) if node is not None]
+    requests = tuple(
+        _explain_request(inventory, name, wanted, alternative, layouts)
+        for request in wanted.requests
+        for alternative in request.alternatives
+    )
+    return ClaimReport(claim=name, nodes=verdicts, requests=requests)
+
+
+def _explain_request(
+    inventory: Inventory, name: str, wanted: Claim, alternative: Alternative, layouts: Sequence[Layout]
+) -> RequestReport:
+    constraints = [wanted.constraints[number] for number in alternative.constraints]
+    return RequestReport(
+        name=alternative.name,
+        device_class=alternative.device_class.metadata.name,
+        count=alternative.count,
+        admin_access=alternative.admin,
+        matching_attributes=tuple(c.attribute for c in constraints if not c.distinct),
+        distinct_attributes=tuple(c.attribute for c in constraints if c.distinct),
+        nodes=tuple(_NodeExplainer(inventory, name, wanted, alternative, layout).explain() for layout in layouts),
+    )
+
+
+class _NodeExplainer:
+    """One alternative by itself on one node."""
+
+    def __init__(
+        self, inventory: Inventory, name: str, wanted: Claim, alternative: Alternative, layout: Layout
+    ) -> None:
+        self._inventory = inventory
+        self._name = name
+        self._wanted = wanted
+        self._alternative = alternative
+        self._layout = layout
+
+    def explain(self) -> NodeReport:
+        fits, error = False, None
+        try:
+            fits = self._fits(self._alternative)
+        except Refusal as refusal:
+            error = str(refusal)
+        devices = self._device_reports()
+        free = [report for report in devices if report.check is None]
+        needed = self._alternative.count
+        missing = 0 if fits or needed is None else self._missing(needed)
+        blocking = () if fits else tuple(self._blocking_constraints())
+        if blocking and needed is not None and len(free) >= needed:
+            devices = [self._with_conflict(report, free, blocking) for report in devices]
+        return NodeReport(
+            node=self._layout.node_name,
+            fits=fits,
+            error=error,
+            matching=sum(not isinstance(d.check, SelectorFalse | SelectorFailed | OutOfReach) for d in devices),
+            free=len(free),
+            missing=missing,
+            fits_without=blocking,
+            problems=tuple(
+                PoolProblem(
+                    driver=pool.view.driver,
+                    pool=pool.view.name,
+                    message=pool.problem or "",
+                    incomplete=pool.view.incomplete,
+                )
+                for pool in self._layout.problems
+            ),
+            devices=tuple(devices),
+        )
+
+    def _device_reports(self) -> list[DeviceReport]:
+        checker = DeviceChecker(self._inventory, self._layout, self._wanted, self._alternative)
+        reports = []
+        for position, device in enumerate(self._layout.devices):
+            values = {
+                attribute: value_texts(self._layout.attribute(attribute).values[position])
+                for attribute in self._attributes()
+            }
+            driver, pool, name = device.id
+            reports.append(
+                DeviceReport(
+                    driver=driver,
+                    pool=pool,
+                    device=name,
+                    check=checker.check(position),
+                    values={attribute: texts for attribute, texts in values.items() if texts},
+                )
+            )
+        return reports
+
+    def _attributes(self) -> list[str]:
+        return [self._wanted.constraints[number].attribute for number in self._alternative.constraints]
+
+    def _fits(self, alternative: Alternative) -> bool:
+        """Whether an alternative alone fits. Raises Refusal."""
+        request = Request(alternative.name, (alternative,), is_list=False)
+        alone = Claim((request,), self._wanted.constraints, self._wanted.classes)
+        try:
+            return solve(Problem(self._layout, [alone], [self._name]), Budget(_QUICK)) is not None
+        except OutOfBudget:
+            return False
+
+    def _fits_quietly(self, **changes: object) -> bool:
+        try:
+            return self._fits(msgspec.structs.replace(self._alternative, **changes))
+        except Refusal:
+            return False
+
+    def _missing(self, needed: int) -> int:
+        """How many devices too many are asked for: fewer devices fit wherever more do, so halves are tried."""
+        fitting, too_many = 0, needed
+        while too_many - fitting > 1:
+            middle = (fitting + too_many) // 2
+            if self._fits_quietly(count=middle):
+                fitting = middle
+            else:
+                too_many = middle
+        return needed - fitting
+
+    def _blocking_constraints(self) -> Iterable[str]:
+        for number in self._alternative.constraints:
+            others = tuple(other for other in self._alternative.constraints if other != number)
+            if self._fits_quietly(constraints=others):
+                yield self._wanted.constraints[number].attribute
+
+    def _with_conflict(
+        self, report: DeviceReport, free: Sequence[DeviceReport], blocking: Sequence[str]
+    ) -> DeviceReport:
+        """A device that could be taken, but not together with enough others."""
+        if report.check is not None:
+            return report
+        attribute = blocking[0]
+        distinct = next(c.distinct for c in self._wanted.constraints if c.attribute == attribute)
+        others: dict[str, list[str]] = {}
+        for other in free:
+            for value in other.values.get(attribute, ()):
+                if other is not report:
+                    others.setdefault(value, []).append(f"{other.driver}/{other.pool}/{other.device}")
+        conflict = ConstraintConflict(
+            attribute=attribute,
+            distinct=distinct,
+            values=report.values.get(attribute, ()),
+            others={value: tuple(devices) for value, devices in others.items()},
+        )
+        return msgspec.structs.replace(report, check=conflict)

@@ -1,0 +1,101 @@
+"""Who holds which device of a pool, kept up to date claim by claim.
+
+Holdings outlive the devices: a claim stays allocated when its device disappears, and the device is taken again when it
+comes back (4381-101, 4381-102). Results with adminAccess hold nothing (4381-48).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from dray.allocator.counters import CounterBudget
+from dray.allocator.flow import members
+from dray.allocator.pools import Pool
+from dray.api.resource import DeviceRequestAllocationResult
+
+NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+class Holding:
+    """What claims hold of one device: all of it, or shares."""
+
+    __slots__ = ("consumed", "holders", "shares")
+
+    def __init__(self) -> None:
+        self.holders: list[str] = []
+        """Claims that hold the device alone; more than one only if someone else gave it away twice."""
+        self.shares: list[str] = []
+        """Claims with a share, once for each share."""
+        self.consumed: dict[str, int] = {}
+        """What the shares take of each capacity, in nano units."""
+
+    def is_empty(self) -> bool:
+        return not self.holders and not self.shares
+
+
+class Holdings:
+    """The holdings of one pool, by device name; `taken` and `shared` are sets of positions in the pool."""
+
+    __slots__ = ("_budget", "by_device", "pool", "shared", "taken")
+
+    def __init__(self) -> None:
+        self.by_device: dict[str, Holding] = {}
+        self.pool: Pool | None = None
+        self.taken = 0
+        """Devices that a claim holds alone."""
+        self.shared = 0
+        """Devices of which claims hold shares."""
+        self._budget: CounterBudget | None = None
+
+    def publish(self, pool: Pool | None) -> None:
+        """The pool changed or disappeared: find the held devices among its devices."""
+        self.pool = pool
+        self.taken = self.shared = 0
+        self._budget = None
+        for name in self.by_device:
+            self._mark(name)
+
+    def hold(self, claim: str, result: DeviceRequestAllocationResult) -> None:
+        """A claim was given a device or a share of it."""
+        holding = self.by_device.setdefault(result.device, Holding())
+        if result.share_id is None:
+            holding.holders.append(claim)
+        else:
+            holding.shares.append(claim)
+            for name, amount in result.consumed_capacity.items():
+                holding.consumed[name] = holding.consumed.get(name, 0) + amount.nanos
+        self._mark(result.device)
+
+    def release(self, claim: str, result: DeviceRequestAllocationResult) -> None:
+        """A claim gave it back; the same result that was held."""
+        holding = self.by_device[result.device]
+        if result.share_id is None:
+            holding.holders.remove(claim)
+        else:
+            holding.shares.remove(claim)
+            for name, amount in result.consumed_capacity.items():
+                holding.consumed[name] -= amount.nanos
+        if holding.is_empty():
+            del self.by_device[result.device]
+        self._mark(result.device)
+
+    def _mark(self, name: str) -> None:
+        """Bring the sets of positions in line with what is held of one device."""
+        mask = self.pool.named.get(name, 0) if self.pool is not None else 0
+        self._budget = None
+        holding = self.by_device.get(name)
+        self.taken = self.taken | mask if holding is not None and holding.holders else self.taken & ~mask
+        self.shared = self.shared | mask if holding is not None and holding.shares else self.shared & ~mask
+
+    def consumed(self, name: str) -> Mapping[str, int]:
+        """What shares take of a device's capacities."""
+        holding = self.by_device.get(name)
+        return NOTHING if holding is None else holding.consumed
+
+    def budget(self) -> CounterBudget | None:
+        """What is left of the pool's counters; None if it has none."""
+        if self._budget is None and self.pool is not None and self.pool.counters is not None:
+            self._budget = self.pool.counters.budget(members(self.taken | self.shared))
+        return self._budget

@@ -1,0 +1,257 @@
+"""The cluster as the allocator knows it: pools, nodes and who holds what, kept up to date by events.
+
+    pools ──┐
+    nodes ──┼─→ Inventory ──→ Layout (what is in sight from a node, made when asked for)
+    claims ─┘        └──→ candidate nodes of a problem: all but those that are known not to fit
+
+An event costs what it changes. Pools, layouts and results are immutable; only holdings and the marks for nodes change.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from dray.allocator.flow import members
+from dray.allocator.holdings import Holding, Holdings
+from dray.allocator.layout import Layout, in_order
+from dray.allocator.nodes import Node, Nodes, NodeSet
+from dray.allocator.pools import Pool, PoolKey, reaches
+from dray.allocator.requests import ClaimReader, CriteriaTable, claim_key
+from dray.allocator.shapes import NodeChanges, Shape, shape_key
+from dray.api.node_selector import NodeSelector
+from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
+from dray.tracker.view import DeviceId, NodeAccess, PoolView
+
+_CACHED_SHAPES: Final = 512
+
+Entry = TypeVar("Entry", str, NodeSelector)
+
+
+class Inventory:
+    """Pools, nodes and allocations. Every order of events that leads to the same cluster gives the same answers."""
+
+    def __init__(self) -> None:
+        self._pools: dict[PoolKey, Pool] = {}
+        self._holdings: dict[PoolKey, Holdings] = {}
+        self._claims: dict[str, AllocationResult] = {}
+        self._nodes = Nodes()
+        self._local: dict[str, set[PoolKey]] = {}
+        """Pools with devices that are local to a node, by node name."""
+        self._everywhere: set[PoolKey] = set()
+        self._by_selector: dict[NodeSelector, set[PoolKey]] = {}
+        self._selector_faults: dict[PoolKey, str] = {}
+        self._criteria = CriteriaTable()
+        self._shapes: OrderedDict[bytes, Shape] = OrderedDict()
+        self._changes = NodeChanges()
+
+    # Pools
+
+    def apply_pools(self, changed: Iterable[PoolView | PoolKey]) -> None:
+        """Pools that are new or different, as views, and those that are gone, by (driver, name)."""
+        for change in changed:
+            if isinstance(change, PoolView):
+                self._put_pool(Pool(change))
+            else:
+                self._drop_pool(change)
+
+    def _put_pool(self, pool: Pool) -> None:
+        self._unlink(pool.key)
+        self._pools[pool.key] = pool
+        for node in pool.local_nodes:
+            self._local.setdefault(node, set()).add(pool.key)
+        for selector in pool.selectors:
+            self._by_selector.setdefault(selector, set()).add(pool.key)
+        if pool.everywhere:
+            self._everywhere.add(pool.key)
+        if pool.selector_fault is not None:
+            self._selector_faults[pool.key] = pool.selector_fault
+        holdings = self._holdings.get(pool.key)
+        if holdings is None:
+            holdings = self._holdings[pool.key] = Holdings()
+        holdings.publish(pool)
+        self._forget_layouts(pool)
+
+    def _drop_pool(self, key: PoolKey) -> None:
+        self._unlink(key)
+        holdings = self._holdings.get(key)
+        if holdings is not None:
+            holdings.publish(None)
+            if not holdings.by_device:
+                del self._holdings[key]
+
+    def _unlink(self, key: PoolKey) -> None:
+        pool = self._pools.pop(key, None)
+        if pool is None:
+            return
+        for node in pool.local_nodes:
+            _discard(self._local, node, key)
+        for selector in pool.selectors:
+            _discard(self._by_selector, selector, key)
+        self._everywhere.discard(key)
+        self._selector_faults.pop(key, None)
+        self._forget_layouts(pool)
+
+    def _forget_layouts(self, pool: Pool) -> None:
+        """What is in sight from the nodes that see a pool has changed."""
+        nodes: Iterable[Node | None] = map(self._nodes.get, pool.local_nodes)
+        if pool.everywhere or pool.selectors:
+            nodes = self._nodes
+        for node in nodes:
+            if node is not None:
+                node.layout = None
+        self._touch_pool(pool)
+
+    def pool(self, key: PoolKey) -> Pool | None:
+        return self._pools.get(key)
+
+    # Nodes
+
+    def set_node(self, name: str, labels: Mapping[str, str]) -> None:
+        """A node is new, or its labels changed."""
+        node = self._nodes.get(name)
+        if node is None:
+            self._changes.insert(self._nodes.add(Node(name, dict(labels))))
+        elif node.labels != labels:
+            node.labels = dict(labels)
+            node.layout = None
+            self._changes.touch(self._nodes.rank(name))
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone. Its devices go with their slices."""
+        if self._nodes.get(name) is not None:
+            self._changes.remove(self._nodes.remove(name))
+
+    @property
+    def nodes(self) -> Nodes:
+        return self._nodes
+
+    def layout(self, node: Node) -> Layout:
+        """The devices in sight from a node."""
+        if node.layout is None:
+            node.layout = self._make_layout(node)
+        return node.layout
+
+    def _make_layout(self, node: Node) -> Layout:
+        keys = set(self._local.get(node.name, ())) | self._everywhere
+        for selector, pools in self._by_selector.items():
+            if not pools <= keys and reaches(NodeAccess(node_selector=selector), node.name, node.labels):
+                keys |= pools
+        segments = []
+        problems = []
+        for key in keys:
+            pool = self._pools[key]
+            if pool.problem is not None:
+                if pool.is_in_sight(node.name, node.labels):
+                    problems.append(pool)
+                continue
+            segment = pool.segment(node.name, node.labels)
+            if segment is not None:
+                segments.append((segment, self._holdings[key]))
+        return Layout(node.name, in_order(segments), problems)
+
+    def selector_fault(self) -> str | None:
+        """Why no node can be judged now: a pool has a node selector that cannot be read."""
+        return self._selector_faults[min(self._selector_faults)] if self._selector_faults else None
+
+    # Claims
+
+    def apply_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """A claim was created, changed or deleted."""
+        if new is not None and new.status.allocation is not None:
+            self.hold(claim_key(new), new.status.allocation)
+        elif old is not None or new is not None:
+            self.release(claim_key(new or old))  # type: ignore[arg-type]
+
+    def hold(self, claim: str, allocation: AllocationResult) -> None:
+        """A claim has been given devices, stored or still in flight."""
+        held = self._claims.get(claim)
+        if held is allocation:
+            return
+        if held is not None:
+            self.release(claim)
+        self._claims[claim] = allocation
+        for result in allocation.devices.results:
+            if result.admin_access:
+                continue
+            key = (result.driver, result.pool)
+            holdings = self._holdings.get(key)
+            if holdings is None:
+                holdings = self._holdings[key] = Holdings()
+            holdings.hold(claim, result)
+            if result.share_id is not None:
+                self._touch_device(holdings, result.device)
+
+    def release(self, claim: str) -> None:
+        """A claim holds nothing any more."""
+        allocation = self._claims.pop(claim, None)
+        if allocation is None:
+            return
+        for result in allocation.devices.results:
+            if result.admin_access:
+                continue
+            key = (result.driver, result.pool)
+            holdings = self._holdings[key]
+            holdings.release(claim, result)
+            self._touch_device(holdings, result.device)
+            if holdings.pool is None and not holdings.by_device:
+                del self._holdings[key]
+
+    def _touch_device(self, holdings: Holdings, name: str) -> None:
+        """Nodes that see a device may fit now although they did not before.
+
+        A new share can open a device too: its counters are paid for already.
+        """
+        pool = holdings.pool
+        if pool is None:
+            return
+        nodes = {pool.view.devices[position].access.node_name for position in members(pool.named.get(name, 0))}
+        if pool.counters is not None or None in nodes:
+            self._touch_pool(pool)
+        else:
+            self._touch_nodes(nodes)
+
+    def _touch_pool(self, pool: Pool) -> None:
+        if pool.everywhere or pool.selectors:
+            self._changes.touch_all()
+        else:
+            self._touch_nodes(pool.local_nodes)
+
+    def _touch_nodes(self, names: Iterable[str | None]) -> None:
+        for name in names:
+            if name is not None and self._nodes.get(name) is not None:
+                self._changes.touch(self._nodes.rank(name))
+
+    def holding(self, device: DeviceId) -> Holding | None:
+        """Who holds a device, alone or in shares."""
+        holdings = self._holdings.get((device.driver, device.pool))
+        return holdings.by_device.get(device.device) if holdings is not None else None
+
+    # Problems
+
+    def shape(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> Shape:
+        """The problem that claims pose; equal claims with equal classes pose the same one. Raises Refusal."""
+        key = shape_key(claims)
+        shape = self._shapes.get(key)
+        if shape is None or not shape.is_current(classes):
+            wanted = tuple(ClaimReader(claim, classes, self._criteria.intern).read() for claim in claims)
+            shape = self._shapes[key] = Shape(wanted)
+            if len(self._shapes) > _CACHED_SHAPES:
+                self._shapes.popitem(last=False)
+        else:
+            self._shapes.move_to_end(key)
+        return shape
+
+    def candidate_nodes(self, shape: Shape) -> NodeSet:
+        """The nodes on which the problem may fit: all but those known not to fit now. Kept by the shape: look, don't
+        touch; it is up to date until the next event."""
+        return shape.candidates(self._changes, len(self._nodes))
+
+
+def _discard(index: dict[Entry, set[PoolKey]], entry: Entry, key: PoolKey) -> None:
+    keys = index.get(entry)
+    if keys is not None:
+        keys.discard(key)
+        if not keys:
+            del index[entry]

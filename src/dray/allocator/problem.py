@@ -1,0 +1,142 @@
+"""The requests of all claims on one node, as sets of devices: what the search works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from dray.allocator.layout import AttributeIndex, Layout
+from dray.allocator.requests import Alternative, Claim, Request
+from dray.allocator.results import Refusal
+from dray.allocator.selection import Criteria, Fault, consumption, first_false
+from dray.api.resource.claim import ALLOCATION_RESULTS
+from dray.tracker.view import EffectiveDevice
+
+
+class Option(msgspec.Struct, frozen=True, eq=False):
+    """An alternative on this node."""
+
+    alternative: Alternative
+    count: int
+    usable: int
+    """Devices to choose from, apart from those that the search has taken."""
+    faulty: int
+    """Devices that cannot be judged: looking at one of them ends the allocation."""
+    everything: int | None
+    """For `All`: the devices that it must get, every one."""
+    out_of_reach: int
+    """Of `everything`, the devices that are held or tainted."""
+
+    @property
+    def may_abort(self) -> bool:
+        """Whether the search can end in an error here, so that it must not be cut short before (see search)."""
+        return bool(self.faulty) or (self.everything is not None and bool(self.alternative.constraints))
+
+
+class BoundRequest(msgspec.Struct, frozen=True, eq=False):
+    """A request on this node; requests of all claims are numbered through."""
+
+    claim: int
+    request: Request
+    options: tuple[Option, ...]
+
+    @property
+    def may_abort(self) -> bool:
+        return any(option.may_abort for option in self.options)
+
+
+class Problem:
+    """Claims on a node. Raises Refusal for what is known to be an error before any search:
+
+    a selector that fails on a device in sight of an `All` request, a pool in sight that such a request would have to
+    wait for, and claims that need more devices than a claim may hold.
+    """
+
+    def __init__(self, layout: Layout, claims: Sequence[Claim], names: Sequence[str]) -> None:
+        self.layout: Final = layout
+        self.claims: Final = claims
+        self.names: Final = names
+        self.held: Final = layout.taken()
+        self.shared: Final = layout.shared()
+        self.requests: Final = [
+            BoundRequest(number, request, tuple(self._bind(number, a) for a in request.alternatives))
+            for number, claim in enumerate(claims)
+            for request in claim.requests
+        ]
+        self._check_sizes()
+        self._consumption: dict[tuple[Criteria, int], dict[str, int]] = {}
+
+    def _bind(self, claim: int, alternative: Alternative) -> Option:
+        found = self.layout.candidates(alternative.criteria)
+        faulty = found.faulty | found.overflowing
+        everything = out_of_reach = None
+        if alternative.count is None:
+            self._require_whole_pools(claim, alternative)
+            if faulty:
+                raise self.refuse_device(claim, alternative, (faulty & -faulty).bit_length() - 1)
+            everything = found.selected
+            out_of_reach = everything & ~found.usable | (0 if alternative.admin else everything & self.held)
+        in_reach = -1 if alternative.admin else ~self.held
+        return Option(
+            alternative=alternative,
+            count=alternative.count if everything is None else everything.bit_count(),  # type: ignore[arg-type]
+            usable=found.usable & in_reach,
+            faulty=faulty & in_reach,
+            everything=everything,
+            out_of_reach=out_of_reach or 0,
+        )
+
+    def _require_whole_pools(self, claim: int, alternative: Alternative) -> None:
+        """What `All` means is unknown while a pool in sight is incomplete or invalid (4381-90, SVS-50)."""
+        for pool in self.layout.problems:
+            state = "being updated" if pool.view.incomplete else "invalid"
+            raise Refusal(
+                f"claim {self.names[claim]}, request {alternative.short_name}: asks for all devices, "
+                f"but resource pool {pool} is currently {state}"
+            )
+
+    def _check_sizes(self) -> None:
+        """A claim holds at most 32 devices (4381-65); with alternatives the smallest ones count here."""
+        for number, name in enumerate(self.names):
+            needed = sum(min(o.count for o in r.options) for r in self.requests_of(number))
+            if needed > ALLOCATION_RESULTS:
+                raise Refusal(
+                    f"claim {name}: number of requested devices {needed} "
+                    f"exceeds the claim limit of {ALLOCATION_RESULTS}"
+                )
+
+    def requests_of(self, claim: int) -> Iterator[BoundRequest]:
+        return (request for request in self.requests if request.claim == claim)
+
+    def attribute(self, claim: int, constraint: int) -> AttributeIndex:
+        """The devices by the attribute that a constraint is about."""
+        return self.layout.attribute(self.claims[claim].constraints[constraint].attribute)
+
+    def device(self, position: int) -> EffectiveDevice:
+        return self.layout.devices[position]
+
+    def consumption(self, criteria: Criteria, position: int) -> dict[str, int]:
+        """What a usable device would be charged, in nano units."""
+        key = (criteria, position)
+        found = self._consumption.get(key)
+        if found is None:
+            consumed = consumption(criteria, self.device(position)) or {}
+            found = self._consumption[key] = {name: amount.nanos for name, amount in consumed.items()}
+        return found
+
+    def refuse_device(self, claim: int, alternative: Alternative, position: int) -> Refusal:
+        """The error of looking at a faulty device."""
+        device = self.device(position)
+        try:
+            if first_false(alternative.criteria, device) is None:
+                consumption(alternative.criteria, device)
+        except Fault as fault:
+            selector = fault.selector
+            if selector is None:
+                return Refusal(f"claim {self.names[claim]}, request {alternative.short_name}: {fault}")
+            place = f"claim {self.names[claim]}" if selector.class_name is None else f"class {selector.class_name}"
+            separator = " " if str(fault).startswith("on device") else ": "
+            return Refusal(f"{place}: selector #{selector.index}{separator}{fault}")
+        raise AssertionError(f"device {device.id} is not faulty")

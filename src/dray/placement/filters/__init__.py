@@ -1,0 +1,36 @@
+"""Filters: each takes clusters away, in turn. Taints come last (OCM-19, OCM-45)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, Protocol
+
+from dray.placement.member import Mark
+from dray.placement.moments import Moment
+from dray.placement.policy import Policy
+from dray.placement.problem import Problem
+from dray.placement.scene import Scene
+
+
+class Filtered(NamedTuple):
+    """What a filter leaves."""
+
+    kept: AbstractSet[str]
+    problem: Problem | None = None
+    """Why the filter cannot work; then nothing is kept."""
+    shunned: Mapping[str, Mark] = {}
+    """Kept clusters that are to be taken only if no other is left, and the taint that says so."""
+    requeue_at: Moment | None = None
+    """When the filter should be asked again, if time alone changes its mind (OCM-21)."""
+
+
+class Filter(Protocol):
+    """One stage of the filter pipeline."""
+
+    @property
+    def name(self) -> str:
+        """As conditions and explanations call the stage."""
+
+    def filter(self, scene: Scene, policy: Policy, clusters: AbstractSet[str]) -> Filtered:
+        """Those of `clusters` that pass; `clusters` is not empty."""

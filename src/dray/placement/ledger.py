@@ -1,0 +1,162 @@
+"""Who has been decided for: the clusters of every placement, and how many placements each cluster carries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from dray.api.cluster import PlacementDecision
+from dray.api.cluster.placement_decision import (
+    DECISION_GROUP_INDEX_LABEL,
+    DECISION_GROUP_NAME_LABEL,
+    PLACEMENT_LABEL,
+)
+
+
+class PlacementKey(NamedTuple):
+    """The name of a placement."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Observed(NamedTuple):
+    """One PlacementDecision as it stands in the API."""
+
+    placement: PlacementKey
+    group_index: str
+    group_name: str
+    clusters: tuple[str, ...]
+
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+class Ledger:
+    """The decisions in force.
+
+    They are read from PlacementDecisions (`observe`) until someone decides anew (`assume`); from then on the
+    assumed decisions count, whatever the API still shows.
+    """
+
+    def __init__(self) -> None:
+        self._observed: dict[PlacementKey, dict[str, Observed]] = {}
+        self._by_object: dict[tuple[str, str], PlacementKey] = {}
+        self._assumed: set[PlacementKey] = set()
+        self._in_force: dict[PlacementKey, set[str]] = {}
+        self.loads: Counter[str] = Counter()
+        """Cluster → number of placements that selected it."""
+        self._clusters_with_load: Counter[int] = Counter()
+
+    def decided(self, placement: PlacementKey) -> AbstractSet[str]:
+        """The clusters in a placement's decisions: a view, good until the next change."""
+        return self._in_force.get(placement, _NOBODY)
+
+    def observed_clusters(self, placement: PlacementKey) -> frozenset[str]:
+        """The clusters that the API shows for a placement."""
+        entries = self._observed.get(placement, {}).values()
+        return _NOBODY.union(*(entry.clusters for entry in entries))
+
+    def observed_objects(self, placement: PlacementKey) -> list[tuple[str, Observed]]:
+        """A placement's PlacementDecisions by name, in the order of their groups."""
+        return sorted(self._observed.get(placement, {}).items(), key=lambda item: _object_order(*item))
+
+    def owner(self, namespace: str, name: str) -> PlacementKey | None:
+        """Whose PlacementDecision this is, as far as seen."""
+        return self._by_object.get((namespace, name))
+
+    def observe(self, decision: PlacementDecision) -> PlacementKey:
+        """Take note of a new or changed PlacementDecision; tells whose it is."""
+        metadata = decision.metadata
+        placement = PlacementKey(metadata.namespace, metadata.labels.get(PLACEMENT_LABEL, ""))
+        if self.owner(metadata.namespace, metadata.name) != placement:
+            self.forget_object(metadata.namespace, metadata.name)
+        self._by_object[metadata.namespace, metadata.name] = placement
+        self._observed.setdefault(placement, {})[metadata.name] = Observed(
+            placement,
+            metadata.labels.get(DECISION_GROUP_INDEX_LABEL, ""),
+            metadata.labels.get(DECISION_GROUP_NAME_LABEL, ""),
+            tuple(entry.cluster_name for entry in decision.status.decisions if entry.cluster_name),
+        )
+        self._refresh(placement)
+        return placement
+
+    def forget_object(self, namespace: str, name: str) -> None:
+        """A PlacementDecision is gone."""
+        placement = self._by_object.pop((namespace, name), None)
+        if placement is not None:
+            del self._observed[placement][name]
+            self._refresh(placement)
+
+    def assume(self, placement: PlacementKey, clusters: Iterable[str]) -> None:
+        """A placement has been decided."""
+        self._assumed.add(placement)
+        self._set(placement, set(clusters))
+
+    def assume_one(self, placement: PlacementKey, cluster: str, selected: bool) -> None:
+        """A decided placement has got or lost one cluster."""
+        in_force = self._in_force.setdefault(placement, set())
+        if selected and cluster not in in_force:
+            in_force.add(cluster)
+            self._load(cluster, +1)
+        elif not selected and cluster in in_force:
+            in_force.remove(cluster)
+            self._load(cluster, -1)
+
+    def release(self, placement: PlacementKey) -> None:
+        """Nobody speaks for a placement any more; what the API shows counts again."""
+        self._assumed.discard(placement)
+        self._refresh(placement)
+
+    def highest_load_without(self, placement: PlacementKey) -> int:
+        """The highest load of any cluster if the placement's own decisions did not count."""
+        highest = max(self._clusters_with_load, default=0)
+        own = self.decided(placement)
+        busiest = self._clusters_with_load[highest]
+        # Counting its own clusters is only worth it if they can be all of the busiest ones.
+        if busiest > len(own) or busiest > sum(self.loads[name] == highest for name in own):
+            return highest
+        return max(highest - 1, 0)
+
+    def _refresh(self, placement: PlacementKey) -> None:
+        """The API shows something else."""
+        if placement not in self._assumed:
+            self._set(placement, set(self.observed_clusters(placement)))
+
+    def _set(self, placement: PlacementKey, after: set[str]) -> None:
+        before: AbstractSet[str] = self._in_force.pop(placement, _NOBODY)
+        if after:
+            self._in_force[placement] = after
+        for name in before - after:
+            self._load(name, -1)
+        for name in after - before:
+            self._load(name, +1)
+
+    def _load(self, name: str, change: int) -> None:
+        old = self.loads[name]
+        new = old + change
+        _count(self._clusters_with_load, old, -1)
+        _count(self._clusters_with_load, new, +1)
+        if new:
+            self.loads[name] = new
+        else:
+            del self.loads[name]
+
+
+def _count(clusters_with_load: Counter[int], load: int, change: int) -> None:
+    """Clusters without load are not counted."""
+    if load:
+        clusters_with_load[load] += change
+        if not clusters_with_load[load]:
+            del clusters_with_load[load]
+
+
+def _object_order(name: str, entry: Observed) -> tuple[int, int, str]:
+    index = entry.group_index
+    _, _, number = name.rpartition("-")
+    return (int(index) if index.isdecimal() else 0, int(number) if number.isdecimal() else 0, name)

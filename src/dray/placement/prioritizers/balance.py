@@ -1,0 +1,40 @@
+"""Balance: the less a cluster carries, the better."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from dray.placement.prioritizers import HIGHEST, Scores
+from dray.placement.scene import Scene
+
+
+class Balance:
+    """From 100 for a cluster that no other placement selected down to -100 for the most popular one."""
+
+    name = "Balance"
+    relative = False
+
+    def score(self, scene: Scene, clusters: AbstractSet[str]) -> Scores:
+        """By the number of other placements; the scored placement's own decisions do not count."""
+        ledger = scene.fleet.ledger
+        highest = ledger.highest_load_without(scene.placement)
+        if not highest:
+            return Scores(dict.fromkeys(clusters, HIGHEST))
+        load_of, score_of = ledger.loads.get, _ScoreOfLoad(highest)
+        values = {name: score_of[load_of(name, 0)] for name in clusters}
+        for name in scene.decided:
+            if name in values:
+                values[name] = score_of[load_of(name, 0) - 1]
+        return Scores(values)
+
+
+class _ScoreOfLoad(dict[int, int]):
+    """Scores by number of placements, each worked out when first asked for: most numbers do not occur."""
+
+    def __init__(self, highest: int) -> None:
+        self.highest = highest
+
+    def __missing__(self, load: int) -> int:
+        # Halved and truncated before doubling, as upstream: scores are even.
+        score = self[load] = 2 * int(HIGHEST * (0.5 - load / self.highest))
+        return score

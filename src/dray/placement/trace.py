@@ -1,0 +1,43 @@
+"""How a decision came about, stage by stage: the stuff that conditions and explanations are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from dray.placement.member import Mark
+from dray.placement.policy import Policy
+from dray.placement.problem import Problem
+from dray.placement.scene import Scene
+
+_NONE: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Trace:
+    """Filled in while a placement is decided; each set of clusters is part of the one before."""
+
+    scene: Scene
+    policy: Policy
+    bound: tuple[str, ...] = ()
+    """Cluster sets bound to the namespace."""
+    eligible: tuple[str, ...] = ()
+    """Those of them that the spec asks for."""
+    available: AbstractSet[str] = _NONE
+    """Clusters of the eligible sets."""
+    matched: AbstractSet[str] = _NONE
+    """Clusters that match a predicate."""
+    feasible: AbstractSet[str] = _NONE
+    """Clusters whose taints are tolerated."""
+    shunned: Mapping[str, Mark] = field(default_factory=dict)
+    totals: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    ranking: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
+    """What select picked; the decisions, unless dividing them into groups failed."""
+    selected: tuple[str, ...] = ()
+    """The decisions."""
+    problem: Problem | None = None
+    held: str | None = None
+    """Why the placement was left as it is."""

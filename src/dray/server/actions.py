@@ -1,0 +1,31 @@
+"""Posts that store nothing of their own: bindings and evictions of pods."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from dray.server import pod_actions
+from dray.server.engine import Call, Engine
+from dray.server.http import Answer, Request
+from dray.server.routes import Route
+
+Action = Callable[[Engine, Call, Request], Awaitable[Answer]]
+
+
+class ActionTable:
+    """Actions by resource and subresource; others (tokens, reviews) are added by whoever has what they need."""
+
+    def __init__(self) -> None:
+        self._actions: dict[tuple[str, str], Action] = {
+            ("pods", "binding"): pod_actions.bind,
+            ("pods", "eviction"): pod_actions.evict,
+            ("bindings", ""): pod_actions.bind,
+        }
+
+    def add(self, resource: str, subresource: str, action: Action) -> None:
+        """Puts an action at a resource (`serviceaccounts`) and subresource (`token`)."""
+        self._actions[resource, subresource] = action
+
+    def find(self, route: Route) -> Action | None:
+        """The action of a route, None if it is an ordinary create."""
+        return self._actions.get((route.kind.resource, route.subresource))

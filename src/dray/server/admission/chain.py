@@ -1,0 +1,48 @@
+"""The order in which admission plugins see a write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dray.api.meta import Object
+from dray.server.engine import Call, Engine
+
+
+class Plugin:
+    """A rule about writes. Does nothing; subclasses override what they care about."""
+
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
+        """The object as it should be stored; `old` is None for a create."""
+        return new
+
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+        """Refuses a create (no `old`), update, or delete (no `new`) by raising ApiError."""
+
+
+class Chain:
+    """Runs plugins one after the other, first all that change, later all that refuse."""
+
+    def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self._mutating = [plugin for plugin in plugins if type(plugin).mutate is not Plugin.mutate]
+        self._checking = [plugin for plugin in plugins if type(plugin).check is not Plugin.check]
+
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
+        """What all plugins make of the object."""
+        for plugin in self._mutating:
+            new = plugin.mutate(engine, call, new, old)
+        return new
+
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+        """Lets any plugin refuse."""
+        for plugin in self._checking:
+            plugin.check(engine, call, new, old)
+
+
+def default_chain() -> Chain:
+    """The plugins that every server runs."""
+    from dray.server.admission.cluster_taints import ClusterTaints
+    from dray.server.admission.namespace_lifecycle import NamespaceLifecycle
+    from dray.server.admission.new_node_taint import NewNodeTaint
+    from dray.server.admission.pod_defaults import PodPriority, PodTolerations
+
+    return Chain([NamespaceLifecycle(), PodTolerations(), PodPriority(), NewNodeTaint(), ClusterTaints()])

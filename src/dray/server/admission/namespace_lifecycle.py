@@ -1,0 +1,35 @@
+"""Objects are created only in namespaces that exist and stay; the namespaces that everything needs are kept."""
+
+from __future__ import annotations
+
+from dray.api.generated.core import Namespace
+from dray.api.meta import Object
+from dray.server import errors
+from dray.server.admission.chain import Plugin
+from dray.server.engine import NAMESPACES, Call, Engine
+
+KEPT = frozenset({"default", "kube-system", "kube-public"})
+
+
+class NamespaceLifecycle(Plugin):
+    """Refuses creates in missing or terminating namespaces, and the deletion of those in KEPT."""
+
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
+        """Before anything else is checked, so that a missing namespace is what the client hears of."""
+        if old is None and call.route.namespace:
+            self._check_place(engine, call)
+        return new
+
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:  # noqa: ARG002
+        """Keeps the system's namespaces."""
+        if new is None and isinstance(old, Namespace) and old.metadata.name in KEPT:
+            raise errors.forbidden(call.route.kind, old.metadata.name, "this namespace may not be deleted")
+
+    def _check_place(self, engine: Engine, call: Call) -> None:
+        name = call.route.namespace
+        namespace = engine.namespace(name)
+        if namespace is None:
+            raise errors.not_found(NAMESPACES, name)
+        if namespace.metadata.deletion_timestamp is not None or namespace.status.phase == "Terminating":
+            why = f"unable to create new content in namespace {name} because it is being terminated"
+            raise errors.forbidden(call.route.kind, call.route.name, why)

@@ -1,0 +1,69 @@
+"""What every new pod gets: time on nodes that fail, and a priority."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from dray.api.generated.core import Pod, Toleration
+from dray.api.generated.scheduling import PriorityClass
+from dray.api.meta import Object
+from dray.api.registry import by_kind
+from dray.server import errors
+from dray.server.admission.chain import Plugin
+from dray.server.engine import Call, Engine
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+SECONDS = 300
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+PRIORITY_CLASSES = by_kind("scheduling.k8s.io/v1", "PriorityClass")
+
+
+class PodTolerations(Plugin):
+    """Pods stay for five minutes on nodes that are not ready or unreachable, unless they say otherwise."""
+
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
+        """Adds the two tolerations to a new pod that has none for these taints."""
+        if old is not None or not isinstance(new, Pod) or call.route.subresource:
+            return new
+        missing = [key for key in (NOT_READY, UNREACHABLE) if not any(_covers(t, key) for t in new.spec.tolerations)]
+        if not missing:
+            return new
+        added = tuple(
+            Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=SECONDS) for key in missing
+        )
+        return replace(new, spec=replace(new.spec, tolerations=(*new.spec.tolerations, *added)))
+
+
+def _covers(toleration: Toleration, key: str) -> bool:
+    return toleration.key in ("", key) and toleration.effect in ("", "NoExecute")
+
+
+class PodPriority(Plugin):
+    """The number behind a pod's priority class."""
+
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
+        """Resolves the class of a new pod. Raises ApiError if there is no such class."""
+        if old is not None or not isinstance(new, Pod) or call.route.subresource:
+            return new
+        name = new.spec.priority_class_name
+        found = self._default(engine) if not name else engine.get(PRIORITY_CLASSES.resource, "", name)
+        if isinstance(found, PriorityClass):
+            value, policy, name = found.value, found.preemption_policy or "PreemptLowerPriority", found.metadata.name
+        elif not name or name in SYSTEM_PRIORITIES:
+            value, policy = SYSTEM_PRIORITIES.get(name, 0), "PreemptLowerPriority"
+        else:
+            why = f"no PriorityClass with name {name} was found"
+            raise errors.forbidden(call.route.kind, new.metadata.name, why)
+        spec = replace(
+            new.spec,
+            priority=value,
+            priority_class_name=name,
+            preemption_policy=new.spec.preemption_policy or policy,
+        )
+        return replace(new, spec=spec)
+
+    def _default(self, engine: Engine) -> PriorityClass | None:
+        classes: list[PriorityClass] = [record.obj for record in engine.store.list(PRIORITY_CLASSES.resource).records]
+        defaults = [found for found in classes if found.global_default]
+        return min(defaults, key=lambda found: found.value, default=None)

@@ -1,0 +1,288 @@
+"""One request from end to end: who asks, what they ask for, whether they may, and the answer."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from dray.api import codec
+from dray.api.meta import DeleteOptions, Object, Status, StatusDetails
+from dray.server import body, deletes, deprecations, errors, options, patches, reads, routes, scales, watches, writes
+from dray.server.engine import Call, Engine
+from dray.server.errors import ApiError
+from dray.server.handling import Handling, Observer
+from dray.server.http import MAX_BODY_BYTES, Answer, Request, Response, Stream
+from dray.server.pages import Pages
+from dray.server.representation import choose
+from dray.server.routes import Route
+from dray.server.security.identity import Identity
+from dray.store import Closed, StorageError
+
+CLIENT_GONE = 499
+"""The code that logs and metrics show for a client that did not wait for its answer."""
+
+log = logging.getLogger(__name__)
+
+
+class Gate(Protocol):
+    """Tells who asks, and whether they may."""
+
+    def sender(self, request: Request) -> Identity | None:
+        """Who sends the request, whoever it acts as; None if the credentials are not valid."""
+        ...
+
+    def identify(self, request: Request) -> Identity | None:
+        """The caller, None if the credentials are not valid."""
+        ...
+
+    def check(self, caller: Identity, verb: str, route: Route | None, request: Request) -> None:
+        """Raises ApiError unless the caller may do this."""
+        ...
+
+
+class Actions(Protocol):
+    """What posting does where nothing is stored: pods/binding, pods/eviction, serviceaccounts/token, reviews."""
+
+    def find(self, route: Route) -> Callable[[Engine, Call, Request], Awaitable[Answer]] | None:
+        """The action, None if the route is an ordinary create."""
+        ...
+
+
+class App:
+    """The application that `http.Server` calls."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        table: routes.Table,
+        gate: Gate,
+        pages: Pages,
+        actions: Actions,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self._engine = engine
+        self._table = table
+        self._gate = gate
+        self._pages = pages
+        self._actions = actions
+        self._observers = observers
+
+    async def __call__(self, request: Request) -> Answer:
+        """Answers every request; failures become Status objects, even those that nobody thought of."""
+        handling = Handling(request, time.perf_counter(), time.time())
+        for observer in self._observers:
+            observer.began(handling)
+        answer: Answer = Response(CLIENT_GONE)
+        try:
+            answer = await self._answer(handling)
+        except ApiError as error:
+            answer = failure(error)
+        except Closed:
+            answer = failure(errors.unavailable("the server is shutting down"))
+        except Exception as error:
+            answer = self._unexpected(handling, error)
+        finally:
+            for observer in self._observers:
+                observer.answered(handling, answer)
+        if isinstance(answer, Stream):
+            answer.ended = lambda: self._ended(handling)
+        return answer
+
+    def _unexpected(self, handling: Handling, error: Exception) -> Response:
+        """The disk has failed, or dray has a bug: the log has the details, the client the id to find them by."""
+        request = handling.request
+        user = handling.caller.user if handling.caller is not None else ""
+        fields = {"id": handling.id, "user": user, "agent": request.header("user-agent")}
+        known = isinstance(error, StorageError)
+        log.error("%s %s: %s", request.method, request.uri, error, exc_info=not known, extra={"fields": fields})
+        what = str(error) if known else f"{type(error).__name__}; the server's log has more under id {handling.id}"
+        answer = failure(errors.internal(what))
+        answer.headers = (*answer.headers, ("Audit-Id", handling.id))
+        return answer
+
+    def _sent(self, route: Route, events: int) -> None:
+        for observer in self._observers:
+            observer.sent(route, events)
+
+    def _ended(self, handling: Handling) -> None:
+        for observer in self._observers:
+            observer.ended(handling)
+
+    async def _answer(self, handling: Handling) -> Answer:
+        """Raises ApiError."""
+        request = handling.request
+        if "impersonate-user" in request.headers:
+            handling.sender = self._gate.sender(request)
+        caller = handling.caller = self._gate.identify(request)
+        if caller is None:
+            raise errors.unauthorized()
+        page = self._pages.find(request.path)
+        if page is not None:
+            self._gate.check(caller, request.method.lower(), None, request)
+            if request.method not in ("GET", "HEAD"):
+                raise errors.method_not_allowed()
+            return await page(request, caller)
+        route = handling.route = self._route(request)
+        self._gate.check(caller, route.verb, route, request)
+        if request.oversized:
+            raise errors.too_large(MAX_BODY_BYTES)
+        call = Call(route, caller, self._engine.clock(), warnings=deprecations.warnings(route))
+        try:
+            if route.subresource == "scale":
+                answer = await self._scale(request, call)
+            else:
+                answer = await _VERBS[route.verb](self, request, call)
+        except ApiError as error:
+            answer = failure(error)
+        return with_warnings(answer, call.warnings)
+
+    def _route(self, request: Request) -> Route:
+        try:
+            return self._table.find(request.method, request.path, request.query)
+        except routes.NoSuchResource:
+            raise errors.page_not_found() from None
+        except routes.NoSuchVerb:
+            raise errors.method_not_allowed() from None
+        except routes.NoSuchPage:
+            raise NotServed from None
+
+    async def _get(self, request: Request, call: Call) -> Answer:
+        form = choose(request, call)
+        record = writes.current(self._engine, call)
+        return form.one(record)
+
+    async def _list(self, request: Request, call: Call) -> Answer:
+        form = choose(request, call)
+        return form.many(reads.list_page(self._engine, call, options.list_options(request.query)))
+
+    async def _watch(self, request: Request, call: Call) -> Answer:
+        form = choose(request, call)
+        given = options.list_options(request.query)
+        watch = watches.Watch(self._engine, call, given, form.render, lambda events: self._sent(call.route, events))
+        return Stream(watch.chunks(), form.content_type)
+
+    async def _create(self, request: Request, call: Call) -> Answer:
+        form = choose(request, call)
+        self._apply_options(request, call, "CreateOptions")
+        action = self._actions.find(call.route)
+        if action is not None:
+            return await action(self._engine, call, request)
+        obj = self._decode(request, call, "CreateOptions")
+        return form.one(await writes.create(self._engine, call, obj, patches.track), code=201)
+
+    async def _update(self, request: Request, call: Call) -> Answer:
+        form = choose(request, call)
+        self._apply_options(request, call, "UpdateOptions")
+        obj = self._decode(request, call, "UpdateOptions")
+        check_name(obj, call.route)
+        meta = obj.metadata
+        record = await writes.update(
+            self._engine, call, lambda _: obj, patches.track, expected=meta.resource_version, uid=meta.uid
+        )
+        return form.one(record)
+
+    async def _patch(self, request: Request, call: Call) -> Answer:
+        form = choose(request, call)
+        self._apply_options(request, call, "PatchOptions")
+        done = await patches.patch(self._engine, call, request)
+        return form.one(done.record, code=201 if done.created else 200)
+
+    async def _delete(self, request: Request, call: Call) -> Answer:
+        form = choose(request, call)
+        given = deletes.options(self._delete_options(request), request.query)
+        deleted = await deletes.delete(self._engine, call, given)
+        return form.deleted(deleted.record, gone=deleted.gone)
+
+    async def _delete_collection(self, request: Request, call: Call) -> Answer:
+        form = choose(request, call)
+        given = deletes.options(self._delete_options(request), request.query)
+        page = reads.list_page(self._engine, call, options.list_options(request.query))
+        for record in page.records:
+            one = Route("delete", call.route.kind, call.route.version, record.key.namespace, record.key.name)
+            try:
+                await deletes.delete(self._engine, Call(one, call.caller, call.now, warnings=[]), given)
+            except ApiError as error:
+                if error.code not in (404, 409):
+                    raise
+        return form.many(page)
+
+    async def _scale(self, request: Request, call: Call) -> Answer:
+        if call.route.verb == "get":
+            return await scales.read(self._engine, call, request)
+        self._apply_options(request, call, "UpdateOptions" if call.route.verb == "update" else "PatchOptions")
+        change = scales.update if call.route.verb == "update" else scales.patch
+        return await change(self._engine, call, request)
+
+    def _apply_options(self, request: Request, call: Call, kind: str) -> None:
+        given = options.write_options(request.query, kind)
+        call.dry_run = given.dry_run
+        call.field_manager = given.field_manager
+
+    def _decode(self, request: Request, call: Call, kind: str) -> Object:
+        given = options.write_options(request.query, kind)
+        return body.decode(request.body, request.header("content-type"), call.route, given, call.warnings)
+
+    def _delete_options(self, request: Request) -> DeleteOptions | None:
+        if not request.body:
+            return None
+        reading = codec.read(body.parse(request.body, request.header("content-type")), DeleteOptions)
+        if reading.obj is None:
+            raise errors.bad_request(f"delete options: {'; '.join(map(str, reading.errors))}")
+        return reading.obj
+
+
+_VERBS: dict[str, Callable[[App, Request, Call], Awaitable[Answer]]] = {
+    "get": App._get,
+    "list": App._list,
+    "watch": App._watch,
+    "create": App._create,
+    "update": App._update,
+    "patch": App._patch,
+    "delete": App._delete,
+    "deletecollection": App._delete_collection,
+}
+
+
+class NotServed(ApiError):
+    """A path outside everything that is served, which Kubernetes answers in plain text."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "NotFound", "404 page not found\n", StatusDetails())
+
+
+def check_name(obj: Object, route: Route) -> None:
+    """That a body is about the object that the path names. Raises ApiError."""
+    meta = obj.metadata
+    if meta.name != route.name:
+        message = f"the name of the object ({meta.name}) does not match the name on the URL ({route.name})"
+        raise errors.bad_request(message if meta.name else "name must be provided")
+    if meta.namespace and meta.namespace != route.namespace:
+        raise errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+
+
+def failure(error: ApiError) -> Response:
+    """A failure as an answer."""
+    if isinstance(error, NotServed):
+        return Response(404, str(error).encode(), "text/plain; charset=utf-8")
+    headers: tuple[tuple[str, str], ...] = ()
+    details = error.status.details
+    if details is not None and details.retry_after_seconds:
+        headers = (("Retry-After", str(details.retry_after_seconds)),)
+    return Response(error.code, codec.encode(error.status), headers=headers)
+
+
+def success(status: Status) -> Response:
+    """An answer that is no object."""
+    return Response(status.code or 200, codec.encode(status))
+
+
+def with_warnings(answer: Answer, warnings: list[str]) -> Answer:
+    """The answer with what the caller should be told."""
+    for text in dict.fromkeys(warnings):
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        answer.headers = (*answer.headers, ("Warning", f'299 - "{quoted}"'))
+    return answer

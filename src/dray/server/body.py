@@ -1,0 +1,150 @@
+"""Request bodies: from bytes to a typed object in hub shape, with the complaints that Kubernetes would make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from dray.api import codec, manifest, registry
+from dray.api.meta import Object
+from dray.api.status import ApiError
+from dray.server import errors
+from dray.server.options import WriteOptions
+from dray.server.protobuf import decode as protobuf
+from dray.server.protobuf.wire import WireError
+from dray.server.routes import Route
+from dray.validation import to_hub
+
+JSON_TYPES = ("application/json", "")
+YAML_TYPE = "application/yaml"
+READ_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
+
+
+def media_type(header: str) -> str:
+    """`application/json; charset=utf-8` → `application/json`."""
+    return header.partition(";")[0].strip().lower()
+
+
+def parse(body: bytes, content_type: str) -> Any:
+    """A body as plain values. Raises ApiError for other media types and for what is not JSON or YAML."""
+    given = media_type(content_type)
+    if given in JSON_TYPES:
+        try:
+            return codec.parse_json(body)
+        except codec.DecodeError as error:
+            raise errors.bad_request(f"the body is not JSON: {error}") from None
+    if given == YAML_TYPE:
+        return parse_yaml(body)
+    if given == protobuf.MEDIA_TYPE:
+        return parse_protobuf(body)
+    raise errors.unsupported_media_type(given, READ_TYPES)
+
+
+def parse_yaml(body: bytes) -> Any:
+    """A body with one YAML document. Raises ApiError."""
+    try:
+        documents = manifest.parse(body)
+    except manifest.ManifestError as error:
+        raise errors.bad_request(f"the body is not YAML: {error.message} (line {error.line})") from None
+    if len(documents) != 1:
+        raise errors.bad_request(f"the body must be one YAML document, not {len(documents)}")
+    return documents[0].value
+
+
+def parse_protobuf(body: bytes) -> Any:
+    """A body from a typed client. Raises ApiError for kinds that are not read in protobuf (415)."""
+    try:
+        return protobuf.decode(body)
+    except WireError as error:
+        raise errors.bad_request(f"the body is not protobuf: {error}") from None
+    except protobuf.UnknownMessage as error:
+        message = (
+            f"{error} is not read in protobuf; send it as application/json (--kube-api-content-type for components)"
+        )
+        raise ApiError(415, "UnsupportedMediaType", message) from None
+
+
+def decode(body: bytes, content_type: str, route: Route, options: WriteOptions, warnings: list[str]) -> Object:
+    """The object in a body, in hub shape. Unknown and duplicate fields fail or warn, as `fieldValidation` says."""
+    if media_type(content_type) in JSON_TYPES:
+        return _decode_json(body, route, options, warnings)
+    return from_value(parse(body, content_type), route, options, warnings)
+
+
+def _decode_json(body: bytes, route: Route, options: WriteOptions, warnings: list[str]) -> Object:
+    strict = options.field_validation != "Ignore"
+    try:
+        reading = codec.read_json(body, route.kind.type_of(route.version), find_duplicates=strict)
+    except codec.DecodeError as error:
+        kind = route.kind.kind
+        raise errors.bad_request(f"the object provided is unrecognized (must be of type {kind}): {error}") from None
+    if reading.obj is None:
+        value = codec.parse_json(body)
+        check_type(value, route)
+        if value is None:
+            reading = codec.read({}, route.kind.type_of(route.version))
+    return _judge(reading, route, options, warnings)
+
+
+def from_value(value: Any, route: Route, options: WriteOptions, warnings: list[str]) -> Object:
+    """Plain values as an object in hub shape. Raises ApiError."""
+    check_type(value, route)
+    return _judge(codec.read(value, route.kind.type_of(route.version)), route, options, warnings)
+
+
+def _judge(reading: codec.Reading[Object], route: Route, options: WriteOptions, warnings: list[str]) -> Object:
+    kind = route.kind.kind
+    if reading.obj is None:
+        problems = "; ".join(str(error) for error in reading.errors)
+        message = f'{kind} in version "{route.version}" cannot be handled as a {kind}: {problems}'
+        raise errors.bad_request(message)
+    obj = reading.obj
+    _check_names(obj.api_version, obj.kind, route)
+    complaints = [f'unknown field "{path}"' for path in reading.unknown]
+    complaints += [f'duplicate field "{path}"' for path in reading.duplicates]
+    if complaints and options.field_validation == "Strict":
+        said = ", ".join(complaints)
+        message = f'{kind} in version "{route.version}" cannot be handled as a {kind}: strict decoding error: {said}'
+        raise errors.bad_request(message)
+    if options.field_validation == "Warn":
+        warnings.extend(complaints)
+    hub = to_hub(obj, route.kind.api_version)
+    return hub if hub.kind else replace(hub, kind=kind)  # the path tells what the body left out
+
+
+def check_type(value: Any, route: Route) -> None:
+    """That a body is of the kind and version that the path names. Raises ApiError."""
+    kind = route.kind.kind
+    if value is None:
+        return  # null is an empty object of the kind that the path names
+    if not isinstance(value, dict):
+        raise errors.bad_request(f"the object provided is unrecognized (must be of type {kind}): it is not an object")
+    api_version, given = value.get("apiVersion", ""), value.get("kind", "")
+    if not isinstance(api_version, str | None) or not isinstance(given, str | None):
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type {kind}): kind and apiVersion must be strings"
+        )
+    _check_names(api_version or "", given or "", route)
+
+
+def _check_names(api_version: str, given: str, route: Route) -> None:
+    kind = route.kind.kind
+    if given and given != kind:
+        version = registry.split_api_version(api_version)[1] or route.version
+        raise errors.bad_request(f'{given} in version "{version}" cannot be handled as a {kind}')
+    if api_version and api_version != route.api_version:
+        _raise_other_version(api_version, given, route)
+
+
+def _raise_other_version(api_version: str, given: str, route: Route) -> None:
+    kind = route.kind
+    try:
+        registry.by_kind(api_version, kind.kind)
+    except registry.UnknownKind:
+        version = registry.split_api_version(api_version)[1]
+        message = f'{given or kind.kind} in version "{version}" cannot be handled as a {kind.kind}: '
+        raise errors.bad_request(message + f"there is no {kind.kind} in {api_version}") from None
+    raise errors.bad_request(
+        f"the API version in the data ({api_version}) does not match the expected API version ({route.api_version})"
+    )

@@ -1,0 +1,99 @@
+"""What every verb works with: the store, the clock, the switches and the admission chain."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from dray.api.generated.core import Namespace
+from dray.api.meta import Object
+from dray.api.registry import by_kind
+from dray.api.times import Time
+from dray.server.routes import Route
+from dray.server.security.identity import Identity
+from dray.store import Key, Record, Store
+from dray.validation import Context
+
+NAMESPACES = by_kind("v1", "Namespace")
+
+
+class Call(msgspec.Struct):
+    """One request to the verbs. What the caller should be told is collected in `warnings`."""
+
+    route: Route
+    caller: Identity
+    now: Time
+    dry_run: bool = False
+    field_manager: str = ""
+    warnings: list[str] = []
+
+    @property
+    def key(self) -> Key:
+        """Where the object is stored."""
+        return Key(self.route.kind.resource, self.route.namespace, self.route.name)
+
+
+class Admission(Protocol):
+    """What may change or refuse a write, by raising ApiError."""
+
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
+        """The object as it should be stored."""
+        ...
+
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+        """Refuses a create (no `old`), update or delete (no `new`)."""
+        ...
+
+
+class Engine:
+    """The parts that all verbs share. Names and uids come from injected randomness, times from an injected clock."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], Time],
+        admission: Admission,
+        *,
+        disabled_gates: frozenset[str] = frozenset(),
+        randomness: random.Random | None = None,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.admission = admission
+        self.disabled_gates = disabled_gates
+        self._random = randomness or random.SystemRandom()
+
+    def new_uid(self) -> str:
+        """A fresh uid."""
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+    def new_suffix(self) -> str:
+        """The end of a generated name, in letters and digits that do not spell words."""
+        return "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
+
+    def get(self, resource: str, namespace: str, name: str) -> Object | None:
+        """A stored object, for verbs and admission that need to look at others."""
+        record = self.store.get(Key(resource, namespace, name))
+        return None if record is None else record.obj
+
+    def namespace(self, name: str) -> Namespace | None:
+        """A namespace, if it exists."""
+        record: Record | None = self.store.get(Key(NAMESPACES.resource, "", name))
+        return None if record is None else record.obj
+
+    def context(self, call: Call) -> Context:
+        """The circumstances that validation needs to know."""
+        return Context(
+            now=call.now,
+            disabled_gates=self.disabled_gates,
+            namespace_labels=self._namespace_labels(call.route.namespace),
+            version=call.route.version,
+        )
+
+    def _namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        found = self.namespace(name) if name else None
+        return None if found is None else found.metadata.labels

@@ -1,0 +1,114 @@
+"""Failures as the API tells them: an HTTP code and a Status with Kubernetes' reasons, details and causes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dray.api.field import FieldError
+from dray.api.meta import StatusCause, StatusDetails
+from dray.api.registry import Kind
+from dray.api.status import ApiError as ApiError
+
+
+def _about(kind: Kind, name: str) -> StatusDetails:
+    return StatusDetails(name=name, group=kind.group, kind=kind.plural)
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    """There is no such object."""
+    return ApiError(404, "NotFound", f'{kind.resource} "{name}" not found', _about(kind, name))
+
+
+def already_exists(kind: Kind, name: str) -> ApiError:
+    """An object of that name exists."""
+    return ApiError(409, "AlreadyExists", f'{kind.resource} "{name}" already exists', _about(kind, name))
+
+
+def conflict(kind: Kind, name: str, why: str = "") -> ApiError:
+    """The object is not as the writer thought it was."""
+    why = why or "the object has been modified; please apply your changes to the latest version and try again"
+    message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
+    return ApiError(409, "Conflict", message, _about(kind, name))
+
+
+def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
+    """The object breaks rules; every broken one is a cause."""
+    texts = [f"{error.field}: {error.message}" if error.field else error.message for error in errors]
+    summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    causes = tuple(StatusCause(reason=error.reason, message=error.message, field=error.field) for error in errors)
+    details = StatusDetails(name=name, group=kind.group, kind=kind.kind, causes=causes)
+    return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {summary}', details)
+
+
+def bad_request(message: str) -> ApiError:
+    """The request itself makes no sense."""
+    return ApiError(400, "BadRequest", message)
+
+
+def unauthorized() -> ApiError:
+    """Nobody knows who is asking."""
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(kind: Kind | None, name: str, why: str) -> ApiError:
+    """Whoever asks may not do this."""
+    if kind is None:
+        return ApiError(403, "Forbidden", f"forbidden: {why}", StatusDetails())
+    subject = f'{kind.resource} "{name}"' if name else kind.resource
+    return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", _about(kind, name))
+
+
+def page_not_found() -> ApiError:
+    """No handler for the path."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource", StatusDetails())
+
+
+def method_not_allowed(kind: Kind | None = None, verb: str = "") -> ApiError:
+    """The resource has no such verb."""
+    if kind is None:
+        return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    message = f'{verb} is not supported on resources of kind "{kind.resource}"'
+    return ApiError(405, "MethodNotAllowed", message, StatusDetails(group=kind.group, kind=kind.plural))
+
+
+def not_acceptable(offered: Sequence[str]) -> ApiError:
+    """The client accepts no form that this resource can be given in."""
+    message = f"only the following media types are accepted: {', '.join(offered)}"
+    return ApiError(406, "NotAcceptable", message)
+
+
+def unsupported_media_type(given: str, offered: Sequence[str]) -> ApiError:
+    """The body has a form that the server does not read."""
+    types = ", ".join(offered)
+    message = f"the body of the request was in an unknown format - accepted media types include: {types}"
+    if not given:
+        message = f"the request gave no content type - accepted media types include: {types}"
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def too_large(limit: int) -> ApiError:
+    """The body is larger than the server takes."""
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
+
+
+def expired(message: str) -> ApiError:
+    """The revision asked for is no longer known: list again."""
+    return ApiError(410, "Expired", message)
+
+
+def too_many_requests(message: str, retry_after: int = 1, cause: StatusCause | None = None) -> ApiError:
+    """Try again later."""
+    details = StatusDetails(retry_after_seconds=retry_after, causes=(cause,) if cause else ())
+    return ApiError(429, "TooManyRequests", message, details)
+
+
+def internal(message: str) -> ApiError:
+    """Something is wrong on the server's side."""
+    causes = (StatusCause(message=message),)
+    return ApiError(500, "InternalError", f"Internal error occurred: {message}", StatusDetails(causes=causes))
+
+
+def unavailable(message: str) -> ApiError:
+    """The server cannot serve this now."""
+    return ApiError(503, "ServiceUnavailable", message)

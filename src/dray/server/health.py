@@ -1,0 +1,49 @@
+"""`/livez`, `/readyz`, `/healthz`: `ok`, or which check fails and why.
+
+    /readyz              ok, or 500 with every check
+    /readyz?verbose      every check in any case; ?exclude=NAME leaves one out
+    /readyz/NAME         one check alone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dray.server import errors
+from dray.server.http import Answer, Request, Response
+from dray.server.security.identity import Identity
+
+TEXT = "text/plain; charset=utf-8"
+
+Check = Callable[[], str]
+"""Returns what is wrong, empty if nothing is."""
+
+
+class Health:
+    """The page of one health path and of the checks below it."""
+
+    def __init__(self, path: str, checks: Mapping[str, Check]) -> None:
+        """`path` is where the page is, such as `/readyz`."""
+        self._path = path
+        self._checks = checks
+
+    async def page(self, request: Request, _caller: Identity) -> Answer:
+        """Answers the path itself and those below it. Raises ApiError for a check that there is not."""
+        name = request.path.removeprefix(self._path).strip("/")
+        if name:
+            return self._one(name)
+        excluded = set(request.query.get("exclude", "").split(","))
+        results = {name: check() for name, check in self._checks.items() if name not in excluded}
+        failed = any(results.values())
+        if not failed and "verbose" not in request.query:
+            return Response(200, b"ok", TEXT)
+        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in results.items()]
+        lines.append(f"{self._path.strip('/')} check {'failed' if failed else 'passed'}")
+        return Response(500 if failed else 200, "\n".join(lines).encode() + b"\n", TEXT)
+
+    def _one(self, name: str) -> Response:
+        check = self._checks.get(name)
+        if check is None:
+            raise errors.page_not_found()
+        why = check()
+        return Response(500, f"{name} failed: {why}\n".encode(), TEXT) if why else Response(200, b"ok", TEXT)

@@ -1,0 +1,30 @@
+"""`namespaces/finalize`: whoever empties a namespace says here that it is done."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from dray.api import names
+from dray.api.field import FieldError, invalid
+from dray.api.generated.core import Namespace
+from dray.server import errors
+from dray.server.engine import NAMESPACES
+
+STANDARD = ("kubernetes", "orphan", "foregroundDeletion")
+
+
+def finalized(new: Namespace, old: Namespace) -> Namespace:
+    """The stored namespace with the finalizers of the new one, and nothing else of it. Raises ApiError (422)."""
+    problems = [
+        problem for at, name in enumerate(new.spec.finalizers) for problem in _problems(f"spec.finalizers[{at}]", name)
+    ]
+    if problems:
+        raise errors.invalid(NAMESPACES, old.metadata.name, problems)
+    return replace(old, spec=replace(old.spec, finalizers=new.spec.finalizers))
+
+
+def _problems(path: str, name: str) -> list[FieldError]:
+    problems = [invalid(path, name, why) for why in names.validate_label_key(name)]
+    if not problems and "/" not in name and name not in STANDARD:
+        problems.append(invalid(path, name, "is neither a standard finalizer nor a name with a domain"))
+    return problems

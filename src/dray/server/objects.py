@@ -1,0 +1,92 @@
+"""Stored objects as bytes: encoded once when written, and served from those bytes in the version they are stored in.
+
+The bytes of an object start with its kind and apiVersion. In a list Kubernetes leaves both out, so a list is the stored
+bytes with that start cut off, joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api import codec
+from dray.api.meta import ListMeta, Object, ObjectMeta
+from dray.api.registry import Kind
+from dray.store import Finish, Record
+from dray.validation import from_hub
+
+T = TypeVar("T", bound=Object)
+
+
+class PartialObjectMetadata(Object):
+    """An object reduced to its metadata, for clients that need no more."""
+
+
+def with_metadata(obj: T, **changes: object) -> T:
+    """The object with some of its metadata changed."""
+    return replace(obj, metadata=replace(obj.metadata, **changes))
+
+
+def finish(obj: Object) -> Finish:
+    """How the store completes an object: the revision goes into the metadata, and the object into bytes."""
+
+    def complete(revision: int) -> tuple[Object, bytes]:
+        final = with_metadata(obj, resource_version=str(revision))
+        return final, codec.encode(final)
+
+    return complete
+
+
+@cache
+def _head(kind: Kind) -> bytes:
+    return b'{"kind":"%b","apiVersion":"%b",' % (kind.kind.encode(), kind.api_version.encode())
+
+
+def render(kind: Kind, version: str, record: Record) -> bytes:
+    """The object of a record in a version of the API."""
+    if version == kind.versions[0]:
+        return record.data
+    return render_object(kind, version, record.obj)
+
+
+def render_object(kind: Kind, version: str, obj: Object) -> bytes:
+    """A hub object in a version of the API."""
+    return codec.encode(from_hub(obj, kind.api_version_of(version)))
+
+
+def render_list(kind: Kind, version: str, records: Iterable[Record], meta: ListMeta) -> bytes:
+    """A list of objects in a version of the API."""
+    if version == kind.versions[0]:
+        cut = len(_head(kind))
+        items = [b"{" + record.data[cut:] for record in records]
+    else:
+        shape = replace
+        items = [
+            codec.encode(shape(from_hub(record.obj, kind.api_version_of(version)), kind="", api_version=""))
+            for record in records
+        ]
+    head = b'{"kind":"%bList","apiVersion":"%b","metadata":%b,"items":['
+    start = head % (kind.kind.encode(), kind.api_version_of(version).encode(), codec.encode(meta))
+    return b"".join((start, b",".join(items), b"]}"))
+
+
+def metadata_only(record: Record) -> PartialObjectMetadata:
+    """An object reduced to its metadata."""
+    meta: ObjectMeta = record.obj.metadata
+    return PartialObjectMetadata(kind="PartialObjectMetadata", api_version="meta.k8s.io/v1", metadata=meta)
+
+
+def render_metadata_list(records: Iterable[Record], meta: ListMeta) -> bytes:
+    """A list of objects reduced to their metadata."""
+    return msgspec.json.encode(
+        {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": codec.to_builtins(meta),
+            "items": [codec.to_builtins(metadata_only(record)) for record in records],
+        }
+    )

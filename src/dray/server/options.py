@@ -1,0 +1,156 @@
+"""What the query of a request says about how to do it, checked as Kubernetes checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from dray.api import labels
+from dray.api.field import FieldError, invalid, not_supported, required
+from dray.api.meta import StatusCause, StatusDetails
+from dray.server import errors
+from dray.server.errors import ApiError
+
+FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
+PROPAGATION = ("Background", "Foreground", "Orphan")
+VERSION_MATCHES = ("Exact", "NotOlderThan")
+MANAGER_LENGTH = 128
+
+
+class WriteOptions(msgspec.Struct, frozen=True):
+    """How to do a create, update or patch."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = "Warn"
+    force: bool = False
+
+
+class ListOptions(msgspec.Struct, frozen=True):
+    """What to list or watch, and from when."""
+
+    label_selector: labels.LabelSelector
+    field_selector: labels.FieldSelector
+    limit: int = 0
+    continue_: str = ""
+    revision: int | None = None
+    match: str = ""
+    timeout_seconds: int | None = None
+    bookmarks: bool = False
+    send_initial_events: bool | None = None
+
+    @property
+    def selects_all(self) -> bool:
+        """Whether there is no selector."""
+        return not self.label_selector.requirements and not self.field_selector.requirements
+
+
+def invalid_options(kind: str, problems: list[FieldError]) -> ApiError:
+    """Options that cannot be meant, as Kubernetes reports them: as an invalid object of their own kind."""
+    causes = tuple(StatusCause(reason=p.reason, message=p.message, field=p.field) for p in problems)
+    details = StatusDetails(group="meta.k8s.io", kind=kind, causes=causes)
+    summary = ", ".join(str(problem) for problem in problems)
+    return ApiError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {summary}', details)
+
+
+def is_true(text: str | None) -> bool:
+    """A flag in a query: given without a value, or with a true one."""
+    return text is not None and text.lower() not in ("false", "0", "f")
+
+
+def dry_run_problem(values: tuple[str, ...]) -> FieldError | None:
+    """Whether `dryRun` is something else than All."""
+    if all(value == "All" for value in values):
+        return None
+    return not_supported("dryRun", list(values), ("All",))
+
+
+def write_options(query: Mapping[str, str], kind: str) -> WriteOptions:
+    """The options of a write; `kind` names them in errors: CreateOptions, UpdateOptions or PatchOptions."""
+    dry_run = query.get("dryRun", "")
+    validation = query.get("fieldValidation", "")
+    manager = query.get("fieldManager", "")
+    problems = [dry_run_problem((dry_run,) if dry_run else ())]
+    if validation not in FIELD_VALIDATION:
+        problems.append(not_supported("fieldValidation", validation, FIELD_VALIDATION))
+    if len(manager) > MANAGER_LENGTH:
+        problems.append(invalid("fieldManager", manager, f"must be no more than {MANAGER_LENGTH} characters"))
+    found = [problem for problem in problems if problem is not None]
+    if found:
+        raise invalid_options(kind, found)
+    return WriteOptions(bool(dry_run), manager, validation or "Warn", is_true(query.get("force")))
+
+
+def list_options(query: Mapping[str, str]) -> ListOptions:
+    """The options of a list, watch or deletecollection. Raises ApiError."""
+    initial = query.get("sendInitialEvents")
+    _check_version_match(query, initial is not None)
+    return ListOptions(
+        label_selector=_label_selector(query.get("labelSelector", "")),
+        field_selector=_field_selector(query.get("fieldSelector", "")),
+        limit=_number(query, "limit") or 0,
+        continue_=query.get("continue", ""),
+        revision=revision(query.get("resourceVersion", "")),
+        match=query.get("resourceVersionMatch", ""),
+        timeout_seconds=_number(query, "timeoutSeconds"),
+        bookmarks=is_true(query.get("allowWatchBookmarks")),
+        send_initial_events=None if initial is None else is_true(initial),
+    )
+
+
+def revision(text: str) -> int | None:
+    """A resourceVersion as a number; None if none is given. Raises ApiError."""
+    if not text:
+        return None
+    if not text.isdigit() or len(text) > 19:
+        problem = invalid("resourceVersion", text, "must be a number, as lists and objects give it")
+        raise invalid_options("ListOptions", [problem])
+    return int(text)
+
+
+def _check_version_match(query: Mapping[str, str], initial: bool) -> None:
+    match = query.get("resourceVersionMatch", "")
+    if not match:
+        if initial:
+            problem = required("resourceVersionMatch", "sendInitialEvents needs resourceVersionMatch=NotOlderThan")
+            raise invalid_options("ListOptions", [problem])
+        return
+    problems = []
+    if match not in VERSION_MATCHES:
+        problems.append(not_supported("resourceVersionMatch", match, (*VERSION_MATCHES, "")))
+    elif not query.get("resourceVersion") and not initial:
+        problems.append(FieldError("FieldValueForbidden", "resourceVersionMatch", "Forbidden: needs a resourceVersion"))
+    elif match == "Exact" and query.get("resourceVersion") == "0":
+        problems.append(
+            FieldError(
+                "FieldValueForbidden", "resourceVersionMatch", "Forbidden: Exact needs a resourceVersion above 0"
+            )
+        )
+    if query.get("continue"):
+        problems.append(FieldError("FieldValueForbidden", "resourceVersionMatch", "Forbidden: not with continue"))
+    if problems:
+        raise invalid_options("ListOptions", problems)
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not text.lstrip("-").isdigit() or len(text) > 18:
+        raise errors.bad_request(f"query parameter {name!r} must be a number, not {text!r}")
+    return int(text)
+
+
+def _label_selector(text: str) -> labels.LabelSelector:
+    try:
+        return labels.LabelSelector.parse(text)
+    except labels.SelectorError as error:
+        raise errors.bad_request(f"unable to parse the label selector {text!r}: {error}") from None
+
+
+def _field_selector(text: str) -> labels.FieldSelector:
+    try:
+        return labels.FieldSelector.parse(text)
+    except labels.SelectorError as error:
+        raise errors.bad_request(f"unable to parse the field selector {text!r}: {error}") from None

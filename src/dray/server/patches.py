@@ -1,0 +1,156 @@
+"""Patches over HTTP: picks the format, changes the stored object, and records who set which field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from dray.api import codec, schema
+from dray.api.field import required
+from dray.api.meta import ManagedFieldsEntry, Object, StatusCause, StatusDetails
+from dray.api.registry import CLUSTER_GROUP
+from dray.api.struct import decode_value
+from dray.server import body, errors, objects, writes
+from dray.server.engine import Call, Engine
+from dray.server.http import Request
+from dray.server.options import WriteOptions, invalid_options, write_options
+from dray.server.patch import json_patch, managed, merge_patch, strategic
+from dray.server.patch.apply import apply
+from dray.server.patch.errors import ConflictsError, PatchError
+from dray.store import Record
+from dray.validation import from_hub
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+FORMATS = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+
+Document = dict[str, Any]
+
+
+class Patched(msgspec.Struct, frozen=True):
+    """The object after the patch; an apply may also have created it."""
+
+    record: Record
+    created: bool = False
+
+
+async def patch(engine: Engine, call: Call, request: Request) -> Patched:
+    """Carries out a patch request. Raises ApiError."""
+    given = write_options(request.query, "PatchOptions")
+    format_ = body.media_type(request.header("content-type"))
+    if format_ == APPLY_PATCH:
+        return await _apply(engine, call, request, given)
+    change = _change(call, format_, body.parse(request.body, "application/json"))
+
+    def patched(old: Object) -> Object:
+        return _read(call, change(_document(call, old)), given)
+
+    return Patched(await writes.update(engine, call, patched, track))
+
+
+def _change(call: Call, format_: str, wanted: Any) -> Callable[[Document], Document]:
+    # Kubernetes knows strategic merge for its built-in kinds only; the cluster kinds are custom resources there.
+    if format_ == STRATEGIC_PATCH and call.route.kind.group == CLUSTER_GROUP:
+        raise errors.unsupported_media_type(format_, FORMATS)
+    return change_of(format_, wanted, _definition(call))
+
+
+def change_of(format_: str, wanted: Any, definition: schema.Definition) -> Callable[[Document], Document]:
+    """What a patch in one of the formats but apply does to a document. Raises ApiError, and so does the result."""
+    if format_ == JSON_PATCH:
+        return lambda document: _carry_out(lambda: json_patch.apply(document, wanted))
+    if format_ == MERGE_PATCH:
+        return lambda document: _carry_out(lambda: merge_patch.apply(document, wanted))
+    if format_ == STRATEGIC_PATCH:
+        return lambda document: _carry_out(lambda: strategic.apply(document, wanted, definition))
+    raise errors.unsupported_media_type(format_, FORMATS)
+
+
+def _definition(call: Call) -> schema.Definition:
+    return schema.for_kind(call.route.kind.group, call.route.version, call.route.kind.kind)
+
+
+def _document(call: Call, obj: Object) -> Document:
+    """A stored object as plain values, in the version of the request."""
+    plain: Document = codec.to_builtins(from_hub(obj, call.route.api_version))
+    return plain
+
+
+def _read(call: Call, document: Any, given: WriteOptions) -> Object:
+    """The patched document as an object that is still the one that the path names."""
+    if not isinstance(document, dict):
+        raise errors.bad_request("the patch does not leave an object")
+    obj = body.from_value(document, call.route, given, call.warnings)
+    meta = obj.metadata
+    if meta.name != call.route.name:
+        message = f"the name of the object ({meta.name}) does not match the name on the URL ({call.route.name})"
+        raise errors.bad_request(message)
+    if meta.namespace != call.route.namespace:
+        raise errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return obj
+
+
+def _carry_out(change: Callable[[], Any]) -> Any:
+    try:
+        return change()
+    except ConflictsError as error:
+        causes = tuple(
+            StatusCause(reason="FieldManagerConflict", message=found.message, field=found.field)
+            for found in error.conflicts
+        )
+        raise errors.ApiError(409, "Conflict", error.message, StatusDetails(causes=causes)) from None
+    except PatchError as error:
+        raise _failure(error) from None
+
+
+_REASONS = {400: "BadRequest", 413: "RequestEntityTooLarge", 422: "Invalid"}
+
+
+def _failure(error: PatchError) -> errors.ApiError:
+    details = StatusDetails() if error.code == 422 else None
+    return errors.ApiError(error.code, _REASONS.get(error.code, ""), error.message, details)
+
+
+async def _apply(engine: Engine, call: Call, request: Request, given: WriteOptions) -> Patched:
+    """Server-side apply: creates the object if there is none."""
+    if not given.field_manager:
+        raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
+    applied = body.parse_yaml(request.body)
+    write = managed.Write(_definition(call), given.field_manager, str(call.now), call.route.subresource)
+
+    def wanted(live: Document | None) -> Object:
+        new, entries = _carry_out(lambda: apply(live, applied, write, force=given.force))
+        new["metadata"] = {"name": call.route.name, **new.get("metadata", {})}
+        if call.route.namespace:
+            new["metadata"].setdefault("namespace", call.route.namespace)
+        obj = _read(call, new, given)
+        return objects.with_metadata(obj, managed_fields=_entries(entries))
+
+    if engine.store.get(call.key) is None and not call.route.subresource:
+        return Patched(await writes.create(engine, call, wanted(None)), created=True)
+    return Patched(await writes.update(engine, call, lambda old: wanted(_document(call, old))))
+
+
+def _entries(plain: list[dict[str, Any]]) -> tuple[ManagedFieldsEntry, ...]:
+    return msgspec.convert(plain, tuple[ManagedFieldsEntry, ...], dec_hook=decode_value)
+
+
+def track(call: Call, live: Object | None, new: Object) -> Object:
+    """Records in `managedFields` what a write other than apply sets.
+
+    Only where somebody will ask: for a client that names itself as field manager, or once an object has entries. An
+    object that nobody tracked gets its first entry, `before-first-apply`, when somebody applies it.
+    """
+    known = live is not None and live.metadata.managed_fields
+    if not call.field_manager or (live is not None and not known):
+        return new
+    write = managed.Write(_definition(call), call.field_manager, str(call.now), call.route.subresource)
+    before = None if live is None else _document(call, live)
+    entries = managed.track_update(before, _document(call, new), write)
+    return objects.with_metadata(new, managed_fields=_entries(entries))

@@ -1,0 +1,115 @@
+"""The form of an answer: objects as they are, only their metadata, or rows of a table, as the client accepts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dray.api import codec
+from dray.api.meta import ListMeta, Status, StatusDetails
+from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP
+from dray.server import errors, objects
+from dray.server.engine import Call
+from dray.server.http import JSON, Request, Response
+from dray.server.reads import Page
+from dray.server.tables import Tables
+from dray.store import Record
+
+OFFERED = ("application/json", "application/json;stream=watch")
+_RETURNS_DELETED = frozenset({"pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims"})
+
+
+class Representation:
+    """Objects as they are."""
+
+    content_type = JSON
+
+    def __init__(self, call: Call) -> None:
+        self._kind = call.route.kind
+        self._version = call.route.version
+
+    def render(self, record: Record) -> bytes:
+        """One object."""
+        return objects.render(self._kind, self._version, record)
+
+    def one(self, record: Record, code: int = 200) -> Response:
+        """An answer with one object."""
+        return Response(code, self.render(record), self.content_type)
+
+    def many(self, page: Page) -> Response:
+        """An answer with a list."""
+        body = objects.render_list(self._kind, self._version, page.records, page.meta)
+        return Response(200, body, self.content_type)
+
+    def deleted(self, record: Record, *, gone: bool) -> Response:
+        """The answer to a delete: the object for some kinds or while it stays, a Status otherwise."""
+        kind = self._kind
+        if not gone or kind.group in (RESOURCE_GROUP, CLUSTER_GROUP) or kind.resource in _RETURNS_DELETED:
+            return self.one(record)
+        meta = record.obj.metadata
+        details = StatusDetails(name=meta.name, group=kind.group, kind=kind.plural, uid=meta.uid)
+        return Response(200, codec.encode(Status(status="Success", details=details)), self.content_type)
+
+
+class MetadataOnly(Representation):
+    """Objects reduced to their metadata."""
+
+    def render(self, record: Record) -> bytes:
+        """One object's metadata."""
+        return codec.encode(objects.metadata_only(record))
+
+    def many(self, page: Page) -> Response:
+        """A list of metadata."""
+        return Response(200, objects.render_metadata_list(page.records, page.meta), self.content_type)
+
+
+class AsTable(Representation):
+    """Rows for people."""
+
+    def __init__(self, call: Call, version: str, include: str) -> None:
+        super().__init__(call)
+        self._tables = Tables(call.route.kind, call.now, version, include)
+        self._with_columns = True
+
+    def render(self, record: Record) -> bytes:
+        """A table of one row; in a watch only the first one repeats the columns."""
+        meta = ListMeta(resource_version=record.obj.metadata.resource_version)
+        data = self._tables.render([record], meta, columns=self._with_columns)
+        self._with_columns = False
+        return data
+
+    def many(self, page: Page) -> Response:
+        """A table of all rows."""
+        return Response(200, self._tables.render(page.records, page.meta, columns=True), self.content_type)
+
+
+class _Accepted(msgspec.Struct, frozen=True):
+    media: str
+    parameters: dict[str, str]
+
+
+def _accepted(header: str) -> list[_Accepted]:
+    found = []
+    for part in header.split(","):
+        media, *rest = [piece.strip() for piece in part.split(";")]
+        pairs = (piece.partition("=") for piece in rest)
+        found.append(_Accepted(media.lower(), {name.strip(): value.strip() for name, _, value in pairs}))
+    return found
+
+
+def choose(request: Request, call: Call) -> Representation:
+    """The first form that the client accepts and the server has. Raises ApiError if there is none."""
+    header = request.header("accept")
+    if not header:
+        return Representation(call)
+    for wanted in _accepted(header):
+        if wanted.media not in (JSON, "application/*", "*/*"):
+            continue
+        match wanted.parameters.get("as", ""):
+            case "Table":
+                version = wanted.parameters.get("v", "v1")
+                return AsTable(call, version, request.query.get("includeObject", "Metadata"))
+            case "PartialObjectMetadata" | "PartialObjectMetadataList":
+                return MetadataOnly(call)
+            case _:
+                return Representation(call)
+    raise errors.not_acceptable(OFFERED)

@@ -1,0 +1,97 @@
+"""From what a request carries to who sent it: client certificate, bearer token, or nobody."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dray.server.security.identity import ANONYMOUS_IDENTITY, Identity, authenticated
+from dray.server.security.tokens import Clock, ServiceAccountTokens, TokenError, digest_of
+
+MAX_CACHED_CERTIFICATES = 4096
+
+
+class _CertificateHolder(msgspec.Struct, frozen=True):
+    identity: Identity | None
+    not_before: float
+    not_after: float
+
+
+class Authenticator:
+    """Knows the static tokens and asks the service-account tokens for the others."""
+
+    def __init__(
+        self, static_tokens: Mapping[str, Identity], service_accounts: ServiceAccountTokens, clock: Clock
+    ) -> None:
+        self._static = {digest_of(token): identity for token, identity in static_tokens.items()}
+        self._service_accounts = service_accounts
+        self._clock = clock
+        self._holders: dict[tuple[Any, ...], _CertificateHolder] = {}
+
+    def authenticate(self, headers: Mapping[str, str], peer_certificate: Mapping[str, Any] | None) -> Identity | None:
+        """Who sent a request; None if a credential is bad (401).
+
+        `headers` have lower-case names; `peer_certificate` is what `ssl.SSLSocket.getpeercert()` gives for a client
+        certificate that the TLS handshake has verified. The certificate counts before the token; a request with
+        neither is anonymous. As in Kubernetes an authorization scheme other than Bearer counts as no credential.
+        """
+        if peer_certificate is not None:
+            holder = self._holder(peer_certificate)
+            # The handshake checked the dates, but a connection may outlive the certificate.
+            if not holder.not_before <= self._clock() <= holder.not_after:
+                return None
+            if holder.identity is not None:
+                return holder.identity
+        authorization = headers.get("authorization")
+        if authorization is None:
+            return ANONYMOUS_IDENTITY
+        scheme, _, token = authorization.strip().partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            return ANONYMOUS_IDENTITY
+        try:
+            return self.authenticate_token(token)[0]
+        except TokenError:
+            return None
+
+    def authenticate_token(self, token: str, audiences: tuple[str, ...] = ()) -> tuple[Identity, tuple[str, ...]]:
+        """Whose token this is and which of `audiences` (by default this server's) it is for. Raises TokenError."""
+        digest = digest_of(token)
+        identity = self._static.get(digest)
+        if identity is None:
+            return self._service_accounts.verify(token, audiences, digest)
+        served = self._service_accounts.audiences
+        if not audiences:
+            return identity, served
+        matching = tuple(audience for audience in audiences if audience in served)
+        if not matching:
+            raise TokenError("the token is for this server only")
+        return identity, matching
+
+    def _holder(self, certificate: Mapping[str, Any]) -> _CertificateHolder:
+        key = (certificate.get("subject"), certificate.get("notBefore"), certificate.get("notAfter"))
+        holder = self._holders.get(key)
+        if holder is None:
+            if len(self._holders) >= MAX_CACHED_CERTIFICATES:
+                del self._holders[next(iter(self._holders))]
+            holder = self._holders[key] = _read_holder(*key)
+        return holder
+
+
+def _read_holder(subject: Any, not_before: Any, not_after: Any) -> _CertificateHolder:
+    """Common name → user, organisations → groups; no identity without a common name."""
+    try:
+        start, end = ssl.cert_time_to_seconds(not_before), ssl.cert_time_to_seconds(not_after)
+    except (TypeError, ValueError, AttributeError):
+        return _CertificateHolder(None, 1, 0)
+    user, groups = "", []
+    for part in subject or ():
+        for name, value in part:
+            if name == "commonName":
+                user = value
+            elif name == "organizationName":
+                groups.append(value)
+    return _CertificateHolder(authenticated(user, groups) if user else None, start, end)

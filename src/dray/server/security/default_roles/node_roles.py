@@ -1,0 +1,77 @@
+"""Roles of nodes, of device drivers, and of what watches over devices.
+
+A node's role says with what kinds of objects a node has to do; which of them is for `node_restriction` and
+`node_reads`.
+"""
+
+from dray.server.security.default_roles.building import (
+    ANY,
+    AUTHENTICATION,
+    AUTHORIZATION,
+    CERTIFICATES,
+    CORE,
+    EVENTS,
+    LEASES,
+    NETWORKING,
+    READ,
+    RESOURCE,
+    STORAGE,
+    cluster_binding,
+    cluster_role,
+    groups,
+    rule,
+    users,
+)
+from dray.server.security.identity import NODES
+
+DRIVER_ROLE = "system:dra-driver"
+MONITOR_ROLE = "system:device-health-monitor"
+
+_NODE = cluster_role(
+    "system:node",
+    rule("create", AUTHENTICATION, "tokenreviews"),
+    rule("create", AUTHORIZATION, "localsubjectaccessreviews subjectaccessreviews"),
+    rule(READ, CORE, "services"),
+    rule(f"{READ} create patch update", CORE, "nodes"),
+    rule("patch update", CORE, "nodes/status"),
+    EVENTS,
+    rule(f"{READ} create delete", CORE, "pods"),
+    rule("patch update", CORE, "pods/status"),
+    rule("create", CORE, "pods/eviction serviceaccounts/token"),
+    rule(READ, CORE, "configmaps secrets"),
+    rule("get", CORE, "endpoints persistentvolumeclaims persistentvolumes serviceaccounts"),
+    rule("get patch update", CORE, "persistentvolumeclaims/status"),
+    rule("create get list watch", CERTIFICATES, "certificatesigningrequests podcertificaterequests"),
+    rule(READ, CERTIFICATES, "clustertrustbundles"),
+    rule("create delete get patch update", LEASES, "leases"),
+    rule("get", STORAGE, "volumeattachments"),
+    rule(READ, STORAGE, "csidrivers"),
+    rule("create delete get patch update", STORAGE, "csinodes"),
+    rule(READ, "node.k8s.io", "runtimeclasses"),
+    # Claims are read-only for nodes (4381-178); slices are written for the node itself only (SVS-63).
+    rule("get", RESOURCE, "resourceclaims"),
+    rule(ANY, RESOURCE, "resourceslices"),
+)
+
+OBJECTS = (
+    _NODE,
+    cluster_binding("system:node", groups(NODES)),
+    # 4381-180: all that a driver's ServiceAccount needs, to be bound by whoever installs the driver.
+    cluster_role(
+        DRIVER_ROLE,
+        rule(f"{READ} create update patch delete", RESOURCE, "resourceslices"),
+        rule("get", RESOURCE, "resourceclaims"),
+        rule("get", CORE, "nodes"),
+    ),
+    # 5055-127: a health monitor takes devices offline through rules alone, without access to drivers or slices.
+    cluster_role(MONITOR_ROLE, rule(f"{READ} create update patch delete", RESOURCE, "devicetaintrules")),
+    cluster_role(
+        "system:node-proxier",
+        rule("list watch", CORE, "endpoints services"),
+        rule(READ, CORE, "nodes"),
+        rule("list watch", NETWORKING, "servicecidrs"),
+        rule("list watch", "discovery.k8s.io", "endpointslices"),
+        EVENTS,
+    ),
+    cluster_binding("system:node-proxier", users("system:kube-proxy")),
+)

@@ -1,0 +1,78 @@
+"""Who is asking: a user name, groups and what else the credential said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from dray.api.generated.authentication import UserInfo
+
+ANONYMOUS = "system:anonymous"
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+MASTERS = "system:masters"
+NODES = "system:nodes"
+NODE_PREFIX = "system:node:"
+SERVICE_ACCOUNTS = "system:serviceaccounts"
+
+_SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
+
+POD_NAME = "authentication.kubernetes.io/pod-name"
+POD_UID = "authentication.kubernetes.io/pod-uid"
+NODE_NAME = "authentication.kubernetes.io/node-name"
+NODE_UID = "authentication.kubernetes.io/node-uid"
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """An authenticated user, or the anonymous one."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+    @property
+    def is_master(self) -> bool:
+        """Whether this user may do everything, whatever the roles say."""
+        return MASTERS in self.groups
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether nobody knows who this is."""
+        return self.user == ANONYMOUS
+
+    def user_info(self) -> UserInfo:
+        """The identity as the API shows it."""
+        return UserInfo(username=self.user, uid=self.uid, groups=self.groups, extra=self.extra)
+
+
+ANONYMOUS_IDENTITY = Identity(ANONYMOUS, (UNAUTHENTICATED,))
+
+
+def authenticated(
+    user: str, groups: Iterable[str] = (), uid: str = "", extra: dict[str, tuple[str, ...]] | None = None
+) -> Identity:
+    """An identity whose credential was checked: it belongs to `system:authenticated` besides its own groups."""
+    unique = dict.fromkeys(group for group in groups if group)
+    unique.setdefault(AUTHENTICATED, None)
+    return Identity(user, tuple(unique), uid, extra or {})
+
+
+def service_account_user(namespace: str, name: str) -> str:
+    """The user name of a ServiceAccount."""
+    return f"{_SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
+
+
+def service_account_groups(namespace: str) -> tuple[str, ...]:
+    """The groups that every ServiceAccount of a namespace belongs to."""
+    return (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}")
+
+
+def split_service_account_user(user: str) -> tuple[str, str] | None:
+    """Namespace and name of the ServiceAccount that a user name stands for, None if it stands for another user."""
+    if not user.startswith(_SERVICE_ACCOUNT_PREFIX):
+        return None
+    namespace, separator, name = user.removeprefix(_SERVICE_ACCOUNT_PREFIX).partition(":")
+    return (namespace, name) if separator and namespace and name and ":" not in name else None

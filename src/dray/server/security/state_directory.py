@@ -1,0 +1,104 @@
+"""The state directory: private files that are either written whole or not at all.
+
+The directory belongs to one user and nobody else can write to it, otherwise keys could be swapped. Files are 0600.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+MAX_FILE_BYTES = 1024 * 1024
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class StateDirectoryError(Exception):
+    """The directory or a file in it cannot be used. The message names it and says what to do."""
+
+
+class StateDirectory:
+    """A directory that only its owner can enter. Opening it creates it if need be."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Create (0700) or check the directory. Raises StateDirectoryError."""
+        self.path = Path(path)
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._refuse_if_shared()
+        except OSError as error:
+            raise StateDirectoryError(f"cannot use {self.path} as state directory: {_reason(error)}") from error
+
+    def _refuse_if_shared(self) -> None:
+        mode = self.path.stat().st_mode
+        if not mode & _OTHERS_WRITE:
+            return
+        # An empty directory is one that was made for us; one with content may be somebody's home or /tmp.
+        if any(self.path.iterdir()):
+            raise StateDirectoryError(
+                f"{self.path} can be written by other users (mode {stat.S_IMODE(mode):04o}), who could replace the "
+                f"keys in it. Give another directory, or run: chmod 700 {self.path}"
+            )
+        self.path.chmod(0o700)
+
+    def file(self, name: str) -> Path:
+        """Where a file of this name is, or would be."""
+        return self.path / name
+
+    def read(self, name: str) -> bytes | None:
+        """A file's content, None if there is none. A file that others could read is closed to them first."""
+        path = self.file(name)
+        try:
+            with path.open("rb") as file:
+                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+                if mode & 0o077:
+                    os.fchmod(file.fileno(), 0o600)
+                data = file.read(MAX_FILE_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StateDirectoryError(f"cannot read {path}: {_reason(error)}") from error
+        if len(data) > MAX_FILE_BYTES:
+            raise StateDirectoryError(f"{path} is larger than {MAX_FILE_BYTES} bytes; it is not a file of this server")
+        return data
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a file by `data`, atomically and durably. Nothing is written if the content is already this."""
+        path = self.file(name)
+        if self.read(name) == data:
+            return
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _replace(path, data)
+        except OSError as error:
+            raise StateDirectoryError(f"cannot write {path}: {_reason(error)}") from error
+
+
+def _replace(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(file, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "it is not a directory. Give another one."
+    return f"{(error.strerror or str(error)).lower()}."

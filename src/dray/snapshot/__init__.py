@@ -1,0 +1,14 @@
+"""A cluster as a value: load it from files, allocate, place, explain, and ask what a change would do.
+
+The public offline API. May import everything below `dray.store`; reads files, and nothing else from outside.
+
+    files ─▶ objects (decoded, converted to the hub version, defaulted) ─▶ Snapshot
+                                                                            │ asks
+                                           World: tracker + inventory, moved from snapshot to snapshot by the difference
+"""
+
+from dray.snapshot.files import InputError
+from dray.snapshot.outcome import Outcome
+from dray.snapshot.snapshot import Snapshot, SnapshotError, load
+
+__all__ = ["InputError", "Outcome", "Snapshot", "SnapshotError", "load"]

@@ -1,0 +1,117 @@
+"""From what was written to typed objects: decoded, in hub shape, with defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dray.api import codec, registry
+from dray.api.meta import Object
+from dray.api.registry import Kind
+from dray.api.times import Time
+from dray.snapshot.files import InputError, Item, Source, read
+from dray.validation import default_object, to_hub
+
+DEFAULT_NAMESPACE = "default"
+
+
+class Ref(NamedTuple):
+    """The place of an object in a cluster."""
+
+    resource: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
+
+
+class Loaded(NamedTuple):
+    """Objects by their place, and what was passed over because dray does not know its kind."""
+
+    objects: dict[Ref, Object]
+    ignored: tuple[str, ...]
+
+
+def current_time() -> Time:
+    """For defaults that depend on the time, such as when a taint was added."""
+    return Time.of(datetime.now(UTC))
+
+
+def load_objects(sources: Iterable[Source], now: Time) -> Loaded:
+    """Everything in `sources`; of two objects at one place the later counts. Raises InputError."""
+    objects: dict[Ref, Object] = {}
+    ignored: list[str] = []
+    for item in read(sources):
+        try:
+            kind = _kind_of(item)
+        except registry.UnknownKind as error:
+            ignored.append(f"{item.source}: {error}")
+            continue
+        obj = _decode(item, kind, now)
+        objects[ref_of(obj, kind)] = obj
+    return Loaded(objects, tuple(ignored))
+
+
+def typed(obj: Any, now: Time) -> tuple[Ref, Object]:
+    """A dict or typed object as a hub object with its place. Raises InputError."""
+    value = codec.to_builtins(obj) if isinstance(obj, msgspec.Struct) else obj
+    item = Item(value, "<object>")
+    try:
+        kind = _kind_of(item)
+    except registry.UnknownKind as error:
+        raise InputError("<object>", str(error)) from None
+    made = _decode(item, kind, now)
+    return ref_of(made, kind), made
+
+
+def inherit(obj: Object, old: Object | None) -> Object:
+    """A manifest applied over an object that is there: identity and status stay, unless the manifest says them."""
+    if old is None:
+        return obj
+    meta, known = obj.metadata, old.metadata
+    kept: dict[str, Any] = {
+        "metadata": msgspec.structs.replace(
+            meta,
+            uid=meta.uid or known.uid,
+            creation_timestamp=meta.creation_timestamp or known.creation_timestamp,
+        )
+    }
+    status = getattr(obj, "status", None)
+    if status is not None and status == type(status)():
+        kept["status"] = old.status  # type: ignore[attr-defined]
+    return msgspec.structs.replace(obj, **kept)
+
+
+def ref_of(obj: Object, kind: Kind) -> Ref:
+    """Where an object is."""
+    namespace = (obj.metadata.namespace or DEFAULT_NAMESPACE) if kind.namespaced else ""
+    return Ref(kind.resource, namespace, obj.metadata.name)
+
+
+def _kind_of(item: Item) -> Kind:
+    value = item.value
+    if not isinstance(value, dict):
+        raise InputError(item.source, "not an object", item.line_of(""))
+    for field in ("apiVersion", "kind"):
+        if not isinstance(value.get(field), str):
+            raise InputError(item.source, f"an object has no {field}", item.line_of(""))
+    return registry.by_kind(value["apiVersion"], value["kind"])
+
+
+def _decode(item: Item, kind: Kind, now: Time) -> Object:
+    version = registry.split_api_version(item.value["apiVersion"])[1]
+    reading = codec.read(item.value, kind.type_of(version))
+    if reading.obj is None:
+        first = reading.errors[0]
+        raise InputError(item.source, f"{kind.kind}: {first}", item.line_of(first.field))
+    obj = default_object(to_hub(reading.obj, kind.api_version), now)
+    if kind.namespaced and not obj.metadata.namespace:
+        meta = msgspec.structs.replace(obj.metadata, namespace=DEFAULT_NAMESPACE)
+        obj = msgspec.structs.replace(obj, metadata=meta)
+    if not obj.metadata.name:
+        raise InputError(item.source, f"{kind.kind}: metadata.name: a name is needed", item.line_of("metadata"))
+    return obj

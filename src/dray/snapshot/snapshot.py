@@ -1,0 +1,285 @@
+"""The snapshot: immutable, cheap to change, asks its world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any, TypeVar
+
+from dray.allocator import Allocated, BudgetExceeded, Failed, Options, allocate, explain
+from dray.allocator import Outcome as Answer
+from dray.allocator.pools import reaches
+from dray.api import codec, registry
+from dray.api.cluster import Placement
+from dray.api.generated.core import Node
+from dray.api.meta import Object
+from dray.api.node_match import NodeSelectorError, matches
+from dray.api.resource import DeviceClass, ResourceClaim
+from dray.api.times import Time
+from dray.placement import Fleet, PlacementResult, place
+from dray.snapshot.explanation import ClaimExplanation
+from dray.snapshot.files import Source
+from dray.snapshot.objects import DEFAULT_NAMESPACE, Ref, current_time, inherit, load_objects, typed
+from dray.snapshot.outcome import Outcome
+from dray.snapshot.world import CLAIMS, NODES, Changes, World
+from dray.tracker import EffectiveDevice, PoolView, Problem
+
+T = TypeVar("T", bound=Object)
+
+_FLEET_KINDS = (
+    "ManagedCluster",
+    "ManagedClusterSet",
+    "ManagedClusterSetBinding",
+    "PlacementDecision",
+    "AddOnPlacementScore",
+)
+
+
+class SnapshotError(LookupError):
+    """The snapshot has no such object; the message names it and says what there is."""
+
+
+class Snapshot:
+    """A cluster at one moment. Never changes; `with_objects` and `without` give changed copies cheaply."""
+
+    def __init__(self, world: World, changes: Changes, ignored: tuple[str, ...] = ()) -> None:
+        self._world = world
+        self._changes = changes
+        self._base: Changes | None = None
+        self._touched: tuple[Ref, ...] = ()
+        self.ignored = ignored
+        """What was passed over on loading, because dray does not know its kind."""
+
+    def with_objects(self, *objects: Any) -> Snapshot:
+        """A snapshot in which these objects (dicts or typed) exist, in place of any at the same place."""
+        now = current_time()
+        return self._changed(dict(typed(obj, now) for obj in objects))
+
+    def without(self, *refs: str) -> Snapshot:
+        """A snapshot without some objects, each named as `kind/name` or `kind/namespace/name` (plural or singular)."""
+        return self._changed({self._existing(ref): None for ref in refs})
+
+    def with_applied(self, *sources: Source) -> Snapshot:
+        """A snapshot as `kubectl apply` of files, directories, "-" or dicts would leave it.
+
+        Objects that are there keep what a manifest does not say: their status, and when they were created. Raises
+        InputError.
+        """
+        loaded = load_objects(sources, current_time())
+        made = {ref: inherit(obj, self.get(*ref)) for ref, obj in loaded.objects.items()}
+        return self._changed(made, loaded.ignored)
+
+    def with_allocations(self, outcome: Outcome) -> Snapshot:
+        """A snapshot in which the claims of an outcome hold what they were given."""
+        claims = []
+        for name, allocation in outcome.allocations.items():
+            claim = codec.to_builtins(self._claim(name))
+            claims.append({**claim, "status": {**claim.get("status", {}), "allocation": allocation}})
+        return self.with_objects(*claims)
+
+    def differing(self, other: Snapshot) -> dict[Ref, tuple[Object | None, Object | None]]:
+        """What is different in another snapshot: the object here and the one there, None where there is none."""
+        refs: Iterable[Ref] = {**self._changes, **other._changes}
+        if self._world is not other._world:
+            refs = {**self._world.root, **other._world.root, **self._changes, **other._changes}
+        pairs = {ref: (self.get(*ref), other.get(*ref)) for ref in refs}
+        return {ref: (here, there) for ref, (here, there) in pairs.items() if here is not there and here != there}
+
+    def get(self, resource: str, namespace: str, name: str) -> Object | None:
+        """An object by resource (`resourceclaims.resource.k8s.io`), namespace and name."""
+        ref = Ref(resource, namespace, name)
+        return self._changes[ref] if ref in self._changes else self._world.root.get(ref)
+
+    def objects(self, kind: type[T]) -> Iterator[T]:
+        """All objects of a type."""
+        for ref, obj in self._world.root.items():
+            if ref not in self._changes and isinstance(obj, kind):
+                yield obj
+        for changed in self._changes.values():
+            if isinstance(changed, kind):
+                yield changed
+
+    def devices(self, node: str | None = None) -> Iterator[EffectiveDevice]:
+        """Every device as the scheduler sees it: patches merged in, with all taints; those in reach of a node."""
+        self._move()
+        # A list, because the world may move to another snapshot while this one is looked at.
+        devices = list(self._world.tracker.devices())
+        if node is not None:
+            labels = self._labels(node)
+            devices = [device for device in devices if reaches(device.access, node, labels)]
+        return iter(devices)
+
+    def pools(self) -> Iterator[PoolView]:
+        """Every pool, also those that cannot be allocated from."""
+        self._move()
+        return iter(list(self._world.tracker.pools.values()))
+
+    def problems(self) -> list[Problem]:
+        """Selectors of patches and rules that fail on devices."""
+        self._move()
+        return self._world.tracker.problems
+
+    def holders(self, device: EffectiveDevice) -> tuple[str, ...]:
+        """The claims that hold a device."""
+        self._move()
+        holding = self._world.inventory.holding(device.id)
+        return () if holding is None else tuple(dict.fromkeys((*holding.holders, *holding.shares)))
+
+    def nodes(self) -> list[str]:
+        """The names of all nodes, in the order in which they are tried."""
+        self._move()
+        return [node.name for node in self._world.inventory.nodes]
+
+    def classes(self) -> dict[str, DeviceClass]:
+        """All device classes by name."""
+        self._move()
+        return dict(self._world.classes)
+
+    def selected_devices(self, rule: str) -> tuple[EffectiveDevice, ...]:
+        """The devices that a DeviceTaintRule selects, whatever its effect; none if there is no such rule."""
+        self._move()
+        return self._world.tracker.selected(rule)
+
+    def allocate(self, *claims: str, node: str | None = None, options: Options | None = None) -> Outcome:
+        """Devices for claims (`namespace/name`), together and atomically, on `node` or the first node that fits.
+
+        Claims that are allocated already keep what they have, and only nodes on which that can be used count.
+        Raises SnapshotError if a claim is not there.
+        """
+        found = [self._claim(name) for name in claims]
+        self._move()
+        pending = [claim for claim in found if claim.status.allocation is None]
+        held = [claim for claim in found if claim.status.allocation is not None]
+        answer = self._answer(pending, held, node, options or Options())
+        return self._outcome(answer, pending, held, node)
+
+    def explain(self, *claims: str, nodes: list[str] | None = None) -> ClaimExplanation:
+        """Why claims fit or do not fit, node by node and device by device. Raises SnapshotError."""
+        found = [self._claim(name) for name in claims]
+        return self._explain([claim for claim in found if claim.status.allocation is None], nodes)
+
+    def place(self, placement: str, now: str | datetime | None = None) -> Placed:
+        """Clusters for a Placement (`namespace/name`) at a time (RFC 3339 or datetime). Raises SnapshotError."""
+        namespace, name = _split(placement)
+        kind = registry.by_kind(f"{registry.CLUSTER_GROUP}/v1beta1", "Placement")
+        found = self.get(kind.resource, namespace, name)
+        if not isinstance(found, Placement):
+            raise SnapshotError(f"no Placement {namespace}/{name} in the snapshot")
+        moment = now if isinstance(now, datetime) else Time.parse(now or current_time()).datetime()
+        members = [obj for obj in self.objects(Object) if obj.kind in _FLEET_KINDS]
+        return Placed(place(Fleet(members), found, moment))  # type: ignore[arg-type]
+
+    def _move(self) -> None:
+        self._world.move_to(self._changes, self._base, self._touched)
+
+    def _changed(self, made: Changes, ignored: tuple[str, ...] = ()) -> Snapshot:
+        changed = Snapshot(self._world, {**self._changes, **made}, (*self.ignored, *ignored))
+        changed._base, changed._touched = self._changes, tuple(made)
+        return changed
+
+    def _labels(self, node: str) -> dict[str, str]:
+        found = self.get(NODES, "", node)
+        return found.metadata.labels if isinstance(found, Node) else {}
+
+    def _claim(self, name: str) -> ResourceClaim:
+        namespace, short = _split(name)
+        found = self.get(CLAIMS, namespace, short)
+        if isinstance(found, ResourceClaim):
+            return found
+        there = sorted(f"{claim.metadata.namespace}/{claim.metadata.name}" for claim in self.objects(ResourceClaim))
+        hint = (
+            f"; there is {', '.join(there[:5])}{' …' if len(there) > 5 else ''}" if there else "; there is none at all"
+        )
+        raise SnapshotError(f"no ResourceClaim {namespace}/{short} in the snapshot{hint}")
+
+    def _existing(self, text: str) -> Ref:
+        kind_name, _, rest = text.partition("/")
+        namespace, name = _split(rest) if "/" in rest else ("", rest)
+        for kind in registry.kinds():
+            if kind_name.lower() not in (kind.kind.lower(), kind.plural, kind.resource):
+                continue
+            place_ = Ref(kind.resource, (namespace or DEFAULT_NAMESPACE) if kind.namespaced else "", name)
+            if self.get(*place_) is not None:
+                return place_
+        raise SnapshotError(f"nothing called {text!r} in the snapshot; give kind/name or kind/namespace/name")
+
+    def _answer(
+        self, pending: list[ResourceClaim], held: list[ResourceClaim], node: str | None, options: Options
+    ) -> Answer | str:
+        """The allocator's answer; a text if claims that are held already cannot be used on the node."""
+        world = self._world
+        if not held:
+            return allocate(world.inventory, world.classes, pending, node, options)
+        usable = [name for name in ([node] if node else self.nodes()) if self._usable(held, name)]
+        if not usable:
+            return f"claims that are allocated already cannot be used on {node or 'any node'}"
+        answer: Answer | str = ""
+        for name in usable:
+            answer = allocate(world.inventory, world.classes, pending, name, options)
+            if isinstance(answer, Allocated | Failed):
+                break
+        return answer
+
+    def _usable(self, held: list[ResourceClaim], name: str) -> bool:
+        labels = self._labels(name)
+        for claim in held:
+            selector = claim.status.allocation.node_selector if claim.status.allocation else None
+            try:
+                if selector is not None and not matches(selector, name, labels):
+                    return False
+            except NodeSelectorError:
+                return False
+        return True
+
+    def _outcome(
+        self, answer: Answer | str, pending: list[ResourceClaim], held: list[ResourceClaim], node: str | None
+    ) -> Outcome:
+        def explain_later() -> ClaimExplanation:
+            return self._explain(pending, [node] if node else None)
+
+        if isinstance(answer, str):
+            return Outcome("unsatisfiable", explain_later, message=answer)
+        if isinstance(answer, Failed):
+            return Outcome("error", explain_later, error=answer.error, message=answer.error)
+        if isinstance(answer, BudgetExceeded):
+            return Outcome("error", explain_later, error=answer.message, message=answer.message)
+        if not isinstance(answer, Allocated):
+            return Outcome("unsatisfiable", explain_later, message=answer.message)
+        allocations = {key: codec.to_builtins(result) for key, result in answer.allocations.items()}
+        for claim in held:
+            key = f"{claim.metadata.namespace}/{claim.metadata.name}"
+            allocations[key] = codec.to_builtins(claim.status.allocation)
+        return Outcome("allocated", explain_later, node=answer.node, allocations=allocations)
+
+    def _explain(self, claims: list[ResourceClaim], nodes: list[str] | None) -> ClaimExplanation:
+        self._move()
+        return ClaimExplanation(explain(self._world.inventory, self._world.classes, claims, nodes))
+
+
+class Placed:
+    """The answer to `place`."""
+
+    def __init__(self, result: PlacementResult) -> None:
+        self.result = result
+        self.decisions = list(result.decisions)
+        self.conditions = {name: condition.to_dict() for name, condition in result.conditions.items()}
+        self.requeue_after = result.requeue_after
+
+    def explain(self) -> Any:
+        """Why each other cluster was not chosen."""
+        return self.result.explanation
+
+
+def load(*sources: Source) -> Snapshot:
+    """A snapshot of files, directories, "-" (standard input) or dicts; YAML or JSON, several documents, lists.
+
+    Raises InputError with the file and line of what cannot be read.
+    """
+    loaded = load_objects(sources, current_time())
+    return Snapshot(World(loaded.objects), {}, loaded.ignored)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """`ns/claim` → ("ns", "claim"); without a namespace it is `default`."""
+    namespace, slash, short = name.partition("/")
+    return (namespace, short) if slash else (DEFAULT_NAMESPACE, name)

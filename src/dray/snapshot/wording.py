@@ -1,0 +1,62 @@
+"""Small pieces of text: counts, lists of names, spans of time, values cut to a readable length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+MAX_NAMES = 3
+MAX_VALUE = 40
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def count(number: int, noun: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def are(number: int) -> str:
+    """The verb that goes with a number."""
+    return "is" if number == 1 else "are"
+
+
+def names(listed: Sequence[str], limit: int = MAX_NAMES) -> str:
+    """`a, b, c and 4 more`."""
+    shown = ", ".join(listed[:limit])
+    return f"{shown} and {len(listed) - limit} more" if len(listed) > limit else shown
+
+
+def ends(listed: Sequence[str]) -> str:
+    """`a`, `a, b`, or `a … z` for many names in order."""
+    return ", ".join(listed) if len(listed) <= MAX_NAMES else f"{listed[0]} … {listed[-1]}"
+
+
+def shorten(text: str, limit: int = MAX_VALUE) -> str:
+    """A text on one line, its middle left out if it is too long."""
+    text = " ".join(text.split())
+    if len(text) <= limit:
+        return text
+    tail = limit // 3
+    return f"{text[: limit - tail - 1]}…{text[-tail:]}"
+
+
+def local_name(qualified: str) -> str:
+    """An attribute or capacity without its domain; programs get the whole name."""
+    return qualified.rpartition("/")[2]
+
+
+def span(length: timedelta) -> str:
+    """A span of time in its largest unit: `14 min`."""
+    seconds = int(length.total_seconds())
+    for unit, size in _UNITS:
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return "0 s"
+
+
+def since(moment: datetime, now: datetime | None) -> str:
+    """`since 14 min`; without a current time the moment itself; nothing for what is not past."""
+    if now is None:
+        return f"since {moment:%Y-%m-%d %H:%M}"
+    return f"since {span(now - moment)}" if now > moment else ""

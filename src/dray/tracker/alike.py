@@ -1,0 +1,92 @@
+"""Selections that read the same, evaluated on groups of slices that look the same to them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from dray.tracker.columns import Sheet
+from dray.tracker.criteria import NOTHING, Criteria, Memo, Outcome, evaluate
+from dray.tracker.projection import Group, Projection, QualifiedName, Signature
+from dray.tracker.required_text import TextIndex
+from dray.tracker.selection import Selection
+
+
+class Alike:
+    """The selections of one signature, with all slices by group, and what came out.
+
+    An outcome of NOTHING is not kept.
+    """
+
+    def __init__(self, signature: Signature, sheets: Iterable[Sheet]) -> None:
+        self.selections: dict[str, Selection] = {}
+        self._outcomes: dict[str, dict[Group, Outcome]] = {}
+        self._projection = Projection(signature)
+        self._groups: dict[Hashable, Group] = {}
+        self._texts: dict[QualifiedName, TextIndex] = {}
+        for sheet in sheets:
+            self._group(sheet)
+
+    def join(self, sheet: Sheet) -> None:
+        """Add a slice. Nothing is evaluated if one like it is known."""
+        group, is_new = self._group(sheet)
+        for name, selection in self.selections.items():
+            outcomes = self._outcomes[name]
+            if is_new:
+                outcome = evaluate(selection.criteria, group, {})
+                if outcome is not NOTHING:
+                    outcomes[group] = outcome
+            if group in outcomes:
+                selection.record(sheet, outcomes[group])
+
+    def leave(self, sheet: Sheet) -> None:
+        """Take out a slice; the last one of a group ends it."""
+        key = self._projection.key(sheet)
+        group = self._groups[key]
+        del group.sheets[sheet.slice_name]
+        if group.sheets:
+            return
+        del self._groups[key]
+        for outcomes in self._outcomes.values():
+            outcomes.pop(group, None)
+        for texts in self._texts.values():
+            texts.remove(group, sheet)
+
+    def add(self, name: str, selection: Selection) -> None:
+        """Evaluate a new selection, once per group."""
+        self.selections[name] = selection
+        outcomes = self._outcomes[name] = {}
+        memo: Memo = {}
+        for group in self._candidates(selection.criteria):
+            outcome = evaluate(selection.criteria, group, memo)
+            if outcome is not NOTHING:
+                outcomes[group] = outcome
+                for sheet in group.sheets.values():
+                    selection.record(sheet, outcome)
+
+    def remove(self, name: str) -> None:
+        """Take out a selection."""
+        del self.selections[name], self._outcomes[name]
+
+    def _group(self, sheet: Sheet) -> tuple[Group, bool]:
+        """The group of a slice, which joins it, and whether it is a new one."""
+        key = self._projection.key(sheet)
+        group = self._groups.get(key)
+        if group is not None:
+            group.sheets[sheet.slice_name] = sheet
+            return group, False
+        group = self._groups[key] = self._projection.group(sheet)
+        for texts in self._texts.values():
+            texts.add(group)
+        return group, True
+
+    def _candidates(self, criteria: Criteria) -> Iterable[Group]:
+        """Groups that can have an outcome: all, or those with a text that the expression requires."""
+        if not criteria.required:
+            return self._groups.values()
+        required = criteria.required[0]
+        texts = self._texts.get(required.name)
+        if texts is None:
+            texts = self._texts[required.name] = TextIndex(required.name)
+            for group in self._groups.values():
+                texts.add(group)
+        return texts.candidates(required.values)

@@ -1,0 +1,161 @@
+"""One pool: which of its slices count, what its devices are, and whether it can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from dray.api.resource import Device, ResourceSlice
+from dray.tracker.access import accesses_of
+from dray.tracker.columns import ColumnTable, Sheet
+from dray.tracker.current_slice import CurrentSlice
+from dray.tracker.pool_problems import find_problem
+from dray.tracker.taints import PublishedTaints, TaintHits, TaintIds, spread
+from dray.tracker.view import EffectiveDevice, NodeAccess, PoolView, TrackedTaint
+
+
+class Staged(NamedTuple):
+    """What a change of slices did: slices that no longer count, and those whose devices may be different now."""
+
+    gone: set[str]
+    fresh: set[str]
+
+
+class Pool:
+    """One pool of a driver. Only slices of the highest generation count, and only their taints.
+
+    Change `slices`, then call `stage`, and when its slices are patched, `rebuild`.
+    """
+
+    def __init__(self, driver: str, name: str, ids: TaintIds, *, with_taints: bool) -> None:
+        self.driver = driver
+        self.name = name
+        self.slices: dict[str, ResourceSlice] = {}
+        """Of whatever generation."""
+        self.current: dict[str, CurrentSlice] = {}
+        """The slices that count, in the order of their names."""
+        self._with_taints = with_taints
+        self._taints = PublishedTaints(ids)
+        self._taints_apart: dict[str, tuple[TrackedTaint, ...]] = {}
+        self._accesses: dict[NodeAccess, NodeAccess] = {}
+        self._view: PoolView | None = None
+
+    def stage(self, columns: ColumnTable) -> Staged:
+        """Find the slices that count, and what they say besides devices."""
+        generation = max((slice_.spec.pool.generation for slice_ in self.slices.values()), default=0)
+        before, self.current = self.current, {}
+        fresh: set[str] = set()
+        for name, slice_ in sorted(self.slices.items(), key=lambda item: item[0]):
+            if slice_.spec.pool.generation != generation:
+                continue
+            state = before.pop(name, None)
+            if state is None:
+                state = CurrentSlice(slice_, columns)
+                fresh.add(name)
+            elif state.source is not slice_:
+                state.update(slice_, columns)
+                fresh.add(name)
+            self.current[name] = state
+        for state in before.values():
+            state.release(columns)
+        self._stage_accesses(fresh)
+        if self._with_taints:
+            fresh |= self._stage_taints()
+        return Staged(set(before), fresh)
+
+    def rebuild(
+        self, dirty: Iterable[CurrentSlice], taint_hits: Callable[[Sheet], TaintHits], *, staged: bool
+    ) -> PoolView:
+        """Make the effective devices of these slices anew, and the view; it is the old one if it looks the same.
+
+        `staged` says that `stage` was called since the last time, so that all of the view may be different.
+        """
+        for state in dirty:
+            state.taint(self._taints_by_position(state, taint_hits(state.patched)))
+        devices = self._devices()
+        if self._view is None:
+            self._view = self._make_view(devices)
+        elif staged:
+            made = self._make_view(devices)
+            self._view = self._view if _looks_same(self._view, made) else made
+        elif devices != self._view.devices:
+            self._view = replace(self._view, devices=devices)
+        return self._view
+
+    def _stage_accesses(self, fresh: set[str]) -> None:
+        known = self._accesses
+        for name in fresh:
+            state = self.current[name]
+            state.accesses = tuple([known.setdefault(access, access) for access in accesses_of(state.source)])
+        self._accesses = {access: access for state in self.current.values() for access in state.accesses}
+
+    def _stage_taints(self) -> set[str]:
+        """Collect taints, also those published apart from their devices (5055-75).
+
+        Returns the slices with devices for which the latter changed.
+        """
+        states = self.current.values()
+        entries = [entry for state in states for entry in state.source.spec.taints]
+        in_devices = chain.from_iterable(state.published_taints for state in states)
+        self._taints.refresh((*in_devices, *(entry.taint for entry in entries)))
+        before = self._taints_apart
+        now: dict[str, tuple[TrackedTaint, ...]] = {}
+        for entry in entries:
+            now[entry.device] = (*now.get(entry.device, ()), self._taints.tracked(entry.taint))
+        self._taints_apart = now
+        changed = {device for device in before.keys() | now.keys() if before.get(device) != now.get(device)}
+        if not changed:
+            return set()
+        return {name for name, state in self.current.items() if not changed.isdisjoint(state.published.names.values)}
+
+    def _taints_by_position(self, state: CurrentSlice, hits: TaintHits) -> list[tuple[TrackedTaint, ...]]:
+        """The taints of each device: from its entry, from `spec.taints`, then from rules."""
+        devices = state.patched.devices
+        taints = spread(hits, len(devices))
+        if not self._with_taints or not (self._taints_apart or state.published_taints):
+            return taints
+        return [
+            (*self._published_taints(device), *from_rules) for device, from_rules in zip(devices, taints, strict=True)
+        ]
+
+    def _published_taints(self, device: Device) -> Iterable[TrackedTaint]:
+        """Redundant ones count once (5055-38)."""
+        own = [self._taints.tracked(taint) for taint in device.taints]
+        found = (*own, *self._taints_apart.get(device.name, ()))
+        return {taint.id: taint for taint in found}.values()
+
+    def _devices(self) -> tuple[EffectiveDevice, ...]:
+        if len(self.current) == 1:
+            return next(iter(self.current.values())).devices
+        return tuple(chain.from_iterable(state.devices for state in self.current.values()))
+
+    def _make_view(self, devices: tuple[EffectiveDevice, ...]) -> PoolView:
+        states = self.current.values()
+        specs = [state.source.spec for state in states]
+        counter_sets = tuple([counter_set for spec in specs for counter_set in spec.shared_counters])
+        consumers = chain.from_iterable(state.consumers for state in states)
+        problem = find_problem(f"{self.driver}/{self.name}", specs, devices, counter_sets, consumers)
+        return PoolView(
+            self.driver,
+            self.name,
+            specs[0].pool.generation,
+            devices,
+            counter_sets,
+            None if problem is None else problem.message,
+            problem is not None and problem.incomplete,
+            tuple(self._accesses),
+        )
+
+
+def _looks_same(one: PoolView, other: PoolView) -> bool:
+    return (
+        one.generation == other.generation
+        and one.devices == other.devices
+        and one.counter_sets == other.counter_sets
+        and one.problem == other.problem
+        and one.incomplete == other.incomplete
+        and one.accesses == other.accesses
+    )

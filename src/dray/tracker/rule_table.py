@@ -1,0 +1,44 @@
+"""DeviceTaintRules, and the identities of their taints."""
+
+from __future__ import annotations
+
+from dray.api.resource import DeviceTaintRule, DeviceTaintSelector
+from dray.tracker.columns import Sheet
+from dray.tracker.selector_table import SelectorTable
+from dray.tracker.taints import TaintHits, TaintIds
+from dray.tracker.view import TrackedTaint
+
+
+class RuleTable(SelectorTable[DeviceTaintRule]):
+    """All rules. Without a selector a rule matches nothing, with an empty one everything (5055-67, 5055-68)."""
+
+    kind = "DeviceTaintRule"
+
+    def __init__(self, ids: TaintIds) -> None:
+        super().__init__()
+        self._ids = ids
+        self._taints: dict[str, TrackedTaint] = {}
+
+    def selecting(self, owner: DeviceTaintRule) -> DeviceTaintSelector | None:
+        """The rule's selector."""
+        return owner.spec.device_selector
+
+    def put(self, owner: DeviceTaintRule) -> None:
+        """Note a rule. Its taint keeps its identity, whatever was edited, as long as it is the same rule."""
+        name = owner.metadata.name
+        old = self._owners.get(name)
+        is_same_rule = old is not None and old.metadata.uid == owner.metadata.uid
+        if old is not None and is_same_rule and old.spec == owner.spec:
+            return
+        number = self._taints[name].id if is_same_rule else self._ids.next()
+        self._taints[name] = TrackedTaint(number, owner.spec.taint, name)
+        super().put(owner)
+
+    def remove(self, name: str) -> None:
+        """Note that a rule is gone, and its taint with it."""
+        self._taints.pop(name, None)
+        super().remove(name)
+
+    def taint_hits(self, sheet: Sheet) -> TaintHits:
+        """The taints that rules put on devices of a slice, in the order of rule names."""
+        return [(self._taints[name], mask) for name, mask in self.index.hits(sheet)]

@@ -1,0 +1,70 @@
+"""The devices that one rule or patch selects, and those that its selectors failed on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dray.tracker.columns import Sheet, positions
+from dray.tracker.criteria import Criteria, Fault, Outcome
+
+
+class Failure(NamedTuple):
+    """A selector that failed on devices: on how many, and one of them."""
+
+    fault: Fault
+    devices: int
+    sheet: Sheet
+    position: int
+
+
+class Selection:
+    """The devices that one rule or patch selects."""
+
+    __slots__ = ("_counts", "_failed", "criteria", "hits")
+
+    def __init__(self, criteria: Criteria) -> None:
+        self.criteria = criteria
+        self.hits: dict[str, int] = {}
+        """By slice name, the positions that are selected."""
+        self._failed: dict[str, tuple[Sheet, Outcome]] = {}
+        self._counts: Counter[tuple[int, str | None]] = Counter()
+
+    def record(self, sheet: Sheet, outcome: Outcome) -> None:
+        """Take down the outcome for a slice that is not known yet."""
+        if outcome.mask:
+            self.hits[sheet.slice_name] = outcome.mask
+        if outcome.faults:
+            self._failed[sheet.slice_name] = (sheet, outcome)
+            self._count(outcome, 1)
+
+    def forget(self, slice_name: str) -> None:
+        """Drop a slice."""
+        self.hits.pop(slice_name, None)
+        failed = self._failed.pop(slice_name, None)
+        if failed is not None:
+            self._count(failed[1], -1)
+
+    def failures(self) -> Iterator[Failure]:
+        """One entry for each selector that failed on a device."""
+        for (selector, device_class), count in sorted(self._counts.items(), key=_in_order):
+            if count:
+                yield self._failure(selector, device_class, count)
+
+    def _count(self, outcome: Outcome, sign: int) -> None:
+        for fault, mask in outcome.faults:
+            self._counts[fault.selector, fault.device_class] += sign * mask.bit_count()
+
+    def _failure(self, selector: int, device_class: str | None, count: int) -> Failure:
+        return next(
+            Failure(fault, count, sheet, next(positions(mask)))
+            for sheet, outcome in self._failed.values()
+            for fault, mask in outcome.faults
+            if fault.selector == selector and fault.device_class == device_class
+        )
+
+
+def _in_order(item: tuple[tuple[int, str | None], int]) -> tuple[bool, int]:
+    (selector, device_class), _ = item
+    return device_class is None, selector

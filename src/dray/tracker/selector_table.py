@@ -1,0 +1,105 @@
+"""Owners of selectors, that is rules or patches, and which of them have to be looked at again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Generic, TypeAlias, TypeVar
+
+from dray.api.resource import DevicePatchFilter, DeviceTaintRule, DeviceTaintSelector, ResourceSlicePatch
+from dray.tracker.columns import Sheet
+from dray.tracker.criteria import Compiled, criteria_of
+from dray.tracker.selection import Selection
+from dray.tracker.selection_index import SelectionIndex
+from dray.tracker.view import DeviceId, Problem
+
+_Owner = TypeVar("_Owner", DeviceTaintRule, ResourceSlicePatch)
+Selecting: TypeAlias = DeviceTaintSelector | DevicePatchFilter
+
+
+class SelectorTable(ABC, Generic[_Owner]):
+    """The rules, or the patches. Changes are noted one by one and take effect together, in `refresh`."""
+
+    kind: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.index = SelectionIndex()
+        self._owners: dict[str, _Owner] = {}
+        self._stale: set[str] = set()
+        self._edited: set[str] = set()
+
+    @abstractmethod
+    def selecting(self, owner: _Owner) -> Selecting | None:
+        """What an owner asks for; None if it selects nothing."""
+
+    def put(self, owner: _Owner) -> None:
+        """Note that the owner is new or has changed."""
+        name = owner.metadata.name
+        old = self._owners.get(name)
+        if old is None or self.selecting(old) != self.selecting(owner):
+            self._stale.add(name)
+        self._edited.add(name)
+        self._owners[name] = owner
+
+    def remove(self, name: str) -> None:
+        """Note that the owner is gone."""
+        if self._owners.pop(name, None) is not None:
+            self._stale.add(name)
+
+    def class_changed(self, device_class: str) -> None:
+        """Note that owners that refer to the class may select other devices now."""
+        for name, owner in self._owners.items():
+            selecting = self.selecting(owner)
+            if selecting is not None and selecting.device_class_name == device_class:
+                self._stale.add(name)
+
+    def refresh(self, classes: Mapping[str, Compiled]) -> set[str]:
+        """Evaluate what has to be. Returns the slices with devices that these owners treat differently now."""
+        touched: set[str] = set()
+        for name in self._stale:
+            owner = self._owners.get(name)
+            selecting = None if owner is None else self.selecting(owner)
+            criteria = None if selecting is None else criteria_of(selecting, classes)
+            touched |= self.index.put(name, criteria)
+        for name in self._edited:
+            selection = self.index.get(name)
+            if selection is not None:
+                touched |= selection.hits.keys()
+        self._stale.clear()
+        self._edited.clear()
+        return touched
+
+    def problems(self) -> Iterator[Problem]:
+        """Selectors that cannot be compiled, or that failed on devices, by owner name and position."""
+        for name, selection in self.index.items():
+            yield from self._compile_problems(name, selection)
+            yield from self._runtime_problems(name, selection)
+
+    def _compile_problems(self, name: str, selection: Selection) -> Iterator[Problem]:
+        for fault in selection.criteria.faults:
+            yield Problem(
+                kind=self.kind,
+                name=name,
+                reason=fault.reason,
+                message=fault.text,
+                selector=fault.selector,
+                device_class=fault.device_class,
+            )
+
+    def _runtime_problems(self, name: str, selection: Selection) -> Iterator[Problem]:
+        for failure in selection.failures():
+            fault = failure.fault
+            yield Problem(
+                kind=self.kind,
+                name=name,
+                reason=fault.reason,
+                message=fault.text,
+                selector=fault.selector,
+                device_class=fault.device_class,
+                device=_device_id(failure.sheet, failure.position),
+                count=failure.devices,
+            )
+
+
+def _device_id(sheet: Sheet, position: int) -> DeviceId:
+    return DeviceId(sheet.driver, sheet.pool, sheet.devices[position].name)

@@ -1,0 +1,138 @@
+"""The tracker: from slices, patches, taint rules and classes to effective devices, one event at a time.
+
+    slices ──→ Pool.stage ──→ CurrentSlice.patch ──→ CurrentSlice.taint ──→ PoolView
+                              patches, on devices    rules, on patched
+                              as published           devices
+
+Expressions of patches see devices as published, so that no patch depends on another. Expressions of rules see
+patched devices, as those of claims do. Every step looks only at slices where something changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceSlice
+from dray.tracker.class_table import ClassTable
+from dray.tracker.columns import positions
+from dray.tracker.current_slice import CurrentSlice
+from dray.tracker.events import Event, Remove, TrackedObject, check_kind
+from dray.tracker.patch_table import PatchTable
+from dray.tracker.pool_table import PoolKey, PoolTable
+from dray.tracker.rule_table import RuleTable
+from dray.tracker.taints import TaintIds
+from dray.tracker.view import Change, EffectiveDevice, PoolView, Problem
+
+
+class Tracker:
+    """The devices of a cluster. What it hands out is immutable and may be kept.
+
+    Objects are taken as they are, also where validation would refuse them, and are never changed.
+    """
+
+    def __init__(self, *, taints: bool = True, taint_rules: bool = True, patches: bool = True) -> None:
+        """Feature switches: without `taints` no device has any (5055-114); without `taint_rules` or `patches` these
+        objects are ignored (SVS-14, 5027-43).
+        """
+        ids = TaintIds()
+        self._with_rules = taints and taint_rules
+        self._with_patches = patches
+        self._classes = ClassTable()
+        self._patches = PatchTable()
+        self._rules = RuleTable(ids)
+        self._pools = PoolTable(ids, with_taints=taints)
+
+    @property
+    def pools(self) -> Mapping[PoolKey, PoolView]:
+        """All pools by driver and name. The mapping changes with the next event, its values do not."""
+        return MappingProxyType(self._pools.views)
+
+    def pool(self, driver: str, name: str) -> PoolView | None:
+        """One pool, if any slice of it is there."""
+        return self._pools.views.get((driver, name))
+
+    def devices(self) -> Iterator[EffectiveDevice]:
+        """All devices, by driver, pool, slice and position, also those of pools that cannot be used now."""
+        for _, view in sorted(self._pools.views.items(), key=lambda item: item[0]):
+            yield from view.devices
+
+    def selected(self, rule: str) -> tuple[EffectiveDevice, ...]:
+        """The devices that a DeviceTaintRule selects, whatever its effect; none if there is no such rule."""
+        selection = self._rules.index.get(rule)
+        hits = {} if selection is None else selection.hits
+        return tuple(
+            [
+                self._pools.slice(slice_name).devices[position]
+                for slice_name, mask in sorted(hits.items())
+                for position in positions(mask)
+            ]
+        )
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with rules and patches now, by kind, name and selector."""
+        return [*self._rules.problems(), *self._patches.problems()]
+
+    def apply(self, event: Event) -> Change:
+        """Take one event. Returns the pools that look different."""
+        return self.apply_all((event,))
+
+    def apply_all(self, events: Iterable[Event]) -> Change:
+        """Take several events at once: only their sum is computed.
+
+        Raises ValueError, before anything is taken, for a kind that is not tracked.
+        """
+        events = tuple(events)
+        for event in events:
+            check_kind(event)
+        for event in events:
+            if isinstance(event, Remove):
+                self._remove(event.kind, event.name)
+            else:
+                self._put(event.object)
+        return Change(frozenset(self._refresh()))
+
+    def _put(self, obj: TrackedObject) -> None:
+        if isinstance(obj, ResourceSlice):
+            self._pools.put(obj)
+        elif isinstance(obj, DeviceClass):
+            if self._classes.put(obj):
+                self._class_changed(obj.metadata.name)
+        elif isinstance(obj, DeviceTaintRule):
+            if self._with_rules:
+                self._rules.put(obj)
+        elif self._with_patches:
+            self._patches.put(obj)
+
+    def _remove(self, kind: str, name: str) -> None:
+        if kind == "ResourceSlice":
+            self._pools.remove(name)
+        elif kind == "DeviceTaintRule":
+            self._rules.remove(name)
+        elif kind == "ResourceSlicePatch":
+            self._patches.remove(name)
+        elif self._classes.remove(name):
+            self._class_changed(name)
+
+    def _class_changed(self, name: str) -> None:
+        self._rules.class_changed(name)
+        self._patches.class_changed(name)
+
+    def _refresh(self) -> set[PoolKey]:
+        """Bring everything up to date with the tables. Returns the pools that look different."""
+        gone, fresh = self._pools.stage()
+        for name in gone:
+            self._patches.index.drop_sheet(name)
+            self._rules.index.drop_sheet(name)
+        for name in fresh:
+            self._patches.index.put_sheet(self._pools.slice(name).published)
+        to_patch = fresh | self._patches.refresh(self._classes.compiled)
+        for name in to_patch:
+            self._patch(self._pools.slice(name))
+        to_taint = to_patch | self._rules.refresh(self._classes.compiled)
+        return self._pools.rebuild(to_taint, self._rules.taint_hits)
+
+    def _patch(self, state: CurrentSlice) -> None:
+        state.patch(self._patches.patch_hits(state.published), self._pools.columns)
+        self._rules.index.put_sheet(state.patched)

@@ -1,0 +1,93 @@
+"""The inventory: events, candidates for equal claims, and what stays the same."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from allocation_cluster import Cluster, typed
+from allocation_manifests import DRIVER, claim, cluster_of, device, device_class, node, request, resource_slice
+from dray.allocator import Allocated, Unsatisfiable, allocate
+from dray.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from dray.tracker import Remove, Upsert
+
+ONE = typed(claim("c", request()), ResourceClaim)
+
+
+def candidates(cluster: Cluster) -> list[str]:
+    inventory = cluster.inventory
+    shape = inventory.shape([ONE], cluster.classes)
+    return [inventory.nodes.at(rank).name for rank in inventory.candidate_nodes(shape)]
+
+
+@pytest.mark.req("4381-93")
+def test_nodes_are_ruled_out_and_come_back() -> None:
+    names = ("node-1", "node-2", "node-3")
+    cluster = cluster_of(*map(node, names), *(resource_slice(device("a"), pool=name, nodeName=name) for name in names))
+    inventory = cluster.inventory
+    for name in names:
+        outcome = allocate(inventory, cluster.classes, [ONE])
+        assert isinstance(outcome, Allocated)
+        assert outcome.node == name
+        inventory.hold(f"ns/on-{name}", outcome.allocations["ns/c"])
+    assert isinstance(allocate(inventory, cluster.classes, [ONE]), Unsatisfiable)
+    assert candidates(cluster) == []
+    inventory.release("ns/on-node-2")
+    assert candidates(cluster) == ["node-2"]
+    inventory.set_node("node-0", {})
+    assert candidates(cluster) == ["node-0", "node-2"]
+    inventory.remove_node("node-2")
+    assert candidates(cluster) == ["node-0"]
+
+
+def test_a_new_pool_brings_its_nodes_back() -> None:
+    cluster = cluster_of(node("node-2"))
+    assert isinstance(allocate(cluster.inventory, cluster.classes, [ONE]), Unsatisfiable)
+    slice_ = typed(resource_slice(device("a"), nodeName="node-2"), ResourceSlice)
+    change = cluster.tracker.apply(Upsert(slice_))
+    cluster.inventory.apply_pools(cluster.tracker.pools[key] for key in change.pools)
+    assert candidates(cluster) == ["node-2"]
+    gone = cluster.tracker.apply(Remove.of(slice_))
+    cluster.inventory.apply_pools(gone.pools)
+    assert isinstance(allocate(cluster.inventory, cluster.classes, [ONE]), Unsatisfiable)
+
+
+@pytest.mark.req("4381-62", "4381-100", "5027-35")
+def test_a_changed_class_counts_for_later_claims_only() -> None:
+    cluster = cluster_of(resource_slice(device("a"), device("b", attributes={"x": 1})))
+    first = allocate(cluster.inventory, cluster.classes, [ONE], "node-1")
+    changed = typed(device_class("gpu", f'has(device.attributes["{DRIVER}"].x)'), DeviceClass)
+    second = allocate(cluster.inventory, {"gpu": changed}, [ONE], "node-1")
+    assert isinstance(first, Allocated)
+    assert isinstance(second, Allocated)
+    assert [a.allocations["ns/c"].devices.results[0].device for a in (first, second)] == ["a", "b"]
+
+
+@pytest.mark.req("4381-48")
+def test_claims_hold_release_and_change_devices() -> None:
+    cluster = cluster_of(resource_slice(device("a"), device("b")))
+    inventory = cluster.inventory
+    outcome = allocate(inventory, cluster.classes, [ONE], "node-1")
+    assert isinstance(outcome, Allocated)
+    status = msgspec.structs.replace(ONE.status, allocation=outcome.allocations["ns/c"])
+    allocated = msgspec.structs.replace(ONE, status=status)
+    device_id = cluster.devices()[0].id
+    inventory.apply_claim(ONE, allocated)
+    inventory.apply_claim(allocated, allocated)
+    holding = inventory.holding(device_id)
+    assert holding is not None
+    assert holding.holders == ["ns/c"]
+    inventory.apply_claim(allocated, ONE)
+    assert inventory.holding(device_id) is None
+    inventory.apply_claim(None, allocated)
+    inventory.apply_claim(allocated, None)
+    assert inventory.holding(device_id) is None
+
+
+def test_equal_claims_share_one_shape_whatever_their_names() -> None:
+    cluster = cluster_of(resource_slice(device("a")))
+    other = typed(claim("d", request()), ResourceClaim)
+    inventory = cluster.inventory
+    assert inventory.shape([ONE], cluster.classes) is inventory.shape([other], cluster.classes)
+    bigger = typed(claim("d", request(count=2)), ResourceClaim)
+    assert inventory.shape([ONE], cluster.classes) is not inventory.shape([bigger], cluster.classes)

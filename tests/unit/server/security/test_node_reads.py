@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from dray.api.generated.core import (
+    AzureFileVolumeSource,
+    ConfigMapEnvSource,
+    ConfigMapKeySelector,
+    ConfigMapProjection,
+    ConfigMapVolumeSource,
+    Container,
+    CSIVolumeSource,
+    EnvFromSource,
+    EnvVar,
+    EnvVarSource,
+    EphemeralVolumeSource,
+    ISCSIVolumeSource,
+    LocalObjectReference,
+    PersistentVolumeClaimVolumeSource,
+    Pod,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    PodSpec,
+    PodStatus,
+    ProjectedVolumeSource,
+    SecretEnvSource,
+    SecretKeySelector,
+    SecretProjection,
+    SecretVolumeSource,
+    Volume,
+    VolumeProjection,
+)
+from dray.api.meta import ObjectMeta
+from dray.server.security.authorization import Attributes
+from dray.server.security.identity import authenticated
+from dray.server.security.node_reads import check_node_read
+from dray.server.security.pod_references import references
+
+N1 = authenticated("system:node:n1", ("system:nodes",))
+
+POD = Pod(
+    metadata=ObjectMeta(namespace="ns", name="web"),
+    spec=PodSpec(
+        node_name="n1",
+        service_account_name="account",
+        image_pull_secrets=(LocalObjectReference(name="pull"),),
+        init_containers=(Container(env_from=(EnvFromSource(secret_ref=SecretEnvSource(name="env-from")),)),),
+        containers=(
+            Container(
+                env_from=(EnvFromSource(config_map_ref=ConfigMapEnvSource(name="env-from-map")),),
+                env=(
+                    EnvVar(name="a", value="plain"),
+                    EnvVar(name="b", value_from=EnvVarSource(secret_key_ref=SecretKeySelector(name="env"))),
+                    EnvVar(name="c", value_from=EnvVarSource(config_map_key_ref=ConfigMapKeySelector(name="env-map"))),
+                ),
+            ),
+        ),
+        volumes=(
+            Volume(name="1", secret=SecretVolumeSource(secret_name="volume")),
+            Volume(name="2", config_map=ConfigMapVolumeSource(name="volume-map")),
+            Volume(name="3", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="disk")),
+            Volume(name="scratch", ephemeral=EphemeralVolumeSource()),
+            Volume(
+                name="5",
+                projected=ProjectedVolumeSource(
+                    sources=(
+                        VolumeProjection(secret=SecretProjection(name="projected")),
+                        VolumeProjection(config_map=ConfigMapProjection(name="projected-map")),
+                    )
+                ),
+            ),
+            Volume(name="6", csi=CSIVolumeSource(node_publish_secret_ref=LocalObjectReference(name="csi"))),
+            Volume(name="7", iscsi=ISCSIVolumeSource(secret_ref=LocalObjectReference(name="iscsi"))),
+            Volume(name="8", azure_file=AzureFileVolumeSource(secret_name="azure")),
+        ),
+        resource_claims=(
+            PodResourceClaim(name="a", resource_claim_name="shared"),
+            PodResourceClaim(name="b", resource_claim_template_name="template"),
+        ),
+    ),
+    status=PodStatus(
+        resource_claim_statuses=(PodResourceClaimStatus(name="b", resource_claim_name="made"),),
+        extended_resource_claim_status=PodExtendedResourceClaimStatus(resource_claim_name="extended"),
+    ),
+)
+
+
+def pods_on(node: str) -> Iterable[Pod]:
+    return (POD,) if node == "n1" else ()
+
+
+def asked(verb: str, resource: str, name: str = "", namespace: str = "ns") -> Attributes:
+    group = "resource.k8s.io" if resource.startswith("resource") else ""
+    return Attributes(verb, group, resource, "", namespace, name)
+
+
+def test_everything_that_a_pod_names() -> None:
+    found: dict[str, set[str]] = {}
+    for resource, name in references(POD):
+        found.setdefault(resource, set()).add(name)
+    assert found == {
+        "serviceaccounts": {"account"},
+        "secrets": {"pull", "env-from", "env", "volume", "projected", "csi", "iscsi", "azure"},
+        "configmaps": {"env-from-map", "env-map", "volume-map", "projected-map"},
+        "persistentvolumeclaims": {"disk", "web-scratch"},
+        "resourceclaims": {"shared", "made", "extended"},
+        "resourceclaimtemplates": {"template"},
+    }
+
+
+@pytest.mark.req("4381-178")
+@pytest.mark.parametrize(
+    ("attributes", "allowed"),
+    [
+        (asked("get", "secrets", "env"), True),
+        (asked("watch", "secrets", "env"), True),
+        (asked("get", "secrets", "other"), False),
+        (asked("get", "secrets", "env", "elsewhere"), False),
+        (asked("get", "configmaps", "env"), False),
+        (asked("list", "secrets"), False),
+        (asked("list", "secrets", namespace=""), False),
+        (asked("get", "resourceclaims", "shared"), True),
+        (asked("get", "resourceclaims", "made"), True),
+        (asked("get", "resourceclaims", "of-others"), False),
+        (asked("get", "serviceaccounts", "account"), True),
+        (asked("get", "serviceaccounts", "admin"), False),
+        (asked("list", "pods"), True),
+        (asked("list", "resourceslices", namespace=""), True),
+        (asked("update", "secrets", "other"), True),
+        (Attributes("get", "coordination.k8s.io", "leases", "", "kube-node-lease", "n1"), True),
+        (Attributes("get", "coordination.k8s.io", "leases", "", "kube-node-lease", "n2"), False),
+        (Attributes("get", path="/healthz"), True),
+    ],
+)
+def test_what_a_node_reads(attributes: Attributes, allowed: bool) -> None:
+    assert (check_node_read(N1, attributes, pods_on) is None) is allowed
+    assert check_node_read(authenticated("alice"), attributes, pods_on) is None
+
+
+def test_another_node_and_one_without_a_name() -> None:
+    other, nameless = authenticated("system:node:n2", ("system:nodes",)), authenticated("x", ("system:nodes",))
+    question = asked("get", "secrets", "env")
+    assert check_node_read(other, question, pods_on) == 'no relationship found between node "n2" and this object'
+    assert check_node_read(nameless, question, pods_on) == 'could not determine node from user "x"'

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from dray.server.security.state_directory import MAX_FILE_BYTES, StateDirectory, StateDirectoryError
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_directory_and_files_are_private(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path / "a" / "state")
+    directory.write("pki/ca.key", b"secret")
+    assert mode(directory.path) == 0o700
+    assert mode(directory.file("pki")) == 0o700
+    assert mode(directory.file("pki/ca.key")) == 0o600
+    assert directory.read("pki/ca.key") == b"secret"
+
+
+def test_a_missing_file_is_none(tmp_path: Path) -> None:
+    assert StateDirectory(tmp_path).read("nothing") is None
+
+
+def test_an_empty_shared_directory_is_closed(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    StateDirectory(shared)
+    assert mode(shared) == 0o700
+
+
+def test_a_shared_directory_with_content_is_refused(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "file").touch()
+    shared.chmod(0o777)
+    with pytest.raises(StateDirectoryError, match=rf"{shared} can be written by other users .*chmod 700"):
+        StateDirectory(shared)
+    assert mode(shared) == 0o777
+
+
+def test_a_file_in_the_place_of_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StateDirectoryError, match="it is not a directory"):
+        StateDirectory(tmp_path / "file")
+
+
+def test_a_key_that_others_can_read_is_closed(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path)
+    directory.write("key", b"secret")
+    directory.file("key").chmod(0o644)
+    assert directory.read("key") == b"secret"
+    assert mode(directory.file("key")) == 0o600
+
+
+def test_writing_replaces_whole_files_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path)
+    directory.write("token", b"first")
+    before = directory.file("token").stat().st_ino
+    directory.write("token", b"second")
+    assert directory.read("token") == b"second"
+    assert directory.file("token").stat().st_ino != before
+    assert os.listdir(tmp_path) == ["token"]
+
+
+def test_equal_content_is_not_written_again(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path)
+    directory.write("token", b"same")
+    before = directory.file("token").stat()
+    directory.write("token", b"same")
+    assert directory.file("token").stat().st_ino == before.st_ino
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = StateDirectory(tmp_path)
+    directory.write("token", b"old")
+
+    def full_disk(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(StateDirectoryError, match=r"cannot write .*token: no space left on device"):
+        directory.write("token", b"new")
+    assert directory.read("token") == b"old"
+    assert os.listdir(tmp_path) == ["token"]
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path)
+    directory.file("token").write_bytes(b"x" * (MAX_FILE_BYTES + 1))
+    with pytest.raises(StateDirectoryError, match="larger than"):
+        directory.read("token")
