@@ -28,6 +28,7 @@ class LabelIndex:
         """Add a cluster, or replace its labels."""
         if self._labels.get(name) == labels:
             return
+        self.remove(name)
         self._labels[name] = labels
         for key, value in labels.items():
             self._by_key.setdefault(key, set()).add(name)

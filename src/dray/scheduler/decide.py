@@ -1,0 +1,205 @@
+"""The decision: a node for a pod, and devices for its claims. Pure: looks at the cluster, changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from dray.allocator import Allocated, Failed, Options, allocate, claim_key
+from dray.api.node_match import NodeSelectorError, matches
+from dray.api.resource import AllocationResult, ResourceClaim
+from dray.api.resource.toleration import is_tolerated
+from dray.scheduler.claims import NOT_CREATED, find_claims
+from dray.scheduler.cluster import Cluster
+from dray.scheduler.node_info import SUITS, NodeInfo
+from dray.scheduler.pod_info import PodInfo
+from dray.scheduler.queue import Cause
+from dray.tracker import DeviceId
+
+ENOUGH_NODES = 50
+"""How many nodes that fit are compared before the best one is taken."""
+
+CANNOT_ALLOCATE = "cannot allocate all claims"
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """A node, and what each claim that had nothing yet gets there."""
+
+    node: str
+    claims: tuple[ResourceClaim, ...] = ()
+    allocations: dict[str, tuple[ResourceClaim, AllocationResult]] = {}
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Why there is no node, in words, and which changes may help."""
+
+    message: str
+    causes: Cause
+    reason: str = "Unschedulable"
+    quiet: bool = False
+    """True if the pod only waits for something that is on its way; nobody need be told at once."""
+    unused_claim: ResourceClaim | None = None
+    """A claim that is allocated, not in use, and in the way: it may be deallocated (4381-113)."""
+
+
+def decide(cluster: Cluster, pod: PodInfo, options: Options) -> Chosen | Refused:
+    """A node for the pod, or why there is none."""
+    if pod.unsupported:
+        return Refused(pod.unsupported, Cause.NOTHING, "Unsupported")
+    if pod.pod.spec.scheduling_gates:
+        return Refused("Scheduling is blocked due to non-empty scheduling gates", Cause.NOTHING, "SchedulingGated")
+    found = find_claims(pod.pod, cluster.find_claim)
+    if found.problem:
+        waiting = found.problem.startswith(NOT_CREATED)
+        return Refused(found.problem, Cause.CLAIM, quiet=waiting)
+    if not found.claims:
+        return _decide_plain(cluster, pod)
+    return _Decision(cluster, pod, found.claims, options).decide()
+
+
+def _decide_plain(cluster: Cluster, pod: PodInfo) -> Chosen | Refused:
+    """The best of the first nodes that fit."""
+    best: tuple[float, str] | None = None
+    seen = 0
+    reasons: Counter[str] = Counter()
+    for node in _nodes(cluster, pod):
+        reason = cluster.nodes.suits(pod, node) or node.room_for(pod)
+        if reason != SUITS:
+            reasons[reason] += 1
+            continue
+        score = node.score(pod)
+        if best is None or score > best[0]:
+            best = (score, node.node.metadata.name)
+        seen += 1
+        if seen >= ENOUGH_NODES:
+            break
+    if best is not None:
+        return Chosen(best[1])
+    return Refused(summary(len(cluster.nodes), reasons), Cause.NODE | Cause.POD_GONE)
+
+
+def _nodes(cluster: Cluster, pod: PodInfo) -> Iterator[NodeInfo]:
+    wanted = pod.pod.spec.node_selector.get("kubernetes.io/hostname")
+    only = cluster.nodes.get(wanted) if wanted else None
+    if only is not None and only.node.metadata.labels.get("kubernetes.io/hostname") == wanted:
+        return iter((only,))
+    return iter(cluster.nodes)
+
+
+def summary(total: int, reasons: Counter[str]) -> str:
+    """`0/5 nodes are available: 3 insufficient cpu, 2 node(s) were unschedulable.`"""
+    if not total:
+        return "no nodes available to schedule pods"
+    parts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    return f"0/{total} nodes are available: {parts}." if parts else f"0/{total} nodes are available."
+
+
+class _Decision:
+    """A decision for a pod with claims."""
+
+    def __init__(self, cluster: Cluster, pod: PodInfo, claims: tuple[ResourceClaim, ...], options: Options) -> None:
+        self._cluster = cluster
+        self._pod = pod
+        self._claims = claims
+        self._options = options
+        self._pending = [claim for claim in claims if claim.status.allocation is None]
+        self._held = [claim for claim in claims if claim.status.allocation is not None]
+        self._reasons: Counter[str] = Counter()
+        self._in_the_way: ResourceClaim | None = None
+
+    def decide(self) -> Chosen | Refused:
+        refused = self._check_claims()
+        if refused is not None:
+            return refused
+        for node in self._candidates():
+            name = node.node.metadata.name
+            reason = self._cluster.nodes.suits(self._pod, node) or node.room_for(self._pod) or self._reach(node)
+            if reason != SUITS:
+                self._reasons[reason] += 1
+                continue
+            if not self._pending:
+                return Chosen(name, self._claims)
+            answer = allocate(self._cluster.inventory, self._cluster.classes, self._pending, name, self._options)
+            if isinstance(answer, Allocated):
+                return self._chosen(answer)
+            if isinstance(answer, Failed):
+                return Refused(f"{CANNOT_ALLOCATE}: {answer.error}", _DEVICE_CAUSES | Cause.ERROR)
+            self._reasons[answer.message] += 1
+        return self._refused()
+
+    def _chosen(self, answer: Allocated) -> Chosen:
+        by_key = {claim_key(claim): claim for claim in self._pending}
+        allocations = {key: (by_key[key], result) for key, result in answer.allocations.items()}
+        return Chosen(answer.node, self._claims, allocations)
+
+    def _refused(self) -> Refused:
+        total = len(self._cluster.nodes)
+        ruled_out = total - sum(self._reasons.values())
+        if ruled_out > 0 and self._pending:
+            self._reasons[CANNOT_ALLOCATE] += ruled_out
+        causes = _DEVICE_CAUSES | Cause.NODE | Cause.POD_GONE
+        return Refused(summary(total, self._reasons), causes, unused_claim=self._in_the_way)
+
+    def _check_claims(self) -> Refused | None:
+        """What keeps the pod from every node."""
+        for claim in self._pending:
+            if self._cluster.is_in_flight(claim):
+                message = f'resourceclaim "{claim.metadata.name}" is being allocated for another pod'
+                return Refused(message, Cause.CLAIM, quiet=True)
+            for request in claim.spec.devices.requests:
+                for asked in [request.exactly] if request.exactly is not None else request.first_available:
+                    if asked is not None and asked.device_class_name not in self._cluster.classes:
+                        message = f"device class {asked.device_class_name} does not exist"
+                        return Refused(f"{CANNOT_ALLOCATE}: {message}", Cause.CLASS | Cause.CLAIM)
+        for claim in self._held:
+            taint = self._untolerated(claim)
+            if taint:
+                message = f'resourceclaim "{claim.metadata.name}" has a device with an untolerated taint: {taint}'
+                return Refused(message, _DEVICE_CAUSES)
+        return None
+
+    def _untolerated(self, claim: ResourceClaim) -> str:
+        """A taint on an allocated device that the claim does not tolerate: no new pod may use it (5055-54)."""
+        allocation = claim.status.allocation
+        assert allocation is not None
+        for result in allocation.devices.results:
+            device_id = DeviceId(result.driver, result.pool, result.device)
+            pool = self._cluster.tracker.pool(result.driver, result.pool)
+            for device in pool.devices if pool is not None else ():
+                if device.id != device_id:
+                    continue
+                for tracked in device.taints:
+                    if not is_tolerated(result.tolerations, tracked.taint):
+                        return f"{result.device} {tracked.taint.key}:{tracked.taint.effect}"
+        return ""
+
+    def _candidates(self) -> Iterator[NodeInfo]:
+        """Nodes on which devices may be found, or all if every claim has its devices."""
+        nodes, inventory = self._cluster.nodes, self._cluster.inventory
+        if not self._pending or inventory.selector_fault() is not None:
+            yield from nodes
+            return
+        shape = inventory.shape(self._pending, self._cluster.classes)
+        for rank in list(inventory.candidate_nodes(shape)) if self._held else inventory.candidate_nodes(shape):
+            info = nodes.get(inventory.nodes.at(rank).name)
+            if info is not None:
+                yield info
+
+    def _reach(self, node: NodeInfo) -> str:
+        """Whether the devices that claims hold already can be used on the node."""
+        for claim in self._held:
+            selector = claim.status.allocation.node_selector if claim.status.allocation else None
+            try:
+                if selector is None or matches(selector, node.node.metadata.name, node.node.metadata.labels):
+                    continue
+            except NodeSelectorError:
+                pass
+            if not claim.status.reserved_for:
+                self._in_the_way = claim
+            return "resourceclaim not available on the node"
+        return SUITS
+
+
+_DEVICE_CAUSES = Cause.DEVICES | Cause.CLAIM | Cause.CLASS

@@ -1,0 +1,263 @@
+"""The shell around decisions: feeds the cluster from informers, decides on pod after pod, stores what was decided."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from dray.allocator import Options
+from dray.api.generated.core import Node, Pod, PodCondition
+from dray.api.meta import Object
+from dray.api.registry import Kind, by_kind
+from dray.api.resource import DeviceClass, ResourceClaim
+from dray.api.status import ApiError
+from dray.client import Client, Informer, PatchFormat
+from dray.client.informer import Place
+from dray.reconcile import Clock, EventRecorder
+from dray.reconcile.clock import as_time
+from dray.scheduler.binding import Binder
+from dray.scheduler.claims import find_claims
+from dray.scheduler.cluster import Cluster
+from dray.scheduler.decide import Chosen, Refused, decide
+from dray.scheduler.pod_info import PodInfo, read_pod
+from dray.scheduler.queue import Cause, SchedulingQueue
+from dray.tracker import Remove, Upsert
+
+RESOURCE = "resource.k8s.io/v1"
+PODS = by_kind("v1", "Pod")
+NODES = by_kind("v1", "Node")
+CLAIMS = by_kind(RESOURCE, "ResourceClaim")
+CLASSES = by_kind(RESOURCE, "DeviceClass")
+SLICES = by_kind(RESOURCE, "ResourceSlice")
+RULES = by_kind(RESOURCE, "DeviceTaintRule")
+PATCHES = by_kind("resource.k8s.io/v1alpha3", "ResourceSlicePatch")
+
+DEFAULT_NAME = "default-scheduler"
+FILTER_SECONDS = 10.0
+MAX_BINDING = 512
+DECISIONS_PER_TURN = 20
+QUIET_SECONDS = 1.0
+
+
+class Scheduler:
+    """Schedules the pods that name it. Several may run at once: what they write is guarded by versions."""
+
+    def __init__(
+        self, client: Client, clock: Clock, *, name: str = DEFAULT_NAME, filter_seconds: float | None = FILTER_SECONDS
+    ) -> None:
+        self.name = name
+        self.cluster = Cluster()
+        self.queue = SchedulingQueue(clock)
+        self._client = client
+        self._clock = clock
+        self._binder = Binder(client)
+        self._recorder = EventRecorder(client, name, clock)
+        self._options = Options(max_seconds=filter_seconds, clock=clock.monotonic)
+        self._informers: dict[str, Informer[Any]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._binding = asyncio.Semaphore(MAX_BINDING)
+        self.decided = 0
+        self.bound = 0
+
+    async def run(self) -> None:
+        """Schedules until cancelled."""
+        self._watch(NODES, self._on_node)
+        self._watch(CLASSES, self._on_class)
+        for kind in (SLICES, RULES, PATCHES):
+            self._watch(kind, self._on_devices)
+        self._watch(CLAIMS, self._on_claim)
+        self._watch(PODS, self._on_pod)
+        loop = asyncio.get_running_loop()
+        runners = [loop.create_task(informer.run()) for informer in self._informers.values()]
+        try:
+            for informer in self._informers.values():
+                await informer.synced()
+            await self._loop()
+        finally:
+            self.queue.close()
+            for task in [*runners, *self._tasks]:
+                task.cancel()
+            for task in [*runners, *self._tasks]:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    def _watch(self, kind: Kind, handler: Any) -> None:
+        informer: Informer[Any] = Informer(self._client, kind, sleep=self._clock.sleep)
+        informer.on_change(handler)
+        self._informers[kind.resource] = informer
+
+    # Events
+
+    def _on_node(self, old: Node | None, new: Node | None) -> None:
+        self.cluster.set_node(old, new)
+        if new is not None and (old is None or _node_changed(old, new)):
+            self.queue.happened(Cause.NODE)
+
+    def _on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        known = new if new is not None else old
+        assert known is not None
+        self.cluster.set_class(known.metadata.name, new)
+        self.cluster.track(Upsert(known) if new is not None else Remove.of(known))
+        self.queue.happened(Cause.CLASS)
+
+    def _on_devices(self, old: Any, new: Any) -> None:
+        if self.cluster.track(Upsert(new) if new is not None else Remove.of(old)):
+            # A compromised node may flood us with slices: pods are tried again, but not before their time (4381-186).
+            self.queue.happened(Cause.DEVICES, _has_claims, at_once=old is None or new is None)
+
+    def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        self.cluster.set_claim(old, new)
+        known = new if new is not None else old
+        assert known is not None
+        released = (
+            old is not None and old.status.allocation is not None and (new is None or new.status.allocation is None)
+        )
+        if released:
+            self.queue.happened(Cause.DEVICES, _has_claims)
+        namespace, name = known.metadata.namespace, known.metadata.name
+        self.queue.happened(Cause.CLAIM, lambda pod: _uses(pod.pod, namespace, name, known))
+
+    def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new if new is not None else old
+        assert pod is not None
+        key = (pod.metadata.namespace, pod.metadata.name)
+        self.cluster.set_pod(new, pod.metadata.uid)
+        if new is None or not self._is_ours(new):
+            self.queue.remove(key)
+            left = (
+                old is not None and old.spec.node_name and (new is None or new.status.phase in ("Succeeded", "Failed"))
+            )
+            if left:
+                self.queue.happened(Cause.POD_GONE)
+            return
+        self.queue.put(read_pod(new), changed=old is not None and _pod_changed(old, new))
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return (
+            not pod.spec.node_name
+            and pod.metadata.deletion_timestamp is None
+            and pod.status.phase not in ("Succeeded", "Failed")
+            and (pod.spec.scheduler_name or DEFAULT_NAME) == self.name
+        )
+
+    # Decisions
+
+    async def _loop(self) -> None:
+        while True:
+            for _ in range(DECISIONS_PER_TURN):
+                info = await self.queue.pop()
+                await self._binding.acquire()
+                self._schedule_one(info)
+            await asyncio.sleep(0)
+
+    def _schedule_one(self, info: PodInfo) -> None:
+        """Decides, and leaves the writing to a task of its own."""
+        self.decided += 1
+        answer = decide(self.cluster, info, self._options)
+        if isinstance(answer, Chosen):
+            self.cluster.assume(info, answer.node, answer.allocations)
+            self._spawn(self._bind(info, answer))
+        else:
+            self.queue.refuse(info.key, answer.causes)
+            self._spawn(self._tell(info, answer))
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Any) -> None:
+        try:
+            await work
+        except (ApiError, OSError, TimeoutError):
+            pass  # What was not written will be tried again with the next attempt.
+        finally:
+            self._binding.release()
+
+    async def _bind(self, info: PodInfo, chosen: Chosen) -> None:
+        pod = info.pod
+        try:
+            claims = await self._binder.bind(pod, chosen)
+        except (ApiError, OSError, TimeoutError) as error:
+            self.cluster.take_back(info, chosen.allocations)
+            self.queue.refuse(info.key, Cause.ERROR | Cause.CLAIM | Cause.DEVICES)
+            if not (isinstance(error, ApiError) and error.code in (404, 409)):
+                await self._recorder.warning(pod, "FailedScheduling", f"binding rejected: {error}")
+            await self._binder.unreserve(pod, chosen.claims)
+            return
+        self.bound += 1
+        for claim in claims:
+            self._informers[CLAIMS.resource].put(claim)
+        message = f"Successfully assigned {Place.of(pod)} to {chosen.node}"
+        await self._recorder.normal(pod, "Scheduled", message)
+
+    async def _tell(self, info: PodInfo, refused: Refused) -> None:
+        """Says in the pod's status and in an event why it waits."""
+        pod = info.pod
+        if refused.unused_claim is not None:
+            await self._binder.deallocate(refused.unused_claim)
+            return
+        if refused.quiet:
+            await self._clock.sleep(QUIET_SECONDS)
+            if find_claims(pod, self.cluster.find_claim).problem != refused.message:
+                return
+        known = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
+        if known is not None and (known.status, known.reason, known.message) == (
+            "False",
+            refused.reason,
+            refused.message,
+        ):
+            return
+        condition = _condition(known, refused, self._clock.now())
+        patch = {"status": {"conditions": [condition]}}
+        await self._client.patch(
+            PODS, pod.metadata.namespace, pod.metadata.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
+        )
+        if refused.reason != "SchedulingGated":
+            await self._recorder.warning(pod, "FailedScheduling", refused.message)
+
+
+def _condition(known: PodCondition | None, refused: Refused, now: float) -> dict[str, Any]:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": refused.reason,
+        "message": refused.message,
+    }
+    if known is None or known.status != "False":
+        condition["lastTransitionTime"] = str(as_time(now))
+    return condition
+
+
+def _has_claims(pod: PodInfo) -> bool:
+    return bool(pod.pod.spec.resource_claims)
+
+
+def _uses(pod: Pod, namespace: str, name: str, claim: Object) -> bool:
+    """Whether a pod names a claim, or the claim was made for it."""
+    if pod.metadata.namespace != namespace or not pod.spec.resource_claims:
+        return False
+    if any(reference.resource_claim_name == name for reference in pod.spec.resource_claims):
+        return True
+    if any(status.resource_claim_name == name for status in pod.status.resource_claim_statuses):
+        return True
+    return any(owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
+
+
+def _node_changed(old: Node, new: Node) -> bool:
+    """Whether a node changed in what decides about pods; heartbeats do not count."""
+    return (
+        old.spec != new.spec
+        or old.metadata.labels != new.metadata.labels
+        or old.status.allocatable != new.status.allocatable
+    )
+
+
+def _pod_changed(old: Pod, new: Pod) -> bool:
+    """Whether a pod changed in what decides about it; our own condition in its status does not count."""
+    return (
+        old.spec != new.spec
+        or old.metadata.labels != new.metadata.labels
+        or old.status.resource_claim_statuses != new.status.resource_claim_statuses
+    )
