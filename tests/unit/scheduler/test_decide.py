@@ -1,0 +1,285 @@
+"""Decisions on a cluster built from plain manifests, without any server."""
+
+from typing import Any
+
+import pytest
+
+from dray.allocator import Options, claim_key
+from dray.api import codec
+from dray.api.generated.core import Node, Pod
+from dray.api.meta import Object
+from dray.api.registry import by_kind
+from dray.api.resource import DeviceClass, ResourceClaim
+from dray.scheduler.cluster import Cluster
+from dray.scheduler.decide import Chosen, Refused, decide
+from dray.scheduler.pod_info import read_pod
+from dray.scheduler.queue import Cause
+from dray.tracker import Upsert
+
+DRIVER = "gpu.example.com"
+
+
+def typed(value: dict[str, Any]) -> Any:
+    kind = by_kind(value["apiVersion"], value["kind"])
+    reading = codec.read(value, kind.hub)
+    assert isinstance(reading.obj, Object), reading.errors
+    return reading.obj
+
+
+def node(
+    name: str, *, labels: dict[str, str] | None = None, spec: dict[str, Any] | None = None, cpu: str = "4"
+) -> Node:
+    status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "3"}}
+    meta = {"name": name, "labels": labels or {}}
+    made: Node = typed({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec or {}, "status": status})
+    return made
+
+
+def resource_slice(node_name: str, *devices: dict[str, Any] | str) -> Any:
+    entries = [{"name": device} if isinstance(device, str) else device for device in devices]
+    pool = {"name": node_name, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": node_name, "pool": pool, "devices": entries}
+    return typed(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": f"{node_name}-gpus"},
+            "spec": spec,
+        }
+    )
+
+
+def device_class(name: str = "gpu") -> DeviceClass:
+    made: DeviceClass = typed({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}})
+    return made
+
+
+def claim(name: str = "c", *, status: dict[str, Any] | None = None, **exactly: Any) -> ResourceClaim:
+    wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, **exactly}
+    made: ResourceClaim = typed(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"},
+            "spec": {"devices": {"requests": [{"name": "r", "exactly": wanted}]}},
+            "status": status or {},
+        }
+    )
+    return made
+
+
+def allocated(device: str, on: str, *, reserved: bool = False, **result: Any) -> dict[str, Any]:
+    results = [{"request": "r", "driver": DRIVER, "pool": on, "device": device, **result}]
+    selector = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [on]}]}]}
+    status: dict[str, Any] = {"allocation": {"devices": {"results": results}, "nodeSelector": selector}}
+    if reserved:
+        status["reservedFor"] = [{"resource": "pods", "name": "other", "uid": "other"}]
+    return status
+
+
+def pod(name: str = "p", *, claims: tuple[str, ...] = (), template: str = "", cpu: str = "1", **spec: Any) -> Pod:
+    references: list[dict[str, str]] = [{"name": each, "resourceClaimName": each} for each in claims]
+    if template:
+        references.append({"name": "t", "resourceClaimTemplateName": template})
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    made: Pod = typed(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"},
+            "spec": {"containers": [container], "resourceClaims": references, **spec},
+        }
+    )
+    return made
+
+
+def cluster(*objects: Any) -> Cluster:
+    made = Cluster()
+    for obj in objects:
+        if isinstance(obj, Node):
+            made.set_node(None, obj)
+        elif isinstance(obj, ResourceClaim):
+            made.set_claim(None, obj)
+        elif isinstance(obj, Pod):
+            made.set_pod(obj, obj.metadata.uid)
+        else:
+            if isinstance(obj, DeviceClass):
+                made.set_class(obj.metadata.name, obj)
+            made.track(Upsert(obj))
+    return made
+
+
+def choose(on: Cluster, wanted: Pod) -> Chosen | Refused:
+    return decide(on, read_pod(wanted), Options())
+
+
+def chosen_node(on: Cluster, wanted: Pod) -> str:
+    answer = choose(on, wanted)
+    assert isinstance(answer, Chosen), answer
+    return answer.node
+
+
+def refusal(on: Cluster, wanted: Pod) -> Refused:
+    answer = choose(on, wanted)
+    assert isinstance(answer, Refused), answer
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted", "expected"),
+    [
+        ([node("a"), node("b", spec={"unschedulable": True})], pod(), "a"),
+        ([node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"})], pod(nodeSelector={"zone": "y"}), "b"),
+        ([node("a", cpu="1"), node("b", cpu="8")], pod(cpu="2"), "b"),
+        ([node("a", spec={"taints": [{"key": "k", "effect": "NoSchedule"}]}), node("b")], pod(), "b"),
+        (
+            [node("a", spec={"taints": [{"key": "k", "effect": "NoSchedule"}]})],
+            pod(tolerations=[{"key": "k", "operator": "Exists"}]),
+            "a",
+        ),
+        ([node("a", spec={"taints": [{"key": "k", "effect": "PreferNoSchedule"}]}), node("b", cpu="2")], pod(), "b"),
+    ],
+)
+def test_plain_pods(nodes: list[Node], wanted: Pod, expected: str) -> None:
+    assert chosen_node(cluster(*nodes), wanted) == expected
+
+
+def test_why_no_node_fits_is_counted() -> None:
+    full = cluster(node("a", cpu="1"), node("b", cpu="1"), node("c", spec={"unschedulable": True}))
+    message = refusal(full, pod(cpu="2")).message
+    assert message == "0/3 nodes are available: 2 insufficient cpu, 1 node(s) were unschedulable."
+
+
+def test_pods_on_a_node_take_its_room() -> None:
+    there = [pod(f"p{number}", cpu="100m", nodeName="a") for number in range(3)]
+    message = refusal(cluster(node("a"), *there), pod()).message
+    assert "1 too many pods" in message
+
+
+def test_host_ports_are_exclusive() -> None:
+    ports = [{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    here = cluster(node("a"), pod("first", nodeName="a", containers=ports))
+    assert "free ports" in refusal(here, pod("second", containers=ports)).message
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]}, "volume v needs binding"),
+        (
+            {
+                "affinity": {
+                    "podAntiAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "h", "labelSelector": {}}]
+                    }
+                }
+            },
+            "podAntiAffinity is not supported",
+        ),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]},
+            "topologySpreadConstraints",
+        ),
+    ],
+)
+def test_what_is_not_supported_keeps_a_pod_pending_and_says_so(spec: dict[str, Any], says: str) -> None:
+    refused = refusal(cluster(node("a")), pod(**spec))
+    assert says in refused.message
+    assert refused.causes is Cause.NOTHING
+
+
+@pytest.mark.req("4381-105", "4381-114", "4381-121")
+def test_a_pending_claim_gets_devices_on_the_chosen_node() -> None:
+    here = cluster(node("a"), node("b"), device_class(), resource_slice("b", "gpu-0"), claim())
+    answer = choose(here, pod(claims=("c",)))
+    assert isinstance(answer, Chosen)
+    assert answer.node == "b"
+    [(asked, allocation)] = answer.allocations.values()
+    assert claim_key(asked) == "ns/c"
+    assert [result.device for result in allocation.devices.results] == ["gpu-0"]
+
+
+@pytest.mark.req("4381-93", "4381-114")
+def test_what_is_in_flight_is_taken() -> None:
+    here = cluster(node("a"), device_class(), resource_slice("a", "gpu-0"), claim("c1"), claim("c2"))
+    first = read_pod(pod("p1", claims=("c1",)))
+    answer = decide(here, first, Options())
+    assert isinstance(answer, Chosen)
+    here.assume(first, answer.node, answer.allocations)
+    assert "cannot allocate all claims" in refusal(here, pod("p2", claims=("c2",))).message
+    here.take_back(first, answer.allocations)
+    assert chosen_node(here, pod("p2", claims=("c2",))) == "a"
+
+
+@pytest.mark.req("4381-112", "4381-128")
+def test_a_claim_that_is_being_allocated_makes_others_wait() -> None:
+    here = cluster(node("a"), device_class(), resource_slice("a", "gpu-0", "gpu-1"), claim())
+    first = read_pod(pod("p1", claims=("c",)))
+    answer = decide(here, first, Options())
+    assert isinstance(answer, Chosen)
+    here.assume(first, answer.node, answer.allocations)
+    refused = refusal(here, pod("p2", claims=("c",)))
+    assert refused.quiet
+    assert Cause.CLAIM in refused.causes
+
+
+@pytest.mark.req("4381-105")
+def test_a_pod_follows_an_allocated_claim_to_its_node() -> None:
+    held = claim(status=allocated("gpu-0", "b", reserved=True))
+    here = cluster(node("a"), node("b"), device_class(), resource_slice("b", "gpu-0"), held)
+    assert chosen_node(here, pod(claims=("c",))) == "b"
+
+
+@pytest.mark.req("5055-54", "5055-56")
+def test_no_new_pod_for_a_claim_with_an_untolerated_taint() -> None:
+    tainted = {"name": "gpu-0", "taints": [{"key": "k", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]}
+    held = claim(status=allocated("gpu-0", "a", reserved=True))
+    here = cluster(node("a"), device_class(), resource_slice("a", tainted), held)
+    tolerant = pod(claims=("c",), tolerations=[{"operator": "Exists"}])
+    assert "untolerated taint: gpu-0 k:NoExecute" in refusal(here, tolerant).message
+    tolerating = claim(status=allocated("gpu-0", "a", reserved=True, tolerations=[{"key": "k", "operator": "Exists"}]))
+    here.set_claim(held, tolerating)
+    assert chosen_node(here, pod(claims=("c",))) == "a"
+
+
+@pytest.mark.req("4381-113")
+def test_an_unused_claim_in_the_way_is_named() -> None:
+    unused = claim("c1", status=allocated("gpu-0", "a"))
+    used = claim("c2", status=allocated("gpu-0", "b", reserved=True))
+    slices = (resource_slice("a", "gpu-0"), resource_slice("b", "gpu-0"))
+    here = cluster(node("a"), node("b"), device_class(), *slices, unused, used)
+    refused = refusal(here, pod(claims=("c1", "c2")))
+    assert refused.unused_claim is unused
+
+
+@pytest.mark.req("4381-98", "4381-218", "4381-111", "4381-184")
+@pytest.mark.parametrize(
+    ("objects", "wanted", "says", "cause"),
+    [
+        ((claim(),), pod(claims=("c",)), "device class gpu does not exist", Cause.CLASS),
+        ((), pod(claims=("c",)), 'resourceclaim "c" not found', Cause.CLAIM),
+        ((), pod(template="x"), "ResourceClaim not created yet", Cause.CLAIM),
+    ],
+)
+def test_what_is_missing_is_named(objects: tuple[Any, ...], wanted: Pod, says: str, cause: Cause) -> None:
+    refused = refusal(cluster(node("a"), *objects), wanted)
+    assert says in refused.message
+    assert cause in refused.causes
+
+
+@pytest.mark.req("4381-135")
+def test_a_claim_of_somebody_else_is_not_used_for_a_template() -> None:
+    foreign = claim("p-t-abcde")
+    wanted = pod(template="x")
+    status = {"resourceClaimStatuses": [{"name": "t", "resourceClaimName": "p-t-abcde"}]}
+    wanted = typed({**codec.to_builtins(wanted), "status": status})
+    assert "pod is not its owner" in refusal(cluster(node("a"), foreign), wanted).message
+
+
+@pytest.mark.req("4381-83", "4381-217")
+def test_a_selector_that_fails_aborts_and_is_told() -> None:
+    broken = claim(selectors=[{"cel": {"expression": f'device.attributes["{DRIVER}"].missing == 1'}}])
+    here = cluster(node("a"), device_class(), resource_slice("a", "gpu-0"), broken)
+    refused = refusal(here, pod(claims=("c",)))
+    assert "no such key" in refused.message
+    assert Cause.ERROR in refused.causes
