@@ -1,4 +1,4 @@
-"""Whatever comes in: the decoders answer with an object or a typed error, in bounded time, and lose nothing they know."""
+"""Whatever comes in: the decoders answer with an object or a typed error, in bounded time, and lose no known field."""
 
 import contextlib
 import json

@@ -43,7 +43,8 @@ EXPRESSIONS = st.sampled_from(
 ATTRIBUTES = st.fixed_dictionaries(
     {},
     optional={
-        "model": st.sampled_from(["A", "A", "B", 1, "v1.0.0", "v1.x"]),
+        "model": st.sampled_from(["A", "A", "B", 1, "v1.0.0"]),
+        "firmware": st.sampled_from(["v1.0.0", "v1.x"]),
         "size": st.sampled_from([1, 1, True, 2]),
         f"{DRIVER}/model": st.sampled_from(["A", "B"]),
         "other.org/level": st.sampled_from([1, 2]),
