@@ -56,7 +56,7 @@ class Served:
         self.directory = directory
         began = time.perf_counter()
         dray = Path(sys.executable).with_name("dray")
-        command = [dray, "server", "--dir", directory, "--port", "0"]
+        command = [str(dray), "server", "--dir", str(directory), "--port", "0"]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -278,17 +278,16 @@ def numbered(prefix: str, count: int = sys.maxsize) -> Iterator[str]:
 def run() -> dict[str, Any]:
     """All measurements; the names carry the units."""
     results: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as directory:
-        with served(Path(directory)) as server:
-            uvloop.run(create_pods(server, 16, numbered("list", LISTED)))
-            results["list_5000_pods_ms"] = uvloop.run(list_pods(server))
-            results["gets_per_second_16"] = uvloop.run(get_pod(server, 16, "list-000000"))
-            p99, rate = uvloop.run(fan_out(server))
-            results["watch_100_p99_ms"], results["watched_writes_per_second"] = p99, rate
-            for connections in (16, 64):
-                names = numbered(f"load{connections}")
-                rate = uvloop.run(create_pods(server, connections, names, SECONDS))
-                results[f"creates_per_second_{connections}"] = rate
+    with tempfile.TemporaryDirectory() as directory, served(Path(directory)) as server:
+        uvloop.run(create_pods(server, 16, numbered("list", LISTED)))
+        results["list_5000_pods_ms"] = uvloop.run(list_pods(server))
+        results["gets_per_second_16"] = uvloop.run(get_pod(server, 16, "list-000000"))
+        p99, rate = uvloop.run(fan_out(server))
+        results["watch_100_p99_ms"], results["watched_writes_per_second"] = p99, rate
+        for connections in (16, 64):
+            names = numbered(f"load{connections}")
+            rate = uvloop.run(create_pods(server, connections, names, SECONDS))
+            results[f"creates_per_second_{connections}"] = rate
     with tempfile.TemporaryDirectory() as directory:
         results |= measure_state(Path(directory))
     return {name: round(value, 2) for name, value in results.items()}

@@ -13,7 +13,7 @@ import shutil
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ _numbers = itertools.count(1)
 class Answer:
     """What a request came back with."""
 
-    def __init__(self, code: int, headers: Mapping[str, str], body: bytes) -> None:
+    def __init__(self, code: int, headers: http.client.HTTPMessage, body: bytes) -> None:
         self.code = code
         self.headers = headers
         self.body = body
@@ -61,7 +61,7 @@ class LiveServer:
     @cached_property
     def tls(self) -> ssl.SSLContext:
         """Trusts the server's own authority, and nobody else."""
-        return ssl.create_default_context(cafile=str(self.directory / "ca.crt"))
+        return ssl.create_default_context(cafile=str(self.directory / "pki" / "ca.crt"))
 
     def connect(self, timeout: float = COMMAND_SECONDS) -> http.client.HTTPSConnection:
         """A connection of one's own."""
@@ -88,7 +88,7 @@ class LiveServer:
                     raise
         raise AssertionError("unreachable")
 
-    def watch(self, path: str, **headers: str) -> Iterator[dict[str, Any]]:
+    def watch(self, path: str, **headers: str) -> Generator[dict[str, Any], None, None]:
         """The events of a watch, until it ends; close the iterator to end it."""
         connection = self.connect()
         try:
@@ -117,7 +117,8 @@ class LiveServer:
 @contextlib.contextmanager
 def running_server(directory: Path, *options: str) -> Iterator[LiveServer]:
     """`dray server` as a process of its own on a free port, stopped at the end."""
-    command = [sys.executable, "-m", "dray.cli.main", "server", "--dir", str(directory), "--port", "0", *options]
+    program = Path(sys.executable).with_name("dray")
+    command = [str(program), "server", "--dir", str(directory), "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             server = LiveServer(_announced(process), directory)

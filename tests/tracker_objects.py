@@ -116,7 +116,7 @@ def rule(
     **criteria: Any,
 ) -> DeviceTaintRule:
     """A rule with the given criteria; with none, it has no selector, or an empty one for `everything`."""
-    selector = DeviceTaintSelector(selectors=cel(*expressions), **criteria)
+    selector = DeviceTaintSelector(**{"selectors": cel(*expressions), **criteria})
     has_selector = everything or selector != DeviceTaintSelector()
     spec = DeviceTaintRuleSpec(
         device_selector=selector if has_selector else None,

@@ -62,23 +62,23 @@ def _show_device(found: EffectiveDevice) -> ShownDevice:
 
 
 def _shown(device: Device, driver: str, slice_name: str, taints: list[tuple[DeviceTaint, str | None]]) -> ShownDevice:
-    # With both forms of a name, the explicit one counts.
-    attributes = {
-        _qualified(name, driver): device.attributes[name] for name in sorted(device.attributes, key=_short_first)
-    }
-    capacity = {_qualified(name, driver): device.capacity[name] for name in sorted(device.capacity, key=_short_first)}
-    with_notation = {name: (amount, amount.value.as_int64()) for name, amount in capacity.items()}
-    return ShownDevice(device.name, slice_name, attributes, with_notation, taints)
+    device = _explicit_last(device)
+    attributes = {_qualified(name, driver): value for name, value in device.attributes.items()}
+    capacity = {_qualified(name, driver): (value, value.value.as_int64()) for name, value in device.capacity.items()}
+    return ShownDevice(device.name, slice_name, attributes, capacity, taints)
 
 
-def _normalised(device: Device, driver: str) -> Device:
-    shown = _shown(device, driver, "", [])
-    capacity = {name: amount for name, (amount, _) in shown.capacity.items()}
-    return msgspec.structs.replace(device, attributes=shown.attributes, capacity=capacity)
+def _explicit_last(device: Device) -> Device:
+    """If a device has both forms of a name, the explicit one counts."""
+    return msgspec.structs.replace(
+        device,
+        attributes={name: device.attributes[name] for name in sorted(device.attributes, key=_is_explicit)},
+        capacity={name: device.capacity[name] for name in sorted(device.capacity, key=_is_explicit)},
+    )
 
 
-def _short_first(entry: tuple[str, object]) -> bool:
-    return "/" in entry[0]
+def _is_explicit(name: str) -> bool:
+    return "/" in name
 
 
 def _qualified(name: str, driver: str) -> str:
@@ -217,7 +217,7 @@ class Twin:
             assert selector.cel is not None
             program = cel.compile(selector.cel.expression, mode="stored")
             try:
-                if not program.evaluate(_normalised(device, spec.driver), spec.driver):
+                if not program.evaluate(_explicit_last(device), spec.driver):
                     return False
             except cel.EvaluationError as error:
                 raise Failed(position, class_name) from error

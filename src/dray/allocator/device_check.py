@@ -7,7 +7,7 @@ from typing import Any
 
 from dray.allocator.counters import CounterBudget, Draw, join_groups
 from dray.allocator.inventory import Inventory
-from dray.allocator.judge import judge_of
+from dray.allocator.judge import conditions_of
 from dray.allocator.layout import Layout, Value
 from dray.allocator.reasons import (
     AnyCheck,
@@ -144,7 +144,7 @@ class DeviceChecker:
 
 
 def _selector_false(selector: Selector, device: EffectiveDevice) -> SelectorFalse:
-    conditions = judge_of(selector.expression).explain(device)
+    conditions = conditions_of(selector.expression, device)
     false = next((condition for condition in conditions if condition.value is False), None)
     if false is None:
         return SelectorFalse(

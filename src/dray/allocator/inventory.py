@@ -19,7 +19,7 @@ from dray.allocator.layout import Layout, in_order
 from dray.allocator.nodes import Node, Nodes, NodeSet
 from dray.allocator.pools import Pool, PoolKey, reaches
 from dray.allocator.requests import ClaimReader, CriteriaTable, claim_key
-from dray.allocator.shapes import NodeChanges, Shape, shape_key
+from dray.allocator.shapes import Inserted, NodeChanges, PoolTouched, Removed, Shape, Touched, shape_key
 from dray.api.node_selector import NodeSelector
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
 from dray.tracker.view import DeviceId, NodeAccess, PoolView
@@ -112,16 +112,16 @@ class Inventory:
         """A node is new, or its labels changed."""
         node = self._nodes.get(name)
         if node is None:
-            self._changes.insert(self._nodes.add(Node(name, dict(labels))))
+            self._changes.add(Inserted(self._nodes.add(Node(name, dict(labels)))))
         elif node.labels != labels:
             node.labels = dict(labels)
             node.layout = None
-            self._changes.touch(self._nodes.rank(name))
+            self._changes.add(Touched(self._nodes.rank(name)))
 
     def remove_node(self, name: str) -> None:
         """A node is gone. Its devices go with their slices."""
         if self._nodes.get(name) is not None:
-            self._changes.remove(self._nodes.remove(name))
+            self._changes.add(Removed(self._nodes.remove(name)))
 
     @property
     def nodes(self) -> Nodes:
@@ -159,10 +159,14 @@ class Inventory:
 
     def apply_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         """A claim was created, changed or deleted."""
-        if new is not None and new.status.allocation is not None:
-            self.hold(claim_key(new), new.status.allocation)
-        elif old is not None or new is not None:
-            self.release(claim_key(new or old))  # type: ignore[arg-type]
+        subject = new if new is not None else old
+        if subject is None:
+            return
+        allocation = new.status.allocation if new is not None else None
+        if allocation is not None:
+            self.hold(claim_key(subject), allocation)
+        else:
+            self.release(claim_key(subject))
 
     def hold(self, claim: str, allocation: AllocationResult) -> None:
         """A claim has been given devices, stored or still in flight."""
@@ -214,14 +218,14 @@ class Inventory:
 
     def _touch_pool(self, pool: Pool) -> None:
         if pool.everywhere or pool.selectors:
-            self._changes.touch_all()
+            self._changes.add(PoolTouched(pool))
         else:
             self._touch_nodes(pool.local_nodes)
 
     def _touch_nodes(self, names: Iterable[str | None]) -> None:
         for name in names:
             if name is not None and self._nodes.get(name) is not None:
-                self._changes.touch(self._nodes.rank(name))
+                self._changes.add(Touched(self._nodes.rank(name)))
 
     def holding(self, device: DeviceId) -> Holding | None:
         """Who holds a device, alone or in shares."""

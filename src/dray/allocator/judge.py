@@ -1,96 +1,105 @@
-"""Evaluates selectors on devices, once per distinct set of the values that an expression reads."""
+"""Evaluates selectors on devices, once per distinct set of the values that the expressions read."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from dray import cel
 from dray.api.quantity import Quantity
-from dray.api.resource import Device, DeviceAttribute
+from dray.api.resource import Device
 from dray.api.semver import Semver, SemverError
 from dray.cel.explain import Condition
 from dray.tracker.view import EffectiveDevice
 
-_CACHED_EXPRESSIONS: Final = 2048
+_CACHED_JUDGES: Final = 2048
 _CACHED_VERDICTS: Final = 65_536
 
 
-class SelectorFault(Exception):
-    """An expression has no result: it does not compile, or it fails on the device."""
+class Refuted(NamedTuple):
+    """The first expression that is not true for a device, by number; `error` is set if it has no result."""
+
+    number: int
+    error: str | None = None
 
 
 class Judge:
-    """One expression. Not a pure value: it remembers verdicts, which never change."""
+    """Expressions that must all be true, in order. It remembers verdicts, which never change."""
 
-    def __init__(self, expression: str) -> None:
-        self.expression: Final = expression
-        self._program: cel.Selector | None = None
-        self._compile_error = ""
-        self._attributes: list[tuple[str, str, str]] = []
-        self._capacities: list[tuple[str, str, str]] = []
-        self._is_cached = False
-        self._verdicts: dict[Hashable, bool | str] = {}
-        try:
-            # As stored expressions are: what a newer version accepted is still tried (4381-52).
-            self._program = cel.compile(expression, mode="stored")
-        except cel.CompileError as error:
-            self._compile_error = f"CEL compile error: {error.message}"
-            return
-        self._is_cached = not self._program.reads.everything
-        for kind, domain, name in sorted(self._program.reads.values):
-            found = self._attributes if kind == "attribute" else self._capacities
-            found.append((f"{domain}/{name}", domain, name))
+    def __init__(self, expressions: tuple[str, ...]) -> None:
+        self._programs: Final = [_compile(expression) for expression in expressions]
+        attributes: set[tuple[str, str]] = set()
+        capacities: set[tuple[str, str]] = set()
+        self._is_cached = True
+        for program in self._programs:
+            if isinstance(program, cel.CompileError):
+                continue
+            self._is_cached = self._is_cached and not program.reads.everything
+            for kind, domain, name in program.reads.values:
+                (attributes if kind == "attribute" else capacities).add((domain, name))
+        self._attributes: Final = [(f"{domain}/{name}", domain, name) for domain, name in sorted(attributes)]
+        self._capacities: Final = [(f"{domain}/{name}", domain, name) for domain, name in sorted(capacities)]
+        self._verdicts: dict[Hashable, Refuted | None] = {}
 
-    def holds(self, device: EffectiveDevice) -> bool:
-        """Whether the expression is true for a device. Raises SelectorFault."""
-        if self._program is None:
-            raise SelectorFault(self._compile_error)
+    def judge(self, device: EffectiveDevice) -> Refuted | None:
+        """None if all expressions are true for a device."""
         if not self._is_cached or not _is_readable(device.device):
-            verdict = self._evaluate(self._program, device)
-        else:
-            key = self._projection(device)
-            found = self._verdicts.get(key)
-            if found is None:
-                found = self._evaluate(self._program, device)
-                if len(self._verdicts) >= _CACHED_VERDICTS:
-                    self._verdicts.clear()
-                self._verdicts[key] = found
-            verdict = found
-        if isinstance(verdict, str):
-            raise SelectorFault(f"on device {device.id}: CEL runtime error: {verdict}")
-        return verdict
-
-    def explain(self, device: EffectiveDevice) -> list[Condition]:
-        """The conditions of the expression and what they came to; empty if it does not compile."""
-        return [] if self._program is None else self._program.explain(device.view)
-
-    def _evaluate(self, program: cel.Selector, device: EffectiveDevice) -> bool | str:
+            return self._evaluate(device)
+        key = self._projection(device)
         try:
-            return program.matches(device.view)
-        except cel.EvaluationError as error:
-            return error.message
+            return self._verdicts[key]
+        except KeyError:
+            if len(self._verdicts) >= _CACHED_VERDICTS:
+                self._verdicts.clear()
+            verdict = self._verdicts[key] = self._evaluate(device)
+            return verdict
+
+    def _evaluate(self, device: EffectiveDevice) -> Refuted | None:
+        view = device.view if self._programs else None
+        for number, program in enumerate(self._programs):
+            if isinstance(program, cel.CompileError):
+                return Refuted(number, f"CEL compile error: {program.message}")
+            try:
+                if view is not None and not program.matches(view):
+                    return Refuted(number)
+            except cel.EvaluationError as error:
+                return Refuted(number, f"CEL runtime error: {error.message}")
+        return None
 
     def _projection(self, device: EffectiveDevice) -> Hashable:
-        """Equal for devices that look the same to the expression.
+        """Equal for devices that look the same to the expressions.
 
         A name in the driver's own domain may be published with or without it. Quantities are told apart by notation
         too, because expressions can ask for it.
         """
         driver = device.id.driver
-        attributes = device.device.attributes
-        key: list[Hashable] = [driver, device.device.allow_multiple_allocations]
+        entry = device.device
+        attributes = entry.attributes
+        key: list[Hashable] = [driver, entry.allow_multiple_allocations]
         for qualified, domain, name in self._attributes:
             key.append(attributes.get(qualified))
             if domain == driver:
                 key.append(attributes.get(name))
-        capacities = device.device.capacity
         for qualified, domain, name in self._capacities:
             for published in (qualified, name if domain == driver else ""):
-                capacity = capacities.get(published)
+                capacity = entry.capacity.get(published)
                 key.append(None if capacity is None else _notation(capacity.value))
         return tuple(key)
+
+
+def conditions_of(expression: str, device: EffectiveDevice) -> list[Condition]:
+    """The conditions of an expression and what they came to; none if it does not compile."""
+    program = _compile(expression)
+    return [] if isinstance(program, cel.CompileError) else program.explain(device.view)
+
+
+def _compile(expression: str) -> cel.Selector | cel.CompileError:
+    """As stored expressions are: what a newer version accepted is still tried (4381-52)."""
+    try:
+        return cel.compile(expression, mode="stored")
+    except cel.CompileError as error:
+        return error
 
 
 def _notation(amount: Quantity) -> Hashable:
@@ -100,21 +109,14 @@ def _notation(amount: Quantity) -> Hashable:
 def _is_readable(device: Device) -> bool:
     """Whether all values can be converted; if not, every expression fails on the device."""
     for attribute in device.attributes.values():
-        if attribute.version is not None or attribute.versions:
-            if not all(map(_is_version, (attribute.version or "0.0.0", *attribute.versions))):
-                return False
-        elif not _has_value(attribute):
+        if attribute.string is not None or attribute.int_value is not None or attribute.bool_value is not None:
+            continue
+        if attribute.ints or attribute.bools or attribute.strings:
+            continue
+        versions = attribute.versions or ((attribute.version,) if attribute.version is not None else ())
+        if not versions or not all(map(_is_version, versions)):
             return False
     return True
-
-
-def _has_value(attribute: DeviceAttribute) -> bool:
-    return (
-        attribute.string is not None
-        or attribute.int_value is not None
-        or attribute.bool_value is not None
-        or bool(attribute.ints or attribute.bools or attribute.strings)
-    )
 
 
 @lru_cache(maxsize=4096)
@@ -126,7 +128,7 @@ def _is_version(text: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=_CACHED_EXPRESSIONS)
-def judge_of(expression: str) -> Judge:
-    """The judge for an expression; the same one for equal expressions, up to a bounded number."""
-    return Judge(expression)
+@lru_cache(maxsize=_CACHED_JUDGES)
+def judge_of(expressions: tuple[str, ...]) -> Judge:
+    """The judge for some expressions; the same one for equal expressions, up to a bounded number."""
+    return Judge(expressions)

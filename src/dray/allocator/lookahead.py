@@ -214,9 +214,19 @@ class Lookahead:
                 dear = cost.too_dear(left)
                 for demand in demands:
                     demand.mask &= ~dear
-                if sum(map(cost.least, demands)) > max(left, 0) or cost.least(_joined(demands)) > max(left, 0):
+                own = [self._without_shares(demand) for demand in demands]
+                if sum(map(cost.least, own)) > max(left, 0) or cost.least(_joined(own)) > max(left, 0):
                     return False
         return True
+
+    def _without_shares(self, demand: Demand) -> Demand:
+        """What a demand needs besides shares: as many of those as there are may serve it, and others too."""
+        shareable = demand.mask & self._problem.layout.shareable
+        if not shareable:
+            return demand
+        shares = sum((shareable & layer).bit_count() for layer in self._layers)
+        need = max(demand.need - shares, 0)
+        return Demand(demand.claim, demand.mask ^ shareable, need, demand.constraints, demand.is_exclusive)
 
     def _all_costs(self) -> dict[int, list[Costs]]:
         """By segment. Shareable devices count as free, because a second share costs nothing."""

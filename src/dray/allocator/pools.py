@@ -134,14 +134,21 @@ class Pool:
         if not seen:
             return None
         if len(seen) == len(self._slices_of):
-            if self._whole is None:
-                self._whole = Segment(self, None, (1 << len(self.view.devices)) - 1)
-            return self._whole
+            return self._all_devices()
         in_sight = sorted({number for access in seen for number in self._slices_of[access]})
         positions = tuple(position for number in in_sight for position in self._slices[number])
         devices = self.view.devices
         eligible = sum(1 << i for i, p in enumerate(positions) if devices[p].access in seen)
         return Segment(self, positions, eligible)
+
+    def _all_devices(self) -> Segment:
+        if self._whole is None:
+            self._whole = Segment(self, None, (1 << len(self.view.devices)) - 1)
+        return self._whole
+
+    def concerns(self, criteria: Criteria) -> bool:
+        """Whether some device is selected by the criteria, or cannot be judged."""
+        return any(self._all_devices().candidates(criteria))
 
     def _index_slices(self) -> None:
         for _, entries in groupby(enumerate(self.view.devices), key=lambda entry: entry[1].slice_name):

@@ -24,9 +24,9 @@ class Option(msgspec.Struct, frozen=True, eq=False):
     """Devices to choose from, apart from those that the search has taken."""
     faulty: int
     """Devices that cannot be judged: looking at one of them ends the allocation."""
-    everything: int | None
+    everything: int | None = None
     """For `All`: the devices that it must get, every one."""
-    out_of_reach: int
+    out_of_reach: int = 0
     """Of `everything`, the devices that are held or tainted."""
 
     @property
@@ -71,21 +71,20 @@ class Problem:
     def _bind(self, claim: int, alternative: Alternative) -> Option:
         found = self.layout.candidates(alternative.criteria)
         faulty = found.faulty | found.overflowing
-        everything = out_of_reach = None
-        if alternative.count is None:
-            self._require_whole_pools(claim, alternative)
-            if faulty:
-                raise self.refuse_device(claim, alternative, (faulty & -faulty).bit_length() - 1)
-            everything = found.selected
-            out_of_reach = everything & ~found.usable | (0 if alternative.admin else everything & self.held)
         in_reach = -1 if alternative.admin else ~self.held
+        if alternative.count is not None:
+            return Option(alternative, alternative.count, found.usable & in_reach, faulty & in_reach)
+        self._require_whole_pools(claim, alternative)
+        if faulty:
+            raise self.refuse_device(claim, alternative, (faulty & -faulty).bit_length() - 1)
+        everything = found.selected
         return Option(
             alternative=alternative,
-            count=alternative.count if everything is None else everything.bit_count(),  # type: ignore[arg-type]
+            count=everything.bit_count(),
             usable=found.usable & in_reach,
-            faulty=faulty & in_reach,
+            faulty=0,
             everything=everything,
-            out_of_reach=out_of_reach or 0,
+            out_of_reach=everything & ~(found.usable & in_reach),
         )
 
     def _require_whole_pools(self, claim: int, alternative: Alternative) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from dray.allocator.judge import judge_of
 from dray.allocator.results import Refusal
 from dray.allocator.selection import Criteria, Selector
 from dray.api.quantity import Quantity
@@ -89,7 +90,8 @@ class CriteriaTable:
         if found is None:
             if len(self._table) >= self._LIMIT:
                 self._table.clear()
-            found = self._table[key] = Criteria(selectors, tolerations, dict(capacity))
+            judge = judge_of(tuple(selector.expression for selector in selectors))
+            found = self._table[key] = Criteria(selectors, tolerations, dict(capacity), judge)
         return found
 
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from dray.allocator import capacity
-from dray.allocator.judge import SelectorFault, judge_of
+from dray.allocator.judge import Judge
 from dray.api.quantity import Quantity
 from dray.api.resource import DeviceToleration
 from dray.api.resource.toleration import is_tolerated
@@ -35,6 +35,7 @@ class Criteria(msgspec.Struct, frozen=True, eq=False):
     selectors: tuple[Selector, ...]
     tolerations: tuple[DeviceToleration, ...]
     capacity: dict[str, Quantity]
+    judge: Judge
 
 
 class Candidates(NamedTuple):
@@ -59,17 +60,16 @@ class Fault(Exception):
         self.selector: Final = selector
 
 
-def holds(selector: Selector, device: EffectiveDevice) -> bool:
-    """Whether a selector is true for a device. Raises Fault."""
-    try:
-        return judge_of(selector.expression).holds(device)
-    except SelectorFault as fault:
-        raise Fault(str(fault), selector) from None
-
-
 def first_false(criteria: Criteria, device: EffectiveDevice) -> Selector | None:
     """The first selector that is false for the device, or None. Raises Fault where one fails before that."""
-    return next((selector for selector in criteria.selectors if not holds(selector, device)), None)
+    refuted = criteria.judge.judge(device)
+    if refuted is None:
+        return None
+    selector = criteria.selectors[refuted.number]
+    if refuted.error is not None:
+        is_compiled = not refuted.error.startswith("CEL compile error")
+        raise Fault(f"on device {device.id}: {refuted.error}" if is_compiled else refuted.error, selector)
+    return selector
 
 
 def untolerated_taint(criteria: Criteria, device: EffectiveDevice) -> TrackedTaint | None:
@@ -87,23 +87,40 @@ def consumption(criteria: Criteria, device: EffectiveDevice) -> dict[str, Quanti
     return consumed if consumed is not None and capacity.fits(consumed, declared, {}) else None
 
 
+def _is_limited(criteria: Criteria, device: EffectiveDevice) -> bool:
+    """Whether capacity can decide: a request that names none takes the default or all there is, which fits."""
+    if criteria.capacity:
+        return True
+    declared = device.device.capacity
+    return bool(declared) and any(e.request_policy is not None or e.value.nanos < 0 for e in declared.values())
+
+
 def examine(criteria: Criteria, devices: Sequence[EffectiveDevice]) -> Candidates:
     """Sort devices by what the criteria say of them."""
     selected = usable = faulty = overflowing = 0
-    for position, device in enumerate(devices):
-        bit = 1 << position
-        try:
-            if first_false(criteria, device) is not None:
-                continue
-            if (criteria.capacity or device.device.capacity) and consumption(criteria, device) is None:
-                continue
-        except Fault as fault:
-            if fault.selector is None:
+    judge = criteria.judge.judge
+    bit = 1
+    for device in devices:
+        refuted = judge(device)
+        if refuted is None:
+            fault, allowed = _judge_capacity(criteria, device)
+            if fault:
                 overflowing |= bit
-            else:
-                faulty |= bit
-            continue
-        selected |= bit
-        if not device.taints or untolerated_taint(criteria, device) is None:
-            usable |= bit
+            elif allowed:
+                selected |= bit
+                if not device.taints or untolerated_taint(criteria, device) is None:
+                    usable |= bit
+        elif refuted.error is not None:
+            faulty |= bit
+        bit <<= 1
     return Candidates(selected, usable, faulty, overflowing)
+
+
+def _judge_capacity(criteria: Criteria, device: EffectiveDevice) -> tuple[bool, bool]:
+    """Whether the capacity cannot be computed, and whether it allows the request."""
+    if not _is_limited(criteria, device):
+        return False, True
+    try:
+        return False, consumption(criteria, device) is not None
+    except Fault:
+        return True, False

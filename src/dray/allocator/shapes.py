@@ -7,11 +7,12 @@ something changes on it that could help. So the first node that fits is found wi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from dray.allocator.nodes import NodeSet
+from dray.allocator.pools import Pool
 from dray.allocator.requests import Claim
 from dray.api.resource import DeviceClass, ResourceClaim
 from dray.api.struct import encode_value
@@ -28,16 +29,38 @@ def shape_key(claims: Sequence[ResourceClaim]) -> bytes:
     return _encode([(c.spec.devices.requests, c.spec.devices.constraints) for c in claims])
 
 
+class Touched(NamedTuple):
+    """Something may fit on a node now that did not before."""
+
+    rank: int
+
+
+class Inserted(NamedTuple):
+    """A node is new; ranks from here on shift up."""
+
+    rank: int
+
+
+class Removed(NamedTuple):
+    """A node is gone; ranks above shift down."""
+
+    rank: int
+
+
+class PoolTouched(NamedTuple):
+    """The same for all nodes, on account of a pool that many of them may see: only for those who want its devices."""
+
+    pool: Pool
+
+
+NodeChange: TypeAlias = Touched | Inserted | Removed | PoolTouched
+
+
 class NodeChanges:
     """A log of what happened to nodes, for shapes to catch up with. Only the newest part is kept."""
 
-    TOUCH: Final = 0
-    INSERT: Final = 1
-    REMOVE: Final = 2
-    TOUCH_ALL: Final = 3
-
     def __init__(self) -> None:
-        self._log: list[tuple[int, int]] = []
+        self._log: list[NodeChange] = []
         self._dropped = 0
 
     @property
@@ -45,24 +68,11 @@ class NodeChanges:
         """The number of changes so far."""
         return self._dropped + len(self._log)
 
-    def since(self, start: int) -> list[tuple[int, int]] | None:
+    def since(self, start: int) -> list[NodeChange] | None:
         """The changes from number `start` on; None if they are not kept any more."""
         return self._log[start - self._dropped :] if start >= self._dropped else None
 
-    def touch(self, rank: int) -> None:
-        """Something may fit on the node now that did not before."""
-        self._add((self.TOUCH, rank))
-
-    def touch_all(self) -> None:
-        self._add((self.TOUCH_ALL, 0))
-
-    def insert(self, rank: int) -> None:
-        self._add((self.INSERT, rank))
-
-    def remove(self, rank: int) -> None:
-        self._add((self.REMOVE, rank))
-
-    def _add(self, change: tuple[int, int]) -> None:
+    def add(self, change: NodeChange) -> None:
         self._log.append(change)
         if len(self._log) >= 2 * _KEPT_CHANGES:
             del self._log[:_KEPT_CHANGES]
@@ -91,17 +101,22 @@ class Shape:
             return self._candidates
         missed = changes.since(self._seen) if self._seen is not None else None
         self._seen = changes.end
-        if missed is None or any(kind == NodeChanges.TOUCH_ALL for kind, _ in missed):
+        if missed is None or any(isinstance(c, PoolTouched) and self._wants(c.pool) for c in missed):
             self._candidates = NodeSet(node_count)
             return self._candidates
-        for kind, rank in missed:
-            if kind == NodeChanges.TOUCH:
-                self._candidates.add(rank)
-            elif kind == NodeChanges.INSERT:
-                self._candidates.shift_in(rank)
-            else:
-                self._candidates.shift_out(rank)
+        for change in missed:
+            if isinstance(change, Touched):
+                self._candidates.add(change.rank)
+            elif isinstance(change, Inserted):
+                self._candidates.shift_in(change.rank)
+            elif isinstance(change, Removed):
+                self._candidates.shift_out(change.rank)
         return self._candidates
+
+    def _wants(self, pool: Pool) -> bool:
+        """Whether devices of a pool can matter to the problem. `All` depends on every pool."""
+        alternatives = [a for claim in self.claims for request in claim.requests for a in request.alternatives]
+        return any(a.count is None or pool.concerns(a.criteria) for a in alternatives)
 
     def rule_out(self, rank: int) -> None:
         """The problem does not fit on a node now."""

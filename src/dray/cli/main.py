@@ -9,7 +9,21 @@ from typing import Annotated
 import typer
 
 from dray import __version__
-from dray.cli import cel, server, validate
+from dray.cli import (
+    allocate,
+    backup,
+    cel,
+    controllers,
+    devices,
+    explain,
+    get,
+    restore,
+    scheduler,
+    server,
+    up,
+    validate,
+    what_if,
+)
 
 app = typer.Typer(
     name="dray",
@@ -30,7 +44,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
@@ -39,7 +53,17 @@ def _options(
 
 app.command("validate")(validate.run)
 app.command("cel")(cel.run)
+app.command("allocate")(allocate.run)
+app.add_typer(explain.app, name="explain")
+app.command("devices")(devices.run)
+app.command("what-if")(what_if.run)
+app.command("up")(up.run)
 app.command("server")(server.run)
+app.command("scheduler")(scheduler.run)
+app.command("controllers")(controllers.run)
+app.command("get")(get.run)
+app.command("backup")(backup.run)
+app.command("restore")(restore.run)
 
 
 def main() -> None:

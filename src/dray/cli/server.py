@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ import typer
 from dray.cli import output
 
 if TYPE_CHECKING:
-    from dray.server.instance import Settings
+    from dray.server.instance import Instance, Settings
 
 DEFAULT_DIRECTORY = Path("~/.local/share/dray/default")
 
@@ -30,64 +31,61 @@ def run(
     runtime_config: Annotated[
         str, typer.Option("--runtime-config", help="API versions to turn off: group/version=false,...")
     ] = "",
+    audit_log: Annotated[
+        Path | None, typer.Option("--audit-log", help="File to append one audit event per request to, as JSON lines.")
+    ] = None,
+    log_format: Annotated[
+        output.Format, typer.Option("--log-format", help="Logs on standard error as text or as JSON lines.")
+    ] = output.Format.TEXT,
+    verbosity: Annotated[int, typer.Option("--verbosity", "-v", help="1 logs every request.", min=0)] = 0,
     insecure_http: Annotated[
         bool, typer.Option("--insecure-http", help="Plain HTTP instead of TLS; only on a loopback address.")
     ] = False,
 ) -> None:
     """Run the API server. kubectl works with the kubeconfig that it writes."""
-    settings = _settings(
-        directory.expanduser(), bind, port, token_file, feature_gates, runtime_config, tls=not insecure_http
-    )
     import uvloop
 
-    uvloop.run(_serve(settings))
-
-
-def _settings(
-    directory: Path,
-    bind: str,
-    port: int,
-    token_file: Path | None,
-    feature_gates: str,
-    runtime_config: str,
-    *,
-    tls: bool,
-) -> Settings:
-    from dray.server.instance import Settings, disabled_versions
+    from dray.server import logs, switches
+    from dray.server.instance import Settings
     from dray.server.security.token_file import TokenFileError, read_token_file
 
-    if not tls and not bind.startswith(("127.", "localhost", "::1")):
+    if insecure_http and not bind.startswith(("127.", "localhost", "::1")):
         output.fail(
             f"--insecure-http: plain HTTP is served on loopback only, not on {bind}. Use TLS, or --bind 127.0.0.1."
         )
     try:
-        tokens = read_token_file(token_file) if token_file else {}
-        off = disabled_versions(part for part in runtime_config.split(",") if part)
-    except (TokenFileError, ValueError) as error:
+        settings = Settings(
+            directory=directory.expanduser(),
+            bind=bind,
+            port=port,
+            tls=not insecure_http,
+            tokens=read_token_file(token_file) if token_file else {},
+            disabled_gates=switches.disabled_gates(feature_gates),
+            disabled_versions=switches.disabled_versions(runtime_config),
+            audit_log=audit_log,
+            log_requests=verbosity >= logs.REQUESTS_FROM,
+        )
+    except (TokenFileError, switches.SwitchError) as error:
         output.fail(str(error))
-    return Settings(
-        directory=directory,
-        bind=bind,
-        port=port,
-        tls=tls,
-        tokens=tokens,
-        disabled_gates=_disabled_gates(feature_gates),
-        disabled_versions=off,
-    )
-
-
-def _disabled_gates(text: str) -> frozenset[str]:
-    off = set()
-    for setting in (part.strip() for part in text.split(",") if part.strip()):
-        name, _, value = setting.partition("=")
-        if value.lower() not in ("true", "false"):
-            output.fail(f"--feature-gates: give {name}=true or {name}=false, not {setting!r}.")
-        if value.lower() == "false":
-            off.add(name)
-    return frozenset(off)
+    logs.configure(json=log_format is output.Format.JSON, verbosity=verbosity)
+    uvloop.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:
+    from dray.server import garbage
+
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    with garbage.loading():
+        instance = await _start(settings)
+    print(f"API server {instance.url}  kubeconfig {instance.kubeconfig}", flush=True)
+    await stop.wait()
+    await instance.stop()
+
+
+async def _start(settings: Settings) -> Instance:
+    """A server that listens. Ends the process with a message if that cannot be."""
     from dray.server.instance import Instance
     from dray.server.security.state_directory import StateDirectoryError
     from dray.store import StoreError
@@ -98,12 +96,19 @@ async def _serve(settings: Settings) -> None:
         output.fail(str(error))
     try:
         await instance.start()
-    except OSError as error:
+    except (OSError, StateDirectoryError, StoreError) as error:
         await instance.stop()
-        output.fail(f"cannot listen on {settings.bind}:{settings.port}: {error.strerror}. Give --port, or --port 0.")
-    print(f"API server {instance.url}  kubeconfig {instance.kubeconfig}", flush=True)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await stop.wait()
-    await instance.stop()
+        output.fail(_explain(error, settings))
+    return instance
+
+
+def _explain(error: Exception, settings: Settings) -> str:
+    """Why the server did not start, and what to do."""
+    if not isinstance(error, OSError):
+        return str(error)
+    if error.filename is not None:
+        return f"--audit-log: cannot write {error.filename}: {(error.strerror or str(error)).lower()}."
+    if error.errno == errno.EADDRINUSE:
+        return f"port {settings.port} is taken. Give --port, or --port 0 for a free one."
+    reason = (error.strerror or str(error)).lower()
+    return f"cannot listen on {settings.bind}:{settings.port}: {reason}. Give another --bind or --port."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
@@ -14,6 +15,7 @@ from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
 from dray.server.handling import Handling, Observer
 from dray.server.http import MAX_BODY_BYTES, Answer, Request, Response, Stream
+from dray.server.objects import with_metadata
 from dray.server.pages import Pages
 from dray.server.representation import choose
 from dray.server.routes import Route
@@ -24,6 +26,11 @@ CLIENT_GONE = 499
 """The code that logs and metrics show for a client that did not wait for its answer."""
 
 log = logging.getLogger(__name__)
+
+
+MOST_WARNINGS = 40
+LONGEST_WARNING = 512
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Gate(Protocol):
@@ -175,8 +182,7 @@ class App:
     async def _update(self, request: Request, call: Call) -> Answer:
         form = choose(request, call)
         self._apply_options(request, call, "UpdateOptions")
-        obj = self._decode(request, call, "UpdateOptions")
-        check_name(obj, call.route)
+        obj = named_as(self._decode(request, call, "UpdateOptions"), call.route)
         meta = obj.metadata
         record = await writes.update(
             self._engine, call, lambda _: obj, patches.track, expected=meta.resource_version, uid=meta.uid
@@ -252,8 +258,8 @@ class NotServed(ApiError):
         super().__init__(404, "NotFound", "404 page not found\n", StatusDetails())
 
 
-def check_name(obj: Object, route: Route) -> None:
-    """That a body is about the object that the path names. Raises ApiError."""
+def named_as(obj: Object, route: Route) -> Object:
+    """A body about the object that the path names, which may leave the namespace to the path. Raises ApiError."""
     meta = obj.metadata
     if meta.name != route.name:
         message = f"the name of the object ({meta.name}) does not match the name on the URL ({route.name})"
@@ -262,6 +268,7 @@ def check_name(obj: Object, route: Route) -> None:
         raise errors.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
+    return obj if meta.namespace == route.namespace else with_metadata(obj, namespace=route.namespace)
 
 
 def failure(error: ApiError) -> Response:
@@ -282,7 +289,16 @@ def success(status: Status) -> Response:
 
 def with_warnings(answer: Answer, warnings: list[str]) -> Answer:
     """The answer with what the caller should be told."""
-    for text in dict.fromkeys(warnings):
-        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    for text in _shortened(list(dict.fromkeys(warnings))):
+        one_line = _CONTROL.sub("?", text)  # names of unknown fields are quoted here, and may be anything
+        quoted = one_line.replace("\\", "\\\\").replace('"', '\\"')
         answer.headers = (*answer.headers, ("Warning", f'299 - "{quoted}"'))
     return answer
+
+
+def _shortened(warnings: list[str]) -> list[str]:
+    """As many warnings as clients can take: Python's give up at a hundred headers, others at some kilobytes."""
+    if len(warnings) > MOST_WARNINGS:
+        left_out = len(warnings) - MOST_WARNINGS
+        warnings = [*warnings[:MOST_WARNINGS], f"and {left_out} more warnings like these"]
+    return [text if len(text) <= LONGEST_WARNING else text[:LONGEST_WARNING] + "..." for text in warnings]

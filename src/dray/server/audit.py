@@ -2,8 +2,8 @@
 
     request ─▶ answered ─▶ [ pending entries ] ─▶ a few times a second, on a thread: encode, append, flush ─▶ file
 
-The event loop only notes what it has at hand, so a slow disk delays the log and not the requests. If the disk is so slow
-that too many entries pile up, or refuses, entries are lost: that is logged, with their number.
+The event loop only notes what it has at hand, so a slow disk delays the log and not the requests. If the disk is so
+slow that too many entries pile up, or refuses, entries are lost: that is logged, with their number.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from dray.api.generated.core import Namespace
@@ -20,13 +21,12 @@ FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 async def ensure(engine: Engine, roles: Iterable[Stored]) -> None:
-    """Stores what is missing; an admin's additions to the defaults stay."""
+    """Stores what is missing, all at once; an admin's additions to the defaults stay."""
     for name in FIRST_NAMESPACES:
         if engine.namespace(name) is None:
             namespace = Namespace(kind="Namespace", api_version="v1", metadata=ObjectMeta(name=name))
             await _create(engine, namespace)
-    for wanted in roles:
-        await _reconcile(engine, wanted)
+    await asyncio.gather(*(_reconcile(engine, wanted) for wanted in roles))
 
 
 async def _create(engine: Engine, obj: Object) -> None:

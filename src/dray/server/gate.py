@@ -34,16 +34,15 @@ class SecurityGate:
             attributes = Attributes(verb, path=request.path)
         else:
             kind = route.kind
-            name = route.name or _selected_name(request)
+            name = route.name or selected_name(request.query.get("fieldSelector", ""))
             attributes = Attributes(verb, kind.group, kind.plural, route.subresource, route.namespace, name)
         decision = self._authorizer.allowed(caller, attributes)
         if not decision.allowed:
             raise forbidden(caller, attributes, decision)
 
 
-def _selected_name(request: Request) -> str:
-    """The one name that a list or watch selects, so that a role for one object is enough to watch it."""
-    selector = request.query.get("fieldSelector", "")
+def selected_name(selector: str) -> str:
+    """The one name that a list or watch selects by its fields, so that a role for one object is enough to watch it."""
     if selector.startswith(_NAME_SELECTOR) and "," not in selector:
         return selector.removeprefix(_NAME_SELECTOR)
     return ""

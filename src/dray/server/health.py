@@ -1,8 +1,6 @@
 """`/livez`, `/readyz`, `/healthz`: `ok`, or which check fails and why.
 
-    /readyz              ok, or 500 with every check
-    /readyz?verbose      every check in any case; ?exclude=NAME leaves one out
-    /readyz/NAME         one check alone
+`/readyz?verbose` lists every check in any case, `?exclude=NAME` leaves one out, `/readyz/NAME` is one check alone.
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ class Health:
 
     def __init__(self, path: str, checks: Mapping[str, Check]) -> None:
         """`path` is where the page is, such as `/readyz`."""
-        self._path = path
+        self.path = path
         self._checks = checks
 
     async def page(self, request: Request, _caller: Identity) -> Answer:
         """Answers the path itself and those below it. Raises ApiError for a check that there is not."""
-        name = request.path.removeprefix(self._path).strip("/")
+        name = request.path.removeprefix(self.path).strip("/")
         if name:
             return self._one(name)
         excluded = set(request.query.get("exclude", "").split(","))
@@ -38,7 +36,7 @@ class Health:
         if not failed and "verbose" not in request.query:
             return Response(200, b"ok", TEXT)
         lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in results.items()]
-        lines.append(f"{self._path.strip('/')} check {'failed' if failed else 'passed'}")
+        lines.append(f"{self.path.strip('/')} check {'failed' if failed else 'passed'}")
         return Response(500 if failed else 200, "\n".join(lines).encode() + b"\n", TEXT)
 
     def _one(self, name: str) -> Response:

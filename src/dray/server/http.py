@@ -22,6 +22,7 @@ import msgspec
 MAX_HEADER_BYTES = 64 * 1024
 MAX_BODY_BYTES = 3 * 1024 * 1024
 MAX_PIPELINED = 16
+LINGER_SECONDS = 2.0
 
 JSON = "application/json"
 
@@ -95,7 +96,7 @@ class Response(msgspec.Struct):
 
 
 class Stream(msgspec.Struct):
-    """An answer that goes on until its chunks end, as watches do; `ended` is called when they do, for whatever reason."""
+    """An answer that goes on until its chunks end, as watches do; `ended` is called then, for whatever reason."""
 
     chunks: AsyncIterator[bytes]
     content_type: str = JSON
@@ -174,7 +175,7 @@ class _Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """A half-closed connection still gets its answers, unless it is a TLS one: those cannot be half closed."""
-        self._closing = self._encrypted or (self._worker is None and not self._queue)
+        self._closing = self._closing or self._encrypted or (self._worker is None and not self._queue)
         return not self._closing
 
     def pause_writing(self) -> None:
@@ -307,8 +308,15 @@ class _Connection(asyncio.Protocol):
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
         body = msgspec.json.encode({**status, "code": code})
         self._write(_head(code, JSON, (), f"Content-Length: {len(body)}", True) + body)
-        if self._transport is not None:
-            self._transport.close()
+        self._linger()
+
+    def _linger(self) -> None:
+        """Ends the connection after a while: closing it while the client still sends would take away the answer."""
+        if self._transport is None or self._encrypted:
+            self.close()
+        elif not self._transport.is_closing():
+            self._transport.write_eof()
+            self.deadline = self._loop.time() + LINGER_SECONDS
 
     def _refuse_connection(self) -> None:
         self._write_error(503, "too many connections")

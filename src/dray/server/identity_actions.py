@@ -31,6 +31,7 @@ class TokenAction:
         reading = codec.read(value, TokenRequest)
         if reading.obj is None:
             raise errors.bad_request("; ".join(map(str, reading.errors)))
+        engine.admission.check(engine, call, reading.obj, account)
         issued = issue_token(account, reading.obj, self._tokens, engine.get, call.now.datetime())
         call.warnings.extend(issued.warnings)
         return Response(201, codec.encode(issued.request))

@@ -2,25 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
 
+from dray.api import codec
+from dray.api.generated.rbac import ClusterRoleBinding, RoleBinding
 from dray.api.meta import DeleteOptions, Object
 from dray.api.registry import Kind, by_kind
+from dray.api.struct import encode_value
 from dray.client.interface import ObjectList, PatchFormat, WatchEvent, WatchExpired
 from dray.server import deletes, errors, patches, reads, writes
 from dray.server.actions import ActionTable
 from dray.server.engine import Call, Engine
-from dray.server.http import Peer, Request, Stream
+from dray.server.gate import selected_name
+from dray.server.http import Answer, Peer, Request, Stream
 from dray.server.options import list_options
 from dray.server.routes import Route
 from dray.server.security.authorization import Attributes, Authorizer, forbidden
-from dray.server.security.identity import Identity
-from dray.store import EventType, Expired, StoreError
+from dray.server.security.default_roles import default_objects
+from dray.server.security.identity import Identity, authenticated, service_account_groups, service_account_user
+from dray.store import Closed, Event, EventType, Expired, Slow, StorageError
 
 T = TypeVar("T", bound=Object)
+
+SYSTEM_NAMESPACE = "kube-system"
+
+
+def component_identity(component: str) -> Identity:
+    """The identity with the least-privilege role of a component of dray.
+
+    `kube-scheduler` and `kube-controller-manager` are users, as in Kubernetes; a controller is the ServiceAccount of
+    its name. Raises ValueError if no role is meant for it.
+    """
+    users, accounts = _components()
+    if f"system:{component}" in users:
+        return authenticated(f"system:{component}")
+    if component in accounts:
+        user = service_account_user(SYSTEM_NAMESPACE, component)
+        return authenticated(user, service_account_groups(SYSTEM_NAMESPACE))
+    known = sorted({*accounts, *(user.removeprefix("system:") for user in users)})
+    raise ValueError(f"no role is meant for a component {component!r}; there are {', '.join(known)}")
+
+
+@cache
+def _components() -> tuple[frozenset[str], frozenset[str]]:
+    """The users and the ServiceAccounts that the default bindings give roles to."""
+    subjects = [
+        subject
+        for obj in default_objects()
+        if isinstance(obj, ClusterRoleBinding | RoleBinding)
+        for subject in obj.subjects
+    ]
+    users = frozenset(subject.name for subject in subjects if subject.kind == "User")
+    accounts = frozenset(subject.name for subject in subjects if subject.kind == "ServiceAccount")
+    return users, accounts
 
 
 class LocalClient:
@@ -34,54 +73,56 @@ class LocalClient:
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """One object."""
-        call = self._call("get", kind, namespace, name)
-        return cast(Object, writes.current(self._engine, call).obj)
+        with _as_api_errors():
+            call = self._call("get", kind, namespace, name)
+            return cast(Object, writes.current(self._engine, call).obj)
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList[Object]:
         """All objects that selectors select."""
-        call = self._call("list", kind, namespace)
-        options = list_options({"labelSelector": labels, "fieldSelector": fields})
-        page = reads.list_page(self._engine, call, options)
-        return ObjectList(tuple(record.obj for record in page.records), page.meta.resource_version)
+        with _as_api_errors():
+            call = self._call("list", kind, namespace, selected=selected_name(fields))
+            options = list_options({"labelSelector": labels, "fieldSelector": fields})
+            page = reads.list_page(self._engine, call, options)
+            return ObjectList(tuple(record.obj for record in page.records), page.meta.resource_version)
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, revision: str, labels: str = "", fields: str = ""
     ) -> AsyncIterator[WatchEvent[Object]]:
         """Changes after a revision, as the stored objects themselves."""
-        call = self._call("watch", kind, namespace)
-        options = list_options({"labelSelector": labels, "fieldSelector": fields})
-        test = reads.matcher(call, options)
-        try:
+        with _as_api_errors():
+            call = self._call("watch", kind, namespace, selected=selected_name(fields))
+            options = list_options({"labelSelector": labels, "fieldSelector": fields})
+            test = reads.matcher(call, options)
             watcher = self._engine.store.watch(kind.resource, int(revision), namespace or None)
-        except Expired as error:
-            raise WatchExpired(str(error)) from None
         with watcher:
             while True:
-                try:
+                with _as_api_errors():
                     events = await watcher.next()
-                except StoreError as error:
-                    raise WatchExpired(str(error)) from None
                 for event in events:
-                    after = event.type is not EventType.DELETED and (test is None or test(event.record.obj))
-                    before = event.previous is not None and (test is None or test(event.previous.obj))
-                    if after:
-                        yield WatchEvent("MODIFIED" if before else "ADDED", event.record.obj)
-                    elif before:
-                        yield WatchEvent("DELETED", event.record.obj)
+                    seen = _seen(event, test)
+                    if seen is not None:
+                        yield seen
 
     async def create(self, obj: T) -> T:
         """Stores a new object."""
         kind = by_kind(obj.api_version, obj.kind)
-        call = self._call("create", kind, obj.metadata.namespace)
-        return cast(T, (await writes.create(self._engine, call, obj)).obj)
+        with _as_api_errors():
+            call = self._call("create", kind, obj.metadata.namespace)
+            action = self._actions.find(call.route)
+            if action is not None:
+                answer = await action(self._engine, call, _request("POST", {}, "application/json", obj))
+                return codec.decode(_body(answer), type(obj))
+            return cast(T, (await writes.create(self._engine, call, obj)).obj)
 
     async def update(self, obj: T, subresource: str = "") -> T:
         """Replaces an object."""
         kind, meta = by_kind(obj.api_version, obj.kind), obj.metadata
-        call = self._call("update", kind, meta.namespace, meta.name, subresource)
-        expected = meta.resource_version
-        record = await writes.update(self._engine, call, lambda _: obj, patches.track, expected=expected, uid=meta.uid)
-        return cast(T, record.obj)
+        with _as_api_errors():
+            call = self._call("update", kind, meta.namespace, meta.name, subresource)
+            record = await writes.update(
+                self._engine, call, lambda _: obj, patches.track, expected=meta.resource_version, uid=meta.uid
+            )
+            return cast(T, record.obj)
 
     async def patch(
         self,
@@ -96,32 +137,36 @@ class LocalClient:
         force: bool = False,
     ) -> Object:
         """Changes an object by a patch."""
-        call = self._call("patch", kind, namespace, name, subresource)
-        call.field_manager = field_manager
-        query = {"fieldManager": field_manager, "force": "true" if force else "false"}
-        request = _request("PATCH", query, format.value, patch)
-        return cast(Object, (await patches.patch(self._engine, call, request)).record.obj)
+        with _as_api_errors():
+            call = self._call("patch", kind, namespace, name, subresource)
+            call.field_manager = field_manager
+            query = {"fieldManager": field_manager, "force": "true" if force else "false"}
+            request = _request("PATCH", query, format.value, patch)
+            return cast(Object, (await patches.patch(self._engine, call, request)).record.obj)
 
     async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions | None = None) -> None:
         """Deletes an object."""
-        call = self._call("delete", kind, namespace, name)
-        await deletes.delete(self._engine, call, deletes.options(options, {}))
+        with _as_api_errors():
+            call = self._call("delete", kind, namespace, name)
+            await deletes.delete(self._engine, call, deletes.options(options, {}))
 
     async def post(
         self, kind: Kind, namespace: str, name: str, subresource: str, body: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Posts to a subresource."""
-        call = self._call("create", kind, namespace, name, subresource)
-        action = self._actions.find(call.route)
-        if action is None:
-            raise errors.page_not_found()
-        answer = await action(self._engine, call, _request("POST", {}, "application/json", body))
-        if isinstance(answer, Stream):
-            raise errors.method_not_allowed()
-        return cast(dict[str, Any], msgspec.json.decode(answer.body))
+        with _as_api_errors():
+            call = self._call("create", kind, namespace, name, subresource)
+            action = self._actions.find(call.route)
+            if action is None:
+                raise errors.page_not_found()
+            answer = await action(self._engine, call, _request("POST", {}, "application/json", body))
+            return cast(dict[str, Any], codec.parse_json(_body(answer)))
 
-    def _call(self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = "") -> Call:
-        attributes = Attributes(verb, kind.group, kind.plural, subresource, namespace, name)
+    def _call(
+        self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = "", selected: str = ""
+    ) -> Call:
+        """The call, if the identity may make it; `selected` is the name that a list or watch selects."""
+        attributes = Attributes(verb, kind.group, kind.plural, subresource, namespace, name or selected)
         decision = self._authorizer.allowed(self._identity, attributes)
         if not decision.allowed:
             raise forbidden(self._identity, attributes, decision)
@@ -129,6 +174,34 @@ class LocalClient:
         return Call(route, self._identity, self._engine.clock(), warnings=[])
 
 
+@contextmanager
+def _as_api_errors() -> Iterator[None]:
+    """What goes wrong in the store, as a client over HTTP would hear of it."""
+    try:
+        yield
+    except (Expired, Slow) as error:
+        raise WatchExpired(str(error)) from None
+    except Closed:
+        raise errors.unavailable("the server is shutting down") from None
+    except StorageError as error:
+        raise errors.internal(str(error)) from error
+
+
+def _seen(event: Event, test: Callable[[Object], bool] | None) -> WatchEvent[Object] | None:
+    """A change as somebody sees it who sees only what a selector selects."""
+    after = event.type is not EventType.DELETED and (test is None or test(event.record.obj))
+    before = event.previous is not None and (test is None or test(event.previous.obj))
+    if after:
+        return WatchEvent("MODIFIED" if before else "ADDED", event.record.obj)
+    return WatchEvent("DELETED", event.record.obj) if before else None
+
+
 def _request(method: str, query: dict[str, str], content_type: str, body: Any) -> Request:
-    data = msgspec.json.encode(body)
+    data = codec.encode(body) if isinstance(body, Object) else msgspec.json.encode(body, enc_hook=encode_value)
     return Request(method, "", query, {"content-type": content_type}, data, Peer(""))
+
+
+def _body(answer: Answer) -> bytes:
+    if isinstance(answer, Stream):
+        raise errors.method_not_allowed()
+    return answer.body

@@ -46,6 +46,9 @@ class ListOptions(msgspec.Struct, frozen=True):
         return not self.label_selector.requirements and not self.field_selector.requirements
 
 
+_DEFAULTS = WriteOptions()
+
+
 def invalid_options(kind: str, problems: list[FieldError]) -> ApiError:
     """Options that cannot be meant, as Kubernetes reports them: as an invalid object of their own kind."""
     causes = tuple(StatusCause(reason=p.reason, message=p.message, field=p.field) for p in problems)
@@ -68,6 +71,8 @@ def dry_run_problem(values: tuple[str, ...]) -> FieldError | None:
 
 def write_options(query: Mapping[str, str], kind: str) -> WriteOptions:
     """The options of a write; `kind` names them in errors: CreateOptions, UpdateOptions or PatchOptions."""
+    if not query:
+        return _DEFAULTS
     dry_run = query.get("dryRun", "")
     validation = query.get("fieldValidation", "")
     manager = query.get("fieldManager", "")
@@ -89,7 +94,7 @@ def list_options(query: Mapping[str, str]) -> ListOptions:
     return ListOptions(
         label_selector=_label_selector(query.get("labelSelector", "")),
         field_selector=_field_selector(query.get("fieldSelector", "")),
-        limit=_number(query, "limit") or 0,
+        limit=max(0, _number(query, "limit") or 0),
         continue_=query.get("continue", ""),
         revision=revision(query.get("resourceVersion", "")),
         match=query.get("resourceVersionMatch", ""),

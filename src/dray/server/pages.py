@@ -59,6 +59,8 @@ class Pages:
 
     def find(self, path: str) -> Page | None:
         """The page at a path, None if there is none."""
+        if path.count("/") > 4 and path.startswith(("/api/", "/apis/")):
+            return None  # deeper than discovery goes: a resource, as almost every request is
         page = self._exact.get(path) or self._exact.get(path.rstrip("/"))
         if page is not None:
             return page

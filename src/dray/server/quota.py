@@ -6,43 +6,18 @@ refuses and everything is counted again. Releasing is the quota controller's: us
 
 from __future__ import annotations
 
-from collections import Counter
-
 from msgspec.structs import replace
 
 from dray.api.generated.core import ResourceQuota
 from dray.api.meta import Object
-from dray.api.quantity import Quantity
 from dray.api.registry import by_kind
-from dray.api.resource import DeviceRequest, ResourceClaim
-from dray.api.resource.claim import ALLOCATION_RESULTS, MODE_ALL
 from dray.server import errors
 from dray.server.engine import Call, Engine
 from dray.server.objects import finish
 from dray.store import Update
+from dray.validation.quota_usage import Usage, is_in_scope, usage
 
 QUOTAS = by_kind("v1", "ResourceQuota")
-DEVICES = "deviceclass.resource.k8s.io/devices"
-
-
-def usage(resource: str, obj: Object) -> dict[str, int]:
-    """What an object counts for, by the names that quotas use."""
-    used = Counter({f"count/{resource}": 1})
-    if isinstance(obj, ResourceClaim):
-        for request in obj.spec.devices.requests:
-            for class_name, count in _devices(request).items():
-                used[f"{class_name}.{DEVICES}"] += count
-    return dict(used)
-
-
-def _devices(request: DeviceRequest) -> dict[str, int]:
-    """Devices by class, in the worst case: All may take 32 (4381-147), of alternatives the one that takes most."""
-    alternatives = [request.exactly] if request.exactly is not None else list(request.first_available)
-    worst: dict[str, int] = {}
-    for asked in alternatives:
-        count = ALLOCATION_RESULTS if asked.allocation_mode == MODE_ALL else asked.count
-        worst[asked.device_class_name] = max(worst.get(asked.device_class_name, 0), count)
-    return worst
 
 
 def charges(engine: Engine, call: Call, obj: Object) -> list[Update]:
@@ -56,30 +31,32 @@ def charges(engine: Engine, call: Call, obj: Object) -> list[Update]:
     requested = usage(call.route.kind.resource, obj)
     changes = []
     for record in records:
+        if not is_in_scope(record.obj.spec, obj):
+            continue
         charged = _charge(call, record.obj, requested, obj.metadata.name)
         if charged is not None:
             changes.append(Update(record.key, record.revision, finish(charged)))
     return changes
 
 
-def _charge(call: Call, quota: ResourceQuota, requested: dict[str, int], name: str) -> ResourceQuota | None:
+def _charge(call: Call, quota: ResourceQuota, requested: Usage, name: str) -> ResourceQuota | None:
     """The quota with the usage added; None if it does not limit what is requested."""
     hard, used = quota.status.hard, quota.status.used
-    limited = {resource: count for resource, count in requested.items() if resource in hard and count}
+    limited = {resource: amount for resource, amount in requested.items() if resource in hard and amount.sign()}
     if not limited:
         return None
     unknown = [resource for resource in limited if resource not in used]
     if unknown:
         why = f"status unknown for quota: {quota.metadata.name}, resources: {','.join(sorted(unknown))}"
         raise errors.forbidden(call.route.kind, name, why)
-    after = {resource: used[resource] + Quantity.parse(count) for resource, count in limited.items()}
+    after = {resource: used[resource] + amount for resource, amount in limited.items()}
     exceeded = sorted(resource for resource in limited if after[resource] > hard[resource])
     if exceeded:
         raise errors.forbidden(call.route.kind, name, _exceeded(quota, limited, exceeded))
     return replace(quota, status=replace(quota.status, used={**used, **after}))
 
 
-def _exceeded(quota: ResourceQuota, limited: dict[str, int], exceeded: list[str]) -> str:
+def _exceeded(quota: ResourceQuota, limited: Usage, exceeded: list[str]) -> str:
     requested = ",".join(f"{resource}={limited[resource]}" for resource in exceeded)
     used = ",".join(f"{resource}={quota.status.used[resource]}" for resource in exceeded)
     hard = ",".join(f"{resource}={quota.status.hard[resource]}" for resource in exceeded)

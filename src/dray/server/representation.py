@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 from dray.api import codec
@@ -87,19 +89,20 @@ class _Accepted(msgspec.Struct, frozen=True):
     parameters: dict[str, str]
 
 
-def _accepted(header: str) -> list[_Accepted]:
+@lru_cache(maxsize=256)
+def _accepted(header: str) -> tuple[_Accepted, ...]:
     found = []
     for part in header.split(","):
         media, *rest = [piece.strip() for piece in part.split(";")]
         pairs = (piece.partition("=") for piece in rest)
         found.append(_Accepted(media.lower(), {name.strip(): value.strip() for name, _, value in pairs}))
-    return found
+    return tuple(found)
 
 
 def choose(request: Request, call: Call) -> Representation:
     """The first form that the client accepts and the server has. Raises ApiError if there is none."""
     header = request.header("accept")
-    if not header:
+    if not header or header == JSON:
         return Representation(call)
     for wanted in _accepted(header):
         if wanted.media not in (JSON, "application/*", "*/*"):

@@ -88,11 +88,13 @@ class Table:
         if parts and parts[-1] == "":
             parts.pop()
         group, version, rest = self._version(parts)
+        if "" in rest:
+            raise NoSuchResource(path)
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2 and not (group == "" and rest[2] in ("status", "finalize")):
             namespace, rest = rest[1], rest[2:]
         kind = self._kinds.get((group, version, rest[0]))
-        if kind is None or (namespace and not kind.namespaced) or len(rest) > 3 or "" in rest:
+        if kind is None or (namespace and not kind.namespaced) or len(rest) > 3 or not _are_names(namespace, *rest):
             raise NoSuchResource(path)
         name = rest[1] if len(rest) > 1 else ""
         subresource = rest[2] if len(rest) > 2 else ""
@@ -116,6 +118,11 @@ class Table:
         if version not in self.versions.get(group, ()):
             raise NoSuchPage("/".join(parts))
         return group, version, rest
+
+
+def _are_names(namespace: str, *parts: str) -> bool:
+    """Whether parts of a path can be names: nothing that leads elsewhere in a path."""
+    return "" not in parts and not any(part in (".", "..") or "%" in part for part in (namespace, *parts))
 
 
 def _verb(kind: Kind, method: str, name: str, subresource: str, query: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from typing import cast
 from dray import validation
 from dray.api.generated.core import Namespace
 from dray.api.meta import Object
-from dray.server import errors, quota
+from dray.server import dropped_fields, errors, quota
 from dray.server.engine import Call, Engine
 from dray.server.namespace_finalize import finalized
 from dray.server.objects import finish, with_metadata
@@ -83,7 +83,9 @@ async def _create(engine: Engine, call: Call, obj: Object, track: Track | None) 
     if track is not None:  # before admission: what admission adds is nobody's, and a later apply leaves it alone
         obj = track(call, None, obj)
     obj = engine.admission.mutate(engine, call, obj, None)
-    obj = validation.prepare_for_create(obj, context)
+    written = obj
+    obj = validation.prepare_for_create(written, context)
+    call.warnings += dropped_fields.warnings(lambda given: validation.prepare_for_create(written, given), context)
     problems = validation.validate_create(obj, context)
     if problems:
         raise errors.invalid(kind, obj.metadata.name, problems)
@@ -119,7 +121,10 @@ async def update(
             raise errors.conflict(call.route.kind, call.route.name)
         if uid and uid != record.obj.metadata.uid:
             raise errors.conflict(call.route.kind, call.route.name, _other_uid(uid, record.obj.metadata.uid))
-        new = _changed(engine, call, change(record.obj), record.obj)
+        wanted = change(record.obj)
+        if wanted.metadata.resource_version not in ("", record.obj.metadata.resource_version):
+            raise errors.conflict(call.route.kind, call.route.name)  # a patch may name the revision it is for
+        new = _changed(engine, call, wanted, record.obj)
         if new == record.obj:
             return record
         if track is not None:
@@ -157,11 +162,13 @@ def _changed(engine: Engine, call: Call, new: Object, old: Object) -> Object:
     if call.route.subresource == "finalize":
         return finalized(cast(Namespace, new), cast(Namespace, old))
     if call.route.subresource == "status":
-        new = validation.prepare_for_status_update(new, old, context)
-        problems = validation.validate_status_update(new, old, context)
+        prepare, validate = validation.prepare_for_status_update, validation.validate_status_update
     else:
-        new = validation.prepare_for_update(new, old, context)
-        problems = validation.validate_update(new, old, context)
+        prepare, validate = validation.prepare_for_update, validation.validate_update
+    written = new
+    new = prepare(written, old, context)
+    call.warnings += dropped_fields.warnings(lambda given: prepare(written, old, given), context)
+    problems = validate(new, old, context)
     if problems:
         raise errors.invalid(kind, old.metadata.name, problems)
     engine.admission.check(engine, call, new, old)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from dray.allocator.judge import SelectorFault, judge_of
+from dray import cel
 from dray.allocator.reasons import Report
 from dray.api import codec
 from dray.api.resource import DeviceAttribute, DeviceClass
@@ -66,22 +67,21 @@ def inspect(snapshot: Snapshot) -> Inspection:
     return Inspection(devices, snapshot.classes())
 
 
-def compare_devices(before: Inspection, after: Inspection) -> Iterator[DeviceChange]:
+def compare_devices(before: Inspection, after: Inspection) -> list[DeviceChange]:
     """The devices that are different, by name."""
     names = {*before.classes, *after.classes}
     changed_classes = {name for name in names if before.classes.get(name) != after.classes.get(name)}
-    for place in sorted({**before.devices, **after.devices}, key=lambda place: (place[0], place[1] or "")):
-        old, new = before.devices.get(place), after.devices.get(place)
-        if old is not None and new is not None:
-            if old.device is new.device and old.problem == new.problem and not changed_classes:
-                continue
+    changes: list[DeviceChange] = []
+    for place, new in after.devices.items():
+        old = before.devices.get(place)
+        if old is None:
+            changes.append(_describe(new, ADDED, reasons=tuple(_obstacles(new))))
+        elif old.device is not new.device or old.problem != new.problem or changed_classes:
             change = _compare(old, new, before.classes, after.classes, changed_classes)
-            if change is not None:
-                yield change
-        elif new is not None:
-            yield _describe(new, ADDED, reasons=tuple(_obstacles(new)))
-        elif old is not None:
-            yield _describe(old, REMOVED, reasons=("no longer published",))
+            changes += [change] if change is not None else []
+    gone = [old for place, old in before.devices.items() if place not in after.devices]
+    changes += [_describe(old, REMOVED, reasons=("no longer published",)) for old in gone]
+    return sorted(changes, key=lambda change: (change.driver, change.pool, change.device, change.node or ""))
 
 
 def new_taints(old: EffectiveDevice | None, new: EffectiveDevice) -> list[TrackedTaint]:
@@ -193,10 +193,16 @@ def _matches(device: EffectiveDevice, device_class: DeviceClass | None) -> bool:
     """Whether a class selects a device; where a selector fails, it does not."""
     if device_class is None:
         return False
+    view = device.view
     try:
         return all(
-            selector.cel is not None and judge_of(selector.cel.expression).holds(device)
+            selector.cel is not None and _selector(selector.cel.expression).matches(view)
             for selector in device_class.spec.selectors
         )
-    except SelectorFault:
+    except (cel.CompileError, cel.EvaluationError):
         return False
+
+
+@lru_cache(maxsize=256)
+def _selector(expression: str) -> cel.Selector:
+    return cel.compile(expression, mode="stored")

@@ -146,7 +146,7 @@ class _Causes:
             device = DeviceId(result.driver, result.pool, result.device)
             causes = dict(self._by_device.get(device, {}))
             causes.update((cause.key, cause) for selector, cause in self._by_name if _is_named(selector, device))
-            tolerations = _tolerations(claim, result)
+            tolerations = tolerations_of(claim, result)
             for cause in causes.values():
                 yield _Hit(cause, str(device), eviction_time(tolerations, cause.taint, cause.added))
 
@@ -156,7 +156,7 @@ def _is_named(selector: DeviceTaintSelector, device: DeviceId) -> bool:
     return all(name is None or name == actual for name, actual in zip(wanted, device, strict=True))
 
 
-def _tolerations(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> tuple[DeviceToleration, ...]:
+def tolerations_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> tuple[DeviceToleration, ...]:
     """Those of the time of allocation; of the request, if the allocation says none (SVS-16)."""
     if result.tolerations:
         return result.tolerations
@@ -231,8 +231,8 @@ def _eviction(snapshot: Snapshot, pod: PodKey, hits: list[_Hit], claims: list[st
         devices=tuple(dict.fromkeys(hit.device for hit in leaving)),
         causes=tuple(dict.fromkeys(_tell_cause(hit.cause) for hit in leaving)),
         rules=tuple(dict.fromkeys(hit.cause.rule for hit in leaving if hit.cause.rule)),
-        due=Time.of(due),
-        expected=Time.of(expected),
+        due=str(Time.of(due)),
+        expected=str(Time.of(expected)),
         node=found.spec.node_name if isinstance(found, Pod) else "",
         owner=f"{owner.kind} {namespace}/{owner.name}" if owner is not None else "",
         priority=found.spec.priority if isinstance(found, Pod) else None,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 
 from dray.allocator.reasons import ClaimReport, DeviceReport, Explanation, NodeReport, RequestReport
+from dray.allocator.results import DOES_NOT_FIT
 from dray.snapshot.reason_text import blocked_by, is_match, tell_device, tell_problem, totals
 from dray.snapshot.remedies import find_closest, tell_remedies
 from dray.snapshot.text_table import lay_out, wrap
@@ -25,28 +26,39 @@ class Style(msgspec.Struct, frozen=True):
 
     now: datetime | None = None
     width: int | None = None
+    lifting_helps: Callable[[str, str, str], bool] | None = None
+    """Whether a claim would fit on a node without a taint rule, given rule, claim and node; without it rules are not
+    named as what would help."""
 
 
 def tell(report: Explanation, style: Style = Style()) -> str:  # noqa: B008 - immutable
     """The explanation of claims as text."""
     if report.error:
         return wrap(f"Nothing can be decided: {report.error}", style.width)
+    if not report.claims:
+        return "Nothing is pending."
     parts = [_tell_claim(claim, style) for claim in report.claims]
     alone = all(_fits(claim) for claim in report.claims)
     if len(report.claims) > 1 and alone and not any(node.status == "allocated" for node in report.nodes):
-        parts.append("Each claim fits by itself, but no node has room for all of them together.")
+        parts.append(wrap("Each claim fits by itself, but no node has room for all of them together.", style.width))
     return "\n\n".join(parts)
 
 
 def summary(report: Explanation) -> str:
     """One line for a pod's PodScheduled message and its event (4381-217), at most MAX_SUMMARY long."""
-    text = "cannot allocate all claims"
+    why = brief(report, named=True)
+    return shorten(f"{DOES_NOT_FIT}: {why}" if why else DOES_NOT_FIT, MAX_SUMMARY)
+
+
+def brief(report: Explanation, *, named: bool = False) -> str:
+    """The reasons in one line; claims are named if there are several, or if asked for. Empty if everything fits."""
     if report.error:
-        return shorten(f"{text}: {report.error}", MAX_SUMMARY)
-    told = [f"{claim.claim}: {_summarise(claim)}" for claim in report.claims if not _fits(claim)]
-    if not told and len(report.claims) > 1:
-        told = ["each fits by itself, but no node has room for all of them together"]
-    return shorten(f"{text}: {'; '.join(told)}" if told else text, MAX_SUMMARY)
+        return report.error
+    blocked = [claim for claim in report.claims if not _fits(claim)]
+    if not blocked and not any(node.status == "allocated" for node in report.nodes) and len(report.claims) > 1:
+        return "each claim fits by itself, but no node has room for all of them together"
+    is_named = named or len(report.claims) > 1
+    return "; ".join(f"{claim.claim}: {_summarise(claim)}" if is_named else _summarise(claim) for claim in blocked)
 
 
 def _summarise(claim: ClaimReport) -> str:
@@ -73,7 +85,7 @@ def _tell_claim(claim: ClaimReport, style: Style) -> str:
     if claim.error:
         return wrap(f"{claim.claim} cannot be judged: {claim.error}", style.width)
     if not claim.nodes:
-        return f"{claim.claim} is pending: there are no nodes."
+        return wrap(f"{claim.claim} is pending: there are no nodes.", style.width)
     fitting = [node.node for node in claim.nodes if node.status == "allocated"]
     where = count(len(claim.nodes), "node")
     if fitting:
@@ -82,14 +94,14 @@ def _tell_claim(claim: ClaimReport, style: Style) -> str:
     if len(claim.requests) == 1:
         request = claim.requests[0]
         head = f'{claim.claim} is pending: request "{request.name}" ({_wish(request)}) does not fit on {place}.'
-        return "\n\n".join([wrap(head, style.width), *_tell_reasons(request, style)])
-    parts = [f"{claim.claim} is pending: it does not fit on {place}."]
+        return "\n\n".join([wrap(head, style.width), *_tell_reasons(claim.claim, request, style)])
+    parts = [wrap(f"{claim.claim} is pending: it does not fit on {place}.", style.width)]
     for request in claim.requests:
-        parts += _tell_request(request, style)
+        parts += _tell_request(claim.claim, request, style)
     return "\n\n".join([*parts, *_tell_together(claim, style)])
 
 
-def _tell_request(request: RequestReport, style: Style) -> Iterator[str]:
+def _tell_request(claim: str, request: RequestReport, style: Style) -> Iterator[str]:
     """One of several requests of a claim, by itself."""
     title = f'Request "{request.name}" ({_wish(request)})'
     fitting = [node.node for node in request.nodes if node.fits]
@@ -97,7 +109,7 @@ def _tell_request(request: RequestReport, style: Style) -> Iterator[str]:
         yield wrap(f"{title} by itself fits on {names(fitting)}.", style.width)
         return
     yield wrap(f"{title} fits nowhere.", style.width)
-    yield from _tell_reasons(request, style)
+    yield from _tell_reasons(claim, request, style)
 
 
 def _tell_together(claim: ClaimReport, style: Style) -> Iterator[str]:
@@ -122,14 +134,14 @@ def _wish(request: RequestReport) -> str:
     return ", ".join([*parts, "admin access"] if request.admin_access else parts)
 
 
-def _tell_reasons(request: RequestReport, style: Style) -> Iterator[str]:
+def _tell_reasons(claim: str, request: RequestReport, style: Style) -> Iterator[str]:
     blocked = [node for node in request.nodes if not node.fits]
     if len(request.nodes) == 1:
         yield from _tell_devices(blocked[0], style)
     else:
         yield "\n".join(_node_table(blocked, style))
     yield wrap(f"{_totals(request)}.", style.width)
-    hint = _hint(request)
+    hint = _hint(claim, request, style)
     if hint:
         yield wrap(hint, style.width)
 
@@ -180,7 +192,8 @@ def _totals(request: RequestReport) -> str:
             if key not in devices or not is_match(devices[key]):
                 devices[key] = device
     matching = [device for device in devices.values() if is_match(device)]
-    text = f"{len(matching)} of {count(len(devices), 'device')} match"
+    verb = "matches" if len(devices) == 1 else "match"
+    text = f"{len(matching)} of {count(len(devices), 'device')} {verb}"
     parts = totals(matching)
     free = sum(device.check is None for device in matching)
     if matching and free:
@@ -188,11 +201,14 @@ def _totals(request: RequestReport) -> str:
     return f"{text}; {', '.join(parts)}" if parts else text
 
 
-def _hint(request: RequestReport) -> str:
+def _hint(claim: str, request: RequestReport, style: Style) -> str:
     closest = find_closest(request)
     if closest is None or not closest.matching:
         return ""
-    told = tell_remedies(request, closest)
+    lifting_helps = style.lifting_helps
+    told = tell_remedies(
+        request, closest, lambda rule: lifting_helps is not None and lifting_helps(rule, claim, closest.node)
+    )
     text = f"Closest: {closest.node}{_shortage(closest)}."
     return f"{text} It would fit {', or '.join(told)}." if told else text
 

@@ -1,12 +1,12 @@
 """What would make a request fit on a node: a constraint dropped, devices released, a taint rule lifted.
 
-Dropping a constraint was tried by the allocator. The rest is counted from the report, and said only where counting is
-enough: a number of devices that agree in some attributes.
+Dropping a constraint was tried by the allocator, lifting a rule is tried by whoever can. Releases are counted from the
+report, and said only where counting is enough: a number of devices that agree in some attributes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from dray.allocator import reasons
@@ -31,8 +31,11 @@ def find_closest(request: RequestReport) -> NodeReport | None:
     return min(judged, key=_distance, default=None)
 
 
-def tell_remedies(request: RequestReport, node: NodeReport) -> list[str]:
-    """Each continues "It would fit …". Empty if nothing simple would do."""
+def tell_remedies(request: RequestReport, node: NodeReport, lifting_helps: Callable[[str], bool]) -> list[str]:
+    """Each continues "It would fit …". Empty if nothing simple would do.
+
+    A tainted device may be held, too, which its report does not say; so rules are named only if `lifting_helps`.
+    """
     told = [f"with constraint {local_name(attribute)} dropped" for attribute in node.fits_without]
     if request.count is None:
         held = [device for device in node.devices if isinstance(device.check, reasons.InUse)]
@@ -46,7 +49,7 @@ def tell_remedies(request: RequestReport, node: NodeReport) -> list[str]:
     help_ = _least(request, request.count, node, held)
     if help_ is not None:
         told.append(_tell_release(help_))
-    told += [f"without the taint of rule {rule}" for rule in _lifting(request, request.count, node)]
+    told += [f"without the taint of rule {rule}" for rule in _tainting(node) if lifting_helps(rule)]
     told += [f"when pool {problem.pool} is complete" for problem in node.problems if problem.incomplete]
     return told
 
@@ -61,12 +64,10 @@ def _is_blocked(device: DeviceReport) -> bool:
     return device.check is not None and wanted
 
 
-def _lifting(request: RequestReport, wanted: int, node: NodeReport) -> Iterable[str]:
-    by_rule: dict[str, list[DeviceReport]] = {}
-    for device in node.devices:
-        if isinstance(device.check, reasons.Tainted) and device.check.rule:
-            by_rule.setdefault(device.check.rule, []).append(device)
-    return (rule for rule, devices in by_rule.items() if _least(request, wanted, node, devices) is not None)
+def _tainting(node: NodeReport) -> list[str]:
+    """Rules that keep devices from being taken."""
+    checks = [device.check for device in node.devices]
+    return sorted({check.rule for check in checks if isinstance(check, reasons.Tainted) and check.rule})
 
 
 def _least(request: RequestReport, wanted: int, node: NodeReport, extra: Sequence[DeviceReport]) -> _Help | None:

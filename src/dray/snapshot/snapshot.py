@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, TypeVar
 
-from dray.allocator import Allocated, BudgetExceeded, Failed, Options, allocate, explain
+from dray.allocator import Allocated, BudgetExceeded, Explanation, Failed, Options, allocate, claim_key, explain
 from dray.allocator import Outcome as Answer
 from dray.allocator.pools import reaches
 from dray.api import codec, registry
@@ -59,13 +59,13 @@ class Snapshot:
         """A snapshot without some objects, each named as `kind/name` or `kind/namespace/name` (plural or singular)."""
         return self._changed({self._existing(ref): None for ref in refs})
 
-    def with_applied(self, *sources: Source) -> Snapshot:
-        """A snapshot as `kubectl apply` of files, directories, "-" or dicts would leave it.
+    def with_applied(self, *sources: Source, now: datetime | None = None) -> Snapshot:
+        """A snapshot as `kubectl apply` of files, directories, "-" or dicts would leave it at a time.
 
         Objects that are there keep what a manifest does not say: their status, and when they were created. Raises
         InputError.
         """
-        loaded = load_objects(sources, current_time())
+        loaded = load_objects(sources, Time.of(now) if now is not None else current_time())
         made = {ref: inherit(obj, self.get(*ref)) for ref, obj in loaded.objects.items()}
         return self._changed(made, loaded.ignored)
 
@@ -73,7 +73,7 @@ class Snapshot:
         """A snapshot in which the claims of an outcome hold what they were given."""
         claims = []
         for name, allocation in outcome.allocations.items():
-            claim = codec.to_builtins(self._claim(name))
+            claim = codec.to_builtins(self.claim(name))
             claims.append({**claim, "status": {**claim.get("status", {}), "allocation": allocation}})
         return self.with_objects(*claims)
 
@@ -130,6 +130,22 @@ class Snapshot:
         self._move()
         return [node.name for node in self._world.inventory.nodes]
 
+    def claim(self, name: str) -> ResourceClaim:
+        """A claim by `namespace/name`. Raises SnapshotError, which says what there is."""
+        namespace, short = _split(name)
+        found = self.get(CLAIMS, namespace, short)
+        if isinstance(found, ResourceClaim):
+            return found
+        raise SnapshotError(f"no ResourceClaim {namespace}/{short} in the snapshot; {self._listing(ResourceClaim)}")
+
+    def pending(self) -> list[str]:
+        """The claims without devices, as `namespace/name`, in the order in which they were loaded."""
+        return [
+            claim_key(claim)
+            for claim in self.objects(ResourceClaim)
+            if claim.status.allocation is None and claim.metadata.deletion_timestamp is None
+        ]
+
     def classes(self) -> dict[str, DeviceClass]:
         """All device classes by name."""
         self._move()
@@ -146,7 +162,7 @@ class Snapshot:
         Claims that are allocated already keep what they have, and only nodes on which that can be used count.
         Raises SnapshotError if a claim is not there.
         """
-        found = [self._claim(name) for name in claims]
+        found = [self.claim(name) for name in claims]
         self._move()
         pending = [claim for claim in found if claim.status.allocation is None]
         held = [claim for claim in found if claim.status.allocation is not None]
@@ -155,7 +171,7 @@ class Snapshot:
 
     def explain(self, *claims: str, nodes: list[str] | None = None) -> ClaimExplanation:
         """Why claims fit or do not fit, node by node and device by device. Raises SnapshotError."""
-        found = [self._claim(name) for name in claims]
+        found = [self.claim(name) for name in claims]
         return self._explain([claim for claim in found if claim.status.allocation is None], nodes)
 
     def place(self, placement: str, now: str | datetime | None = None) -> Placed:
@@ -164,7 +180,7 @@ class Snapshot:
         kind = registry.by_kind(f"{registry.CLUSTER_GROUP}/v1beta1", "Placement")
         found = self.get(kind.resource, namespace, name)
         if not isinstance(found, Placement):
-            raise SnapshotError(f"no Placement {namespace}/{name} in the snapshot")
+            raise SnapshotError(f"no Placement {namespace}/{name} in the snapshot; {self._listing(Placement)}")
         moment = now if isinstance(now, datetime) else Time.parse(now or current_time()).datetime()
         members = [obj for obj in self.objects(Object) if obj.kind in _FLEET_KINDS]
         return Placed(place(Fleet(members), found, moment))  # type: ignore[arg-type]
@@ -181,16 +197,10 @@ class Snapshot:
         found = self.get(NODES, "", node)
         return found.metadata.labels if isinstance(found, Node) else {}
 
-    def _claim(self, name: str) -> ResourceClaim:
-        namespace, short = _split(name)
-        found = self.get(CLAIMS, namespace, short)
-        if isinstance(found, ResourceClaim):
-            return found
-        there = sorted(f"{claim.metadata.namespace}/{claim.metadata.name}" for claim in self.objects(ResourceClaim))
-        hint = (
-            f"; there is {', '.join(there[:5])}{' …' if len(there) > 5 else ''}" if there else "; there is none at all"
-        )
-        raise SnapshotError(f"no ResourceClaim {namespace}/{short} in the snapshot{hint}")
+    def _listing(self, kind: type[T]) -> str:
+        """What there is of a kind, for who asked for something else."""
+        there = sorted(f"{obj.metadata.namespace}/{obj.metadata.name}" for obj in self.objects(kind))
+        return f"there is {', '.join(there[:5])}{' …' if len(there) > 5 else ''}" if there else "there is none at all"
 
     def _existing(self, text: str) -> Ref:
         kind_name, _, rest = text.partition("/")
@@ -208,11 +218,15 @@ class Snapshot:
     ) -> Answer | str:
         """The allocator's answer; a text if claims that are held already cannot be used on the node."""
         world = self._world
-        if not held:
+        if not held and pending:
             return allocate(world.inventory, world.classes, pending, node, options)
+        if node is not None and world.inventory.nodes.get(node) is None:
+            return Failed(f"node {node} not found", node)
         usable = [name for name in ([node] if node else self.nodes()) if self._usable(held, name)]
         if not usable:
             return f"claims that are allocated already cannot be used on {node or 'any node'}"
+        if not pending:
+            return Allocated(usable[0], {})
         answer: Answer | str = ""
         for name in usable:
             answer = allocate(world.inventory, world.classes, pending, name, options)
@@ -247,13 +261,18 @@ class Snapshot:
             return Outcome("unsatisfiable", explain_later, message=answer.message)
         allocations = {key: codec.to_builtins(result) for key, result in answer.allocations.items()}
         for claim in held:
-            key = f"{claim.metadata.namespace}/{claim.metadata.name}"
-            allocations[key] = codec.to_builtins(claim.status.allocation)
+            allocations[claim_key(claim)] = codec.to_builtins(claim.status.allocation)
         return Outcome("allocated", explain_later, node=answer.node, allocations=allocations)
 
     def _explain(self, claims: list[ResourceClaim], nodes: list[str] | None) -> ClaimExplanation:
         self._move()
-        return ClaimExplanation(explain(self._world.inventory, self._world.classes, claims, nodes))
+        if not claims:
+            return ClaimExplanation(Explanation())
+        report = explain(self._world.inventory, self._world.classes, claims, nodes)
+        return ClaimExplanation(report, self._fits_without_rule)
+
+    def _fits_without_rule(self, rule: str, claim: str, node: str) -> bool:
+        return self.without(f"devicetaintrule/{rule}").allocate(claim, node=node).status == "allocated"
 
 
 class Placed:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 INDENT = "  "
 _GAP = "  "
-_LEAST_LAST = 24
+_LEAST_LAST = 16
 """The last column is not made narrower than this, however narrow the terminal."""
 
 

@@ -59,6 +59,7 @@ class Pipeline:
     def __init__(self, backend: Backend, revision: int, settle: Settle) -> None:
         self.commits = 0
         self.commit_seconds = 0.0
+        self.problem: StorageError | None = None
         self._backend = backend
         self._revision = revision
         self._settle = settle
@@ -149,6 +150,8 @@ class Pipeline:
         else:
             self._forget = batch.forget + self._forget
             self._horizons = {**batch.horizons, **self._horizons}
+        if batch.events or batch.forget:  # An empty batch does not reach the disk and so tells nothing about it.
+            self.problem = error
         self._busy = False
         self._settle(submissions, error)
         if self._waiting:

@@ -129,6 +129,16 @@ class Store:
         """The earliest revision at which the resource can still be listed, or watched from."""
         return self._table(resource).log.horizon
 
+    @property
+    def problem(self) -> StorageError | None:
+        """Why the last write failed; None if it did not. Writes are tried all the same."""
+        return self._pipeline.problem
+
+    @property
+    def closed(self) -> bool:
+        """Whether writes and watches are refused for good."""
+        return self._closed
+
     def stats(self) -> Stats:
         """Numbers for metrics."""
         return Stats(

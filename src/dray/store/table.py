@@ -55,6 +55,8 @@ class Table:
             raise FutureRevision(revision, current)
         if revision < self.log.horizon:
             raise Expired(self.resource, revision, self.log.horizon)
+        if not self.records and revision == current:
+            return Listing([], revision, 0)
         start, stop = self._bounds(namespace, after)
         changed = {key: old for key, old in self.log.undo(revision).items() if start <= key < stop}
         if changed:

@@ -30,38 +30,29 @@ class Alike:
         """Add a slice. Nothing is evaluated if one like it is known."""
         group, is_new = self._group(sheet)
         for name, selection in self.selections.items():
-            outcomes = self._outcomes[name]
             if is_new:
-                outcome = evaluate(selection.criteria, group, {})
-                if outcome is not NOTHING:
-                    outcomes[group] = outcome
-            if group in outcomes:
-                selection.record(sheet, outcomes[group])
+                self._evaluate(name, selection, group, {})
+            elif group in self._outcomes[name]:
+                selection.join(sheet, self._outcomes[name][group])
 
     def leave(self, sheet: Sheet) -> None:
         """Take out a slice; the last one of a group ends it."""
         key = self._projection.key(sheet)
         group = self._groups[key]
         del group.sheets[sheet.slice_name]
-        if group.sheets:
-            return
-        del self._groups[key]
-        for outcomes in self._outcomes.values():
-            outcomes.pop(group, None)
-        for texts in self._texts.values():
-            texts.remove(group, sheet)
+        for name, selection in self.selections.items():
+            if group in self._outcomes[name]:
+                selection.leave(sheet, group)
+        if not group.sheets:
+            self._end(key, group, sheet)
 
     def add(self, name: str, selection: Selection) -> None:
         """Evaluate a new selection, once per group."""
         self.selections[name] = selection
-        outcomes = self._outcomes[name] = {}
+        self._outcomes[name] = {}
         memo: Memo = {}
         for group in self._candidates(selection.criteria):
-            outcome = evaluate(selection.criteria, group, memo)
-            if outcome is not NOTHING:
-                outcomes[group] = outcome
-                for sheet in group.sheets.values():
-                    selection.record(sheet, outcome)
+            self._evaluate(name, selection, group, memo)
 
     def remove(self, name: str) -> None:
         """Take out a selection."""
@@ -78,6 +69,19 @@ class Alike:
         for texts in self._texts.values():
             texts.add(group)
         return group, True
+
+    def _evaluate(self, name: str, selection: Selection, group: Group, memo: Memo) -> None:
+        outcome = evaluate(selection.criteria, group, memo)
+        if outcome is not NOTHING:
+            self._outcomes[name][group] = outcome
+            selection.add(group, outcome)
+
+    def _end(self, key: Hashable, group: Group, last: Sheet) -> None:
+        del self._groups[key]
+        for outcomes in self._outcomes.values():
+            outcomes.pop(group, None)
+        for texts in self._texts.values():
+            texts.remove(group, last)
 
     def _candidates(self, criteria: Criteria) -> Iterable[Group]:
         """Groups that can have an outcome: all, or those with a text that the expression requires."""

@@ -11,11 +11,10 @@ distinct combination of values, not once per device.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
-from dray.api.quantity import Quantity
-from dray.api.resource import Device, DeviceAttribute, DeviceCapacity
+from dray.api.resource import Device, DeviceAttribute
 from dray.cel import device_view
 
 Values: TypeAlias = tuple[Hashable, ...]
@@ -47,7 +46,8 @@ class Sheet:
     """The devices of one slice, with their columns. `attributes` and `capacity` go by the names in the slice."""
 
     __slots__ = (
-        "allow_multiple", "attributes", "capacity", "devices", "driver", "faults", "names", "pool", "slice_name",
+        "allow_multiple", "attributes", "capacity", "devices", "driver", "faults", "names", "pool", "size",
+        "slice_name",
     )  # fmt: skip
 
     def __init__(self, slice_name: str, driver: str, pool: str, devices: tuple[Device, ...]) -> None:
@@ -55,6 +55,7 @@ class Sheet:
         self.driver = driver
         self.pool = pool
         self.devices = devices
+        self.size = len(devices)
         self.names = _NO_COLUMN
         self.attributes: dict[str, Column] = {}
         self.capacity: dict[str, Column] = {}
@@ -159,31 +160,3 @@ def position_of(names: Column, device: str) -> int | None:
         return names.values.index(device)
     except ValueError:
         return None
-
-
-def canonical(devices: tuple[Device, ...], known: Mapping[str, Device]) -> tuple[Device, ...]:
-    """The same devices, with those that did not change replaced by the objects already known."""
-
-    def canonical_one(device: Device) -> Device:
-        old = known.get(device.name)
-        return old if old is not None and same_device(old, device) else device
-
-    return tuple([canonical_one(device) for device in devices])
-
-
-def same_device(one: Device, other: Device) -> bool:
-    """Equal in everything, also in how quantities are written, because expressions can see that."""
-    return one is other or (one == other and same_notation(one.capacity, other.capacity))
-
-
-def same_notation(one: Mapping[str, DeviceCapacity], other: Mapping[str, DeviceCapacity]) -> bool:
-    """Whether equal capacities are also written alike."""
-    return all(_written_alike(capacity.value, other[name].value) for name, capacity in one.items())
-
-
-def _written_alike(one: Quantity, other: Quantity) -> bool:
-    return one is other or (
-        one.format == other.format
-        and one.as_int64() == other.as_int64()
-        and one.approximate_float() == other.approximate_float()
-    )

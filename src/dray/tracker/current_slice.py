@@ -13,7 +13,8 @@ from itertools import repeat
 from operator import is_
 
 from dray.api.resource import Device, ResourceSlice
-from dray.tracker.columns import ColumnTable, Sheet, canonical, same_device
+from dray.tracker.columns import ColumnTable, Sheet
+from dray.tracker.identity import canonical
 from dray.tracker.patches import Overrides, Patched, PatchHits, combine, merge
 from dray.tracker.view import DeviceId, EffectiveDevice, NodeAccess, TrackedTaint
 
@@ -71,7 +72,7 @@ class CurrentSlice:
         """Make the effective devices, given the taints at each position."""
         spec, slice_name = self.source.spec, self.published.slice_name
         known = {old.id.device: old for old in self.devices}
-        accesses = self.accesses if len(self.accesses) > 1 else repeat(*self.accesses)
+        accesses = repeat(self.accesses[0]) if len(self.accesses) == 1 else self.accesses
         patches = self._patch_names or repeat(())
         made: list[EffectiveDevice] = []
         for device, on_device, access, names in zip(self.patched.devices, taints, accesses, patches, strict=False):
@@ -91,11 +92,6 @@ class CurrentSlice:
         columns.release(self.published)
         if self.patched is not self.published:
             columns.release(self.patched)
-
-
-def same_slice(one: ResourceSlice, other: ResourceSlice) -> bool:
-    """Whether both publish the same, so that nothing has to be done."""
-    return one is other or (one.spec == other.spec and all(map(same_device, one.spec.devices, other.spec.devices)))
 
 
 def _sheet(source: ResourceSlice, devices: tuple[Device, ...], columns: ColumnTable) -> Sheet:

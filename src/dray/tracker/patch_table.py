@@ -7,7 +7,8 @@ from typing import Final
 
 from dray.api.resource import DevicePatchFilter, ResourceSlicePatch
 from dray.tracker.columns import Sheet
-from dray.tracker.patches import Patch, PatchHits, patch_of, same_patch
+from dray.tracker.identity import same_patch
+from dray.tracker.patches import Patch, PatchHits, patch_of
 from dray.tracker.selector_table import SelectorTable
 from dray.tracker.view import Problem
 

@@ -18,7 +18,7 @@ from dray.api.resource import (
     NullableDeviceAttribute,
     ResourceSlicePatch,
 )
-from dray.tracker.columns import same_notation
+from dray.tracker.identity import same_notation
 
 _NEVER: Final = "~"
 """Sorts after every time: a patch that no server has stored yet is the youngest."""
@@ -70,15 +70,6 @@ def patch_of(source: ResourceSlicePatch) -> Patch:
             attributes[name] = None if entry.null is not None else value
     rank = (-(spec.priority or 0), meta.creation_timestamp or _NEVER, meta.name)
     return Patch(meta.name, rank, attributes, spec.capacity, tuple(unknown))
-
-
-def same_patch(one: ResourceSlicePatch, other: ResourceSlicePatch) -> bool:
-    """Whether both have the same effect."""
-    return (
-        one.metadata.creation_timestamp == other.metadata.creation_timestamp
-        and one.spec == other.spec
-        and same_notation(one.spec.devices.capacity, other.spec.devices.capacity)
-    )
 
 
 def combine(patches: Iterable[Patch]) -> Overrides:

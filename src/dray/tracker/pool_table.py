@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from dray.api.resource import ResourceSlice
 from dray.tracker.columns import ColumnTable, Sheet
-from dray.tracker.current_slice import CurrentSlice, same_slice
+from dray.tracker.current_slice import CurrentSlice
+from dray.tracker.identity import same_slice
 from dray.tracker.pool import Pool
 from dray.tracker.taints import TaintHits, TaintIds
 from dray.tracker.view import PoolView
@@ -26,7 +27,8 @@ class PoolTable:
         self._with_taints = with_taints
         self._pools: dict[PoolKey, Pool] = {}
         self._key_of_slice: dict[str, PoolKey] = {}
-        self._staged: set[PoolKey] = set()
+        self._staged: dict[PoolKey, None] = {}
+        """In the order of events, so that the identities of taints come out the same each time."""
 
     def slice(self, name: str) -> CurrentSlice:
         """A slice that counts."""
@@ -46,14 +48,14 @@ class PoolTable:
         if known is None or not same_slice(known, slice_):
             pool.slices[name] = slice_
             self._key_of_slice[name] = key
-            self._staged.add(key)
+            self._staged[key] = None
 
     def remove(self, name: str) -> None:
         """Note that a slice is gone."""
         key = self._key_of_slice.pop(name, None)
         if key is not None:
             del self._pools[key].slices[name]
-            self._staged.add(key)
+            self._staged[key] = None
 
     def stage(self) -> tuple[set[str], set[str]]:
         """Find the slices that count.

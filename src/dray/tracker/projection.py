@@ -1,9 +1,9 @@
 """Groups of slices that look the same to an expression.
 
 Signature: what is read     model, memory
-Grouping:  per signature    (H100, 80Gi) ─→ Group(slices a, b, …)
+Projection: key per slice   (H100, 80Gi) ─→ Group(slices a, b, …)
                             (A100, 40Gi) ─→ Group(slices c, …)
-Row:       in one group     devices 0–3 alike, devices 4–7 alike
+Row: in one group           devices 0–3 alike, devices 4–7 alike
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Group:
         reads: ReadNames | None,
     ) -> None:
         self.driver = sheet.driver
-        self.size = len(sheet.devices)
+        self.size = sheet.size
         self.names = names
         self._columns = columns
         self._rows: tuple[Row, ...] | None = None
@@ -110,17 +110,16 @@ class Projection:
 
     def key(self, sheet: Sheet) -> Key:
         """Equal for sheets that look the same."""
-        names = sheet.names if self._signature.names else None
-        reads = self._reads_in(sheet)
+        reads = self._reads.get(sheet.driver) or self._reads_in(sheet)
         key = (
             sheet.driver,
-            len(sheet.devices),
-            names,
+            sheet.size,
+            sheet.names if self._signature.names else None,
             sheet.allow_multiple,
             *map(sheet.attributes.get, reads.attributes),
             *map(sheet.capacity.get, reads.capacity),
         )
-        return (*key, reads, sheet.faults) if self._is_special(sheet) else key
+        return (*key, reads, sheet.faults) if self._signature.whole or sheet.faults else key
 
     def group(self, sheet: Sheet) -> Group:
         """The group that the sheet founds."""

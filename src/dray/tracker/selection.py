@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dray.tracker.columns import Sheet, positions
 from dray.tracker.criteria import Criteria, Fault, Outcome
+from dray.tracker.projection import Group
 
 
 class Failure(NamedTuple):
@@ -20,7 +21,7 @@ class Failure(NamedTuple):
 
 
 class Selection:
-    """The devices that one rule or patch selects."""
+    """The devices that one rule or patch selects. Slices come and go in groups that have the same outcome."""
 
     __slots__ = ("_counts", "_failed", "criteria", "hits")
 
@@ -28,23 +29,31 @@ class Selection:
         self.criteria = criteria
         self.hits: dict[str, int] = {}
         """By slice name, the positions that are selected."""
-        self._failed: dict[str, tuple[Sheet, Outcome]] = {}
+        self._failed: dict[Group, Outcome] = {}
         self._counts: Counter[tuple[int, str | None]] = Counter()
 
-    def record(self, sheet: Sheet, outcome: Outcome) -> None:
-        """Take down the outcome for a slice that is not known yet."""
+    def add(self, group: Group, outcome: Outcome) -> None:
+        """Take down the outcome for the slices of a new group."""
+        if outcome.mask:
+            self.hits.update(dict.fromkeys(group.sheets, outcome.mask))
+        if outcome.faults:
+            self._failed[group] = outcome
+            self._count(outcome, len(group.sheets))
+
+    def join(self, sheet: Sheet, outcome: Outcome) -> None:
+        """Take down a slice that joins a known group with this outcome."""
         if outcome.mask:
             self.hits[sheet.slice_name] = outcome.mask
-        if outcome.faults:
-            self._failed[sheet.slice_name] = (sheet, outcome)
-            self._count(outcome, 1)
+        self._count(outcome, 1)
 
-    def forget(self, slice_name: str) -> None:
-        """Drop a slice."""
-        self.hits.pop(slice_name, None)
-        failed = self._failed.pop(slice_name, None)
+    def leave(self, sheet: Sheet, group: Group) -> None:
+        """Forget a slice of a group with an outcome, and the group if it was the last."""
+        self.hits.pop(sheet.slice_name, None)
+        failed = self._failed.get(group)
         if failed is not None:
-            self._count(failed[1], -1)
+            self._count(failed, -1)
+            if not group.sheets:
+                del self._failed[group]
 
     def failures(self) -> Iterator[Failure]:
         """One entry for each selector that failed on a device."""
@@ -52,14 +61,14 @@ class Selection:
             if count:
                 yield self._failure(selector, device_class, count)
 
-    def _count(self, outcome: Outcome, sign: int) -> None:
+    def _count(self, outcome: Outcome, slices: int) -> None:
         for fault, mask in outcome.faults:
-            self._counts[fault.selector, fault.device_class] += sign * mask.bit_count()
+            self._counts[fault.selector, fault.device_class] += slices * mask.bit_count()
 
     def _failure(self, selector: int, device_class: str | None, count: int) -> Failure:
         return next(
-            Failure(fault, count, sheet, next(positions(mask)))
-            for sheet, outcome in self._failed.values()
+            Failure(fault, count, group.sheet, next(positions(mask)))
+            for group, outcome in self._failed.items()
             for fault, mask in outcome.faults
             if fault.selector == selector and fault.device_class == device_class
         )

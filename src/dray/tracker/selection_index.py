@@ -1,7 +1,7 @@
 """Which rules or patches select which devices, kept up to date as either side changes.
 
-A selection that names a pool looks at the slices of that pool alone. Any other one looks at groups of slices that
-are alike in what it reads, once per group (5055-82, 5027-30).
+A selection that names a pool looks at the slices of that pool alone, any other one at all slices; both look at groups
+of slices that are alike in what they read, once per group (5055-82, 5027-30).
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import TypeVar
 
 from dray.tracker.alike import Alike
 from dray.tracker.columns import Sheet
-from dray.tracker.criteria import Criteria, Memo, evaluate
-from dray.tracker.projection import Projection, Signature
+from dray.tracker.criteria import Criteria
+from dray.tracker.projection import Signature
 from dray.tracker.selection import Selection
 
+_Key = TypeVar("_Key")
+_Inner = TypeVar("_Inner")
 _Entry = TypeVar("_Entry")
 
 
@@ -24,11 +26,11 @@ class SelectionIndex:
 
     def __init__(self) -> None:
         self._selections: dict[str, Selection] = {}
-        self._wide: dict[str, Selection] = {}
-        self._in_pool: dict[str, dict[str, Selection]] = {}
-        self._alike: dict[Signature, Alike] = {}
+        self._alike: dict[str | None, dict[Signature, Alike]] = {}
+        """By the pool that selections name, or None, and by what they read."""
         self._sheets: dict[str, Sheet] = {}
         self._sheets_of_pool: dict[str, dict[str, Sheet]] = {}
+        self._wide_hits: list[tuple[str, dict[str, int]]] | None = None
 
     def get(self, name: str) -> Selection | None:
         """The selection of that name, if any."""
@@ -47,10 +49,9 @@ class SelectionIndex:
             return
         self._sheets[sheet.slice_name] = sheet
         self._sheets_of_pool.setdefault(sheet.pool, {})[sheet.slice_name] = sheet
-        for alike in self._alike.values():
+        for alike in self._concerned(sheet):
             alike.join(sheet)
-        for selection in self._in_pool.get(sheet.pool, {}).values():
-            _evaluate_sheets(selection, (sheet,))
+        self._wide_hits = None
 
     def drop_sheet(self, slice_name: str) -> None:
         """Forget a slice, if it is known."""
@@ -58,82 +59,71 @@ class SelectionIndex:
         if sheet is None:
             return
         _discard(self._sheets_of_pool, sheet.pool, slice_name)
-        for alike in self._alike.values():
+        for alike in self._concerned(sheet):
             alike.leave(sheet)
-        for _, selection in self._candidates(sheet):
-            selection.forget(slice_name)
+        self._wide_hits = None
 
     def put(self, name: str, criteria: Criteria | None) -> set[str]:
         """Add or replace a selection; None selects nothing. Returns the slices where its devices are others now."""
-        old = self._remove(name)
-        before = old.hits if old is not None else {}
-        after: dict[str, int] = {}
-        if criteria is not None:
-            selection = self._selections[name] = Selection(criteria)
-            if not criteria.faults:
-                self._add(name, selection)
-            after = selection.hits
+        old = self._selections.pop(name, None)
         if old is not None:
-            self._drop_unused(old.criteria.signature)
-        return {
-            slice_name for slice_name in before.keys() | after.keys() if before.get(slice_name) != after.get(slice_name)
-        }
+            self._remove(name, old.criteria)
+        selection = None if criteria is None else Selection(criteria)
+        if selection is not None:
+            self._selections[name] = selection
+            self._add(name, selection)
+        if old is not None:
+            self._drop_unused(old.criteria)
+        self._wide_hits = None
+        return _changed({} if old is None else old.hits, {} if selection is None else selection.hits)
 
     def hits(self, sheet: Sheet) -> list[tuple[str, int]]:
         """The selections that select devices of the slice, in the order of their names, with the positions."""
+        if self._wide_hits is None:
+            self._wide_hits = list(_nonempty_hits(self._alike.get(None, {}).values()))
         slice_name = sheet.slice_name
-        found = [
-            (name, selection.hits[slice_name])
-            for name, selection in self._candidates(sheet)
-            if slice_name in selection.hits
-        ]
+        in_pool = _nonempty_hits(self._alike.get(sheet.pool, {}).values())
+        found = [(name, hits[slice_name]) for name, hits in chain(self._wide_hits, in_pool) if slice_name in hits]
         found.sort()
         return found
 
-    def _candidates(self, sheet: Sheet) -> Iterator[tuple[str, Selection]]:
-        return chain(self._wide.items(), self._in_pool.get(sheet.pool, {}).items())
+    def _concerned(self, sheet: Sheet) -> Iterator[Alike]:
+        return chain(self._alike.get(None, {}).values(), self._alike.get(sheet.pool, {}).values())
 
     def _add(self, name: str, selection: Selection) -> None:
-        pool, signature = selection.criteria.pool, selection.criteria.signature
-        if pool is not None:
-            self._in_pool.setdefault(pool, {})[name] = selection
-            _evaluate_sheets(selection, self._sheets_of_pool.get(pool, {}).values())
+        criteria = selection.criteria
+        if criteria.faults:
             return
-        self._wide[name] = selection
-        alike = self._alike.get(signature)
+        alikes = self._alike.setdefault(criteria.pool, {})
+        alike = alikes.get(criteria.signature)
         if alike is None:
-            alike = self._alike[signature] = Alike(signature, self._sheets.values())
+            of_pool = self._sheets if criteria.pool is None else self._sheets_of_pool.get(criteria.pool, {})
+            alike = alikes[criteria.signature] = Alike(criteria.signature, of_pool.values())
         alike.add(name, selection)
 
-    def _remove(self, name: str) -> Selection | None:
-        selection = self._selections.pop(name, None)
-        if selection is None:
-            return None
-        criteria = selection.criteria
-        if criteria.pool is not None:
-            _discard(self._in_pool, criteria.pool, name)
-        elif self._wide.pop(name, None) is not None:
-            self._alike[criteria.signature].remove(name)
-        return selection
+    def _remove(self, name: str, criteria: Criteria) -> None:
+        if not criteria.faults:
+            self._alike[criteria.pool][criteria.signature].remove(name)
 
-    def _drop_unused(self, signature: Signature) -> None:
+    def _drop_unused(self, criteria: Criteria) -> None:
         """Give up the groups that no selection needs. After an edit they mostly are needed again."""
-        alike = self._alike.get(signature)
-        if alike is not None and not alike.selections:
-            del self._alike[signature]
+        if not criteria.faults and not self._alike[criteria.pool][criteria.signature].selections:
+            _discard(self._alike, criteria.pool, criteria.signature)
 
 
-def _evaluate_sheets(selection: Selection, sheets: Iterable[Sheet]) -> None:
-    """Evaluate a selection that names a pool on slices of that pool."""
-    projection = Projection(selection.criteria.signature)
-    memo: Memo = {}
-    for sheet in sheets:
-        selection.record(sheet, evaluate(selection.criteria, projection.group(sheet), memo))
+def _changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
-def _discard(tables: dict[str, dict[str, _Entry]], key: str, name: str) -> None:
+def _nonempty_hits(alikes: Iterable[Alike]) -> Iterator[tuple[str, dict[str, int]]]:
+    for alike in alikes:
+        for name, selection in alike.selections.items():
+            if selection.hits:
+                yield name, selection.hits
+
+
+def _discard(tables: dict[_Key, dict[_Inner, _Entry]], key: _Key, inner: _Inner) -> None:
     """Remove an entry from a table of tables, and the table with its last entry."""
-    table = tables.get(key, {})
-    table.pop(name, None)
-    if not table:
-        tables.pop(key, None)
+    del tables[key][inner]
+    if not tables[key]:
+        del tables[key]

@@ -9,7 +9,6 @@ from typing import TypeAlias
 import msgspec
 
 from dray.api.resource import DeviceTaint
-from dray.tracker.columns import positions
 from dray.tracker.view import TrackedTaint
 
 _Attributes: TypeAlias = tuple[str, str, str, str | None, str, bytes | None, int | None]
@@ -51,21 +50,11 @@ class PublishedTaints:
 
 
 def spread(hits: TaintHits, size: int) -> list[tuple[TrackedTaint, ...]]:
-    """The taints at each position of a slice. Positions with the same taints share them."""
-    alike: dict[int, tuple[TrackedTaint, ...]] = {(1 << size) - 1: ()}
-    for taint, hit in hits:
-        split: dict[int, tuple[TrackedTaint, ...]] = {}
-        for mask, taints in alike.items():
-            if mask & hit:
-                split[mask & hit] = (*taints, taint)
-            if mask & ~hit:
-                split[mask & ~hit] = taints
-        alike = split
-    result: list[tuple[TrackedTaint, ...]] = [()] * size
-    for mask, taints in alike.items():
-        for position in positions(mask):
-            result[position] = taints
-    return result
+    """The taints at each position of a slice. They are shared if, as mostly, all devices have the same."""
+    everywhere = (1 << size) - 1
+    if all(mask == everywhere for _, mask in hits):
+        return [tuple([taint for taint, _ in hits])] * size
+    return [tuple([taint for taint, mask in hits if mask >> position & 1]) for position in range(size)]
 
 
 def _attributes(taint: DeviceTaint) -> _Attributes:

@@ -64,6 +64,16 @@ def _validate_selector(
     validate_selectors(errors, selector.selectors, f"{path}.selectors", stored=stored)
 
 
+def _warnings(obj: DeviceTaintRule) -> list[str]:
+    """A selector that is empty takes every device, one that is absent takes none (5055-68): rarely what was meant."""
+    path = "spec.deviceSelector"
+    if obj.spec.device_selector is None:
+        return [f"{path}: not set, so the rule selects no device; {{}} would select every device in the cluster"]
+    if obj.spec.device_selector == DeviceTaintSelector():
+        return [f"{path}: empty, so the rule selects every device in the cluster"]
+    return []
+
+
 RULES: Final = {
     "DeviceTaintRule": Rules(
         namespaced=False,
@@ -73,5 +83,6 @@ RULES: Final = {
         change=_change,
         check=_check,
         check_status=_check_status,
+        warnings=_warnings,
     )
 }

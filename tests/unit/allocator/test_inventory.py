@@ -91,3 +91,27 @@ def test_equal_claims_share_one_shape_whatever_their_names() -> None:
     assert inventory.shape([ONE], cluster.classes) is inventory.shape([other], cluster.classes)
     bigger = typed(claim("d", request(count=2)), ResourceClaim)
     assert inventory.shape([ONE], cluster.classes) is not inventory.shape([bigger], cluster.classes)
+
+
+@pytest.mark.req("4381-02")
+def test_an_allocation_says_only_a_name_so_all_devices_of_that_name_are_held() -> None:
+    slices = [resource_slice(device("a"), name=f"on-{name}", nodeName=name, count=2) for name in ("node-1", "node-2")]
+    cluster = cluster_of(node("node-2"), *slices)
+    outcome = allocate(cluster.inventory, cluster.classes, [ONE], "node-2")
+    assert isinstance(outcome, Allocated)
+    cluster.inventory.hold("ns/x", outcome.allocations["ns/c"])
+    assert isinstance(allocate(cluster.inventory, cluster.classes, [ONE]), Unsatisfiable)
+
+
+def test_a_network_pool_brings_back_only_the_problems_that_want_its_devices() -> None:
+    fabric = resource_slice(device("f"), pool="fabric", driver="nic.example.com", allNodes=True)
+    cluster = cluster_of(device_class("gpu", f'device.driver == "{DRIVER}"'), device_class("any"), fabric)
+    anything = typed(claim("any", request(deviceClassName="any")), ResourceClaim)
+    first = allocate(cluster.inventory, cluster.classes, [anything])
+    assert isinstance(first, Allocated)
+    cluster.inventory.hold("ns/any", first.allocations["ns/any"])
+    for wanted in (ONE, anything):
+        assert isinstance(allocate(cluster.inventory, cluster.classes, [wanted]), Unsatisfiable)
+    cluster.inventory.release("ns/any")
+    assert candidates(cluster) == []
+    assert allocate(cluster.inventory, cluster.classes, [anything]) == first

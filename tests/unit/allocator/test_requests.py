@@ -108,6 +108,16 @@ def test_a_failing_selector_aborts_only_when_the_device_is_looked_at() -> None:
 
 
 @pytest.mark.req("SVS-51")
+def test_a_device_with_an_unreadable_value_fails_every_selector() -> None:
+    readable = device("a", attributes={"x": 1, "v": {"version": "1.0.0"}})
+    unreadable = device("b", attributes={"x": 1, "v": {"version": "one"}})
+    wanted = request(count=2, selectors=cel(f'device.attributes["{DRIVER}"].x == 1'))
+    both = resource_slice(readable, {**readable, "name": "c"})
+    assert devices_of(run(both, claim("c", wanted))) == ["a", "c"]
+    assert isinstance(run(resource_slice(readable, unreadable), claim("c", wanted)), Failed)
+
+
+@pytest.mark.req("SVS-51")
 def test_a_class_selector_that_does_not_compile_names_the_class() -> None:
     outcome = run(THREE, device_class("gpu", "device.driver + 1"), claim("c", request()))
     assert isinstance(outcome, Failed)

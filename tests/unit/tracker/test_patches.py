@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dray.api.resource import NullableDeviceAttribute, ResourceSlicePatch
+from dray.api.resource import DevicePatch, NullableDeviceAttribute, ResourceSlicePatch
 from dray.tracker import Change, Remove, Upsert
 from tracker_objects import (
     DRIVER,
@@ -228,3 +228,10 @@ def test_without_the_feature_patches_do_nothing() -> None:
 def test_the_view_is_of_the_patched_device() -> None:
     view = find(tracking(*CLUSTER, patch("p", {"model": "Z"})), "x").view
     assert view.attributes[DRIVER]["model"] == "Z"
+
+
+@pytest.mark.req("X-01", "5027-57")
+def test_taints_come_from_rules_only() -> None:
+    assert "taints" not in DevicePatch.__struct_fields__
+    tracker = tracking(*CLUSTER, patch("p", {"model": "Z"}), rule("r", model_is("Z"), driver=DRIVER, device="y"))
+    assert tainted(tracker) == ["node-1/y"]

@@ -265,10 +265,7 @@ class TestErrors:
 
     def test_selectors_of_an_unknown_kind_match_nothing(self) -> None:
         tracker = tracking(*CLUSTER)
-        unknown = rule("r", everything=True)
-        selector = msgspec.structs.replace(unknown.spec.device_selector, selectors=(DeviceSelector(),))
-        spec = msgspec.structs.replace(unknown.spec, device_selector=selector)
-        tracker.apply(Upsert(msgspec.structs.replace(unknown, spec=spec)))
+        tracker.apply(Upsert(rule("r", everything=True, selectors=(DeviceSelector(),))))
         assert tainted(tracker) == []
         assert [problem.reason for problem in tracker.problems] == ["UnsupportedSelector"]
 

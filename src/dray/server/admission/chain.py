@@ -36,13 +36,3 @@ class Chain:
         """Lets any plugin refuse."""
         for plugin in self._checking:
             plugin.check(engine, call, new, old)
-
-
-def default_chain() -> Chain:
-    """The plugins that every server runs."""
-    from dray.server.admission.cluster_taints import ClusterTaints
-    from dray.server.admission.namespace_lifecycle import NamespaceLifecycle
-    from dray.server.admission.new_node_taint import NewNodeTaint
-    from dray.server.admission.pod_defaults import PodPriority, PodTolerations
-
-    return Chain([NamespaceLifecycle(), PodTolerations(), PodPriority(), NewNodeTaint(), ClusterTaints()])

@@ -15,9 +15,10 @@ import msgspec
 
 from dray.api import registry, schema
 from dray.api.schema import Definition, Property
-from dray.server.openapi.field_texts import COMMON, TEXTS
+from dray.server.openapi.field_texts import COMMON, OF_CLUSTERS, OF_DEVICES
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_REQUIREMENT = re.compile(r" \([A-Z0-9]+-[0-9][0-9., -]*\)")  # says more to us than to users
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z]|\d|s?$)s?|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
@@ -34,13 +35,21 @@ def _modules() -> dict[str, tuple[str, ...]]:
 
 
 @cache
+def _texts() -> dict[str, dict[str, str]]:
+    """The texts for fields of a package of definitions."""
+    found = {registry.RESOURCE_GROUP: OF_DEVICES, registry.CLUSTER_GROUP: OF_CLUSTERS}
+    versions = registry.VERSION_ORDER
+    return {schema.package_of(group, version): texts for group, texts in found.items() for version in versions}
+
+
+@cache
 def _docstring(name: str) -> str:
     """The docstring of the hand-written struct of a definition, empty if there is none."""
     package, _, short = name.rpartition(".")
     for module in _modules().get(package, ()):
         struct = getattr(import_module(module), short, None)
         if isinstance(struct, type) and issubclass(struct, msgspec.Struct) and struct.__doc__:
-            return " ".join(cleandoc(struct.__doc__).split())
+            return _REQUIREMENT.sub("", " ".join(cleandoc(struct.__doc__).split()))
     return ""
 
 
@@ -52,8 +61,9 @@ def of_definition(found: Definition) -> str:
 
 def of_field(owner: Definition, name: str, found: Property) -> str:
     """What a field is for."""
-    short = owner.name.rpartition(".")[2]
-    written = TEXTS.get(short, {}).get(name) or COMMON.get(name)
+    package, _, short = owner.name.rpartition(".")
+    texts = _texts().get(package, {})
+    written = texts.get(f"{short}.{name}") or texts.get(name) or COMMON.get(name)
     if written:
         return written
     inner = next((part for part in (found.items, found.values) if part is not None), found)

@@ -1,0 +1,131 @@
+"""`dray allocate`: which devices claims would get, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dray.cli import inputs, output, tables
+
+if TYPE_CHECKING:
+    from dray.snapshot import Outcome, Snapshot
+
+MAX_EXPLAINED = 20
+"""Refusals that are summed up in the table; `dray explain` tells about the others."""
+
+
+def run(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE|DIR|-", help="Manifests or dumps of a cluster, as with -f."),
+    ] = None,
+    files: inputs.Files = None,
+    node: Annotated[str | None, typer.Option(help="Only this node; by default the first that fits.")] = None,
+    claim: Annotated[
+        list[str] | None,
+        typer.Option("--claim", metavar="NS/NAME", help="A claim; several are allocated together, or none of them."),
+    ] = None,
+    format_: Annotated[
+        output.TableFormat, typer.Option("--output", "-o", help="How to print.")
+    ] = output.TableFormat.TABLE,
+) -> None:
+    """Allocate devices to claims, without a cluster.
+
+    Without --claim all pending claims are allocated one by one, in the order of the files, each with what the ones
+    before it left. Exit code 0: everything fits; 1: something does not fit; 2: input cannot be read or judged, such
+    as a claim of an unknown class or with a selector that fails.
+    """
+    snapshot = inputs.load([*(sources or ()), *(files or ())])
+    if node is not None and node not in snapshot.nodes():
+        output.fail(f"no node {node} in the input. There is {_some(snapshot.nodes())}.")
+    results = _together(snapshot, claim, node) if claim else list(_one_by_one(snapshot, node))
+    if format_ is output.TableFormat.TABLE:
+        _print_text(results)
+    else:
+        value = {"results": [_to_dict(names, outcome) for names, outcome in results]}
+        tables.print_value(value, as_yaml=format_ is output.TableFormat.YAML)
+    raise typer.Exit(_exit_code(outcome for _, outcome in results))
+
+
+def _together(snapshot: Snapshot, claims: list[str], node: str | None) -> list[tuple[list[str], Outcome]]:
+    from dray.snapshot import SnapshotError
+
+    try:
+        with inputs.busy("Allocating"):
+            return [(claims, snapshot.allocate(*claims, node=node))]
+    except SnapshotError as error:
+        output.fail(f"{error}.")
+
+
+def _one_by_one(snapshot: Snapshot, node: str | None) -> Iterator[tuple[list[str], Outcome]]:
+    for name in inputs.track(snapshot.pending(), "Allocating"):
+        outcome = snapshot.allocate(name, node=node)
+        yield [name], outcome
+        if outcome.status == "allocated":
+            snapshot = snapshot.with_allocations(outcome)
+
+
+def _exit_code(outcomes: Iterator[Outcome]) -> int:
+    statuses = {outcome.status for outcome in outcomes}
+    if "error" in statuses:
+        return output.CANNOT
+    return output.NO if "unsatisfiable" in statuses else output.YES
+
+
+def _to_dict(names: list[str], outcome: Outcome) -> dict[str, Any]:
+    value: dict[str, Any] = {"claims": names, "status": outcome.status}
+    if outcome.status == "allocated":
+        return {**value, "node": outcome.node, "allocations": outcome.allocations}
+    return {**value, "message": _why(outcome)}
+
+
+def _print_text(results: list[tuple[list[str], Outcome]]) -> None:
+    if not results:
+        print("No claim is pending.")
+        return
+    if len(results) == 1:
+        _print_one(*results[0])
+        return
+    rows, explained = [], 0
+    for names, outcome in results:
+        if outcome.status == "allocated":
+            rows.append((names[0], outcome.node or "–", _devices(outcome, names[0])))
+            continue
+        explained += outcome.status == "unsatisfiable"
+        why = _why(outcome) if explained <= MAX_EXPLAINED else outcome.message
+        rows.append((names[0], "–", f"{'error' if outcome.status == 'error' else 'does not fit'}: {why}"))
+    tables.print_table(("claim", "node", "devices"), rows)
+    fitting = sum(outcome.status == "allocated" for _, outcome in results)
+    print(f"{fitting} of {output.plural(len(results), 'claim')} fit.")
+
+
+def _print_one(names: list[str], outcome: Outcome) -> None:
+    if outcome.status == "allocated":
+        for name in names:
+            where = f" on {outcome.node}" if outcome.node else ""
+            print(f"{name} fits{where}: {_devices(outcome, name)}")
+        return
+    verdict = "cannot be judged" if outcome.status == "error" else "do not fit" if len(names) > 1 else "does not fit"
+    print(f"{', '.join(names)} {verdict}: {_why(outcome)}")
+
+
+def _devices(outcome: Outcome, claim: str) -> str:
+    """Devices by name; with the pool, where that is not the node."""
+    results = outcome.allocations[claim].get("devices", {}).get("results", ())
+    pools = {result["pool"] for result in results}
+    with_pool = pools != {outcome.node}
+    shown = [f"{result['pool']}/{result['device']}" if with_pool else result["device"] for result in results]
+    return ", ".join(shown) or "no devices needed"
+
+
+def _why(outcome: Outcome) -> str:
+    if outcome.status == "error":
+        return outcome.error or outcome.message
+    # Nothing is explained of claims that are allocated already; what stands in their way is in the message.
+    return outcome.explain().brief() or outcome.message
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "") if names else "none at all"

@@ -1,0 +1,133 @@
+"""`dray explain`: why a claim is pending, and why a placement chose the clusters that it chose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dray.cli import inputs, output, tables
+
+if TYPE_CHECKING:
+    from dray.api.resource import ResourceClaim
+    from dray.placement import Explanation
+    from dray.snapshot.explanation import ClaimExplanation
+
+app = typer.Typer(
+    help="Why a claim is pending, or a placement has the clusters that it has.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Format = Annotated[output.Format, typer.Option("--output", "-o", help="How to print; json has the whole tree.")]
+
+
+@app.command("claim")
+def explain_claim(
+    name: Annotated[str, typer.Argument(metavar="NS/NAME", help="A ResourceClaim.")],
+    files: inputs.Files = None,
+    node: Annotated[str | None, typer.Option(help="Only this node, device by device.")] = None,
+    now: inputs.Now = None,
+    format_: Format = output.Format.TEXT,
+) -> None:
+    """Say why a claim fits or not: node by node, with the closest node and what would make it fit.
+
+    Exit code 0: it is allocated, or fits; 1: it does not fit; 2: input cannot be read or judged.
+    """
+    from dray.snapshot import SnapshotError
+
+    moment = inputs.read_time(now)
+    snapshot = inputs.load(files or ())
+    if node is not None and node not in snapshot.nodes():
+        output.fail(f"no node {node} in the input.")
+    try:
+        claim = snapshot.claim(name)
+        if claim.status.allocation is not None:
+            _show_allocated(claim, format_)
+            raise typer.Exit(output.YES)
+        with inputs.busy("Explaining"):
+            explanation = snapshot.explain(name, nodes=[node] if node else None)
+    except SnapshotError as error:
+        output.fail(f"{error}.")
+    if format_ is output.Format.JSON:
+        output.print_json(explanation.to_dict())
+    else:
+        print(explanation.text(now=moment, width=tables.width()))
+        if node is None and not _fits(explanation) and len(snapshot.nodes()) > 1:
+            print("\nDetails: --node NODE, or -o json.")
+    raise typer.Exit(_exit_code(explanation))
+
+
+@app.command("placement")
+def explain_placement(
+    name: Annotated[str, typer.Argument(metavar="NS/NAME", help="A Placement.")],
+    files: inputs.Files = None,
+    now: inputs.Now = None,
+    format_: Format = output.Format.TEXT,
+) -> None:
+    """Say which clusters a placement gets, and why not the others.
+
+    Exit code 0: it gets what it asks for; 1: it does not; 2: input cannot be read.
+    """
+    from dray.snapshot import SnapshotError
+
+    moment = inputs.read_time(now)
+    snapshot = inputs.load(files or ())
+    try:
+        placed = snapshot.place(name, now=moment)
+    except SnapshotError as error:
+        output.fail(f"{error}.")
+    if format_ is output.Format.JSON:
+        output.print_json({**placed.result.to_dict(), "explanation": placed.explain().to_dict()})
+    else:
+        _print_placement(placed.explain(), placed.requeue_after)
+    satisfied = placed.conditions.get("PlacementSatisfied", {}).get("status") == "True"
+    raise typer.Exit(output.YES if satisfied else output.NO)
+
+
+def _show_allocated(claim: ResourceClaim, format_: output.Format) -> None:
+    from dray.api import codec
+
+    if format_ is output.Format.JSON:
+        output.print_json(codec.to_builtins(claim.status))
+        return
+    allocation = claim.status.allocation
+    results = allocation.devices.results if allocation is not None else ()
+    devices = ", ".join(f"{result.pool}/{result.device}" for result in results) or "no devices needed"
+    users = ", ".join(f"{claim.metadata.namespace}/{used.name}" for used in claim.status.reserved_for)
+    print(f"{claim.metadata.namespace}/{claim.metadata.name} is allocated: {devices}.")
+    print(f"Reserved for {users}." if users else "Nobody uses it.")
+
+
+def _fits(explanation: ClaimExplanation) -> bool:
+    return any(verdict.status == "allocated" for verdict in explanation.report.nodes)
+
+
+def _exit_code(explanation: ClaimExplanation) -> int:
+    report = explanation.report
+    if report.error or any(claim.error for claim in report.claims):
+        return output.CANNOT
+    if _fits(explanation):
+        return output.YES
+    unjudged = any(verdict.status in ("error", "timeout") for verdict in report.nodes)
+    return output.CANNOT if unjudged else output.NO
+
+
+def _print_placement(explanation: Explanation, requeue_after: float | None) -> None:
+    print(f"{explanation.placement}: {explanation.summary}")
+    if explanation.problem is not None:
+        print(f"Misconfigured: {explanation.problem}")
+    rows = [
+        (
+            reason.cluster,
+            "yes" if reason.stage == "selected" else "no",
+            "–" if reason.score is None else str(reason.score),
+            reason.text,
+        )
+        for reason in explanation.clusters
+    ]
+    if rows:
+        print()
+        tables.print_table(("cluster", "selected", "score", "why"), rows)
+    if requeue_after is not None:
+        print(f"\nThis may change by itself in {requeue_after:.0f} s.")

@@ -1,0 +1,37 @@
+"""`dray scheduler`: the scheduler alone, against dray's API server or any other."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dray.cli import component
+
+LEASE = "kube-scheduler"
+
+
+def run(
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+    name: Annotated[
+        str, typer.Option("--scheduler-name", help="Schedules pods with this schedulerName.")
+    ] = "default-scheduler",
+    leader_elect: component.LeaderElect = True,
+    lease: Annotated[
+        str, typer.Option("--lease", help="The lease (in kube-system) that replicas compete for.")
+    ] = LEASE,
+) -> None:
+    """Run the scheduler: pods get nodes, and their claims get devices.
+
+    Instead of kube-scheduler, or beside it under another --scheduler-name and --lease.
+    """
+    from dray.client import Client
+    from dray.reconcile import Clock
+    from dray.scheduler.scheduler import Scheduler
+
+    async def work(client: Client, clock: Clock) -> None:
+        await Scheduler(client, clock, name=name).run()
+
+    connection = component.connect(kubeconfig, context)
+    component.run(component.Component("scheduler", work, lease if leader_elect else ""), connection)

@@ -1,0 +1,200 @@
+"""`dray up`: a whole cluster in one process, on a state directory; the same state again when started again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dray.cli import controllers as controllers_command
+from dray.cli import output, server
+
+if TYPE_CHECKING:
+    from dray.cluster import Cluster, Plan
+    from dray.simulation import Profile
+
+DEFAULT_PROFILE = "gpu-8"
+LIVE_SECONDS = 0.5
+LOG_SECONDS = 5.0
+
+
+def run(
+    directory: Annotated[
+        Path, typer.Option("--dir", help="State directory; made if absent.")
+    ] = server.DEFAULT_DIRECTORY,
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 6443,
+    bind: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    nodes: Annotated[
+        int, typer.Option(help="Simulated nodes to have; those of an earlier start stay.", min=0, max=100_000)
+    ] = 0,
+    profile: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="What kind of machines to simulate.")
+    ] = DEFAULT_PROFILE,
+    controllers: controllers_command.Controllers = "*",
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help='Static tokens, one `token,user,uid,"group1,group2"` per line.')
+    ] = None,
+    feature_gates: Annotated[
+        str, typer.Option("--feature-gates", help="Gates to turn off: Name=false,...; all are on by default.")
+    ] = "",
+    runtime_config: Annotated[
+        str, typer.Option("--runtime-config", help="API versions to turn off: group/version=false,...")
+    ] = "",
+    log_format: Annotated[
+        output.Format, typer.Option("--log-format", help="Logs on standard error as text or as JSON lines.")
+    ] = output.Format.TEXT,
+    verbosity: Annotated[int, typer.Option("--verbosity", "-v", help="1 logs every request.", min=0)] = 0,
+) -> None:
+    """Run a whole cluster: API server, scheduler, controllers and, with --nodes, simulated nodes.
+
+    kubectl works with the kubeconfig that it writes. Ctrl-C stops it; started again, it goes on where it was.
+    """
+    started = time.monotonic()
+    import uvloop
+
+    from dray.cluster import Plan
+    from dray.server import logs, switches
+    from dray.server.instance import Settings
+    from dray.server.security.token_file import TokenFileError, read_token_file
+
+    try:
+        settings = Settings(
+            directory=directory.expanduser(),
+            bind=bind,
+            port=port,
+            tokens=read_token_file(token_file) if token_file else {},
+            disabled_gates=switches.disabled_gates(feature_gates),
+            disabled_versions=switches.disabled_versions(runtime_config),
+            log_requests=verbosity >= logs.REQUESTS_FROM,
+        )
+    except (TokenFileError, switches.SwitchError) as error:
+        output.fail(str(error))
+    plan = Plan(
+        server=settings,
+        controllers=controllers_command.read_list(controllers),
+        nodes=nodes,
+        profile=_profile(profile) if nodes else None,
+    )
+    logs.configure(json=log_format is output.Format.JSON, verbosity=verbosity)
+    uvloop.run(_run(plan, started))
+
+
+def _profile(name: str) -> Profile:
+    from dray.simulation import ProfileError, load_profile
+
+    try:
+        return load_profile(name)
+    except ProfileError as error:
+        output.fail(f"--profile: {error}")
+
+
+async def _run(plan: Plan, started: float) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    cluster = await _start(plan, started)
+    try:
+        if sys.stdout.isatty():
+            await _show_live(cluster, stop)
+        else:
+            await _log_lines(cluster, stop)
+    finally:
+        await cluster.stop()
+
+
+async def _start(plan: Plan, started: float) -> Cluster:
+    """A cluster that is ready, announced. Ends the process with a message if that cannot be."""
+    from dray.api.status import ApiError
+    from dray.cluster import Cluster
+    from dray.server import garbage
+    from dray.server.security.state_directory import StateDirectoryError
+    from dray.simulation.registration import RegistrationError
+    from dray.store import StoreError
+
+    with garbage.loading():
+        try:
+            cluster = Cluster(plan)
+        except (StateDirectoryError, StoreError) as error:
+            output.fail(str(error))
+        try:
+            await cluster.start_server()
+            _announce_server(cluster, time.monotonic() - started)
+            await cluster.start_components()
+        except (OSError, StateDirectoryError, StoreError) as error:
+            await cluster.stop()
+            output.fail(server._explain(error, plan.server))
+        except (RegistrationError, ApiError) as error:
+            await cluster.stop()
+            output.fail(f"cannot simulate the nodes of profile {plan.profile.name if plan.profile else ''}: {error}")
+    _announce_components(cluster)
+    return cluster
+
+
+def _announce_server(cluster: Cluster, seconds: float) -> None:
+    from dray import __version__
+
+    directory = _short(cluster.plan.server.directory)
+    print(f"dray {__version__} · state {directory} · kubeconfig written")
+    print(f"  {'API server':<12} {cluster.instance.url:<24} ready in {seconds:.1f} s", flush=True)
+
+
+def _announce_components(cluster: Cluster) -> None:
+    totals = cluster.totals()
+    print(f"  {'scheduler, ' + output.plural(len(cluster.manager.controllers), 'controller'):<37} running")
+    simulated = cluster.simulator.count
+    if simulated:
+        machines = f"{output.plural(simulated, 'simulated node')}, {output.plural(totals.devices, 'device')}"
+        print(f"  {machines:<37} ready")
+    print(f"\n  export KUBECONFIG={_short(cluster.instance.kubeconfig)}\n  kubectl get resourceslices\n", flush=True)
+
+
+def _short(path: Path) -> str:
+    """A path with the home directory as `~`."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+async def _show_live(cluster: Cluster, stop: asyncio.Event) -> None:
+    """One line at the bottom of the terminal that keeps up with the cluster."""
+    from rich.live import Live
+    from rich.text import Text
+
+    def line() -> Text:
+        return Text(f"{_line(cluster)}   (Ctrl-C stops)", no_wrap=True, overflow="ellipsis")
+
+    with Live(line(), console=output.console(), auto_refresh=False) as live:
+        while not await _within(LIVE_SECONDS, stop):
+            live.update(line(), refresh=True)
+        live.update(Text(f"{_line(cluster)}   stopping"), refresh=True)
+
+
+async def _log_lines(cluster: Cluster, stop: asyncio.Event) -> None:
+    """A line every few seconds, if there is anything new."""
+    last = ""
+    while True:
+        line = _line(cluster)
+        if line != last:
+            print(line, flush=True)
+            last = line
+        if await _within(LOG_SECONDS, stop):
+            return
+
+
+def _line(cluster: Cluster) -> str:
+    problems = "".join(f" · {name}: {problem}" for name, problem in cluster.problems().items())
+    return f"{cluster.totals()}{problems}"
+
+
+async def _within(seconds: float, event: asyncio.Event) -> bool:
+    """Whether an event happens in so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,52 @@
+"""`dray what-if`: what a rule, a patch, a node or a claim would change, without changing anything."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dray.cli import inputs, output, tables
+
+
+def run(
+    files: inputs.Files = None,
+    apply: Annotated[
+        list[str] | None,
+        typer.Option("--apply", metavar="FILE|DIR|-", help="Manifests to add or change; may be repeated."),
+    ] = None,
+    delete: Annotated[
+        list[str] | None,
+        typer.Option("--delete", metavar="KIND/[NS/]NAME", help="An object to take away; may be repeated."),
+    ] = None,
+    now: inputs.Now = None,
+    format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
+) -> None:
+    """Show what a change would do: devices that cannot be used any more, claims that are hit, pods that have to leave,
+    when, and whether they fit elsewhere.
+
+    Exit code 0: nobody loses anything; 1: a pod is evicted, a claim loses a device, or a pending claim no longer
+    fits; 2: input cannot be read.
+    """
+    from dray.snapshot import InputError, SnapshotError
+    from dray.snapshot.what_if import compare
+
+    moment = inputs.read_time(now)
+    if not apply and not delete:
+        output.fail("nothing to compare. Give a change with --apply or --delete.")
+    before = inputs.load(files or ())
+    try:
+        after = before.without(*(delete or ()))
+        after = after.with_applied(*(apply or ()), now=moment)
+    except SnapshotError as error:
+        output.fail(f"--delete: {error}.")
+    except InputError as error:
+        output.fail(str(error))
+    inputs.note_ignored(after.ignored[len(before.ignored) :])
+    with inputs.busy("Comparing"):
+        difference = compare(before, after, moment)
+    if format_ is output.Format.JSON:
+        output.print_json(difference.to_dict())
+    else:
+        print(difference.text(tables.width()))
+    raise typer.Exit(output.NO if difference.is_disruptive else output.YES)

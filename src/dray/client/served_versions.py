@@ -1,0 +1,58 @@
+"""Which version of a kind a server has: dray prefers the newest that both know (4381-214)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dray.api.registry import Kind
+from dray.api.status import ApiError
+from dray.client.transport import Transport
+
+
+class _Resource(msgspec.Struct):
+    name: str
+
+
+class _ResourceList(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+class ServedVersions:
+    """Asks the server once per group and version, and again after `forget`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._resources: dict[str, frozenset[str]] = {}
+
+    async def version_of(self, kind: Kind) -> str:
+        """The version to use for a kind. Raises ApiError (404) if the server has none that dray knows."""
+        if len(kind.versions) == 1:
+            return kind.versions[0]
+        for version in kind.versions:
+            if kind.plural in await self._served(kind.api_version_of(version)):
+                return version
+        known = ", ".join(kind.api_version_of(version) for version in kind.versions)
+        raise ApiError(404, "NotFound", f"the server has no {kind.kind} in a version that dray knows ({known})")
+
+    def forget(self, kind: Kind) -> None:
+        """What was found for a kind no longer holds: the server may have been replaced."""
+        for version in kind.versions:
+            self._resources.pop(kind.api_version_of(version), None)
+
+    async def _served(self, api_version: str) -> frozenset[str]:
+        found = self._resources.get(api_version)
+        if found is None:
+            found = self._resources[api_version] = await self._discover(api_version)
+        return found
+
+    async def _discover(self, api_version: str) -> frozenset[str]:
+        try:
+            data = await self._transport.request("GET", f"/apis/{api_version}")
+            listed = msgspec.json.decode(data, type=_ResourceList)
+        except ApiError as error:
+            if error.code == 404:
+                return frozenset()
+            raise
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ApiError(500, "InternalError", f"/apis/{api_version} is not a list of resources: {error}") from None
+        return frozenset(resource.name for resource in listed.resources)

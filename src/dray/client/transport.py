@@ -1,0 +1,218 @@
+"""Requests to an API server over HTTP(S): connections that are kept, credentials, retries, failures as ApiError."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import urlencode
+
+import aiohttp
+from msgspec.structs import replace
+from yarl import URL
+
+from dray.api import codec
+from dray.api.meta import Status
+from dray.api.status import ApiError
+from dray.client.kubeconfig import Connection, KubeconfigError
+from dray.client.retries import pause_before_retry
+
+REQUEST_SECONDS = 60.0
+CONNECT_SECONDS = 10.0
+TOKEN_SECONDS = 60.0
+"""How long a token from a file is used before the file is read again; kubelet renews it well before it expires."""
+SHOWN_BYTES = 500
+
+Sleep = Callable[[float], Awaitable[None]]
+Warn = Callable[[str], None]
+
+
+def _silent(_text: str) -> None:
+    """Nobody listens."""
+
+
+class Transport:
+    """One connection pool to one server, as one user. No proxy is ever used, whatever the environment says."""
+
+    def __init__(
+        self, connection: Connection, *, agent: str = "dray", sleep: Sleep = asyncio.sleep, warn: Warn = _silent
+    ) -> None:
+        """`warn` hears the texts of Warning headers. Raises KubeconfigError for certificates that cannot be used."""
+        self._connection = connection
+        self._agent = agent
+        self._sleep = sleep
+        self._warn = warn
+        self._token = _Token(connection)
+        self._tls = _tls_context(connection) if connection.server.startswith("https:") else None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        *,
+        retry: bool = True,
+    ) -> bytes:
+        """The body of a good answer. Raises ApiError for any other, OSError (TimeoutError) if there is none."""
+        attempt = 0
+        while True:
+            attempt += 1
+            code, headers, data = await self._send(method, path, query or {}, body, content_type)
+            if code < 400:
+                return data
+            if code == HTTPStatus.UNAUTHORIZED and self._token.renew():
+                continue
+            pause = pause_before_retry(attempt, code, headers, reads=method == "GET") if retry else None
+            if pause is None:
+                raise failure_of(data, code)
+            await self._sleep(pause)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, path: str, query: Mapping[str, str], patience: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The chunks of an answer that goes on; `patience` is how many quiet seconds mean that the server is gone."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=patience)
+        try:
+            async with self._open("GET", path, query, None, "", timeout) as response:
+                if response.status >= 400:
+                    if response.status == HTTPStatus.UNAUTHORIZED:
+                        self._token.renew()
+                    raise failure_of(await response.read(), response.status)
+                yield response.content.iter_any()
+        except aiohttp.ClientError as error:
+            raise self._broken(error) from error
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _send(
+        self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
+        try:
+            async with self._open(method, path, query, body, content_type, timeout) as response:
+                for text in response.headers.getall("Warning", ()):
+                    self._warn(_warning_text(text))
+                return response.status, response.headers, await response.read()
+        except aiohttp.ClientError as error:
+            raise self._broken(error) from error
+
+    def _open(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: bytes | None,
+        content_type: str,
+        timeout: aiohttp.ClientTimeout,
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        if self._session is None:
+            # Watches hold their connections for minutes, so the pool must not have an end.
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=self._tls or False))
+        headers = [("Accept", "application/json"), ("User-Agent", self._agent), *self._connection.headers]
+        if body is not None:
+            headers.append(("Content-Type", content_type))
+        token = self._token.current()
+        if token:
+            headers.append(("Authorization", f"Bearer {token}"))
+        text = f"{self._connection.server}{path}"
+        url = URL(f"{text}?{urlencode(query)}" if query else text, encoded=True)
+        return self._session.request(
+            method,
+            url,
+            data=body,
+            headers=headers,
+            timeout=timeout,
+            allow_redirects=False,
+            server_hostname=self._connection.server_name or None,
+        )
+
+    def _broken(self, error: aiohttp.ClientError) -> OSError:
+        return ConnectionError(f"{self._connection.server}: {error or type(error).__name__}")
+
+
+class _Token:
+    """A bearer token, read again from its file as time goes by."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._path = connection.token_file
+        self._value = connection.token if self._path is None else ""
+        self._read_at = float("-inf")
+
+    def current(self) -> str:
+        """The token to send; empty for none."""
+        if self._path is not None and time.monotonic() - self._read_at >= TOKEN_SECONDS:
+            self.renew()
+        return self._value
+
+    def renew(self) -> bool:
+        """Reads the file; whether it holds another token now. A file that is just being replaced keeps the old one."""
+        if self._path is None:
+            return False
+        self._read_at = time.monotonic()
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            found = self._path.read_text().strip()
+            if found and found != self._value:
+                self._value = found
+                return True
+        return False
+
+
+def _tls_context(connection: Connection) -> ssl.SSLContext:
+    try:
+        authority = connection.authority.decode("ascii") if connection.authority is not None else None
+        context = ssl.create_default_context(cadata=authority)
+        if connection.certificate is not None and connection.key is not None:
+            with _as_file(connection.certificate + b"\n" + connection.key) as path:
+                context.load_cert_chain(path)
+    except (ssl.SSLError, ValueError) as error:
+        raise KubeconfigError(f"{connection.server}: the certificates cannot be used: {error}") from None
+    if not connection.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+@contextlib.contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """A file that only this user can read, for OpenSSL, which takes client keys from nowhere else."""
+    handle, name = tempfile.mkstemp(prefix="dray-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        yield name
+    finally:
+        Path(name).unlink()
+
+
+def failure_of(data: bytes, code: int = 0) -> ApiError:
+    """What a failure says of itself, be it a Status or a page of some proxy; `code` is that of the answer."""
+    with contextlib.suppress(codec.DecodeError):
+        status = codec.read_json(data, Status, find_duplicates=False).obj
+        if status is not None and status.kind == "Status" and (code or status.code):
+            return ApiError.of(replace(status, code=code or status.code))
+    text = data[:SHOWN_BYTES].decode(errors="replace").strip()
+    phrase = HTTPStatus(code).phrase if code in _CODES else "Unknown"
+    return ApiError(code, phrase.replace(" ", ""), text or phrase)
+
+
+_CODES = frozenset(int(status) for status in HTTPStatus)
+
+
+def _warning_text(header: str) -> str:
+    """The text of a header such as `299 - "this is deprecated"`."""
+    _, _, quoted = header.partition('"')
+    text, _, _ = quoted.rpartition('"')
+    return (text or header).replace('\\"', '"').replace("\\\\", "\\")

@@ -1,0 +1,14 @@
+"""A whole cluster in one process: the one place that wires server, scheduler, controllers and simulated nodes together.
+
+    Instance (API server) ◀── LocalClient ──┬── Scheduler
+                                            ├── Manager (controllers) ──┐
+                                            └── Simulator (nodes) ──────┴── Informers, shared
+                                                 Overview reads the same informers, for people
+
+May import everything but `dray.cli`. Components talk to each other only through the API.
+"""
+
+from dray.cluster.cluster import Cluster, Plan
+from dray.cluster.overview import Overview, Totals
+
+__all__ = ["Cluster", "Overview", "Plan", "Totals"]

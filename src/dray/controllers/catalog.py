@@ -1,0 +1,52 @@
+"""All controllers by name, in the order in which they are started and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from dray.client import Informer
+from dray.controllers.context import Context
+from dray.controllers.device_taint_eviction import DeviceTaintEvictionController
+from dray.controllers.garbage_collector import GarbageCollector
+from dray.controllers.namespace import NamespaceController
+from dray.controllers.pod_garbage_collector import PodGarbageCollector
+from dray.controllers.resource_claim import ResourceClaimController
+from dray.controllers.resource_quota import ResourceQuotaController
+from dray.controllers.taint_eviction import TaintEvictionController
+
+
+class Component(Protocol):
+    """What the manager runs."""
+
+    @property
+    def informers(self) -> Sequence[Informer[Any]]:
+        """What it needs to know before it starts to work."""
+        ...
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot work now; empty if it can."""
+        ...
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        ...
+
+
+class Entry(NamedTuple):
+    """How to make a controller, and as which ServiceAccount of `kube-system` it acts."""
+
+    account: str
+    make: Callable[[Context], Component]
+
+
+CATALOG: dict[str, Entry] = {
+    ResourceClaimController.name: Entry("resource-claim-controller", ResourceClaimController),
+    GarbageCollector.name: Entry("generic-garbage-collector", GarbageCollector),
+    NamespaceController.name: Entry("namespace-controller", NamespaceController),
+    PodGarbageCollector.name: Entry("pod-garbage-collector", PodGarbageCollector),
+    ResourceQuotaController.name: Entry("resourcequota-controller", ResourceQuotaController),
+    DeviceTaintEvictionController.name: Entry("device-taint-eviction-controller", DeviceTaintEvictionController),
+    TaintEvictionController.name: Entry("taint-eviction-controller", TaintEvictionController),
+}

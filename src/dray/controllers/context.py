@@ -1,0 +1,42 @@
+"""What every controller is made with."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+
+from dray.api.status import ApiError
+from dray.client import Client
+from dray.controllers.informers import Informers
+from dray.controllers.queue_metrics import QueueMetrics
+from dray.reconcile import Clock, EventRecorder
+
+log = logging.getLogger(__name__)
+
+
+def report(name: str, key: Hashable, error: Exception) -> None:
+    """Logs a failure that is going to be retried. Conflicts are how concurrent writers are told apart: no news."""
+    level = logging.DEBUG if isinstance(error, ApiError) and error.code in (404, 409) else logging.WARNING
+    log.log(level, "%s: %s: %s; it is tried again", name, key, error)
+
+
+@dataclass(frozen=True)
+class Context:
+    """The way to the cluster, as one controller.
+
+    `client` acts with the rights of that controller; `informers`, `clock`, `metrics` and `queue_metrics` are shared.
+    """
+
+    client: Client
+    informers: Informers
+    clock: Clock
+    metrics: CollectorRegistry
+    queue_metrics: QueueMetrics
+    report: Callable[[str, Hashable, Exception], None] = field(default=report)
+
+    def recorder(self, component: str) -> EventRecorder:
+        """Writes events in the name of a component."""
+        return EventRecorder(self.client, component, self.clock)

@@ -1,0 +1,95 @@
+"""Runs controllers in one process: shared informers, one identity, one health entry and one restart each."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry
+
+from dray.client import Client
+from dray.controllers.catalog import CATALOG, Component
+from dray.controllers.context import Context
+from dray.controllers.informers import Informers
+from dray.controllers.queue_metrics import QueueMetrics
+from dray.controllers.selection import select
+from dray.reconcile import Clock
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+
+ClientFor = Callable[[str], Client]
+"""A client that acts as the ServiceAccount of that name in `kube-system`."""
+
+log = logging.getLogger(__name__)
+
+
+class Manager:
+    """The controllers that a `--controllers` list enables."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        wanted: Iterable[str] = ("*",),
+        metrics: CollectorRegistry | None = None,
+        client_for: ClientFor | None = None,
+        informers: Informers | None = None,
+    ) -> None:
+        """`client` lists and watches for all; each controller writes through `client_for` its account, or `client`.
+
+        Informers that are given are shared with others in the process, who run them. Raises SelectionError.
+        """
+        self.metrics = metrics or CollectorRegistry()
+        self.informers = informers or Informers(client, clock)
+        self._runs_informers = informers is None
+        self._clock = clock
+        queue_metrics = QueueMetrics(self.metrics)
+        self.controllers: dict[str, Component] = {}
+        self._crashes: dict[str, str] = {}
+        for name in select(wanted, tuple(CATALOG)):
+            entry = CATALOG[name]
+            own = client_for(entry.account) if client_for is not None else client
+            context = Context(own, self.informers, clock, self.metrics, queue_metrics)
+            self.controllers[name] = entry.make(context)
+
+    def health(self) -> dict[str, str]:
+        """By controller, why it does not work now; an empty text if it does (3902-31)."""
+        return {name: self._crashes.get(name, "") or found.problem for name, found in self.controllers.items()}
+
+    async def ready(self) -> None:
+        """Waits until the informers of all controllers have listed once."""
+        for controller in self.controllers.values():
+            for informer in controller.informers:
+                await informer.synced()
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        loop = asyncio.get_running_loop()
+        tasks = [loop.create_task(self._keep_running(name, found)) for name, found in self.controllers.items()]
+        if self._runs_informers:
+            tasks.append(loop.create_task(self.informers.run()))
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def _keep_running(self, name: str, controller: Component) -> None:
+        """A controller that stops by mistake is started again, and its health says so meanwhile."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await controller.run()
+            except Exception as error:
+                self._crashes[name] = f"{type(error).__name__}: {error}"
+                log.exception("%s failed; it starts again in %g s", name, pause)
+            await self._clock.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+            self._crashes.pop(name, None)

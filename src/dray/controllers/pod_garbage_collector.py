@@ -1,0 +1,198 @@
+"""Removes pods that nobody else will: of nodes that are gone or out of service, unscheduled, or finished long ago."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, NamedTuple
+
+from prometheus_client import Counter
+
+from dray.api.generated.core import Node, Pod
+from dray.api.meta import DeleteOptions, Preconditions
+from dray.api.status import ApiError
+from dray.client import PatchFormat
+from dray.client.informer import Place
+from dray.controllers.context import Context
+from dray.controllers.kinds import NODES, PODS
+from dray.controllers.pod_states import is_finished
+from dray.controllers.queue_controller import QueueController
+from dray.reconcile.clock import as_time
+
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+QUARANTINE = 40.0
+"""Seconds that a node must be missing: it may be about to register again."""
+THRESHOLD = 12_500
+BY_NODE = "node-name"
+
+
+class Removal(NamedTuple):
+    """A pod to remove without grace, the reason for metrics, and what its condition says."""
+
+    pod: Pod
+    reason: str
+    message: str
+
+
+class Key(NamedTuple):
+    """A node by name, a pod by place, or (neither) the finished pods."""
+
+    node: str = ""
+    pod: Place | None = None
+
+
+def is_out_of_service(node: Node) -> bool:
+    """Whether an admin said that the node is off and its pods cannot be running (4381-142)."""
+    ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+    return not ready and any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
+
+
+def plan_node(node: Node | None, pods: Iterable[Pod]) -> list[Removal]:
+    """Which pods of a node to remove. None: the node has been gone for long enough."""
+    if node is None:
+        return [Removal(pod, "orphaned", "PodGC: node no longer exists") for pod in pods]
+    if not is_out_of_service(node):
+        return []
+    stuck = [pod for pod in pods if pod.metadata.deletion_timestamp is not None]
+    return [Removal(pod, "out-of-service", "PodGC: node is out of service") for pod in stuck]
+
+
+def plan_pod(pod: Pod) -> list[Removal]:
+    """A pod that is being deleted and never got to a node has nobody to confirm that it stopped."""
+    if pod.metadata.deletion_timestamp is None or pod.spec.node_name:
+        return []
+    return [Removal(pod, "unscheduled", "PodGC: pod was deleted before it was scheduled")]
+
+
+def plan_finished(pods: Sequence[Pod], threshold: int) -> list[Removal]:
+    """The finished pods beyond a threshold, evicted ones first, then the oldest."""
+    ordered = sorted(pods, key=lambda pod: (pod.status.reason != "Evicted", pod.metadata.creation_timestamp or ""))
+    surplus = ordered[: max(len(ordered) - threshold, 0)]
+    return [Removal(pod, "terminated", "") for pod in surplus]
+
+
+class PodGarbageCollector(QueueController[Key]):
+    """Work comes from events: nobody goes through all pods."""
+
+    name: ClassVar[str] = "pod-garbage-collector-controller"
+
+    def __init__(self, context: Context, threshold: int = THRESHOLD) -> None:
+        self._nodes = context.informers.of(NODES, Node)
+        self._pods = context.informers.of(PODS, Pod)
+        super().__init__(context, self._nodes, self._pods)
+        self._threshold = threshold
+        self._finished: dict[Place, None] = {}
+        self._missing_since: dict[str, float] = {}
+        self._deleted = Counter(
+            "pod_gc_collector_force_delete_pods",
+            "Number of pods that were removed without grace, by namespace and reason.",
+            ["namespace", "reason"],
+            registry=context.metrics,
+        )
+        self._pods.add_index(BY_NODE, _node_name)
+        self._nodes.on_change(self._on_node)
+        self._pods.on_change(self._on_pod)
+
+    def _on_node(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            assert old is not None
+            self.queue.add(Key(old.metadata.name))
+        elif is_out_of_service(new) and (old is None or not is_out_of_service(old)):
+            self.queue.add(Key(new.metadata.name))
+
+    def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new if new is not None else old
+        assert pod is not None
+        place = Place.of(pod)
+        if new is None:
+            self._finished.pop(place, None)
+            return
+        if is_finished(new):
+            self._finished[place] = None
+            if len(self._finished) > self._threshold:
+                self.queue.add(Key())
+        else:
+            self._finished.pop(place, None)
+        node_name = new.spec.node_name
+        if not node_name:
+            if new.metadata.deletion_timestamp is not None:
+                self.queue.add(Key(pod=place))
+        elif old is None or not old.spec.node_name or new.metadata.deletion_timestamp is not None:
+            node = self._nodes.get("", node_name)
+            if node is None or is_out_of_service(node):
+                self.queue.add(Key(node_name))
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Looks at the pods of a node, at one pod, or at the finished pods."""
+        if key.node:
+            return await self._reconcile_node(key.node)
+        if key.pod is not None:
+            pod = self._pods.get(*key.pod)
+            removals = plan_pod(pod) if pod is not None else []
+        else:
+            finished = [self._pods.get(*place) for place in self._finished]
+            removals = plan_finished([pod for pod in finished if pod is not None], self._threshold)
+        await self._remove_all(removals)
+        return None
+
+    async def _reconcile_node(self, name: str) -> float | None:
+        node = self._nodes.get("", name)
+        pods = self._pods.by_index(BY_NODE, name)
+        if node is not None or not pods:
+            self._missing_since.pop(name, None)
+            await self._remove_all(plan_node(node, pods) if node is not None else [])
+            return None
+        now = self._clock.monotonic()
+        waited = now - self._missing_since.setdefault(name, now)
+        if waited < QUARANTINE:
+            return QUARANTINE - waited
+        if await self._exists(name):
+            return QUARANTINE
+        await self._remove_all(plan_node(None, pods))
+        self._missing_since.pop(name, None)
+        return None
+
+    async def _exists(self, node: str) -> bool:
+        """Asks the server: the informer may be behind."""
+        try:
+            await self._client.get(NODES, "", node)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
+
+    async def _remove_all(self, removals: Iterable[Removal]) -> None:
+        for removal in removals:
+            try:
+                await self._remove(removal)
+            except ApiError as error:
+                if error.code not in (404, 409):  # gone, or another pod of that name by now
+                    raise
+
+    async def _remove(self, removal: Removal) -> None:
+        meta = removal.pod.metadata
+        if not is_finished(removal.pod):
+            await self._fail(removal)
+        options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=meta.uid))
+        await self._client.delete(PODS, meta.namespace, meta.name, options)
+        self._deleted.labels(meta.namespace, removal.reason).inc()
+
+    async def _fail(self, removal: Removal) -> None:
+        """Whoever watches the pod learns that it did not end well, and why."""
+        meta = removal.pod.metadata
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByPodGC",
+            "message": removal.message,
+            "lastTransitionTime": str(as_time(self._clock.now())),
+        }
+        patch = {"metadata": {"uid": meta.uid}, "status": {"phase": "Failed", "conditions": [condition]}}
+        await self._client.patch(
+            PODS, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
+        )
+
+
+def _node_name(pod: Pod) -> Iterator[str]:
+    if pod.spec.node_name:
+        yield pod.spec.node_name

@@ -1,0 +1,47 @@
+"""Metrics of work queues, under the names that all Kubernetes components use (4381-192)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dray.reconcile import WorkQueue
+
+BUCKETS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
+
+
+class QueueMetrics(Collector):
+    """Reads queues when somebody asks; only durations are noted as they happen."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._queues: list[WorkQueue[Any]] = []
+        self._work = Histogram(
+            "workqueue_work_duration_seconds",
+            "How long processing an item from the queue takes.",
+            ["name"],
+            buckets=BUCKETS,
+            registry=registry,
+        )
+        registry.register(self)
+
+    def add(self, queue: WorkQueue[Any]) -> Histogram:
+        """Shows a queue from now on. Returns where to note how long work takes."""
+        self._queues.append(queue)
+        return self._work.labels(queue.name)
+
+    def collect(self) -> Iterator[Metric]:
+        """The state of all queues now."""
+        depth = GaugeMetricFamily("workqueue_depth", "How many items wait in the queue.", labels=["name"])
+        busy = GaugeMetricFamily("workqueue_processing", "How many items are worked on now.", labels=["name"])
+        adds = CounterMetricFamily("workqueue_adds", "How often items were added.", labels=["name"])
+        retries = CounterMetricFamily("workqueue_retries", "How often items were retried.", labels=["name"])
+        for queue in self._queues:
+            depth.add_metric([queue.name], len(queue))
+            busy.add_metric([queue.name], queue.processing)
+            adds.add_metric([queue.name], queue.adds)
+            retries.add_metric([queue.name], queue.retries)
+        yield from (depth, busy, adds, retries)

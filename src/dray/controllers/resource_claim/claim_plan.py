@@ -1,0 +1,66 @@
+"""What a claim needs from the claim controller when its consumers come and go. Pure.
+
+    reserved by live pods or others ── nothing to do
+    last consumer gone ── clear allocation and reservation ─▶ drop finalizer ─▶ delete, if made for a pod that is done
+    being deleted, unused ── clear allocation, if any ─▶ drop finalizer (4381-140)
+
+A claim that is allocated and merely not reserved yet stays: its scheduler may be about to reserve it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum, auto
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimStatus
+from dray.api.resource.claim import FINALIZER
+
+
+class Step(Enum):
+    """What follows once the status is written."""
+
+    DROP_FINALIZER = auto()
+    DELETE = auto()
+
+
+class ClaimPlan(NamedTuple):
+    """The status to write, if it is to change, and the steps after it, in order."""
+
+    status: ResourceClaimStatus | None = None
+    steps: tuple[Step, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.status is not None or bool(self.steps)
+
+
+def is_pod(consumer: ResourceClaimConsumerReference) -> bool:
+    """Only pods are ours to judge; consumers of other kinds are left to who added them (4381-61, 4381-137)."""
+    return consumer.resource == "pods" and not consumer.api_group
+
+
+def plan_claim(claim: ResourceClaim, gone: Collection[str], *, owner_is_done: bool) -> ClaimPlan:
+    """What to do about a claim.
+
+    `gone` are the uids of consumers that are pods and do not need the claim any more; `owner_is_done` says that the
+    claim was made for a pod that does not.
+    """
+    status = claim.status
+    left = tuple(one for one in status.reserved_for if not (is_pod(one) and one.uid in gone))
+    released = len(left) < len(status.reserved_for)
+    ours = FINALIZER in claim.metadata.finalizers
+    deleting = claim.metadata.deletion_timestamp is not None
+    unused = not left and (released or deleting) and ours
+    new = status
+    if released:
+        new = replace(new, reserved_for=left)
+    if unused and status.allocation is not None:
+        new = replace(new, allocation=None, devices=())  # 4381-138
+    steps = []
+    if unused and new.allocation is None:
+        steps.append(Step.DROP_FINALIZER)
+    if not left and owner_is_done and not deleting:
+        steps.append(Step.DELETE)
+    return ClaimPlan(new if new is not status else None, tuple(steps))

@@ -1,0 +1,114 @@
+"""Keeps the status of quotas exact: what is used follows the objects that exist (4381-149).
+
+Admission adds to a quota in the transaction that creates an object. So a quota is read first, then the objects, and
+the status is written for that version of the quota: if anything was created meanwhile, it is counted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from dray.api.generated.core import PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus
+from dray.api.meta import Object
+from dray.api.registry import Kind
+from dray.api.status import ApiError
+from dray.client.informer import Place
+from dray.controllers.context import Context
+from dray.controllers.kinds import QUOTAS
+from dray.controllers.pod_states import is_finished
+from dray.controllers.queue_controller import QueueController
+from dray.validation.quota_usage import ZERO, counted_kind, is_in_scope, usage
+
+GATHER_SECONDS = 0.1
+"""How long deletions gather before they are counted together."""
+BY_NAMESPACE = "namespace"
+
+
+def plan(quota: ResourceQuota, objects: Iterable[tuple[Kind, Object]]) -> ResourceQuotaStatus:
+    """The status that a quota should have, given all objects that it may count."""
+    used = dict.fromkeys(quota.spec.hard, ZERO)
+    for kind, obj in objects:
+        if is_in_scope(quota.spec, obj):
+            for name, amount in usage(kind.resource, obj).items():
+                if name in used:
+                    used[name] = used[name] + amount
+    return ResourceQuotaStatus(hard=quota.spec.hard, used=used)
+
+
+def counted_kinds(quota: ResourceQuota) -> list[Kind]:
+    """The kinds whose objects a quota counts, each once."""
+    return [kind for kind in dict.fromkeys(counted_kind(name) for name in quota.spec.hard) if kind is not None]
+
+
+class ResourceQuotaController(QueueController[Place]):
+    """Counts again when objects go, when pods finish, and when quotas change."""
+
+    name: ClassVar[str] = "resourcequota-controller"
+
+    def __init__(self, context: Context) -> None:
+        self._quotas = context.informers.of(QUOTAS, ResourceQuota)
+        super().__init__(context, self._quotas)
+        self._followed: set[Kind] = set()
+        self._quotas.add_index(BY_NAMESPACE, _namespace)
+        self._quotas.on_change(self._on_quota)
+
+    def _on_quota(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
+        """What admission adds to a quota is counted already."""
+        if new is None:
+            return
+        if old is None or new.spec != old.spec or new.status.hard != new.spec.hard:
+            for kind in counted_kinds(new):
+                self._follow(kind)
+            self.queue.add(Place.of(new))
+
+    def _follow(self, kind: Kind) -> None:
+        if kind not in self._followed:
+            self._followed.add(kind)
+            self._context.informers.of(kind, Object).on_change(self._handler(kind))
+
+    def _handler(self, kind: Kind) -> Any:
+        return lambda old, new: self._on_object(kind, old, new)
+
+    def _on_object(self, kind: Kind, old: Object | None, new: Object | None) -> None:
+        if old is None or (new is not None and not _uses_less(old, new)):
+            return
+        for quota in self._quotas.by_index(BY_NAMESPACE, old.metadata.namespace):
+            if kind in counted_kinds(quota):
+                self.queue.add_after(Place.of(quota), GATHER_SECONDS)
+
+    async def reconcile(self, key: Place) -> None:
+        """Counts for one quota."""
+        quota = await self._read(key)
+        if quota is None:
+            return
+        objects = [(kind, obj) for kind in counted_kinds(quota) for obj in await self._list(kind, key.namespace)]
+        status = plan(quota, objects)
+        if status != quota.status:
+            await self._client.update(replace(quota, status=status), subresource="status")
+
+    async def _read(self, place: Place) -> ResourceQuota | None:
+        """The quota as it is stored now; the informer's may be older than objects that were charged to it."""
+        found = await self._list(QUOTAS, place.namespace)
+        return next((one for one in found if isinstance(one, ResourceQuota) and Place.of(one) == place), None)
+
+    async def _list(self, kind: Kind, namespace: str) -> tuple[Object, ...]:
+        try:
+            return (await self._client.list(kind, namespace)).items
+        except ApiError as error:
+            if error.code in (404, 405):  # a kind that this server does not serve
+                return ()
+            raise
+
+
+def _uses_less(old: Object, new: Object) -> bool:
+    """Whether an object that stays may have given something back."""
+    if isinstance(old, Pod) and isinstance(new, Pod):
+        return is_finished(new) and not is_finished(old)
+    return isinstance(old, PersistentVolumeClaim) and isinstance(new, PersistentVolumeClaim) and old.spec != new.spec
+
+
+def _namespace(quota: ResourceQuota) -> Iterator[str]:
+    yield quota.metadata.namespace

@@ -1,0 +1,91 @@
+"""Which controllers to run: the `--controllers` list, as kube-controller-manager reads it (3902-17, 3902-18)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+ALIASES = {
+    # 3902-23: all the same thing.
+    "taint-manager": "taint-eviction-controller",
+    "TaintManager": "taint-eviction-controller",
+    "NoExecuteTaintManager": "taint-eviction-controller",
+    # What kube-controller-manager called them before.
+    "nodelifecycle": "node-lifecycle-controller",
+    "garbagecollector": "garbage-collector-controller",
+    "namespace": "namespace-controller",
+    "podgc": "pod-garbage-collector-controller",
+    "resourcequota": "resourcequota-controller",
+    "replicaset": "replicaset-controller",
+    "deployment": "deployment-controller",
+    "job": "job-controller",
+    "disruption": "disruption-controller",
+    "serviceaccount": "serviceaccount-controller",
+    "resource-claim-controller": "resourceclaim-controller",
+}
+
+ELSEWHERE = frozenset(
+    {
+        "bootstrap-signer-controller",
+        "certificatesigningrequest-approving-controller",
+        "certificatesigningrequest-cleaner-controller",
+        "certificatesigningrequest-signing-controller",
+        "clusterrole-aggregation-controller",
+        "cronjob-controller",
+        "daemonset-controller",
+        "device-taint-eviction-controller",
+        "endpoints-controller",
+        "endpointslice-controller",
+        "endpointslice-mirroring-controller",
+        "ephemeral-volume-controller",
+        "horizontal-pod-autoscaler-controller",
+        "node-ipam-controller",
+        "node-lifecycle-controller",
+        "persistentvolume-binder-controller",
+        "persistentvolume-expander-controller",
+        "persistentvolume-protection-controller",
+        "persistentvolumeclaim-protection-controller",
+        "replicationcontroller-controller",
+        "root-ca-certificate-publisher-controller",
+        "service-lb-controller",
+        "serviceaccount-token-controller",
+        "statefulset-controller",
+        "taint-eviction-controller",
+        "token-cleaner-controller",
+        "ttl-after-finished-controller",
+        "ttl-controller",
+    }
+)
+"""Controllers of kube-controller-manager. Switching off one that dray does not run is no mistake."""
+
+
+class SelectionError(ValueError):
+    """A name in the list is no controller's; the message says which there are."""
+
+
+def select(wanted: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Those of the known controllers that a list enables, in their order.
+
+    `*` enables all, a name enables one, `-name` disables one; of several words on one controller the first counts.
+    Raises SelectionError.
+    """
+    everything = False
+    words: dict[str, bool] = {}
+    for word in wanted:
+        if word == "*":
+            everything = True
+            continue
+        enabled = not word.startswith("-")
+        name = ALIASES.get(word.removeprefix("-"), word.removeprefix("-"))
+        if name not in known and (enabled or name not in ELSEWHERE):
+            raise SelectionError(_unknown(word, name, known))
+        words.setdefault(name, enabled)
+    return tuple(name for name in known if words.get(name, everything))
+
+
+def _unknown(word: str, name: str, known: Sequence[str]) -> str:
+    if name in ELSEWHERE:
+        return f"there is no {name} here to enable; there are {', '.join(known)}"
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    return f"unknown controller {word!r}{hint}; there are {', '.join(known)}"

@@ -1,0 +1,183 @@
+"""One of several replicas works at a time: whoever holds a Lease, for as long as it is renewed.
+
+    waiting ──lease free, or not renewed for its duration──▶ leading ──callback returns──▶ released
+       ▲                                                       │ renewed every `retry` seconds
+       └──somebody else was faster                             └──not renewed for `renew` seconds──▶ LeadershipLost
+
+How long a lease of somebody else has not changed is measured here, on the clock that never jumps, so clocks need not
+agree. The leader stops (`renew`) before anybody else may start (`lease_seconds`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from dray.api.generated.coordination import Lease, LeaseSpec
+from dray.api.meta import ObjectMeta
+from dray.api.registry import by_kind
+from dray.api.status import ApiError
+from dray.api.times import MicroTime
+from dray.client.interface import Client
+from dray.reconcile.clock import Clock
+
+LEASES = by_kind("coordination.k8s.io/v1", "Lease")
+NAMESPACE = "kube-system"
+
+
+class LeadershipLost(Exception):
+    """The lease could not be renewed in time, or somebody else has it. The work has been stopped."""
+
+
+class LeaderElector:
+    """One candidate. `identity` must be its own, of all that compete for the lease `name`."""
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        identity: str,
+        clock: Clock,
+        lease_seconds: float = 15,
+        renew: float = 10,
+        retry: float = 2,
+        *,
+        namespace: str = NAMESPACE,
+    ) -> None:
+        """Raises ValueError unless lease_seconds > renew > retry > 0."""
+        if not lease_seconds > renew > retry > 0:
+            raise ValueError(f"leader election needs lease > renew > retry > 0, not {lease_seconds}, {renew}, {retry}")
+        self.name = name
+        self.identity = identity
+        self.holder = ""
+        self._client = client
+        self._clock = clock
+        self._lease_seconds = lease_seconds
+        self._renew = renew
+        self._retry = retry
+        self._namespace = namespace
+        self._seen: Lease | None = None
+        self._seen_at = 0.0
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this candidate held the lease when it last looked."""
+        return self.holder == self.identity
+
+    async def run(self, callback: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Waits for leadership, runs `callback`, and returns when that does, giving the lease free.
+
+        Raises LeadershipLost after the callback was cancelled. When `run` itself is cancelled, the callback is, too,
+        and the lease is free afterwards.
+        """
+        while not await self._within(self._renew, self._attempt()):
+            await self._clock.sleep(self._retry)
+        loop = asyncio.get_running_loop()
+        work, keeping = loop.create_task(callback()), loop.create_task(self._keep())
+        try:
+            await asyncio.wait({work, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (work, keeping):
+                task.cancel()
+            await asyncio.gather(work, keeping, return_exceptions=True)
+            await self._within(self._renew, self._release())
+        for task in (work, keeping):
+            if not task.cancelled():
+                task.result()
+
+    async def _keep(self) -> None:
+        """Renews until that fails for too long. Raises LeadershipLost."""
+        deadline = self._clock.monotonic() + self._renew
+        while True:
+            await self._clock.sleep(self._retry)
+            started = self._clock.monotonic()
+            if await self._within(deadline - started, self._attempt()):
+                deadline = started + self._renew
+            elif self.holder not in ("", self.identity):
+                raise LeadershipLost(f"lease {self.name} is held by {self.holder} now")
+            elif self._clock.monotonic() >= deadline:
+                self.holder = ""
+                raise LeadershipLost(f"lease {self.name} could not be renewed for {self._renew:g} seconds")
+
+    async def _attempt(self) -> bool:
+        """Takes or renews the lease; whether it is ours now."""
+        try:
+            lease = await self._read()
+            if lease is None:
+                self._note(await self._client.create(self._new()))
+            elif not self._is_free(lease):
+                self.holder = lease.spec.holder_identity or ""
+                return False
+            else:
+                self._note(await self._client.update(replace(lease, spec=self._taken(lease.spec))))
+        except (ApiError, OSError, TimeoutError):
+            return False
+        self.holder = self.identity
+        return True
+
+    async def _read(self) -> Lease | None:
+        try:
+            lease = await self._client.get(LEASES, self._namespace, self.name)
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+        assert isinstance(lease, Lease)
+        if self._seen is None or self._seen.spec != lease.spec:
+            self._note(lease)
+        return lease
+
+    def _note(self, lease: Lease) -> None:
+        self._seen = lease
+        self._seen_at = self._clock.monotonic()
+
+    def _is_free(self, lease: Lease) -> bool:
+        spec = lease.spec
+        if not spec.holder_identity or spec.holder_identity == self.identity:
+            return True
+        return self._clock.monotonic() >= self._seen_at + (spec.lease_duration_seconds or 0)
+
+    def _new(self) -> Lease:
+        metadata = ObjectMeta(name=self.name, namespace=self._namespace)
+        return Lease(kind="Lease", api_version=LEASES.api_version, metadata=metadata, spec=self._taken(LeaseSpec()))
+
+    def _taken(self, spec: LeaseSpec) -> LeaseSpec:
+        now = MicroTime.of(datetime.fromtimestamp(self._clock.now(), UTC))
+        renewed = replace(
+            spec, holder_identity=self.identity, renew_time=now, lease_duration_seconds=max(1, int(self._lease_seconds))
+        )
+        if spec.holder_identity == self.identity:
+            return renewed
+        taken_over = spec.holder_identity is not None
+        return replace(renewed, acquire_time=now, lease_transitions=(spec.lease_transitions or 0) + taken_over)
+
+    async def _release(self) -> bool:
+        """Lets the next candidate start at once. Best effort: the lease expires anyway."""
+        if not self.is_leader or self._seen is None:
+            return False
+        self.holder = ""
+        now = MicroTime.of(datetime.fromtimestamp(self._clock.now(), UTC))
+        free = replace(self._seen.spec, holder_identity="", lease_duration_seconds=1, renew_time=now, acquire_time=now)
+        with contextlib.suppress(ApiError, OSError, TimeoutError):
+            await self._client.update(replace(self._seen, spec=free))
+        return True
+
+    async def _within(self, seconds: float, work: Coroutine[object, object, bool]) -> bool:
+        """What `work` comes to; False if it takes longer than that."""
+        loop = asyncio.get_running_loop()
+        task, timer = loop.create_task(work), loop.create_task(_timer(self._clock, seconds))
+        try:
+            await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
+            return task.done() and task.result()
+        finally:
+            task.cancel()
+            timer.cancel()
+            await asyncio.gather(task, timer, return_exceptions=True)
+
+
+async def _timer(clock: Clock, seconds: float) -> None:
+    await clock.sleep(max(seconds, 0))

@@ -1,0 +1,28 @@
+"""The plugins that every server runs, in order."""
+
+from __future__ import annotations
+
+from dray.server.admission.chain import Chain
+from dray.server.admission.cluster_taints import ClusterTaints
+from dray.server.admission.escalation import Escalation
+from dray.server.admission.namespace_lifecycle import NamespaceLifecycle
+from dray.server.admission.new_node_taint import NewNodeTaint
+from dray.server.admission.node_restriction import DriverRestriction, NodeRestriction
+from dray.server.admission.pod_defaults import PodPriority, PodTolerations
+from dray.server.stored_roles import StoredRoles
+
+
+def default_chain(roles: StoredRoles) -> Chain:
+    """The chain, over the roles that say who may give away what."""
+    return Chain(
+        [
+            NamespaceLifecycle(),
+            PodTolerations(),
+            PodPriority(),
+            NewNodeTaint(),
+            ClusterTaints(),
+            Escalation(roles),
+            NodeRestriction(),
+            DriverRestriction(),
+        ]
+    )

@@ -1,0 +1,44 @@
+"""Nodes write what is theirs (SVS-63), and drivers that are limited to their slices write those (4381-179)."""
+
+from __future__ import annotations
+
+from dray.api.meta import Object
+from dray.api.resource import ResourceSlice
+from dray.server.admission.chain import Plugin
+from dray.server.engine import Call, Engine
+from dray.server.security.authorization import Attributes, refused
+from dray.server.security.driver_restriction import check_driver_write
+from dray.server.security.node_restriction import check_node_write, is_node
+
+
+class NodeRestriction(Plugin):
+    """Refuses writes of a node to what belongs to others."""
+
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+        """Looks at the object before and after; for an eviction or a token also at what is posted."""
+        if not is_node(call.caller):
+            return
+        attributes = _attributes(call, new)
+        why = check_node_write(call.caller, attributes, old, new, engine.get)
+        if why is not None:
+            raise refused(attributes, why)
+
+
+class DriverRestriction(Plugin):
+    """Refuses slices that a driver's annotated ServiceAccount may not write."""
+
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+        """Looks at the slice before and after."""
+        if not isinstance(new if new is not None else old, ResourceSlice):
+            return
+        attributes = _attributes(call, new)
+        why = check_driver_write(call.caller, attributes, old, new, engine.get)
+        if why is not None:
+            raise refused(attributes, why)
+
+
+def _attributes(call: Call, new: Object | None) -> Attributes:
+    """What the call does; the name of a new object may have been generated meanwhile."""
+    route = call.route
+    name = route.name or (new.metadata.name if new is not None else "")
+    return Attributes(route.verb, route.kind.group, route.kind.plural, route.subresource, route.namespace, name)

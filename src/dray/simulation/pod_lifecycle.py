@@ -1,0 +1,186 @@
+"""What a simulated node does next with a pod. Pure: from the objects and the time to one step.
+
+Pending ──claims ready, start-seconds──▶ Running ──run-seconds──▶ Succeeded | Failed
+   │  ▲ not ready: event, waits             │ restartPolicy says so: runs again, later and later
+   └──┴────────── deleted: stop-seconds ────┴──▶ ended, then the object is removed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from dray.api.generated.core import Pod, PodStatus
+from dray.api.resource import ResourceClaim
+from dray.api.times import Time
+from dray.simulation import pod_status
+from dray.simulation.behaviour import Behaviour
+
+ClaimLookup = Callable[[str, str], ResourceClaim | None]
+
+FIRST_BACKOFF: Final = 10.0
+LONGEST_BACKOFF: Final = 300.0
+KILLED: Final = 137
+FINISHED: Final = ("Succeeded", "Failed")
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What to do now, and after how many seconds to look again (None: when something changes)."""
+
+    status: PodStatus | None = None
+    remove: bool = False
+    warning: str = ""
+    again_in: float | None = None
+
+
+NOTHING: Final = Step()
+
+
+class Site(msgspec.Struct, frozen=True):
+    """Where a pod runs: the address of its node, the one it gets, its behaviour, and the claims of the cluster."""
+
+    host: str
+    address: str
+    behaviour: Behaviour
+    find_claim: ClaimLookup
+
+
+def plan(pod: Pod, site: Site, now: float, written: Time) -> Step:
+    """The next step of a pod; `now` in seconds since 1970, `written` the same as the API writes it."""
+    if pod.metadata.deletion_timestamp is not None:
+        return _plan_end(pod, site.behaviour, now, written)
+    phase = pod.status.phase
+    if phase in FINISHED:
+        return NOTHING
+    if _is_overdue(pod, now):
+        message = "Pod was active on the node longer than the specified deadline"
+        status = pod_status.ended(pod, KILLED, written, reason="DeadlineExceeded", message=message)
+        return Step(status)
+    step = _plan_run(pod, site.behaviour, now, written) if phase == "Running" else _plan_start(pod, site, now, written)
+    return _not_past_deadline(pod, step, now)
+
+
+def _plan_start(pod: Pod, site: Site, now: float, written: Time) -> Step:
+    problem = claim_problem(pod, site.find_claim)
+    if problem:
+        return Step(warning=problem)
+    delay = site.behaviour.start
+    if delay > 0:
+        if pod.status.start_time is None:
+            return Step(pod_status.starting(pod, site.host, written), again_in=delay)
+        left = _seconds(pod.status.start_time) + delay - now
+        if left > 0:
+            return Step(again_in=left)
+    address = site.host if pod.spec.host_network else site.address
+    return Step(pod_status.running(pod, site.host, address, written), again_in=site.behaviour.run)
+
+
+def _plan_run(pod: Pod, behaviour: Behaviour, now: float, written: Time) -> Step:
+    waits = _waits_for_restart(pod)
+    if waits is not None:
+        left = waits - now
+        return Step(again_in=left) if left > 0 else Step(pod_status.restarted(pod, behaviour.exit_code, written))
+    if behaviour.run is None:
+        return NOTHING
+    left = _started(pod, now) + behaviour.run - now
+    if left > 0:
+        return Step(again_in=left)
+    code = behaviour.exit_code
+    policy = pod.spec.restart_policy or "Always"
+    if policy == "Never" or (policy == "OnFailure" and not code):
+        return Step(pod_status.ended(pod, code, written))
+    backoff = _backoff(pod)
+    if backoff > 0:
+        return Step(pod_status.backing_off(pod, code, written), again_in=backoff)
+    return Step(pod_status.restarted(pod, code, written), again_in=behaviour.run)
+
+
+def _plan_end(pod: Pod, behaviour: Behaviour, now: float, written: Time) -> Step:
+    """The containers stop within their grace period; then nothing keeps the object but finalizers of others."""
+    meta = pod.metadata
+    assert meta.deletion_timestamp is not None
+    grace = float(meta.deletion_grace_period_seconds or 0)
+    if pod.status.phase not in FINISHED:
+        left = _seconds(meta.deletion_timestamp) - grace + min(behaviour.stop, grace) - now
+        if left > 0:
+            return Step(again_in=left)
+        stopped_in_time = pod.status.phase == "Running" and behaviour.stop <= grace
+        code = 0 if stopped_in_time else KILLED
+        return Step(pod_status.ended(pod, code, written), remove=True)
+    return Step(remove=True) if grace or not meta.finalizers else NOTHING
+
+
+def claim_problem(pod: Pod, find_claim: ClaimLookup) -> str:
+    """Why a pod must not start yet: a claim that is missing, not allocated or not reserved for it; empty if none."""
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    for reference in pod.spec.resource_claims:
+        name = reference.resource_claim_name
+        if reference.resource_claim_template_name:
+            if reference.name not in made:
+                return f"claim {reference.name}: no ResourceClaim has been made from its template yet"
+            name = made[reference.name]
+            if not name:
+                continue  # none was needed
+        claim = find_claim(pod.metadata.namespace, name or "")
+        if claim is None:
+            return f"claim {reference.name}: there is no ResourceClaim {name}"
+        if claim.status.allocation is None:
+            return f"claim {reference.name}: ResourceClaim {name} is not allocated"
+        if not any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for):
+            return f"claim {reference.name}: ResourceClaim {name} is not reserved for this pod"
+    return ""
+
+
+def _is_overdue(pod: Pod, now: float) -> bool:
+    left = _deadline_left(pod, now)
+    return left is not None and left <= 0
+
+
+def _deadline_left(pod: Pod, now: float) -> float | None:
+    seconds, start = pod.spec.active_deadline_seconds, pod.status.start_time
+    return None if seconds is None or start is None else _seconds(start) + seconds - now
+
+
+def _not_past_deadline(pod: Pod, step: Step, now: float) -> Step:
+    """Looks again when the deadline is reached, if not before."""
+    seconds = pod.spec.active_deadline_seconds
+    if seconds is None:
+        return step
+    left = _deadline_left(pod, now)
+    left = float(seconds) if left is None else left
+    again = left if step.again_in is None else min(step.again_in, left)
+    return msgspec.structs.replace(step, again_in=again)
+
+
+def _waits_for_restart(pod: Pod) -> float | None:
+    """Until when containers that ended wait to be restarted; None if they run."""
+    moments = [
+        _seconds(status.last_state.terminated.finished_at)
+        for status in pod.status.container_statuses
+        if status.state.waiting is not None
+        and status.last_state.terminated is not None
+        and status.last_state.terminated.finished_at is not None
+    ]
+    return max(moments) + _backoff(pod) if moments else None
+
+
+def _backoff(pod: Pod) -> float:
+    """The first restart is at once; every later one waits twice as long as the one before."""
+    restarts = max((status.restart_count for status in pod.status.container_statuses), default=0)
+    return 0.0 if not restarts else float(min(FIRST_BACKOFF * 2 ** min(restarts - 1, 10), LONGEST_BACKOFF))
+
+
+def _started(pod: Pod, now: float) -> float:
+    """When the containers started last."""
+    moments = [
+        _seconds(status.state.running.started_at)
+        for status in pod.status.container_statuses
+        if status.state.running is not None and status.state.running.started_at is not None
+    ]
+    return max(moments, default=now)
+
+
+def _seconds(moment: Time) -> float:
+    return moment.datetime().timestamp()

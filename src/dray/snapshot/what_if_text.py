@@ -1,0 +1,162 @@
+"""The difference of two snapshots in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
+from dray.api.times import Time
+from dray.snapshot.device_changes import ADDED, CHANGED, REMOVED, UNUSABLE, USABLE, DeviceChange
+from dray.snapshot.evictions import Eviction
+from dray.snapshot.text_table import lay_out, wrap
+from dray.snapshot.wording import count, ends, local_name, names, shorten, span
+
+if TYPE_CHECKING:
+    from dray.snapshot.what_if import Difference, RuleForecast
+
+MAX_ROWS = 20
+
+_TITLES = {
+    UNUSABLE: "unusable for claims without toleration",
+    REMOVED: "gone",
+    USABLE: "usable again",
+    ADDED: "new",
+    CHANGED: "changed",
+}
+
+
+def tell(difference: Difference, width: int | None = None) -> str:
+    """The whole difference as text."""
+    parts = [
+        *_tell_rules(difference, width),
+        *_tell_devices(difference, width),
+        *_tell_claims(difference, width),
+        *_tell_evictions(difference, width),
+        *_tell_pending(difference, width),
+        *(wrap(f"Note: {note}.", width) for note in difference.notes),
+    ]
+    changed = [f"{change.object} {change.change}" for change in difference.objects]
+    title = wrap(f"What if: {names(changed, 5)}." if changed else "What if nothing is different?", width)
+    return "\n\n".join([title, *(parts or ["No device, claim or pod would notice."])])
+
+
+def _tell_rules(difference: Difference, width: int | None) -> Iterator[str]:
+    for rule in difference.rules:
+        yield wrap(_tell_rule(rule), width)
+
+
+def _tell_rule(rule: RuleForecast) -> str:
+    selected = f"Rule {rule.rule} selects {count(rule.devices, 'device')}, {rule.allocated} of them allocated."
+    pods = f"{count(rule.pods, 'pod')} in {count(rule.namespaces, 'namespace')}"
+    if rule.effect == EFFECT_NO_EXECUTE:
+        return f"{selected} It evicts {pods}."
+    return f"{selected} Its effect is {rule.effect}; with NoExecute it would evict {pods}."
+
+
+def _tell_devices(difference: Difference, width: int | None) -> Iterator[str]:
+    for kind, title in _TITLES.items():
+        changes = [change for change in difference.devices if change.change == kind]
+        if not changes:
+            continue
+        alike: dict[tuple[str, str], list[str]] = {}
+        for change in changes:
+            alike.setdefault((change.node or change.pool, _tell_change(change)), []).append(change.device)
+        wheres: dict[tuple[str, str], list[str]] = {}
+        for (where, reason), devices in alike.items():
+            wheres.setdefault((ends(devices), reason), []).append(where)
+        rows = [(names(places, 2), devices, reason) for (devices, reason), places in wheres.items()]
+        why = "what stood in the way" if kind == USABLE else "why"
+        yield _table(f"{count(len(changes), 'device')} {title}:", ("where", "devices", why), rows, width)
+
+
+def _tell_change(change: DeviceChange) -> str:
+    told = [shorten(reason, 200) for reason in change.reasons]
+    told += [
+        f"{local_name(name)} {shorten(value.before or 'unset')} → {shorten(value.after or 'unset')}"
+        for name, value in change.values.items()
+    ]
+    if change.values and change.patches:
+        told.append(f"patched by {names(change.patches)}")
+    told += [f"no longer of class {name}" for name in change.classes_lost]
+    told += [f"now of class {name}" for name in change.classes_gained]
+    return "; ".join(told) or "–"
+
+
+def _tell_claims(difference: Difference, width: int | None) -> Iterator[str]:
+    """Claims stay allocated; those whose pods are evicted are told with these."""
+    evicted = {claim for eviction in difference.evictions for claim in eviction.claims}
+    rows = [
+        (change.claim, _short(change.device), names(change.reasons, 2), names(change.pods) or "nobody")
+        for change in difference.claims
+        if change.gone or change.claim not in evicted
+    ]
+    if rows:
+        title = f"{count(len(rows), 'allocated device')} affected; the claims keep what they have:"
+        yield _table(title, ("claim", "device", "why", "used by"), rows, width)
+
+
+def _tell_evictions(difference: Difference, width: int | None) -> Iterator[str]:
+    if difference.spared:
+        yield wrap(f"{count(len(difference.spared), 'pod')} may stay: {names(difference.spared)}.", width)
+    if not difference.evictions:
+        if difference.protected:
+            yield wrap(f"No pod has to leave; {difference.protected} protected by tolerations.", width)
+        return
+    now = Time.parse(difference.now).datetime()
+    namespaces = {eviction.pod.partition("/")[0] for eviction in difference.evictions}
+    title = (
+        f"{count(len(difference.evictions), 'pod')} in {count(len(namespaces), 'namespace')} evicted"
+        f"{_until(difference.finished, now)}; {difference.protected} protected by tolerations:"
+    )
+    with_owner = any(eviction.owner for eviction in difference.evictions)
+    header = ["pod", *(["owner"] if with_owner else []), "claims", "devices", "when", "fits elsewhere"]
+    rows = [_eviction_row(eviction, now, with_owner=with_owner) for eviction in difference.evictions]
+    yield _table(title, header, rows, width)
+
+
+def _eviction_row(eviction: Eviction, now: datetime, *, with_owner: bool) -> list[str]:
+    devices = ends([_short(device) for device in eviction.devices])
+    owner = [eviction.owner or "–"] if with_owner else []
+    return [eviction.pod, *owner, names(eviction.claims, 2), devices, _when(eviction, now), _elsewhere(eviction)]
+
+
+def _tell_pending(difference: Difference, width: int | None) -> Iterator[str]:
+    rows = []
+    for change in difference.pending:
+        before = "new" if change.fitted_before is None else "fitted" if change.fitted_before else "did not fit"
+        after = f"fits on {change.node}" if change.fits else f"does not fit: {shorten(change.message, 200)}"
+        rows.append((change.claim, before, after))
+    if rows:
+        yield _table("Pending claims:", ("claim", "before", "after"), rows, width)
+
+
+def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
+    lines = [wrap(title, width), "", *lay_out([header, *rows[:MAX_ROWS]], width)]
+    if len(rows) > MAX_ROWS:
+        lines.append(f"  … and {len(rows) - MAX_ROWS} more")
+    return "\n".join(lines)
+
+
+def _short(device: str) -> str:
+    """A device without its driver."""
+    return device.partition("/")[2]
+
+
+def _when(eviction: Eviction, now: datetime) -> str:
+    wait = Time.parse(eviction.expected).datetime() - now
+    return f"in {span(wait)}" if wait.total_seconds() >= 1 else "at once"
+
+
+def _until(finished: str | None, now: datetime) -> str:
+    if finished is None:
+        return ""
+    wait = Time.parse(finished).datetime() - now
+    return f" within {span(wait)}" if wait.total_seconds() >= 1 else " at once"
+
+
+def _elsewhere(eviction: Eviction) -> str:
+    if eviction.fits is None:
+        return "not tried"
+    return f"yes: {eviction.fits_on}" if eviction.fits else "no"

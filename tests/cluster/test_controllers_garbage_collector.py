@@ -1,0 +1,207 @@
+"""What owners leave behind: the garbage collector on a real server."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controller_world import Manifest, World, controller_world, manifest, node, pod
+
+
+def run(story: Any, *more: str) -> None:
+    async def main() -> None:
+        async with controller_world("garbage-collector-controller", *more) as world:
+            await world.settle()
+            await story(world)
+
+    asyncio.run(main())
+
+
+def config(name: str, *owners: Any, namespace: str = "default", blocks: bool = False, **meta: Any) -> Manifest:
+    references = [
+        {
+            "apiVersion": owner.api_version,
+            "kind": owner.kind,
+            "name": owner.metadata.name,
+            "uid": owner.metadata.uid,
+            "blockOwnerDeletion": blocks,
+        }
+        for owner in owners
+    ]
+    return manifest("v1", "ConfigMap", name, namespace, meta={"ownerReferences": references, **meta})
+
+
+async def names(world: World) -> list[str]:
+    return [one.metadata.name for one in await world.objects("configmaps")]
+
+
+@pytest.mark.req("4381-133")
+def test_dependents_follow_their_owner() -> None:
+    async def story(world: World) -> None:
+        owner = await world.create(config("owner"))
+        child = await world.create(config("child", owner))
+        await world.create(config("grandchild", child))
+        await world.settle()
+        assert len(await names(world)) == 3
+        await world.delete("configmaps", "owner")
+        await world.settle()
+        assert await names(world) == []
+
+    run(story)
+
+
+@pytest.mark.req("4381-133")
+def test_a_claim_goes_with_its_pod() -> None:
+    async def story(world: World) -> None:
+        devices = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
+        template = manifest("resource.k8s.io/v1", "ResourceClaimTemplate", "t", spec={"spec": {"devices": devices}})
+        claims = [{"name": "dev", "resourceClaimTemplateName": "t"}]
+        await world.create(template, pod("p", resourceClaims=claims))
+        await world.settle()
+        assert len(await world.objects("resourceclaims")) == 1
+        await world.delete("pods", "p")
+        await world.settle()
+        assert await world.objects("resourceclaims") == []
+
+    run(story, "resourceclaim-controller")
+
+
+@pytest.mark.req("4381-181")
+def test_the_slices_of_a_node_go_with_it() -> None:
+    async def story(world: World) -> None:
+        machine = await world.create(node())
+        owner = {"apiVersion": "v1", "kind": "Node", "name": "node-1", "uid": machine.metadata.uid, "controller": True}
+        pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "nodeName": "node-1", "pool": pool, "devices": [{"name": "d"}]}
+        await world.create(
+            manifest("resource.k8s.io/v1", "ResourceSlice", "s", meta={"ownerReferences": [owner]}, spec=spec)
+        )
+        await world.settle()
+        assert len(await world.objects("resourceslices")) == 1
+        await world.delete("nodes", "node-1")
+        await world.settle()
+        assert await world.objects("resourceslices") == []
+
+    run(story)
+
+
+def test_one_owner_that_is_left_is_enough() -> None:
+    async def story(world: World) -> None:
+        first, second = await world.create(config("first")), await world.create(config("second"))
+        await world.create(config("child", first, second))
+        await world.delete("configmaps", "first")
+        await world.settle()
+        child = await world.get("configmaps", "child")
+        assert [one.name for one in child.metadata.owner_references] == ["second"]
+        await world.delete("configmaps", "second")
+        await world.settle()
+        assert await names(world) == []
+
+    run(story)
+
+
+def test_another_object_of_the_owners_name_is_not_the_owner() -> None:
+    async def story(world: World) -> None:
+        first = await world.create(config("owner"))
+        await world.create(config("child", first))
+        await world.settle()
+        await world.delete("configmaps", "owner")
+        await world.create(config("owner"))
+        await world.settle()
+        assert await names(world) == ["owner"]
+
+    run(story)
+
+
+def test_an_object_that_is_created_too_late_goes_too() -> None:
+    async def story(world: World) -> None:
+        owner = await world.create(config("owner"))
+        await world.delete("configmaps", "owner")
+        await world.settle()
+        await world.create(config("child", owner))
+        await world.settle()
+        assert await names(world) == []
+
+    run(story)
+
+
+def test_orphans_stay() -> None:
+    async def story(world: World) -> None:
+        owner = await world.create(config("owner"))
+        await world.create(config("child", owner))
+        await world.settle()
+        await world.delete("configmaps", "owner", propagation_policy="Orphan")
+        await world.settle()
+        assert await names(world) == ["child"]
+        assert (await world.get("configmaps", "child")).metadata.owner_references == ()
+
+    run(story)
+
+
+def test_in_the_foreground_the_owner_goes_last() -> None:
+    async def story(world: World) -> None:
+        owner = await world.create(config("owner"))
+        await world.create(config("slow", owner, blocks=True, finalizers=["example.com/slow"]))
+        await world.create(config("quick", owner, blocks=True))
+        await world.create(config("unimportant", owner, finalizers=["example.com/never"]))
+        await world.settle()
+        await world.delete("configmaps", "owner", propagation_policy="Foreground")
+        await world.settle()
+        assert await names(world) == ["owner", "slow", "unimportant"]
+        await world.patch("configmaps", "slow", {"metadata": {"finalizers": None}})
+        await world.settle()
+        assert await names(world) == ["unimportant"]
+        assert (await world.get("configmaps", "unimportant")).metadata.deletion_timestamp is not None
+
+    run(story)
+
+
+def test_the_foreground_reaches_grandchildren() -> None:
+    async def story(world: World) -> None:
+        owner = await world.create(config("owner"))
+        child = await world.create(config("child", owner, blocks=True))
+        await world.create(config("grandchild", child, blocks=True, finalizers=["example.com/slow"]))
+        await world.settle()
+        await world.delete("configmaps", "owner", propagation_policy="Foreground")
+        await world.settle()
+        assert await names(world) == ["child", "grandchild", "owner"]
+        await world.patch("configmaps", "grandchild", {"metadata": {"finalizers": None}})
+        await world.settle()
+        assert await names(world) == []
+
+    run(story)
+
+
+def test_a_collector_that_was_down_finds_what_it_missed() -> None:
+    async def main() -> None:
+        async with controller_world() as world:
+            owner = await world.create(config("owner"))
+            await world.create(config("child", owner), config("free"))
+            await world.delete("configmaps", "owner")
+            async with controller_world("garbage-collector-controller", server=world.server) as again:
+                await again.settle()
+                assert await names(again) == ["free"]
+
+    asyncio.run(main())
+
+
+def test_owners_of_unknown_kinds_are_never_thought_gone() -> None:
+    async def story(world: World) -> None:
+        reference = {"apiVersion": "example.com/v1", "kind": "Robot", "name": "r", "uid": "u"}
+        await world.create(manifest("v1", "ConfigMap", "child", meta={"ownerReferences": [reference]}))
+        await world.settle()
+        assert await names(world) == ["child"]
+
+    run(story)
+
+
+def test_an_owner_in_no_namespace_cannot_be_namespaced() -> None:
+    async def story(world: World) -> None:
+        owner = await world.create(config("owner"))
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.metadata.uid}
+        await world.create(manifest("v1", "Node", "n", meta={"ownerReferences": [reference]}))
+        await world.settle()
+        assert await world.get("nodes", "n") is not None
+        assert [reason for reason, _ in await world.events("n")] == ["OwnerRefInvalidNamespace"]
+
+    run(story)

@@ -1,0 +1,340 @@
+"""Claims live and die with their pods: the claim controller on a real server, with only its own rights."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controller_world import Manifest, World, controller_world, manifest, pod
+from dray.api.resource.claim import FINALIZER
+
+RESOURCE = "resource.k8s.io/v1"
+NAME = "resourceclaim-controller"
+DEVICES: Manifest = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
+ALLOCATION: Manifest = {
+    "devices": {"results": [{"request": "r", "driver": "gpu.example.com", "pool": "p", "device": "d"}]}
+}
+
+
+def template(name: str = "gpu") -> Manifest:
+    meta = {"labels": {"team": "ml"}, "annotations": {"note": "kept"}}
+    return manifest(RESOURCE, "ResourceClaimTemplate", name, spec={"metadata": meta, "spec": {"devices": DEVICES}})
+
+
+def claim(name: str = "shared") -> Manifest:
+    return manifest(RESOURCE, "ResourceClaim", name, meta={"finalizers": [FINALIZER]}, spec={"devices": DEVICES})
+
+
+def with_template(name: str = "p", **more: Any) -> Manifest:
+    return pod(name, resourceClaims=[{"name": "dev", "resourceClaimTemplateName": "gpu"}], **more)
+
+
+def with_claim(name: str = "p", claim_name: str = "shared") -> Manifest:
+    return pod(name, resourceClaims=[{"name": "dev", "resourceClaimName": claim_name}])
+
+
+async def allocate(world: World, name: str, *pods: Any, **consumer: str) -> None:
+    """Plays the scheduler."""
+    users = [{"resource": "pods", "name": one.metadata.name, "uid": one.metadata.uid} for one in pods]
+    if consumer:
+        users.append({"name": "x", "uid": "x", **consumer})
+    await world.patch("resourceclaims", name, {"metadata": {"finalizers": [FINALIZER]}})
+    await world.patch("resourceclaims", name, {"status": {"allocation": ALLOCATION, "reservedFor": users}}, "status")
+
+
+def run(story: Any) -> None:
+    async def main() -> None:
+        async with controller_world(NAME) as world:
+            await story(world)
+
+    asyncio.run(main())
+
+
+@pytest.mark.req("4381-75", "4381-78", "4381-133", "4381-143", "SVS-59")
+def test_a_claim_is_made_from_the_template() -> None:
+    async def story(world: World) -> None:
+        await world.create(template(), with_template())
+        await world.settle()
+        (made,) = await world.objects("resourceclaims")
+        assert made.metadata.name.startswith("p-dev-")
+        assert len(made.metadata.name) == len("p-dev-") + 5
+        assert made.metadata.annotations == {"note": "kept", "resource.kubernetes.io/pod-claim-name": "dev"}
+        assert made.metadata.labels == {"team": "ml"}
+        assert made.spec.devices.requests[0].exactly.device_class_name == "gpu"
+        stored = await world.get("pods", "p")
+        (owner,) = made.metadata.owner_references
+        assert (owner.kind, owner.uid, owner.controller) == ("Pod", stored.metadata.uid, True)
+        (status,) = stored.status.resource_claim_statuses
+        assert (status.name, status.resource_claim_name) == ("dev", made.metadata.name)
+
+    run(story)
+
+
+@pytest.mark.req("4381-237")
+def test_a_pod_costs_one_create_and_one_status_write() -> None:
+    async def story(world: World) -> None:
+        await world.create(template())
+        await world.settle()
+        before = world.server.store.revision
+        for number in range(20):
+            await world.create(with_template(f"p{number}"))
+        await world.settle()
+        assert world.server.store.revision - before == 20 * 3
+        assert len(await world.objects("resourceclaims")) == 20
+
+    run(story)
+
+
+@pytest.mark.req("4381-144")
+def test_a_missing_template_is_told_and_its_creation_unblocks() -> None:
+    async def story(world: World) -> None:
+        await world.create(with_template())
+        await world.settle()
+        ((reason, message),) = await world.events("p")
+        assert reason == "FailedResourceClaimCreation"
+        assert "gpu" in message
+        assert await world.objects("resourceclaims") == []
+        await world.create(template())
+        await world.settle()
+        assert len(await world.objects("resourceclaims")) == 1
+
+    run(story)
+
+
+@pytest.mark.req("4381-77")
+def test_a_later_template_of_that_name_changes_nothing() -> None:
+    async def story(world: World) -> None:
+        await world.create(template(), with_template())
+        await world.settle()
+        await world.delete("resourceclaimtemplates", "gpu")
+        other = template()
+        other["spec"]["spec"] = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "fpga"}}]}}
+        await world.create(other)
+        await world.settle()
+        (made,) = await world.objects("resourceclaims")
+        assert made.spec.devices.requests[0].exactly.device_class_name == "gpu"
+
+    run(story)
+
+
+def test_a_generated_claim_that_somebody_deletes_is_made_again() -> None:
+    async def story(world: World) -> None:
+        await world.create(template(), with_template())
+        await world.settle()
+        (first,) = await world.objects("resourceclaims")
+        await world.delete("resourceclaims", first.metadata.name)
+        await world.settle()
+        (second,) = await world.objects("resourceclaims")
+        assert second.metadata.uid != first.metadata.uid
+        stored = await world.get("pods", "p")
+        assert stored.status.resource_claim_statuses[0].resource_claim_name == second.metadata.name
+
+    run(story)
+
+
+@pytest.mark.req("4381-135")
+def test_a_claim_that_is_not_the_pods_own_is_a_conflict() -> None:
+    async def story(world: World) -> None:
+        await world.create(claim("foreign"), with_template())
+        statuses = {"resourceClaimStatuses": [{"name": "dev", "resourceClaimName": "foreign"}]}
+        await world.patch("pods", "p", {"status": statuses}, "status")
+        await world.create(template())
+        await world.settle()
+        reasons = await world.events("p")
+        assert any("was not created for Pod default/p" in message for _, message in reasons)
+        assert [one.metadata.name for one in await world.objects("resourceclaims")] == ["foreign"]
+
+    run(story)
+
+
+@pytest.mark.req("4381-135", "4381-126")
+def test_an_earlier_pod_of_that_name_keeps_its_claim_to_itself() -> None:
+    async def story(world: World) -> None:
+        await world.create(template(), with_template())
+        await world.settle()
+        (first,) = await world.objects("resourceclaims")
+        await world.delete("pods", "p")
+        await world.create(with_template())
+        await world.settle()
+        second = await world.get("pods", "p")
+        name = second.status.resource_claim_statuses[0].resource_claim_name
+        assert name != first.metadata.name
+        (owner,) = (await world.get("resourceclaims", name)).metadata.owner_references
+        assert owner.uid == second.metadata.uid
+
+    run(story)
+
+
+@pytest.mark.req("4381-136", "4381-138", "4381-139", "4381-234")
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_finished_pod_releases_its_claim(phase: str) -> None:
+    async def story(world: World) -> None:
+        user = await world.create(claim(), with_claim())
+        await allocate(world, "shared", user)
+        await world.settle()
+        assert (await world.get("resourceclaims", "shared")).status.allocation is not None
+        await world.patch("pods", "p", {"status": {"phase": phase}}, "status")
+        await world.settle()
+        released = await world.get("resourceclaims", "shared")
+        assert released.status.allocation is None
+        assert released.status.reserved_for == ()
+        assert released.metadata.finalizers == ()
+
+    run(story)
+
+
+@pytest.mark.req("4381-134", "4381-136", "4381-138")
+def test_a_deleted_pod_releases_a_claim_that_stays() -> None:
+    async def story(world: World) -> None:
+        user = await world.create(claim(), with_claim())
+        await allocate(world, "shared", user)
+        await world.delete("pods", "p")
+        await world.settle()
+        left = await world.get("resourceclaims", "shared")
+        assert left.status.allocation is None
+
+    run(story)
+
+
+@pytest.mark.req("4381-234", "4381-136")
+def test_a_shared_claim_stays_allocated_for_the_others() -> None:
+    async def story(world: World) -> None:
+        first = await world.create(claim(), with_claim("a"))
+        second = await world.create(with_claim("b"))
+        await allocate(world, "shared", first, second)
+        await world.delete("pods", "a")
+        await world.settle()
+        left = await world.get("resourceclaims", "shared")
+        assert [one.name for one in left.status.reserved_for] == ["b"]
+        assert left.status.allocation is not None
+
+    run(story)
+
+
+@pytest.mark.req("4381-59", "4381-61", "4381-137")
+def test_consumers_that_are_no_pods_are_left_alone() -> None:
+    async def story(world: World) -> None:
+        user = await world.create(claim(), with_claim())
+        await allocate(world, "shared", user, resource="things", apiGroup="example.com")
+        await world.delete("pods", "p")
+        await world.settle()
+        left = await world.get("resourceclaims", "shared")
+        assert [one.resource for one in left.status.reserved_for] == ["things"]
+        assert left.status.allocation is not None
+
+    run(story)
+
+
+@pytest.mark.req("4381-140", "4381-124", "4381-125")
+def test_a_deleted_claim_that_nobody_uses_goes() -> None:
+    async def story(world: World) -> None:
+        await world.create(claim("plain"), claim("allocated"))
+        await world.patch("resourceclaims", "allocated", {"status": {"allocation": ALLOCATION}}, "status")
+        for name in ("plain", "allocated"):
+            await world.delete("resourceclaims", name)
+        await world.settle()
+        assert await world.objects("resourceclaims") == []
+
+    run(story)
+
+
+@pytest.mark.req("4381-131", "4381-141")
+def test_a_deleted_claim_that_is_used_stays_until_its_pod_ends() -> None:
+    async def story(world: World) -> None:
+        user = await world.create(claim(), with_claim())
+        await allocate(world, "shared", user)
+        await world.delete("resourceclaims", "shared")
+        await world.settle()
+        assert (await world.get("resourceclaims", "shared")).status.allocation is not None
+        await world.patch("pods", "p", {"status": {"phase": "Succeeded"}}, "status")
+        await world.settle()
+        assert await world.get("resourceclaims", "shared") is None
+
+    run(story)
+
+
+@pytest.mark.req("4381-139")
+def test_the_generated_claim_of_a_finished_pod_is_deleted() -> None:
+    async def story(world: World) -> None:
+        user = await world.create(template(), with_template())
+        await world.settle()
+        (made,) = await world.objects("resourceclaims")
+        await allocate(world, made.metadata.name, user)
+        await world.patch("pods", "p", {"status": {"phase": "Succeeded"}}, "status")
+        await world.settle()
+        assert await world.objects("resourceclaims") == []
+
+    run(story)
+
+
+def test_a_pod_that_was_put_on_a_node_by_hand_is_reserved_what_is_allocated() -> None:
+    async def story(world: World) -> None:
+        first = await world.create(claim(), with_claim("first"))
+        await allocate(world, "shared", first)
+        await world.create({**with_claim("second"), "spec": {**with_claim()["spec"], "nodeName": "node-1"}})
+        await world.settle()
+        users = (await world.get("resourceclaims", "shared")).status.reserved_for
+        assert [one.name for one in users] == ["first", "second"]
+
+    run(story)
+
+
+def test_a_controller_that_was_down_finds_what_it_missed() -> None:
+    async def main() -> None:
+        async with controller_world(NAME) as world:
+            user = await world.create(claim(), with_claim())
+            await allocate(world, "shared", user)
+            await world.create(template(), with_template("q"))
+            await world.settle()
+            (made,) = [one for one in await world.objects("resourceclaims") if one.metadata.name != "shared"]
+            world.manager.controllers.clear()
+            server = world.server
+            async with controller_world(server=server) as other:  # nobody runs
+                await other.delete("pods", "p")
+                await other.patch("pods", "q", {"status": {"resourceClaimStatuses": None}}, "status")
+            async with controller_world(NAME, server=server) as again:
+                await again.settle()
+                assert (await again.get("resourceclaims", "shared")).status.allocation is None
+                stored = await again.get("pods", "q")
+                assert stored.status.resource_claim_statuses[0].resource_claim_name == made.metadata.name
+
+    asyncio.run(main())
+
+
+@pytest.mark.req("4381-189", "4381-190", "4381-191", "4381-192", "SVS-58")
+def test_metrics() -> None:
+    async def story(world: World) -> None:
+        user = await world.create(claim(), template(), with_template())
+        await world.settle()
+        await allocate(world, "shared", user)
+        await world.settle()
+        assert world.metric("resourceclaim_controller_resource_claims") == 2
+        assert world.metric("resourceclaim_controller_allocated_resource_claims") == 1
+        assert world.metric("resourceclaim_controller_create_total") == 1
+        assert world.metric("resourceclaim_controller_create_failures_total") == 0
+        assert world.metric("workqueue_depth", name="resource_claim") == 0
+        assert (world.metric("workqueue_adds_total", name="resource_claim") or 0) > 0
+        labels = {"allocated": "true", "admin_access": "false", "source": ""}
+        assert world.metric("dynamic_resource_allocation_resource_claims", **labels) == 1
+        made = {"status": "success", "admin_access": "false", "owner_api_group": "", "owner_api_kind": "Pod"}
+        assert world.metric("dynamic_resource_allocation_resourceclaim_creates_total", **made) == 1
+
+    run(story)
+
+
+@pytest.mark.req("4381-191")
+def test_a_claim_that_cannot_be_made_is_counted_and_told() -> None:
+    async def story(world: World) -> None:
+        quota = manifest("v1", "ResourceQuota", "q", spec={"hard": {"count/resourceclaims.resource.k8s.io": "0"}})
+        await world.create(quota, template())
+        status = {
+            "hard": {"count/resourceclaims.resource.k8s.io": "0"},
+            "used": {"count/resourceclaims.resource.k8s.io": "0"},
+        }
+        await world.patch("resourcequotas", "q", {"status": status}, "status")
+        await world.create(with_template())
+        await world.settle(0.5)
+        assert (world.metric("resourceclaim_controller_create_failures_total") or 0) > 1
+        assert any("exceeded quota" in message for _, message in await world.events("p"))
+
+    run(story)

@@ -1,0 +1,97 @@
+"""`dray explain claim` and `dray explain placement`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dray.cli.main import app
+from snapshot_objects import claim, device, device_class, resource_slice
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+CLUSTER = str(EXAMPLES / "cluster")
+
+
+def dray(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(app, ["explain", *arguments], input=stdin)
+
+
+@pytest.mark.req("4381-221")
+def test_why_a_claim_is_pending() -> None:
+    done = dray("claim", "ml/train-7", "-f", CLUSTER, "--now", "2026-06-01T12:14:00Z")
+    assert done.exit_code == 1
+    assert "4 tainted NoSchedule by rule rack-3-maintenance (since 14 min)" in done.stdout
+    assert "Closest: node-2, short by 1 device." in done.stdout
+    assert done.stdout.endswith("Details: --node NODE, or -o json.\n")
+
+
+def test_one_node() -> None:
+    done = dray("claim", "ml/train-7", "-f", CLUSTER, "--node", "node-4")
+    assert done.exit_code == 1
+    assert "node-4/gpu-0  fails selector 2: memory >= 80Gi (memory 40Gi)" in done.stdout
+    assert "Details" not in done.stdout
+
+
+def test_the_whole_tree_as_json() -> None:
+    done = dray("claim", "ml/train-7", "-f", CLUSTER, "-o", "json")
+    tree = json.loads(done.stdout)
+    nodes = tree["claims"][0]["requests"][0]["nodes"]
+    assert [len(node["devices"]) for node in nodes] == [4, 4, 4, 4]
+    assert nodes[3]["devices"][0]["check"]["values"] == {"gpu.example.com/memory": "40Gi"}
+
+
+@pytest.mark.req("4381-221")
+def test_a_claim_that_fits_or_is_allocated() -> None:
+    fits = dray("claim", "ml/notebook", "-f", CLUSTER)
+    assert (fits.stdout, fits.exit_code) == ("ml/notebook fits on node-1, node-2 (2 of 4 nodes).\n", 0)
+    allocated = dray("claim", "ml/train-1", "-f", CLUSTER)
+    assert allocated.stdout == "ml/train-1 is allocated: node-1/gpu-0, node-1/gpu-1.\nReserved for ml/trainer-1.\n"
+    assert allocated.exit_code == 0
+    plain = json.loads(dray("claim", "ml/train-1", "-f", CLUSTER, "-o", "json").stdout)
+    assert plain["reservedFor"][0]["name"] == "trainer-1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("claim", "ml/none", "-f", CLUSTER), "no ResourceClaim ml/none"),
+        (("claim", "ml/train-7"), "nothing to read"),
+        (("claim", "ml/train-7", "-f", CLUSTER, "--node", "x"), "no node x"),
+        (("claim", "ml/train-7", "-f", CLUSTER, "--now", "noon"), "--now"),
+        (("placement", "a/b", "-f", CLUSTER), "no Placement a/b in the snapshot; there is none at all"),
+    ],
+)
+def test_bad_input_is_exit_code_2(arguments: tuple[str, ...], says: str) -> None:
+    done = dray(*arguments)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("dray: ")
+    assert says in done.stderr
+
+
+def test_what_cannot_be_judged_is_exit_code_2() -> None:
+    objects = [device_class("device.attributes['x.y'].z == 1"), resource_slice("n", device("d")), claim("x")]
+    items = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    done = dray("claim", "ml/x", "-f", "-", stdin=items)
+    assert done.exit_code == 2
+    assert "no such key" in done.stdout
+
+
+def test_a_placement() -> None:
+    done = dray("placement", "placement1", "-f", str(EXAMPLES / "placement" / "maintenance.yaml"))
+    assert done.exit_code == 1
+    assert done.stdout.splitlines()[0].startswith("default/placement1: selected 0 clusters")
+    plain = json.loads(
+        dray("placement", "placement1", "-f", str(EXAMPLES / "placement" / "maintenance.yaml"), "-o", "json").stdout
+    )
+    assert plain["decisions"] == []
+    assert plain["explanation"]["clusters"][0]["cluster"] == "cluster1"
+
+
+@pytest.mark.parametrize(
+    "command", [("explain", "claim"), ("explain", "placement"), ("allocate",), ("devices",), ("what-if",)]
+)
+def test_help_says_the_exit_codes(command: tuple[str, ...]) -> None:
+    assert "Exit code 0" in CliRunner().invoke(app, [*command, "--help"]).stdout

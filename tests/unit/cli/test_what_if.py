@@ -1,0 +1,76 @@
+"""`dray what-if`, and the demo that shows it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dray.cli.main import app
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+CLUSTER = str(EXAMPLES / "cluster")
+RETIRE = EXAMPLES / "what-if" / "retire-node-1.yaml"
+
+
+def dray(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(app, ["what-if", "-f", CLUSTER, *arguments], input=stdin)
+
+
+def test_a_rule_that_evicts_is_exit_code_1() -> None:
+    done = dray("--apply", str(RETIRE))
+    assert done.exit_code == 1
+    assert "Rule retire-node-1 selects 4 devices, 3 of them allocated. It evicts 2 pods in 1 namespace." in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[-2].split() == ["ml/trainer-1", "ml/train-1", "node-1/gpu-0,", "node-1/gpu-1", "at", "once", "no"]
+    assert lines[-1].endswith("in 5 min  yes: node-2")
+
+
+@pytest.mark.req("5055-105")
+def test_a_rule_without_effect_hurts_nobody_and_says_both_counts() -> None:
+    done = dray("--apply", "-", stdin=RETIRE.read_text().replace("NoExecute", "None"))
+    assert done.exit_code == 0
+    assert "selects 4 devices, 3 of them allocated. Its effect is None" in done.stdout
+    assert "would evict 2 pods in 1 namespace" in done.stdout
+
+
+def test_taking_something_away() -> None:
+    done = dray("--delete", "devicetaintrule/rack-3-maintenance")
+    assert done.exit_code == 0
+    assert "ml/train-7  did not fit  fits on node-3" in done.stdout
+
+
+def test_for_programs() -> None:
+    done = dray("--apply", str(RETIRE), "--now", "2026-06-01T12:00:00Z", "-o", "json")
+    difference = json.loads(done.stdout)
+    assert [pod["pod"] for pod in difference["evictions"]] == ["ml/trainer-1", "ml/embedder"]
+    assert difference["now"] == "2026-06-01T12:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "says"),
+    [
+        ((), "", "nothing to compare"),
+        (("--apply", "no/such.yaml"), "", "no/such.yaml: cannot be read"),
+        (("--apply", "-"), "kind: Pod", "no apiVersion"),
+        (("--delete", "pod/ml/none"), "", "--delete: nothing called 'pod/ml/none'"),
+        (("--apply", str(RETIRE), "--now", "never"), "", "--now"),
+    ],
+)
+def test_bad_input_is_exit_code_2(arguments: tuple[str, ...], stdin: str, says: str) -> None:
+    done = dray(*arguments, stdin=stdin)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("dray: ")
+    assert says in done.stderr
+
+
+def test_the_demo_runs_through() -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "demo.py")], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n$ dray ") == 8

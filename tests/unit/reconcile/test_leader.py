@@ -1,0 +1,178 @@
+"""Leader election over a real server in memory, under virtual time: never two leaders, never none for long."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from dray.api.generated.coordination import Lease
+from dray.api.meta import Object
+from dray.api.status import ApiError
+from dray.client import Client
+from dray.reconcile import VirtualClock
+from dray.reconcile.leader import LEASES, LeaderElector, LeadershipLost
+from local_server import LocalServer, local_server
+
+NAME = "kube-scheduler"
+
+
+class Unreliable:
+    """A client whose requests fail or hang while it is told so."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.trouble: str = ""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        async def call(*arguments: Any, **named: Any) -> Any:
+            if self.trouble == "hangs":
+                await asyncio.Event().wait()
+            if self.trouble == "fails":
+                raise ConnectionError("no route")
+            if self.trouble == "refuses":
+                raise ApiError(503, "ServiceUnavailable", "not now")
+            return await getattr(self._client, name)(*arguments, **named)
+
+        return call
+
+
+class Candidate:
+    """A replica: works forever when it leads, and says what became of it."""
+
+    def __init__(self, server: LocalServer, identity: str) -> None:
+        self.client = Unreliable(server.component("kube-scheduler"))
+        self.elector = LeaderElector(cast(Client, self.client), NAME, identity, server.clock)
+        self.works = False
+        self.stop = asyncio.Event()
+        self.task = asyncio.get_running_loop().create_task(self.elector.run(self._work))
+
+    async def _work(self) -> None:
+        self.works = True
+        try:
+            await self.stop.wait()
+        finally:
+            self.works = False
+
+    async def end(self) -> BaseException | None:
+        self.task.cancel()
+        (outcome,) = await asyncio.gather(self.task, return_exceptions=True)
+        return outcome
+
+
+async def stored(server: LocalServer) -> Lease:
+    lease: Object = await server.client().get(LEASES, "kube-system", NAME)
+    assert isinstance(lease, Lease)
+    return lease
+
+
+def test_the_first_leads_and_the_second_follows_when_it_stops() -> None:
+    async def scenario() -> None:
+        async with local_server() as server:
+            first = Candidate(server, "a")
+            await server.clock.advance(1)
+            second = Candidate(server, "b")
+            await server.clock.advance(60)
+            assert (first.works, second.works) == (True, False)
+            assert second.elector.holder == "a"
+            first.stop.set()
+            await server.clock.advance(3)
+            assert (first.works, second.works) == (False, True)
+            assert first.task.done()
+            spec = (await stored(server)).spec
+            assert (spec.holder_identity, spec.lease_transitions, spec.lease_duration_seconds) == ("b", 1, 15)
+            await second.end()
+            assert (await stored(server)).spec.holder_identity == ""
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("trouble", ["fails", "refuses", "hangs"])
+def test_a_leader_that_cannot_renew_stops_before_anybody_else_starts(trouble: str) -> None:
+    async def scenario() -> None:
+        async with local_server() as server:
+            first, second = Candidate(server, "a"), Candidate(server, "b")
+            await server.clock.advance(30)
+            first.client.trouble = trouble
+            stopped = started = 0
+            for second_passed in range(1, 31):
+                await server.clock.advance(1)
+                assert not (first.works and second.works)
+                stopped = stopped or (0 if first.works else second_passed)
+                started = started or (second_passed if second.works else 0)
+            assert 8 <= stopped <= 12
+            assert 13 <= started <= 19
+            with pytest.raises(LeadershipLost):
+                await first.task
+            await second.end()
+
+    asyncio.run(scenario())
+
+
+def test_short_trouble_is_survived() -> None:
+    async def scenario() -> None:
+        async with local_server() as server:
+            first = Candidate(server, "a")
+            for _ in range(5):
+                first.client.trouble = ""
+                await server.clock.advance(5)
+                first.client.trouble = "fails"
+                await server.clock.advance(7)
+            assert first.works
+            await first.end()
+
+    asyncio.run(scenario())
+
+
+def test_a_leader_that_sees_another_holder_stops_at_once() -> None:
+    async def scenario() -> None:
+        async with local_server() as server:
+            first = Candidate(server, "a")
+            await server.clock.advance(5)
+            await server.client().patch(LEASES, "kube-system", NAME, {"spec": {"holderIdentity": "thief"}})
+            await server.clock.advance(2)
+            with pytest.raises(LeadershipLost, match="held by thief"):
+                await first.task
+            assert (await stored(server)).spec.holder_identity == "thief"
+
+    asyncio.run(scenario())
+
+
+def test_clocks_need_not_agree() -> None:
+    """The holder's wall clock is an hour behind: its lease still counts, as long as it changes."""
+
+    async def scenario() -> None:
+        async with local_server() as server:
+            first = Candidate(server, "a")
+            await server.clock.advance(5)
+            server.clock.jump(-3600)
+            second = Candidate(server, "b")
+            await server.clock.advance(20)
+            server.clock.jump(7200)
+            await server.clock.advance(20)
+            assert (first.works, second.works) == (True, False)
+            await first.end()
+            await second.end()
+
+    asyncio.run(scenario())
+
+
+def test_what_the_work_raises_is_raised_and_the_lease_is_free() -> None:
+    async def scenario() -> None:
+        async with local_server() as server:
+
+            async def fail() -> None:
+                raise RuntimeError("broken")
+
+            elector = LeaderElector(server.component(NAME), NAME, "a", server.clock)
+            with pytest.raises(RuntimeError, match="broken"):
+                await elector.run(fail)
+            assert (await stored(server)).spec.holder_identity == ""
+            assert not elector.is_leader
+
+    asyncio.run(scenario())
+
+
+def test_periods_must_make_sense() -> None:
+    with pytest.raises(ValueError, match="lease > renew > retry"):
+        LeaderElector(cast(Client, None), NAME, "a", VirtualClock(), lease_seconds=5, renew=10)
