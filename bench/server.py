@@ -222,6 +222,12 @@ async def watch_lines(server: Served, revision: str) -> AsyncIterator[list[bytes
     writer.close()
 
 
+def value_in(line: bytes, key: bytes) -> bytes:
+    """The first string with a key in a line of JSON."""
+    at = line.index(key) + len(key)
+    return line[at : line.index(b'"', at)]
+
+
 async def fan_out(server: Served) -> tuple[float, float]:
     """100 watchers of 1,000 writes in one second: how late events arrive (p99, ms), and the writes per second."""
     names = [f"watched-{number:05}" for number in range(WATCHED_WRITES)]
@@ -236,17 +242,18 @@ async def fan_out(server: Served) -> tuple[float, float]:
         nonlocal watching
         watching += 1
         seen: list[bytes] = []
+        revisions: list[int] = []
         async for lines in watch_lines(server, revision):
             now = time.perf_counter()
             for line in lines:
-                at = line.index(b'"name":"') + 8
-                name = line[at : line.index(b'"', at)]
+                name = value_in(line, b'"name":"')
                 seen.append(name)
+                revisions.append(int(value_in(line, b'"resourceVersion":"')))
                 late.append(now - sent[name])
             if len(seen) >= WATCHED_WRITES:
                 break
-        if sorted(set(seen)) != sorted(name.encode() for name in names):
-            raise RuntimeError("a watcher missed events")
+        if sorted(seen) != sorted(name.encode() for name in names) or revisions != sorted(revisions):
+            raise RuntimeError("a watcher missed events, or saw them twice or out of order")
 
     watchers = [asyncio.ensure_future(watch()) for _ in range(WATCHERS)]
     while watching < WATCHERS:

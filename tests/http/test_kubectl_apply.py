@@ -121,7 +121,7 @@ def test_edit_changes_one_field(kubectl: Kubectl, namespace: str) -> None:
     ("path", "said"),
     [
         ("resourceclaim.spec.devices.requests", "exactly"),
-        ("resourceslice.spec.taints", "effect"),
+        ("resourceslice.spec.taints.taint", "effect"),
         ("devicetaintrule.spec.deviceSelector", "driver"),
         ("placement.spec", "tolerations"),
         ("pod.spec.containers", "image"),

@@ -9,8 +9,11 @@ from dray.client import Informer
 from dray.controllers.context import Context
 from dray.controllers.device_taint_eviction import DeviceTaintEvictionController
 from dray.controllers.garbage_collector import GarbageCollector
+from dray.controllers.job import JobController
 from dray.controllers.namespace import NamespaceController
+from dray.controllers.node_lifecycle import NodeLifecycleController
 from dray.controllers.pod_garbage_collector import PodGarbageCollector
+from dray.controllers.replica_set import ReplicaSetController
 from dray.controllers.resource_claim import ResourceClaimController
 from dray.controllers.resource_quota import ResourceQuotaController
 from dray.controllers.taint_eviction import TaintEvictionController
@@ -47,6 +50,9 @@ CATALOG: dict[str, Entry] = {
     NamespaceController.name: Entry("namespace-controller", NamespaceController),
     PodGarbageCollector.name: Entry("pod-garbage-collector", PodGarbageCollector),
     ResourceQuotaController.name: Entry("resourcequota-controller", ResourceQuotaController),
+    ReplicaSetController.name: Entry("replicaset-controller", ReplicaSetController),
+    JobController.name: Entry("job-controller", JobController),
     DeviceTaintEvictionController.name: Entry("device-taint-eviction-controller", DeviceTaintEvictionController),
+    NodeLifecycleController.name: Entry("node-lifecycle-controller", NodeLifecycleController),
     TaintEvictionController.name: Entry("taint-eviction-controller", TaintEvictionController),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
@@ -27,7 +28,8 @@ def report(name: str, key: Hashable, error: Exception) -> None:
 class Context:
     """The way to the cluster, as one controller.
 
-    `client` acts with the rights of that controller; `informers`, `clock`, `metrics` and `queue_metrics` are shared.
+    `client` acts with the rights of that controller; `informers`, `clock`, `metrics`, `queue_metrics` and `randomness`
+    are shared.
     """
 
     client: Client
@@ -35,6 +37,7 @@ class Context:
     clock: Clock
     metrics: CollectorRegistry
     queue_metrics: QueueMetrics
+    randomness: random.Random = field(default_factory=random.SystemRandom)
     report: Callable[[str, Hashable, Exception], None] = field(default=report)
 
     def recorder(self, component: str) -> EventRecorder:

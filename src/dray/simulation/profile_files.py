@@ -21,6 +21,7 @@ from dray.simulation.templates import TemplateError
 from dray.validation.documents import InvalidObjectError
 
 SUFFIX: Final = ".yaml"
+SHOWN: Final = 3
 
 
 class ProfileError(ValueError):
@@ -71,7 +72,8 @@ def parse_profile(data: bytes, source: str, name: str) -> Profile:
     except (TemplateError, publication.PublicationError, InvalidObjectError) as error:
         raise ProfileError(f"{source}: {error}") from None
     if problems:
-        raise ProfileError(f"{source}: {problems[0]}")
+        more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        raise ProfileError(f"{source}: {'; '.join(problems[:SHOWN])}{more}")
     return profile
 
 

@@ -1,0 +1,168 @@
+"""The Job controller: watches Jobs and pods, and carries out the plan."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from msgspec.structs import replace
+
+from dray.api.generated.batch import Job
+from dray.api.generated.core import Pod
+from dray.api.meta import OwnerReference
+from dray.api.status import ApiError
+from dray.controllers.context import Context
+from dray.controllers.expectations import LONGEST
+from dray.controllers.job import indexes
+from dray.controllers.job.counting import TRACKING
+from dray.controllers.job.plan import COMPLETE, FAILED, JobPlan, has, plan
+from dray.controllers.kinds import JOBS, PODS
+from dray.controllers.pod_states import controller_of
+from dray.controllers.queue_controller import QueueController
+from dray.controllers.workload_pods import WorkloadPods, pod_from
+from dray.reconcile.clock import as_time
+
+OURS = (None, "", "kubernetes.io/job-controller")
+JOB = "job"
+STRAY = "stray pod"
+FIRST_PAUSE = 10.0
+LONGEST_PAUSE = 360.0
+
+
+def unsupported(job: Job) -> str:
+    """What a job asks for that would be ignored, and so must keep it from running wrongly."""
+    for name, value in (
+        ("successPolicy", job.spec.success_policy),
+        ("backoffLimitPerIndex", job.spec.backoff_limit_per_index),
+        ("scheduling", job.spec.scheduling),
+    ):
+        if value is not None:
+            return f"spec.{name} is not supported by this job controller; the job is not started"
+    return ""
+
+
+class Key(NamedTuple):
+    """A job, or a pod that has lost its job."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class JobController(QueueController[Key]):
+    """Makes pods until a job is done."""
+
+    name: ClassVar[str] = "job-controller"
+
+    def __init__(self, context: Context) -> None:
+        self._jobs = context.informers.of(JOBS, Job)
+        super().__init__(context, self._jobs, context.informers.of(PODS, Pod))
+        self._recorder = context.recorder(self.name)
+        self._pauses: dict[str, tuple[int, float]] = {}
+        self._pods = WorkloadPods(context, self._recorder, self._on_owned)
+        self._jobs.on_change(self._on_job)
+        self._pods.informer.on_change(self._on_pod)
+
+    def _on_job(self, old: Job | None, new: Job | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._pods.expectations.forget(old.metadata.uid)
+            self._pauses.pop(old.metadata.uid, None)
+            for pod in self._pods.owned(old):
+                self.queue.add(Key(STRAY, pod.metadata.namespace, pod.metadata.name))
+        if new is not None:
+            self.queue.add(_key(new))
+
+    def _on_owned(self, namespace: str, owner: OwnerReference) -> None:
+        if owner.kind == "Job":
+            self.queue.add(Key(JOB, namespace, owner.name))
+
+    def _on_pod(self, _old: Pod | None, new: Pod | None) -> None:
+        if new is not None and self._is_stray(new):
+            self.queue.add(Key(STRAY, new.metadata.namespace, new.metadata.name))
+
+    def _is_stray(self, pod: Pod) -> bool:
+        """Whether our finalizer keeps a pod although its job is gone, or it was let go of."""
+        if TRACKING not in pod.metadata.finalizers:
+            return False
+        owner = controller_of(pod)
+        if owner is None or owner.kind != "Job":
+            return True
+        job = self._jobs.get(pod.metadata.namespace, owner.name)
+        return job is None or job.metadata.uid != owner.uid
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Looks at one job, or at one pod without a job."""
+        if key.kind == STRAY:
+            pod = self._pods.informer.get(key.namespace, key.name)
+            if pod is not None and self._is_stray(pod):
+                await self._release(pod)
+            return None
+        job = self._jobs.get(key.namespace, key.name)
+        if job is None or job.spec.managed_by not in OURS:
+            return None
+        return await self._reconcile_job(job)
+
+    async def _reconcile_job(self, job: Job) -> float | None:
+        why = unsupported(job)
+        if why:
+            await self._recorder.warning(job, "UnsupportedFeature", why)
+            return None
+        now = as_time(self._clock.now())
+        settled = self._pods.expectations.are_met(job.metadata.uid)
+        todo = plan(job, self._pods.owned(job), now)
+        self._note_failures(job, todo)
+        pause = self._pause(job)
+        await self._carry_out(job, todo if settled and pause <= 0 else todo._replace(create=()))
+        waits = [LONGEST] if not settled else []
+        if pause > 0:
+            waits.append(pause)
+        if todo.deadline is not None:
+            waits.append(max((todo.deadline.datetime() - now.datetime()).total_seconds(), 0.1))
+        return min(waits, default=None)
+
+    async def _carry_out(self, job: Job, todo: JobPlan) -> None:
+        if todo.status != job.status:
+            stored = await self._client.update(replace(job, status=todo.status), subresource="status")
+            await self._announce(job, stored)
+        for pod in todo.release:
+            await self._release(pod)
+        await self._pods.delete(job, todo.delete)
+        pod = pod_from(job, job.spec.template, (TRACKING,))
+        wanted = [pod if index is None else indexes.give(pod, index) for index in todo.create]
+        failure = await self._pods.create(job, wanted)
+        if failure is not None:
+            raise failure
+
+    def _note_failures(self, job: Job, todo: JobPlan) -> None:
+        """After each failure the next try waits longer."""
+        uncounted = todo.status.uncounted_terminated_pods
+        failed = todo.status.failed + (len(uncounted.failed) if uncounted is not None else 0)
+        known, _ = self._pauses.get(job.metadata.uid, (job.status.failed, 0.0))
+        if failed > known:
+            seconds = min(FIRST_PAUSE * 2 ** min(failed - 1, 10), LONGEST_PAUSE)
+            self._pauses[job.metadata.uid] = (failed, self._clock.monotonic() + seconds)
+
+    def _pause(self, job: Job) -> float:
+        _, until = self._pauses.get(job.metadata.uid, (0, 0.0))
+        return until - self._clock.monotonic()
+
+    async def _announce(self, old: Job, new: Job) -> None:
+        if has(new.status, COMPLETE) and not has(old.status, COMPLETE):
+            await self._recorder.normal(new, "Completed", "Job completed")
+        if has(new.status, FAILED) and not has(old.status, FAILED):
+            told = next(one for one in new.status.conditions if one.type == FAILED)
+            await self._recorder.warning(new, told.reason, told.message)
+
+    async def _release(self, pod: Pod) -> None:
+        """Drops our finalizer: what the pod counts for is stored."""
+        meta = pod.metadata
+        left = [name for name in meta.finalizers if name != TRACKING]
+        change = {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": left or None}
+        try:
+            await self._client.patch(PODS, meta.namespace, meta.name, {"metadata": change})
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+
+def _key(job: Job) -> Key:
+    return Key(JOB, job.metadata.namespace, job.metadata.name)

@@ -1,0 +1,190 @@
+"""The pods of ReplicaSets and Jobs: finding them, making them from a template, deleting them, adopting them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from dray.api import codec
+from dray.api.generated.core import Pod, PodTemplateSpec
+from dray.api.labels import LabelSelector
+from dray.api.meta import DeleteOptions, Object, ObjectMeta, OwnerReference, Preconditions
+from dray.api.status import ApiError
+from dray.controllers.context import Context
+from dray.controllers.expectations import Expectations
+from dray.controllers.kinds import PODS
+from dray.controllers.pod_states import controller_of, is_finished
+from dray.reconcile import EventRecorder
+
+BY_CONTROLLER = "controller-uid"
+BY_LACK_OF_CONTROLLER = "namespace-of-orphans"
+LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+LONGEST_BASE = 57
+
+Failure = ApiError | OSError | TimeoutError
+OwnerChanged = Callable[[str, OwnerReference], None]
+"""Called with the namespace and the owner of a pod that changed."""
+
+
+def reference_to(owner: Object) -> OwnerReference:
+    """How a pod names the object that manages it."""
+    return OwnerReference(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
+def pod_from(owner: Object, template: PodTemplateSpec, finalizers: tuple[str, ...] = ()) -> Pod:
+    """A pod without a name, as an owner's template describes it."""
+    meta = template.metadata
+    return Pod(
+        kind="Pod",
+        api_version="v1",
+        metadata=ObjectMeta(
+            generate_name=f"{owner.metadata.name[:LONGEST_BASE].rstrip('.-')}-",
+            namespace=owner.metadata.namespace,
+            labels=meta.labels,
+            annotations=meta.annotations,
+            finalizers=(*meta.finalizers, *finalizers),
+            owner_references=(reference_to(owner),),
+        ),
+        spec=template.spec,
+    )
+
+
+def sort_out(
+    owner: Object, selector: LabelSelector, owned: Iterable[Pod], orphans: Iterable[Pod]
+) -> tuple[list[Pod], list[Pod], list[Pod]]:
+    """Which pods an owner keeps, adopts and releases. An owner that is being deleted adopts nothing."""
+    owned = list(owned)
+    kept = [pod for pod in owned if selector.matches(pod.metadata.labels)]
+    released = [pod for pod in owned if not selector.matches(pod.metadata.labels)]
+    if owner.metadata.deletion_timestamp is not None:
+        return kept, [], released
+    adopted = [
+        pod
+        for pod in orphans
+        if pod.metadata.deletion_timestamp is None and not is_finished(pod) and selector.matches(pod.metadata.labels)
+    ]
+    return kept, adopted, released
+
+
+class WorkloadPods:
+    """All pods by who manages them, and the writes that owners ask for, each remembered until it is seen."""
+
+    def __init__(self, context: Context, recorder: EventRecorder, owner_changed: OwnerChanged) -> None:
+        self.informer = context.informers.of(PODS, Pod)
+        self.expectations = Expectations(context.clock.monotonic)
+        self._client = context.client
+        self._random = context.randomness
+        self._recorder = recorder
+        self._owner_changed = owner_changed
+        self.informer.add_index(BY_CONTROLLER, _controller_uid)
+        self.informer.add_index(BY_LACK_OF_CONTROLLER, _namespace_of_orphan)
+        self.informer.on_change(self._on_pod)
+
+    def owned(self, owner: Object) -> list[Pod]:
+        """The pods that an owner manages."""
+        return self.informer.by_index(BY_CONTROLLER, owner.metadata.uid)
+
+    def orphans(self, namespace: str) -> list[Pod]:
+        """The pods of a namespace that nobody manages."""
+        return self.informer.by_index(BY_LACK_OF_CONTROLLER, namespace)
+
+    def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        for pod in (old, new):
+            owner = controller_of(pod) if pod is not None else None
+            if pod is None or owner is None:
+                continue
+            if pod is new:
+                self.expectations.saw_created(owner.uid, pod.metadata.name)
+            if new is None or new.metadata.deletion_timestamp is not None:
+                self.expectations.saw_deleted(owner.uid, pod.metadata.uid)
+            self._owner_changed(pod.metadata.namespace, owner)
+
+    async def create(self, owner: Object, pods: Sequence[Pod]) -> Failure | None:
+        """Creates pods, few at first, and stops when that fails; returns the failure, None if all went well.
+
+        A quota that is used up then costs one refusal, not hundreds.
+        """
+        start, size = 0, 1
+        while start < len(pods):
+            batch = pods[start : start + size]
+            for failure in await asyncio.gather(*(self._create(owner, pod) for pod in batch)):
+                if failure is not None:
+                    return failure
+            start, size = start + size, size * 2
+        return None
+
+    async def _create(self, owner: Object, pod: Pod) -> Failure | None:
+        uid = owner.metadata.uid
+        name = pod.metadata.generate_name + "".join(self._random.choices(LETTERS, k=5))
+        self.expectations.expect_created(uid, name)
+        try:
+            await self._client.create(replace(pod, metadata=replace(pod.metadata, name=name)))
+        except (ApiError, OSError, TimeoutError) as error:
+            self.expectations.saw_created(uid, name)
+            await self._recorder.warning(owner, "FailedCreate", f"Error creating: {error}")
+            return error
+        await self._recorder.normal(owner, "SuccessfulCreate", f"Created pod: {name}")
+        return None
+
+    async def delete(self, owner: Object, pods: Iterable[Pod]) -> None:
+        """Deletes pods. Raises the first failure when all were tried."""
+        outcomes = await asyncio.gather(*(self._delete(owner, pod) for pod in pods), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _delete(self, owner: Object, pod: Pod) -> None:
+        uid, meta = owner.metadata.uid, pod.metadata
+        self.expectations.expect_deleted(uid, meta.uid)
+        options = DeleteOptions(preconditions=Preconditions(uid=meta.uid))
+        try:
+            await self._client.delete(PODS, meta.namespace, meta.name, options)
+        except (ApiError, OSError, TimeoutError) as error:
+            self.expectations.saw_deleted(uid, meta.uid)
+            if isinstance(error, ApiError) and error.code in (404, 409):
+                return
+            await self._recorder.warning(owner, "FailedDelete", f"Error deleting: {error}")
+            raise
+        await self._recorder.normal(owner, "SuccessfulDelete", f"Deleted pod: {meta.name}")
+
+    async def adopt(self, owner: Object, pods: Iterable[Pod]) -> None:
+        """Makes an owner the manager of pods that have none."""
+        for pod in pods:
+            references = [*pod.metadata.owner_references, reference_to(owner)]
+            await self._set_owners(pod, references)
+
+    async def release(self, owner: Object, pods: Iterable[Pod]) -> None:
+        """Lets go of pods that an owner's selector does not match any more."""
+        for pod in pods:
+            await self._set_owners(pod, [one for one in pod.metadata.owner_references if one.uid != owner.metadata.uid])
+
+    async def _set_owners(self, pod: Pod, references: Sequence[OwnerReference]) -> None:
+        meta = pod.metadata
+        change: dict[str, Any] = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+        change["ownerReferences"] = [codec.to_builtins(one) for one in references] or None
+        try:
+            await self._client.patch(PODS, meta.namespace, meta.name, {"metadata": change})
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+
+def _controller_uid(pod: Pod) -> Iterator[str]:
+    owner = controller_of(pod)
+    if owner is not None:
+        yield owner.uid
+
+
+def _namespace_of_orphan(pod: Pod) -> Iterator[str]:
+    if controller_of(pod) is None:
+        yield pod.metadata.namespace

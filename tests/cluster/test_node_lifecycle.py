@@ -1,0 +1,278 @@
+"""Node health, taints and zones, on a real server, with the controller's own rights and a clock the test moves."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from controller_world import World, controller_world, manifest
+from dray.api.times import MicroTime
+from dray.reconcile.clock import as_time
+from eviction_objects import leaving, run_pod
+
+NAME = "node-lifecycle-controller"
+TAINT_EVICTION = "taint-eviction-controller"
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+
+Story = Callable[[World], Awaitable[None]]
+
+
+def play(story: Story, *controllers: str) -> None:
+    async def run() -> None:
+        async with controller_world(*(controllers or (NAME,))) as world:
+            await world.create(manifest("v1", "Namespace", "kube-node-lease")) if await _missing(world) else None
+            await story(world)
+
+    asyncio.run(run())
+
+
+async def _missing(world: World) -> bool:
+    return await world.get("namespaces", "kube-node-lease") is None
+
+
+async def add_node(world: World, name: str, zone: str = "") -> None:
+    """A node that reports to be ready."""
+    labels = {"topology.kubernetes.io/zone": zone} if zone else {}
+    await world.create(manifest("v1", "Node", name, meta={"labels": labels}))
+    renewed = _micro(world)
+    await world.create(
+        manifest("coordination.k8s.io/v1", "Lease", name, "kube-node-lease", spec={"renewTime": renewed})
+    )
+    await report(world, name)
+
+
+async def report(world: World, name: str, ready: str = "True", **more: str) -> None:
+    """What a kubelet posts."""
+    now = str(as_time(world.clock.now()))
+    times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    wanted = {"Ready": ready, "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", **more}
+    conditions = [{"type": kind, "status": status, "reason": "Kubelet", **times} for kind, status in wanted.items()]
+    await world.patch("nodes", name, {"status": {"conditions": conditions}}, "status")
+
+
+async def live(world: World, seconds: float, *names: str) -> None:
+    """Time passes while these nodes renew their leases."""
+    end = world.clock.monotonic() + seconds
+    while world.clock.monotonic() < end:
+        for name in names:
+            await world.patch("leases", name, {"spec": {"renewTime": _micro(world)}}, namespace="kube-node-lease")
+        await world.settle(min(10, end - world.clock.monotonic()))
+
+
+def _micro(world: World) -> str:
+    return str(MicroTime.of(as_time(world.clock.now()).datetime()))
+
+
+async def taints(world: World, name: str) -> set[tuple[str, str]]:
+    found = await world.get("nodes", name)
+    return {(taint.key, taint.effect) for taint in found.spec.taints}
+
+
+def both(key: str) -> set[tuple[str, str]]:
+    return {(key, "NoSchedule"), (key, "NoExecute")}
+
+
+@pytest.mark.req("3902-02", "3902-04", "3902-20", "3902-24")
+def test_a_node_that_is_not_heard_of_becomes_unreachable_and_its_pods_stay_if_nobody_evicts() -> None:
+    async def story(world: World) -> None:
+        await add_node(world, "node-1")
+        await add_node(world, "node-2")
+        await run_pod(
+            world,
+            "pod",
+            tolerations=[{"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 0, "effect": "NoExecute"}],
+        )
+        await world.patch("pods", "pod", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "status")
+        await live(world, 45, "node-2")
+        assert await taints(world, "node-1") == set()
+        await live(world, 20, "node-2")
+        assert await taints(world, "node-1") == both(UNREACHABLE)
+        assert await taints(world, "node-2") == set()
+        node = await world.get("nodes", "node-1")
+        assert {one.type: (one.status, one.reason) for one in node.status.conditions}["Ready"] == (
+            "Unknown",
+            "NodeStatusUnknown",
+        )
+        assert all(taint.time_added is not None for taint in node.spec.taints)
+        assert await leaving(world) == set()
+        pod = await world.get("pods", "pod")
+        assert [one.status for one in pod.status.conditions if one.type == "Ready"] == ["False"]
+        assert ("NodeNotReady", "Node is not ready") in await world.events("pod")
+        assert ("NodeNotReady", "Node node-1 status is now: NodeNotReady") in await world.events("node-1")
+
+    play(story)
+
+
+@pytest.mark.req("3902-24", "3902-29", "3902-12")
+def test_with_taint_eviction_a_dead_node_empties_after_five_minutes() -> None:
+    async def story(world: World) -> None:
+        await add_node(world, "node-1")
+        await add_node(world, "node-2")
+        await run_pod(world, "pod")
+        await live(world, 330, "node-2")
+        assert await leaving(world) == set()
+        await live(world, 40, "node-2")
+        assert await leaving(world) == {"pod"}
+
+    play(story, NAME, TAINT_EVICTION)
+
+
+def test_leases_alone_keep_a_node_alive() -> None:
+    async def story(world: World) -> None:
+        await add_node(world, "node-1")
+        await live(world, 600, "node-1")
+        assert await taints(world, "node-1") == set()
+
+    play(story)
+
+
+def test_status_reports_alone_keep_a_node_alive() -> None:
+    async def story(world: World) -> None:
+        await add_node(world, "node-1")
+        for _ in range(10):
+            await world.settle(40)
+            await report(world, "node-1")
+        assert await taints(world, "node-1") == set()
+
+    play(story)
+
+
+def test_recovery_removes_the_taints_at_once() -> None:
+    async def story(world: World) -> None:
+        await add_node(world, "node-1")
+        await add_node(world, "node-2")
+        await live(world, 70, "node-2")
+        assert await taints(world, "node-1") == both(UNREACHABLE)
+        await report(world, "node-1")
+        await world.settle()
+        assert await taints(world, "node-1") == set()
+
+    play(story)
+
+
+def test_a_node_that_says_it_is_not_ready_gets_the_other_taint_and_swaps_it_when_it_dies() -> None:
+    async def story(world: World) -> None:
+        await add_node(world, "node-1")
+        await add_node(world, "node-2")
+        await report(world, "node-1", "False")
+        await world.settle(15)
+        assert await taints(world, "node-1") == both(NOT_READY)
+        await live(world, 60, "node-2")
+        assert await taints(world, "node-1") == both(UNREACHABLE)
+
+    play(story)
+
+
+def test_pressure_and_cordon_keep_new_pods_away() -> None:
+    async def story(world: World) -> None:
+        await add_node(world, "node-1")
+        await report(world, "node-1", DiskPressure="True", NetworkUnavailable="True")
+        await world.patch("nodes", "node-1", {"spec": {"unschedulable": True}})
+        await world.settle()
+        prefix = "node.kubernetes.io/"
+        wanted = {(prefix + name, "NoSchedule") for name in ("disk-pressure", "network-unavailable", "unschedulable")}
+        assert await taints(world, "node-1") == wanted
+        await report(world, "node-1")
+        await world.patch("nodes", "node-1", {"spec": {"unschedulable": None}})
+        await world.settle()
+        assert await taints(world, "node-1") == set()
+
+    play(story)
+
+
+def test_taints_of_others_stay() -> None:
+    async def story(world: World) -> None:
+        await add_node(world, "node-1")
+        await add_node(world, "node-2")
+        own = {"key": "example.com/own", "effect": "NoExecute"}
+        await world.patch("nodes", "node-1", {"spec": {"taints": [own]}})
+        await live(world, 70, "node-2")
+        assert await taints(world, "node-1") == {("example.com/own", "NoExecute"), *both(UNREACHABLE)}
+        await report(world, "node-1")
+        await world.settle()
+        assert await taints(world, "node-1") == {("example.com/own", "NoExecute")}
+
+    play(story)
+
+
+def test_a_node_that_never_reports_is_unreachable_after_a_minute() -> None:
+    async def story(world: World) -> None:
+        await add_node(world, "node-2")
+        await world.create(manifest("v1", "Node", "node-1"))
+        await live(world, 55, "node-2")
+        assert (await world.get("nodes", "node-1")).status.conditions == ()
+        await live(world, 30, "node-2")
+        node = await world.get("nodes", "node-1")
+        assert {one.reason for one in node.status.conditions} == {"NodeStatusNeverUpdated"}
+        assert await taints(world, "node-1") == both(UNREACHABLE)
+
+    play(story)
+
+
+@pytest.mark.req("3902-11", "3902-38")
+def test_if_all_nodes_seem_dead_nobody_is_evicted_and_all_get_time_when_one_returns() -> None:
+    async def story(world: World) -> None:
+        names = [f"node-{number}" for number in range(1, 5)]
+        for number, name in enumerate(names):
+            await add_node(world, name, zone=f"zone-{number % 2}")
+        await run_pod(world, "pod")
+        await world.settle(600)
+        for name in names:
+            assert await taints(world, name) == {(UNREACHABLE, "NoSchedule")}
+        assert await leaving(world) == set()
+        await report(world, "node-4")
+        await live(world, 30, "node-4")
+        assert await taints(world, "node-4") == set()
+
+    play(story, NAME, TAINT_EVICTION)
+
+
+async def executed(world: World) -> int:
+    """How many nodes have a NoExecute taint."""
+    found: list[Any] = await world.objects("nodes")
+    return sum(any(taint.effect == "NoExecute" for taint in node.spec.taints) for node in found)
+
+
+@pytest.mark.req("3902-24")
+def test_nodes_of_a_zone_are_tainted_one_every_ten_seconds() -> None:
+    async def story(world: World) -> None:
+        alive = [f"alive-{number}" for number in range(8)]
+        for name in [*alive, "dead-1", "dead-2", "dead-3"]:
+            await add_node(world, name)
+        for name in ("dead-1", "dead-2", "dead-3"):
+            await report(world, name, "False")
+        await live(world, 6, *alive)
+        assert await executed(world) == 1
+        await live(world, 10, *alive)
+        assert await executed(world) == 2
+        await live(world, 10, *alive)
+        assert await executed(world) == 3
+
+    play(story)
+
+
+@pytest.mark.req("3902-24")
+def test_a_small_zone_with_many_dead_nodes_stops_another_zone_goes_on() -> None:
+    async def story(world: World) -> None:
+        for number in range(5):
+            await add_node(world, f"small-{number}", "small")
+            await add_node(world, f"other-{number}", "other")
+        for number in range(4):
+            await report(world, f"small-{number}", "False")
+        await world.settle(0)
+        await report(world, "other-0", "False")
+        await world.settle(6)
+        before = await executed(world)
+        await live(world, 40, "small-4", *(f"other-{number}" for number in range(1, 5)))
+        marked = {
+            name
+            for name in ("small-0", "small-1", "small-2", "small-3")
+            if (NOT_READY, "NoExecute") in await taints(world, name)
+        }
+        assert len(marked) <= 1
+        assert await executed(world) == before
+        assert (NOT_READY, "NoExecute") in await taints(world, "other-0")
+
+    play(story)

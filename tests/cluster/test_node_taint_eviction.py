@@ -1,0 +1,297 @@
+"""Eviction because of node taints, on a real server, with the controller's own rights and a clock the test moves."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from controller_world import World, controller_world, manifest
+from dray.api.status import ApiError
+from dray.controllers import SelectionError
+from eviction_objects import ago, leaving, run_pod
+from local_server import local_server
+
+NAME = "taint-eviction-controller"
+KEY = "example.com/maintenance"
+
+Story = Callable[[World], Awaitable[None]]
+Taint = dict[str, Any]
+
+
+def play(story: Story, *controllers: str) -> None:
+    """Runs a story with the controller and one node."""
+
+    async def run() -> None:
+        async with controller_world(*(controllers or (NAME,))) as world:
+            await world.create(manifest("v1", "Node", "node-1"))
+            await story(world)
+
+    asyncio.run(run())
+
+
+def taint(effect: str = "NoExecute", key: str = KEY, **more: Any) -> Taint:
+    return {"key": key, "effect": effect, **more}
+
+
+def toleration(seconds: int | None = None, key: str = KEY, **more: Any) -> dict[str, Any]:
+    found = {"key": key, "operator": "Exists", "effect": "NoExecute", **more}
+    return found if seconds is None else {**found, "tolerationSeconds": seconds}
+
+
+async def set_taints(world: World, *taints: Taint) -> None:
+    await world.patch("nodes", "node-1", {"spec": {"taints": list(taints)}})
+
+
+@pytest.mark.req("3902-03", "3902-09", "3902-10", "3902-12", "3902-33", "SVS-69")
+def test_tolerations_decide_who_stays_and_how_long() -> None:
+    async def story(world: World) -> None:
+        await run_pod(world, "forever", tolerations=[toleration()])
+        await run_pod(world, "minute", tolerations=[toleration(60)])
+        await run_pod(world, "never")
+        await run_pod(world, "elsewhere", nodeName="node-2")
+        await set_taints(world, taint())
+        await world.settle(59)
+        assert await leaving(world) == {"never"}
+        await world.settle(2)
+        assert await leaving(world) == {"never", "minute"}
+        await world.settle(3600)
+        assert await leaving(world) == {"never", "minute"}
+        never = await world.get("pods", "never")
+        marked = next(one for one in never.status.conditions if one.type == "DisruptionTarget")
+        assert (marked.status, marked.reason) == ("True", "DeletionByTaintManager")
+        assert await world.events("never") == [("TaintManagerEviction", "Marking for deletion Pod default/never")]
+
+    play(story)
+
+
+@pytest.mark.req("SVS-70", "X-06")
+def test_time_counts_from_when_the_taint_is_seen_not_from_what_it_says() -> None:
+    async def story(world: World) -> None:
+        await run_pod(world, "minute", tolerations=[toleration(60)])
+        await set_taints(world, taint(timeAdded=ago(world, 3600)))
+        await world.settle(55)
+        assert await leaving(world) == set()
+        await world.settle(6)
+        assert await leaving(world) == {"minute"}
+
+    play(story)
+
+
+@pytest.mark.req("3902-09", "SVS-70")
+@pytest.mark.parametrize(
+    ("tolerations", "stays_for"),
+    [
+        ([toleration(20), toleration(5, "example.com/second")], 5),
+        ([toleration(), toleration(5, "example.com/second")], 5),
+        ([toleration(), toleration(key="example.com/second")], None),
+        ([toleration(20)], 0),
+        ([toleration(-3), toleration(key="example.com/second")], 0),
+        ([{"operator": "Exists"}], None),
+        ([{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 7}], 7),
+    ],
+)
+def test_of_several_taints_the_shortest_time_counts(tolerations: list[dict[str, Any]], stays_for: int | None) -> None:
+    async def story(world: World) -> None:
+        await run_pod(world, "pod", tolerations=tolerations)
+        await set_taints(world, taint(), taint(key="example.com/second"))
+        await world.settle(stays_for - 0.5 if stays_for else 0.01)
+        assert await leaving(world) == ({"pod"} if stays_for == 0 else set())
+        await world.settle(100 if stays_for is None else 1)
+        assert await leaving(world) == (set() if stays_for is None else {"pod"})
+
+    play(story)
+
+
+@pytest.mark.req("3902-16")
+def test_removing_the_taint_in_time_cancels() -> None:
+    async def story(world: World) -> None:
+        await run_pod(world, "minute", tolerations=[toleration(60)])
+        await set_taints(world, taint())
+        await world.settle(50)
+        await set_taints(world)
+        await world.settle(100)
+        assert await leaving(world) == set()
+        assert await world.events("minute") == [
+            ("TaintManagerEviction", "Cancelling deletion of Pod default/minute"),
+        ]
+        await set_taints(world, taint())
+        await world.settle(50)
+        assert await leaving(world) == set()
+
+    play(story)
+
+
+@pytest.mark.req("3902-05")
+def test_a_pod_that_comes_to_a_tainted_node_leaves_and_a_deleted_node_is_forgotten() -> None:
+    async def story(world: World) -> None:
+        await set_taints(world, taint())
+        await world.settle(10)
+        await run_pod(world, "late")
+        await run_pod(world, "patient", tolerations=[toleration(60)])
+        await world.settle()
+        assert await leaving(world) == {"late"}
+        await world.delete("nodes", "node-1")
+        await world.settle(120)
+        assert await leaving(world) == {"late"}
+
+    play(story)
+
+
+def test_a_new_toleration_of_the_pod_is_respected() -> None:
+    async def story(world: World) -> None:
+        await run_pod(world, "pod", tolerations=[toleration(60)])
+        await set_taints(world, taint())
+        await world.settle(30)
+        tolerations = [toleration(60), *[{"key": "more", "operator": "Exists", "effect": "NoExecute"}]]
+        found = await world.get("pods", "pod")
+        known = [
+            {
+                "key": one.key,
+                "operator": one.operator,
+                "effect": one.effect,
+                "tolerationSeconds": one.toleration_seconds,
+            }
+            for one in found.spec.tolerations[1:]
+        ]
+        await world.patch("pods", "pod", {"spec": {"tolerations": [*tolerations, *known]}})
+        await world.settle(31)
+        assert await leaving(world) == {"pod"}
+
+    play(story)
+
+
+@pytest.mark.parametrize("effect", ["NoSchedule", "PreferNoSchedule"])
+def test_other_effects_evict_nobody(effect: str) -> None:
+    async def story(world: World) -> None:
+        await run_pod(world, "pod")
+        await set_taints(world, taint(effect))
+        await world.settle(100)
+        assert await leaving(world) == set()
+
+    play(story)
+
+
+@pytest.mark.req("3902-14", "3902-15")
+def test_budgets_do_not_hold_pods_back_and_nothing_is_forced() -> None:
+    async def story(world: World) -> None:
+        selector = {"matchLabels": {"app": "a"}}
+        await world.create(
+            manifest("policy/v1", "PodDisruptionBudget", "all", spec={"minAvailable": "100%", "selector": selector})
+        )
+        await run_pod(world, "pod", terminationGracePeriodSeconds=40)
+        await world.patch("pods", "pod", {"metadata": {"labels": {"app": "a"}}})
+        await set_taints(world, taint())
+        await world.settle(100)
+        pod = await world.get("pods", "pod")
+        assert pod.metadata.deletion_grace_period_seconds == 40
+
+    play(story)
+
+
+@pytest.mark.req("3902-13", "3902-17", "3902-20", "3902-22", "3902-23", "SVS-66")
+@pytest.mark.parametrize("name", [NAME, "taint-manager", "TaintManager", "NoExecuteTaintManager"])
+def test_it_can_be_switched_off_by_any_of_its_names(name: str) -> None:
+    async def story(world: World) -> None:
+        assert NAME not in world.manager.health()
+        await run_pod(world, "pod")
+        await set_taints(world, taint())
+        await world.settle(10)
+        assert await leaving(world) == set()
+
+    play(story, "*", f"-{name}")
+
+
+@pytest.mark.req("3902-08", "3902-18", "3902-01")
+def test_it_is_on_by_default_and_each_controller_has_a_name() -> None:
+    async def story(world: World) -> None:
+        assert {NAME, "node-lifecycle-controller", "device-taint-eviction-controller"} <= world.manager.health().keys()
+
+    play(story, "*")
+    with pytest.raises(SelectionError, match="enable-taint-manager"):
+        play(story, "enable-taint-manager")
+
+
+@pytest.mark.req("3902-28", "SVS-68")
+def test_metrics() -> None:
+    async def story(world: World) -> None:
+        await run_pod(world, "a")
+        await run_pod(world, "b", tolerations=[toleration(5)])
+        await set_taints(world, taint())
+        await world.settle(10)
+        assert world.metric("taint_eviction_controller_pod_deletions_total") == 2
+        assert world.metric("taint_eviction_controller_pod_deletion_duration_seconds_count") == 2
+        assert (world.metric("taint_eviction_controller_pod_deletion_duration_seconds_bucket", le="0.1")) == 2
+
+    play(story)
+
+
+@pytest.mark.req("SVS-69", "3902-30")
+def test_five_tries_and_then_later_and_later() -> None:
+    async def story(world: World) -> None:
+        client: Any = world.manager.controllers[NAME]._client  # type: ignore[attr-defined]
+        delete, moments = client.delete, []
+
+        async def fail(*_: Any) -> None:
+            moments.append(round(world.clock.monotonic() - start, 3))
+            raise ApiError(500, "InternalError", "the server is not well")
+
+        client.delete = fail
+        await run_pod(world, "pod")
+        start = world.clock.monotonic()
+        await set_taints(world, taint())
+        await world.settle(0.042)
+        assert moments == [0.0, 0.01, 0.02, 0.03, 0.04]
+        await world.settle(5)
+        assert len(moments) > 10
+        client.delete = delete
+        await world.settle(20)
+        assert await leaving(world) == {"pod"}
+
+    play(story)
+
+
+def test_a_new_pod_of_the_same_name_survives() -> None:
+    async def story(world: World) -> None:
+        await run_pod(world, "pod", tolerations=[toleration(30)])
+        await set_taints(world, taint())
+        await world.settle(20)
+        await world.delete("pods", "pod", grace_period_seconds=0)
+        await run_pod(world, "pod", tolerations=[toleration(30)])
+        await world.settle(20)
+        assert await leaving(world) == set()
+        await world.settle(11)
+        assert await leaving(world) == {"pod"}
+
+    play(story)
+
+
+@pytest.mark.req("3902-26", "3902-27")
+def test_a_restart_evicts_those_who_are_left() -> None:
+    async def run() -> None:
+        async with local_server() as server:
+            async with controller_world(NAME, server=server) as world:
+                await world.create(manifest("v1", "Node", "node-1"))
+                await run_pod(world, "patient", tolerations=[toleration(60)])
+                await set_taints(world, taint())
+                await world.settle(30)
+            async with controller_world(NAME, server=server) as world:
+                await run_pod(world, "new")
+                await world.settle(50)
+                assert await leaving(world) == {"new"}
+                await world.settle(11)
+                assert await leaving(world) == {"new", "patient"}
+
+    asyncio.run(run())
+
+
+@pytest.mark.req("3902-34")
+def test_a_thousand_pods_leave_at_once() -> None:
+    async def story(world: World) -> None:
+        for number in range(1000):
+            await run_pod(world, f"p{number}")
+        await set_taints(world, taint())
+        await world.clock.advance(1, turns=3000)
+        assert len(await leaving(world)) == 1000
+
+    play(story)

@@ -1,0 +1,158 @@
+"""`dray up` as a process of its own, used with stock kubectl: a cluster in a second that keeps its state."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from live_server import Kubectl, LiveServer
+from server_process import run_dray
+
+DRAY = str(Path(sys.executable).with_name("dray"))
+PATIENCE = 20.0
+
+CLAIM_AND_POD = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one-gpu}
+spec:
+  spec:
+    devices:
+      requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: train
+  annotations: {dray.dev/run-seconds: "2"}
+spec:
+  restartPolicy: Never
+  containers:
+    - {name: main, image: busybox, resources: {claims: [{name: gpu}]}}
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}]
+"""
+
+
+class Up:
+    """A running `dray up`; what it printed is in `lines`."""
+
+    def __init__(self, process: subprocess.Popen[str], server: LiveServer, lines: list[str]) -> None:
+        self.process = process
+        self.server = server
+        self.lines = lines
+
+    def stop(self) -> float:
+        """Ends it as Ctrl-C does; the seconds that took."""
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode == 0
+        return time.monotonic() - began
+
+
+@contextmanager
+def up(directory: Path, *options: str) -> Iterator[Up]:
+    """A cluster that has said that it is ready."""
+    command = [DRAY, "up", "--dir", str(directory), "--port", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        lines: list[str] = []
+        for line in process.stdout:
+            lines.append(line.rstrip())
+            if line.startswith("nodes "):
+                break
+        found = re.search(r"https://\S+", "\n".join(lines))
+        try:
+            assert found is not None, lines
+            server = LiveServer(found[0], directory)
+            yield Up(process, server, lines)
+            server.close()
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def eventually(check: Callable[[], Any]) -> Any:
+    """What `check` finds, once it finds something."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found = check()
+        if found or time.monotonic() > deadline:
+            assert found
+            return found
+        time.sleep(0.05)
+
+
+@pytest.mark.req("4381-75", "4381-136", "4381-138")
+def test_a_pod_gets_a_device_runs_finishes_and_gives_it_back(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with up(state, "--nodes", "4", "--profile", "gpu-8") as cluster:
+        text = "\n".join(cluster.lines)
+        assert "4 simulated nodes, 32 devices         ready" in text
+        assert f"export KUBECONFIG={state}/kubeconfig" in text
+        assert cluster.lines[-1].startswith("nodes 4/4 ready · devices 32 free, 0 held, 0 tainted · pods 0")
+        assert cluster.server.request("GET", "/readyz").body == b"ok"
+        kubectl = Kubectl(cluster.server, tmp_path)
+        kubectl("apply", "-f", "-", stdin=CLAIM_AND_POD)
+        kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/train", f"--timeout={PATIENCE}s")
+        held = kubectl(
+            "get", "resourceclaims", "-o", "jsonpath={.items[0].status.allocation.devices.results[0].device}"
+        )
+        assert held.startswith("gpu-")
+        kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/train", f"--timeout={PATIENCE}s")
+        eventually(lambda: "No resources found" in kubectl.run("get", "resourceclaims").stderr)
+        nodes = run_dray("get", "nodes", "--kubeconfig", cluster.server.kubeconfig)
+        assert [line.split()[3] for line in nodes.stdout.splitlines()[1:]] == ["8"] * 4, nodes.stderr
+        assert cluster.stop() < 5
+
+
+def test_started_again_it_goes_on_with_the_same_state(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with up(state, "--nodes", "3", "--profile", "network-fpga") as cluster:
+        uids = {node["metadata"]["uid"] for node in cluster.server.request("GET", "/api/v1/nodes").json["items"]}
+        cluster.stop()
+    with up(state) as again:
+        assert "3 simulated nodes, 16 devices" in "\n".join(again.lines)
+        assert again.lines[-1].startswith("nodes 3/3 ready · devices 15 free, 0 held, 1 tainted")
+        nodes = again.server.request("GET", "/api/v1/nodes").json["items"]
+        assert {node["metadata"]["uid"] for node in nodes} == uids
+        busy = run_dray("up", "--dir", state, "--port", "0")
+        assert busy.returncode == 2
+        assert f"pid {again.process.pid}" in busy.stderr
+        again.stop()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--controllers", "nonsense"), "--controllers: unknown controller 'nonsense'"),
+        (("--nodes", "1", "--profile", "gpu-9"), "--profile: there is no profile 'gpu-9'"),
+        (("--token-file", "/nonexistent/tokens"), "/nonexistent/tokens"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_written(options: tuple[str, ...], why: str, tmp_path: Path) -> None:
+    done = run_dray("up", "--dir", tmp_path / "state", *options)
+    assert done.returncode == 2
+    assert done.stderr.startswith("dray: ")
+    assert why in done.stderr
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run_dray("up", "--dir", tmp_path / "state", "--port", str(port))
+    assert done.returncode == 2
+    assert done.stderr == f"dray: port {port} is taken. Give --port, or --port 0 for a free one.\n"
