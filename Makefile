@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: test demo setup lint types layers unit soak bench format generate clean
+.PHONY: test demo up setup lint types layers unit soak bench format generate clean
 
 test: lint types layers unit
 
@@ -13,6 +13,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml requirements-dev.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements-dev.lock -e '.[dev]'
+	sh tools/ensure_kubectl.sh
 	touch $(STAMP)
 
 lint: setup
@@ -33,6 +34,9 @@ soak: setup
 
 demo: setup
 	@$(BIN)/python examples/demo.py
+
+up: setup
+	$(BIN)/dray up --nodes 4 --profile gpu-8
 
 bench: setup
 	$(BIN)/python -m bench

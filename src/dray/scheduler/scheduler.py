@@ -200,8 +200,12 @@ class Scheduler:
             return
         if refused.quiet:
             await self._clock.sleep(QUIET_SECONDS)
-            if find_claims(pod, self.cluster.find_claim).problem != refused.message:
+            current = self._informers[PODS.resource].get(pod.metadata.namespace, pod.metadata.name)
+            if not isinstance(current, Pod) or current.metadata.uid != pod.metadata.uid or not self._is_ours(current):
                 return
+            if find_claims(current, self.cluster.find_claim).problem != refused.message:
+                return
+            pod = current
         known = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
         if known is not None and (known.status, known.reason, known.message) == (
             "False",
