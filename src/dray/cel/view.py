@@ -99,9 +99,12 @@ def _by_domain(
         if entry is None:
             continue  # a removed attribute: expressions never see null (5027-24)
         domain, slash, identifier = name.partition("/")
-        if not slash:
-            domain, identifier = driver, name
-        domains.setdefault(domain, {})[identifier] = convert(name, entry)
+        value = convert(name, entry)
+        if slash:
+            domains.setdefault(domain, {})[identifier] = value
+        else:
+            # Of `x` and `<driver>/x`, which mean the same, the one with the domain counts (SVS-39).
+            domains.setdefault(driver, {}).setdefault(name, value)
     return domains
 
 
