@@ -118,6 +118,10 @@ class Informer(Generic[T]):
                 if isinstance(error, ApiError) and error.code == 410:
                     revision = ""
                     continue
+                if isinstance(error, ApiError) and error.code == 404:
+                    # The server does not know this kind: there are none of it, until it does.
+                    revision, pause = "", LONGEST_PAUSE
+                    self._synced.set()
             await self._sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dray.allocator import Allocated, Failed, Options, allocate, claim_key
+from dray.allocator import Allocated, Failed, Options, Unsatisfiable, allocate, claim_key
+from dray.allocator.shapes import Shape
 from dray.api.node_match import NodeSelectorError, matches
 from dray.api.resource import AllocationResult, ResourceClaim
 from dray.api.resource.toleration import is_tolerated
@@ -113,7 +114,8 @@ class _Decision:
         refused = self._check_claims()
         if refused is not None:
             return refused
-        for node in self._candidates():
+        shape = self._shape()
+        for rank, node in self._candidates(shape):
             name = node.node.metadata.name
             reason = self._cluster.nodes.suits(self._pod, node) or node.room_for(self._pod) or self._reach(node)
             if reason != SUITS:
@@ -126,6 +128,8 @@ class _Decision:
                 return self._chosen(answer)
             if isinstance(answer, Failed):
                 return Refused(f"{CANNOT_ALLOCATE}: {answer.error}", _DEVICE_CAUSES | Cause.ERROR)
+            if shape is not None and rank is not None and isinstance(answer, Unsatisfiable):
+                shape.rule_out(rank)  # for all pods with such claims, until something changes on the node
             self._reasons[answer.message] += 1
         return self._refused()
 
@@ -175,17 +179,24 @@ class _Decision:
                         return f"{result.device} {tracked.taint.key}:{tracked.taint.effect}"
         return ""
 
-    def _candidates(self) -> Iterator[NodeInfo]:
-        """Nodes on which devices may be found, or all if every claim has its devices."""
-        nodes, inventory = self._cluster.nodes, self._cluster.inventory
+    def _shape(self) -> Shape | None:
+        """The problem that the pending claims pose; None if there are none, or if no node can be judged."""
+        inventory = self._cluster.inventory
         if not self._pending or inventory.selector_fault() is not None:
-            yield from nodes
+            return None
+        return inventory.shape(self._pending, self._cluster.classes)
+
+    def _candidates(self, shape: Shape | None) -> Iterator[tuple[int | None, NodeInfo]]:
+        """Nodes on which devices may be found, with their ranks; all nodes if there is nothing to be found."""
+        nodes, inventory = self._cluster.nodes, self._cluster.inventory
+        if shape is None:
+            for each in nodes:
+                yield None, each
             return
-        shape = inventory.shape(self._pending, self._cluster.classes)
-        for rank in list(inventory.candidate_nodes(shape)) if self._held else inventory.candidate_nodes(shape):
+        for rank in inventory.candidate_nodes(shape):
             info = nodes.get(inventory.nodes.at(rank).name)
             if info is not None:
-                yield info
+                yield rank, info
 
     def _reach(self, node: NodeInfo) -> str:
         """Whether the devices that claims hold already can be used on the node."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Flag, auto
 
 import msgspec
@@ -57,6 +57,7 @@ class SchedulingQueue:
         self._waiting: set[PodKey] = set()
         self._in_hand: set[PodKey] = set()
         self._missed: set[PodKey] = set()
+        self._users: dict[tuple[str, str], dict[PodKey, None]] = {}
         self._count = 0
         self._wake = asyncio.Event()
         self._timers: list[tuple[float, int, PodKey]] = []
@@ -77,6 +78,10 @@ class SchedulingQueue:
         """A pod is new, or has changed in a way that may make it fit (`changed`)."""
         key = info.key
         entry = self._entries.get(key)
+        if entry is not None:
+            self._unlink(entry.info)
+        for claim in _claims(info):
+            self._users.setdefault(claim, {})[key] = None
         if entry is None:
             self._entries[key] = _Entry(info, self._clock.monotonic())
             self._activate(key)
@@ -87,7 +92,9 @@ class SchedulingQueue:
 
     def remove(self, key: PodKey) -> None:
         """A pod is gone, or has a node."""
-        self._entries.pop(key, None)
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._unlink(entry.info)
         self._queued.discard(key)
         self._waiting.discard(key)
         self._in_hand.discard(key)
@@ -133,6 +140,21 @@ class SchedulingQueue:
             if entry.causes & cause and (concerns is None or concerns(entry.info)):
                 self._revive(key, entry, at_once=at_once)
         self._missed.update(self._in_hand)
+
+    def claim_changed(self, namespace: str, name: str, owners: Iterable[str]) -> None:
+        """A claim changed: the pods that name it, and those it was made for, are tried again at once."""
+        for key in (*self._users.get((namespace, name), ()), *((namespace, owner) for owner in owners)):
+            entry = self._entries.get(key)
+            if entry is not None and (key in self._in_hand or entry.causes & Cause.CLAIM):
+                self._revive(key, entry, at_once=True)
+
+    def _unlink(self, info: PodInfo) -> None:
+        for claim in _claims(info):
+            users = self._users.get(claim)
+            if users is not None:
+                users.pop(info.key, None)
+                if not users:
+                    del self._users[claim]
 
     def _revive(self, key: PodKey, entry: _Entry, *, at_once: bool) -> None:
         if key in self._in_hand:
@@ -180,3 +202,11 @@ class SchedulingQueue:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _claims(info: PodInfo) -> set[tuple[str, str]]:
+    """The claims that a pod names, or that were made for it."""
+    pod = info.pod
+    names = {reference.resource_claim_name for reference in pod.spec.resource_claims}
+    names |= {status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    return {(pod.metadata.namespace, name) for name in names if name}

@@ -8,7 +8,6 @@ from typing import Any
 
 from dray.allocator import Options
 from dray.api.generated.core import Node, Pod, PodCondition
-from dray.api.meta import Object
 from dray.api.registry import Kind, by_kind
 from dray.api.resource import DeviceClass, ResourceClaim
 from dray.api.status import ApiError
@@ -115,8 +114,8 @@ class Scheduler:
         )
         if released:
             self.queue.happened(Cause.DEVICES, _has_claims)
-        namespace, name = known.metadata.namespace, known.metadata.name
-        self.queue.happened(Cause.CLAIM, lambda pod: _uses(pod.pod, namespace, name, known))
+        owners = [owner.name for owner in known.metadata.owner_references if owner.kind == "Pod"]
+        self.queue.claim_changed(known.metadata.namespace, known.metadata.name, owners)
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         pod = new if new is not None else old
@@ -236,17 +235,6 @@ def _condition(known: PodCondition | None, refused: Refused, now: float) -> dict
 
 def _has_claims(pod: PodInfo) -> bool:
     return bool(pod.pod.spec.resource_claims)
-
-
-def _uses(pod: Pod, namespace: str, name: str, claim: Object) -> bool:
-    """Whether a pod names a claim, or the claim was made for it."""
-    if pod.metadata.namespace != namespace or not pod.spec.resource_claims:
-        return False
-    if any(reference.resource_claim_name == name for reference in pod.spec.resource_claims):
-        return True
-    if any(status.resource_claim_name == name for status in pod.status.resource_claim_statuses):
-        return True
-    return any(owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
 
 
 def _node_changed(old: Node, new: Node) -> bool:

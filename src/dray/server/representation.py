@@ -8,7 +8,7 @@ import msgspec
 
 from dray.api import codec
 from dray.api.meta import ListMeta, Status, StatusDetails
-from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP
+from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
 from dray.server import errors, objects
 from dray.server.engine import Call
 from dray.server.http import JSON, Request, Response
@@ -18,6 +18,11 @@ from dray.store import Record
 
 OFFERED = ("application/json", "application/json;stream=watch")
 _RETURNS_DELETED = frozenset({"pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims"})
+
+
+def returns_deleted(kind: Kind) -> bool:
+    """Whether a delete is answered with what was deleted, and not with a Status."""
+    return kind.group in (RESOURCE_GROUP, CLUSTER_GROUP) or kind.resource in _RETURNS_DELETED
 
 
 class Representation:
@@ -45,7 +50,7 @@ class Representation:
     def deleted(self, record: Record, *, gone: bool) -> Response:
         """The answer to a delete: the object for some kinds or while it stays, a Status otherwise."""
         kind = self._kind
-        if not gone or kind.group in (RESOURCE_GROUP, CLUSTER_GROUP) or kind.resource in _RETURNS_DELETED:
+        if not gone or returns_deleted(kind):
             return self.one(record)
         meta = record.obj.metadata
         details = StatusDetails(name=meta.name, group=kind.group, kind=kind.plural, uid=meta.uid)

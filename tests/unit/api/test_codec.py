@@ -72,6 +72,7 @@ def test_all_problems_are_reported_at_once() -> None:
     assert {error.reason for error in reading.errors} == {"FieldValueTypeInvalid"}
 
 
+@pytest.mark.req("4381-251")
 def test_unknown_fields_are_dropped_and_named() -> None:
     reading = read_slice(driverName="x", devices=[{"name": "d", "nmae": "e"}])
     assert reading.obj is not None

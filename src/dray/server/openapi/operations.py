@@ -12,6 +12,7 @@ from dray.api.schema import GroupVersionKind
 from dray.server.openapi import parameters
 from dray.server.openapi.parameters import Parameter
 from dray.server.patches import FORMATS, STRATEGIC_PATCH
+from dray.server.representation import returns_deleted
 from dray.server.routes import served_subresources
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -19,6 +20,9 @@ STATUS = f"{META}.Status"
 PATCH_BODY = f"{META}.Patch"
 DELETE_OPTIONS = f"{META}.DeleteOptions"
 RESOURCE_LIST = f"{META}.APIResourceList"
+
+_ANSWERED_WITH_STATUS = frozenset({"Binding", "Eviction"})
+"""Kinds that are posted to have something done, and never read."""
 
 JSON_BODY = ("application/json", "application/yaml")
 
@@ -156,7 +160,7 @@ def _on_object(place: _Place) -> Iterator[Operation]:
             action="delete",
             id=place.id("delete"),
             description=f"Delete one {one}.",
-            result=place.definition,
+            result=place.definition if returns_deleted(kind) else STATUS,
             body=DELETE_OPTIONS,
             body_required=False,
             parameters=parameters.DELETE,
@@ -174,7 +178,8 @@ def _on_subresource(place: _Place, subresource: Subresource) -> Iterator[Operati
 
     def of(operation: Operation) -> Operation:
         body = definition if operation.method in ("put", "post") else operation.body
-        return msgspec.structs.replace(operation, result=definition, body=body, gvk=gvk)
+        result = STATUS if subresource.kind in _ANSWERED_WITH_STATUS else definition
+        return msgspec.structs.replace(operation, result=result, body=body, gvk=gvk)
 
     if "get" in subresource.verbs:
         yield of(_read(place, path, f"Read {subresource.name} of one {one}.", place.id("read", word)))
@@ -205,7 +210,7 @@ def _write(place: _Place, path: str, method: str, description: str, name: str) -
         action=method,
         id=name,
         description=description,
-        result=place.definition,
+        result=STATUS if place.kind.kind in _ANSWERED_WITH_STATUS else place.definition,
         body=place.definition,
         parameters=parameters.WRITE,
         codes=(200, 201),

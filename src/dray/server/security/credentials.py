@@ -137,7 +137,7 @@ class Credentials:
     def _load_admin_token(self) -> str:
         data = self.directory.read(ADMIN_TOKEN)
         if data is None:
-            data = secrets.token_urlsafe(32).encode()
+            data = secrets.token_hex(32).encode()
             self.directory.write(ADMIN_TOKEN, data)
         token = data.strip()
         if len(token) < _MIN_TOKEN_LENGTH or not token.isascii() or any(byte <= 0x20 for byte in token):

@@ -1,0 +1,118 @@
+"""Budgets say how many pods may be evicted, and evictions obey."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controller_world import Manifest, World, controller_world, find_kind, manifest, pod
+from dray.api.status import ApiError
+
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def run(story: Any, *more: str) -> None:
+    async def main() -> None:
+        async with controller_world("disruption-controller", *more) as world:
+            await story(world)
+
+    asyncio.run(main())
+
+
+def budget(**spec: Any) -> Manifest:
+    selector = {"matchLabels": {"app": "web"}}
+    return manifest("policy/v1", "PodDisruptionBudget", "b", spec={"selector": selector, **spec})
+
+
+def web(name: str) -> Manifest:
+    return pod(name, nodeName="node-1", meta={"labels": {"app": "web"}})
+
+
+async def numbers(world: World) -> tuple[int, int, int, int]:
+    status = (await world.get("poddisruptionbudgets", "b")).status
+    return status.expected_pods, status.current_healthy, status.desired_healthy, status.disruptions_allowed
+
+
+async def evict(world: World, name: str) -> None:
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "default"}}
+    await world.admin.post(find_kind("pods"), "default", name, "eviction", body)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"minAvailable": 2}, (3, 2, 2, 0)),
+        ({"minAvailable": 1}, (3, 2, 1, 1)),
+        ({"minAvailable": "50%"}, (4, 2, 2, 0)),
+        ({"maxUnavailable": 1}, (4, 2, 3, 0)),
+        ({"maxUnavailable": 3}, (4, 2, 1, 1)),
+        ({"maxUnavailable": "75%"}, (4, 2, 1, 1)),
+    ],
+)
+def test_the_status_follows_the_pods(spec: Manifest, expected: tuple[int, int, int, int]) -> None:
+    async def story(world: World) -> None:
+        template = {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "main", "image": "busybox"}]},
+        }
+        selector = {"matchLabels": {"app": "web"}}
+        owner = await world.create(
+            manifest("apps/v1", "ReplicaSet", "rs", spec={"replicas": 4, "selector": selector, "template": template})
+        )
+        reference = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": "rs",
+            "uid": owner.metadata.uid,
+            "controller": True,
+        }
+        await world.create(budget(**spec))
+        for name in ("a", "b", "c"):
+            one = web(name)
+            one["metadata"]["ownerReferences"] = [reference]
+            await world.create(one)
+            if name != "c":
+                await world.patch("pods", name, {"status": READY}, "status")
+        await world.create(pod("unrelated"))
+        await world.settle()
+        assert await numbers(world) == expected
+        stored = await world.get("poddisruptionbudgets", "b")
+        assert stored.status.observed_generation == stored.metadata.generation
+        (condition,) = stored.status.conditions
+        assert (condition.type, condition.status) == ("DisruptionAllowed", "True" if expected[3] else "False")
+
+    run(story)
+
+
+def test_evictions_obey_the_budget() -> None:
+    async def story(world: World) -> None:
+        await world.create(budget(minAvailable=1))
+        for name in ("a", "b"):
+            await world.create(web(name))
+            await world.patch("pods", name, {"status": READY}, "status")
+        await world.settle()
+        assert await numbers(world) == (2, 2, 1, 1)
+        await evict(world, "a")
+        with pytest.raises(ApiError) as refused:
+            await evict(world, "b")
+        assert refused.value.code == 429
+        await world.settle()
+        assert await numbers(world) == (2, 1, 1, 0)
+        with pytest.raises(ApiError):
+            await evict(world, "b")
+        await world.delete("pods", "a", grace_period_seconds=0)
+        await world.create(web("c"))
+        await world.patch("pods", "c", {"status": READY}, "status")
+        await world.settle()
+        assert await numbers(world) == (2, 2, 1, 1)
+
+    run(story)
+
+
+def test_nothing_may_go_while_there_is_nothing() -> None:
+    async def story(world: World) -> None:
+        await world.create(budget(maxUnavailable=5))
+        await world.settle()
+        assert await numbers(world) == (0, 0, 0, 0)
+
+    run(story)

@@ -1,0 +1,147 @@
+"""Calls fail, answers get lost, controllers are killed and started again: the outcome is the same."""
+
+import asyncio
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from controller_world import Manifest, World, manifest, pod
+from dray.api.status import ApiError
+from dray.controllers import Manager
+from local_server import LocalServer, local_server
+
+WRITES = ("create", "update", "patch", "delete")
+CONTROLLERS = (
+    "resourceclaim-controller",
+    "garbage-collector-controller",
+    "replicaset-controller",
+    "job-controller",
+    "resourcequota-controller",
+)
+DEVICES: Manifest = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
+TEMPLATE_SPEC: Manifest = {
+    "restartPolicy": "Never",
+    "containers": [{"name": "main", "image": "busybox"}],
+    "resourceClaims": [{"name": "dev", "resourceClaimTemplateName": "gpu"}],
+}
+
+
+class Flaky:
+    """A client whose writes fail now and then: before they are carried out, or after, when only the answer is lost."""
+
+    def __init__(self, client: Any, randomness: random.Random, share: float) -> None:
+        self._client = client
+        self._random = randomness
+        self._share = share
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._client, name)
+        if name not in WRITES:
+            return call
+
+        async def flaky(*arguments: Any, **options: Any) -> Any:
+            fate = self._random.random()
+            if fate < self._share / 2:
+                raise OSError("connection refused")
+            answer = await call(*arguments, **options)
+            if fate < self._share:
+                raise TimeoutError("no answer")
+            return answer
+
+        return flaky
+
+
+def start(server: LocalServer, randomness: random.Random, share: float) -> tuple[Manager, asyncio.Task[None]]:
+    manager = Manager(
+        server.component("kube-controller-manager"),
+        server.clock,
+        wanted=CONTROLLERS,
+        client_for=lambda account: Flaky(server.component(account), randomness, share),
+    )
+    return manager, asyncio.get_running_loop().create_task(manager.run())
+
+
+async def stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def act(world: World, randomness: random.Random, step: int) -> None:
+    """Does what users and nodes do."""
+    pods = [one for one in await world.objects("pods") if one.metadata.deletion_timestamp is None]
+    choice = randomness.randrange(4)
+    try:
+        if choice == 0:
+            await world.create(pod(f"single-{step}", resourceClaims=TEMPLATE_SPEC["resourceClaims"]))
+        elif pods:
+            victim = randomness.choice(pods).metadata.name
+            if choice == 1:
+                await world.delete("pods", victim)
+            else:
+                phase = randomness.choice(["Running", "Succeeded", "Failed"])
+                await world.patch("pods", victim, {"status": {"phase": phase}}, "status")
+    except ApiError as error:
+        assert error.code in (404, 422), error  # gone meanwhile, or it had ended already
+
+
+async def check(world: World) -> None:
+    pods = {one.metadata.uid: one for one in await world.objects("pods")}
+    live = {uid: one for uid, one in pods.items() if one.status.phase not in ("Succeeded", "Failed")}
+    claims = await world.objects("resourceclaims")
+    owners = Counter(one.metadata.owner_references[0].uid for one in claims)
+    assert set(owners) == set(live), "a claim for every pod that may run, and for no other"
+    for one in live.values():
+        (status,) = one.status.resource_claim_statuses
+        assert any(status.resource_claim_name == claim.metadata.name for claim in claims)
+    replicas = [one for one in live.values() if one.metadata.labels.get("app") == "web"]
+    assert len(replicas) == 3
+    job = await world.get("jobs", "j")
+    over = {one.type for one in job.status.conditions if one.status == "True"} & {"Complete", "Failed"}
+    running = [one for one in live.values() if one.metadata.labels.get("job-name") == "j"]
+    assert len(running) == (0 if over else 2)
+    quota = await world.get("resourcequotas", "q")
+    assert str(quota.status.used["count/resourceclaims.resource.k8s.io"]) == str(len(claims))
+
+
+@pytest.mark.req("4381-124", "4381-126", "4381-133", "4381-136", "4381-149")
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_fails_the_outcome_is_right(seed: int) -> None:
+    async def main() -> None:
+        randomness = random.Random(seed)
+        async with local_server(seed=seed) as server:
+            manager, task = start(server, randomness, 0.2)
+            world = World(server, manager)
+            await world.settle(1)
+            hard = {"count/resourceclaims.resource.k8s.io": "1000"}
+            selector = {"matchLabels": {"app": "web"}}
+            template = {"metadata": {"labels": {"app": "web"}}, "spec": {**TEMPLATE_SPEC, "restartPolicy": "Always"}}
+            await world.create(
+                manifest("v1", "ResourceQuota", "q", spec={"hard": hard}),
+                manifest("resource.k8s.io/v1", "ResourceClaimTemplate", "gpu", spec={"spec": {"devices": DEVICES}}),
+                manifest(
+                    "apps/v1", "ReplicaSet", "rs", spec={"replicas": 3, "selector": selector, "template": template}
+                ),
+                manifest(
+                    "batch/v1",
+                    "Job",
+                    "j",
+                    spec={"parallelism": 2, "completions": 50, "backoffLimit": 50, "template": {"spec": TEMPLATE_SPEC}},
+                ),
+            )
+            for step in range(40):
+                await act(world, randomness, step)
+                await world.settle(randomness.choice([0, 0.01, 2]))
+                if step % 13 == 12:
+                    await stop(task)
+                    manager, task = start(server, randomness, 0.2)
+                    world = World(server, manager)
+            await stop(task)
+            manager, task = start(server, randomness, 0)
+            world = World(server, manager)
+            await world.settle(900)
+            await check(world)
+            await stop(task)
+
+    asyncio.run(main())
