@@ -115,10 +115,10 @@ class LiveServer:
 
 
 @contextlib.contextmanager
-def running_server(directory: Path, *options: str) -> Iterator[LiveServer]:
-    """`dray server` as a process of its own on a free port, stopped at the end."""
-    program = Path(sys.executable).with_name("dray")
-    command = [str(program), "server", "--dir", str(directory), "--port", "0", *options]
+def running_server(directory: Path, *options: str, program: str = "server") -> Iterator[LiveServer]:
+    """`dray server`, or `dray up`, as a process of its own on a free port, stopped at the end."""
+    dray = Path(sys.executable).with_name("dray")
+    command = [str(dray), program, "--dir", str(directory), "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             server = LiveServer(_announced(process), directory)

@@ -1,6 +1,7 @@
 """Eviction because of node taints, on a real server, with the controller's own rights and a clock the test moves."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from controller_world import World, controller_world, manifest
 from dray.api.status import ApiError
-from dray.controllers import SelectionError
+from dray.controllers import Manager, SelectionError
 from eviction_objects import ago, leaving, run_pod
 from local_server import local_server
 
@@ -295,3 +296,19 @@ def test_a_thousand_pods_leave_at_once() -> None:
         assert len(await leaving(world)) == 1000
 
     play(story)
+
+
+@pytest.mark.req("3902-06", "3902-31")
+def test_what_keeps_it_from_starting_is_said() -> None:
+    async def run() -> None:
+        async with local_server() as server:
+            stranger = server.component("resource-claim-controller")
+            manager = Manager(stranger, server.clock, wanted=(NAME,))
+            task = asyncio.get_running_loop().create_task(manager.run())
+            await server.clock.advance(1)
+            assert manager.health()[NAME].startswith("failed to start the taint manager: waiting for nodes: ")
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    asyncio.run(run())

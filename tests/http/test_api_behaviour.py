@@ -198,7 +198,7 @@ def with_quota(server: LiveServer, namespace: str, hard: int) -> str:
     return f"{path}/quota"
 
 
-@pytest.mark.req("4381-145", "4381-146")
+@pytest.mark.req("4381-145", "4381-146", "4381-267")
 def test_quota_counts_devices_over_claims(server: LiveServer, namespace: str) -> None:
     quota = with_quota(server, namespace, 9)
     assert server.request("POST", claims(namespace), claim("five", count=5)).code == 201

@@ -35,8 +35,8 @@ REQUEST_SECONDS = 10.0
 SLICES = {
     RESOURCE: ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"),
     ALPHA: ("devicetaintrules", "resourceslicepatches"),
-    CORE: ("configmaps", "pods", "nodes", "resourcequotas", "serviceaccounts"),
-    CLUSTER: ("placements", "placementdecisions", "managedclustersets"),
+    CORE: ("configmaps", "nodes", "pods"),
+    CLUSTER: ("placements", "placementdecisions"),
 }
 """The documents, and the resources of each that requests are made for."""
 
@@ -52,11 +52,8 @@ SPECS: dict[str, dict[str, Any]] = {
     "configmaps": {"data": {"a": "b"}},
     "pods": {"spec": {"containers": [{"name": "main", "image": "image"}]}},
     "nodes": {},
-    "resourcequotas": {"spec": {"hard": {"pods": "100"}}},
-    "serviceaccounts": {},
     "placements": {"spec": {}},
     "placementdecisions": {},
-    "managedclustersets": {"spec": {}},
 }
 """What an object needs to be accepted, so that reads, changes and deletes have something to work on."""
 
@@ -76,6 +73,7 @@ def document(server: LiveServer, name: str) -> dict[str, Any]:
     for item in kept.values():
         listing = item.get("get", {})
         listing["parameters"] = [one for one in listing.get("parameters", []) if one["name"] != "watch"]
+    del found["security"]  # or most requests would be made by nobody
     return found | {"paths": kept}
 
 
@@ -93,26 +91,34 @@ def ensure_existing(server: LiveServer, name: str, path: str) -> None:
     assert made.code in (201, 409), made.body
 
 
-def cases(operation: Any) -> st.SearchStrategy[schemathesis.Case]:
+def cases(operation: Any) -> st.SearchStrategy[schemathesis.Case[Any]]:
     """Requests that fit the schema and ones that do not, half of them about an object that exists."""
     modes = schemathesis.GenerationMode
     made = operation.as_strategy(modes.POSITIVE) | operation.as_strategy(modes.NEGATIVE)
     return st.builds(aimed, made, st.booleans())
 
 
-def aimed(case: schemathesis.Case, at_existing: bool) -> schemathesis.Case:
-    """The same request for the object that exists, path and body, if it is to be aimed."""
-    if at_existing:
+def aimed(case: schemathesis.Case[Any], likely: bool) -> schemathesis.Case[Any]:
+    """A request with a chance to succeed, if it is to be likely: for the object that exists, with an accepted body.
+
+    The body of a patch stays made up.
+    """
+    if likely:
+        case.query.clear()
         known = {"name": EXISTING, "namespace": NAMESPACE}
         case.path_parameters.update({key: known[key] for key in case.path_parameters if key in known})
-        if isinstance(case.body, dict) and case.method != "POST":
-            case.body["metadata"] = {"name": EXISTING}
+        *_, resource, last = case.path.split("/")
+        if case.method == "POST" and last in SPECS:
+            case.body = {"metadata": {"generateName": "made-"}, **SPECS[last]}
+        elif case.method == "PUT" and resource in SPECS:
+            case.body = {"metadata": {"name": EXISTING}, **SPECS[resource]}
     return case
 
 
-def check(case: schemathesis.Case, session: requests.Session, server: LiveServer) -> None:
+def check(case: schemathesis.Case[Any], session: requests.Session, server: LiveServer) -> None:
     """Sends a request; a connection that drops or hangs raises."""
-    response = case.call(base_url=server.url, session=session, timeout=REQUEST_SECONDS)
+    # Not `case.call`: it sends again what a dropped connection lost, and trusts authorities of its own choice.
+    response = session.request(**case.as_transport_kwargs(base_url=server.url), timeout=REQUEST_SECONDS)
     case.validate_response(response, checks=CHECKS)
     if response.status_code >= 300:
         # The documents have a `default` answer, which any code fits: so say here what it may be.
@@ -128,13 +134,15 @@ def exercise(server: LiveServer, name: str, examples: int) -> set[int]:
     schema = schemathesis.openapi.from_dict(document(server, name))
     codes: set[int] = set()
     with requests.Session() as session:
+        session.trust_env = False  # neither a proxy nor other authorities
         session.verify = str(server.directory / "pki" / "ca.crt")
         session.headers["Authorization"] = f"Bearer {server.token}"
         session.hooks["response"].append(lambda response, **_: codes.add(response.status_code))
         for result in schema.get_all_operations():
             assert isinstance(result, Ok), result
             operation = result.ok()
-            ensure_existing(server, name, operation.path)
+            if "{name}" in operation.path:
+                ensure_existing(server, name, operation.path)
 
             @settings(
                 max_examples=examples,
@@ -145,7 +153,7 @@ def exercise(server: LiveServer, name: str, examples: int) -> set[int]:
                 suppress_health_check=list(HealthCheck),
             )
             @given(case=cases(operation))
-            def send(case: schemathesis.Case) -> None:
+            def send(case: schemathesis.Case[Any]) -> None:
                 check(case, session, server)
 
             send()
@@ -154,10 +162,10 @@ def exercise(server: LiveServer, name: str, examples: int) -> set[int]:
 
 @pytest.mark.parametrize("name", SLICES)
 def test_made_up_requests_get_documented_answers(own_server: LiveServer, name: str) -> None:
-    assert exercise(own_server, name, examples=4) >= {200, 404}
+    assert exercise(own_server, name, examples=2) >= {200, 201, 400, 404}
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", SLICES)
 def test_many_made_up_requests_get_documented_answers(own_server: LiveServer, name: str) -> None:
-    assert exercise(own_server, name, examples=200) >= {200, 201, 400, 404, 422}
+    assert exercise(own_server, name, examples=60) >= {200, 201, 400, 404, 422}

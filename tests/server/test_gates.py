@@ -140,7 +140,7 @@ def test_an_update_cannot_add_the_fields_of_a_gate_that_is_off(tmp_path: Path) -
         assert "spec.devices[0].taints" in put.headers["Warning"]
 
 
-@pytest.mark.req("5055-112", "5027-45")
+@pytest.mark.req("5055-112", "5055-149", "5027-45")
 @pytest.mark.parametrize(
     ("gate", "collection", "spec"),
     [

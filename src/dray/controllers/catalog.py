@@ -7,7 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 from dray.client import Informer
 from dray.controllers.context import Context
+from dray.controllers.deployment import DeploymentController
 from dray.controllers.device_taint_eviction import DeviceTaintEvictionController
+from dray.controllers.disruption import DisruptionController
 from dray.controllers.garbage_collector import GarbageCollector
 from dray.controllers.job import JobController
 from dray.controllers.namespace import NamespaceController
@@ -16,6 +18,7 @@ from dray.controllers.pod_garbage_collector import PodGarbageCollector
 from dray.controllers.replica_set import ReplicaSetController
 from dray.controllers.resource_claim import ResourceClaimController
 from dray.controllers.resource_quota import ResourceQuotaController
+from dray.controllers.service_account import ServiceAccountController
 from dray.controllers.taint_eviction import TaintEvictionController
 
 
@@ -51,7 +54,10 @@ CATALOG: dict[str, Entry] = {
     PodGarbageCollector.name: Entry("pod-garbage-collector", PodGarbageCollector),
     ResourceQuotaController.name: Entry("resourcequota-controller", ResourceQuotaController),
     ReplicaSetController.name: Entry("replicaset-controller", ReplicaSetController),
+    DeploymentController.name: Entry("deployment-controller", DeploymentController),
     JobController.name: Entry("job-controller", JobController),
+    DisruptionController.name: Entry("disruption-controller", DisruptionController),
+    ServiceAccountController.name: Entry("service-account-controller", ServiceAccountController),
     DeviceTaintEvictionController.name: Entry("device-taint-eviction-controller", DeviceTaintEvictionController),
     NodeLifecycleController.name: Entry("node-lifecycle-controller", NodeLifecycleController),
     TaintEvictionController.name: Entry("taint-eviction-controller", TaintEvictionController),

@@ -86,7 +86,7 @@ class WorkloadPods:
         self._random = context.randomness
         self._recorder = recorder
         self._owner_changed = owner_changed
-        self.informer.add_index(BY_CONTROLLER, _controller_uid)
+        self.informer.add_index(BY_CONTROLLER, controller_uid)
         self.informer.add_index(BY_LACK_OF_CONTROLLER, _namespace_of_orphan)
         self.informer.on_change(self._on_pod)
 
@@ -179,8 +179,9 @@ class WorkloadPods:
                 raise
 
 
-def _controller_uid(pod: Pod) -> Iterator[str]:
-    owner = controller_of(pod)
+def controller_uid(obj: Object) -> Iterator[str]:
+    """The uid of the owner that manages an object, for an index."""
+    owner = controller_of(obj)
     if owner is not None:
         yield owner.uid
 

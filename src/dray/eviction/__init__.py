@@ -1,14 +1,36 @@
 """Who must leave because of a device taint, when, and how fast. Pure: events and the time go in, evictions come out.
 
-    claims, pods, devices ─▶ find_causes ─▶ Evictions.set(pod, causes) ─▶ Evictions.take(now) ─▶ pods to delete now
-                                                │ taint, rule or claim gone: set(pod, none) cancels
-    limiter: one per taint, made when needed, dropped when idle (5055-90..94)
+    claims, pods, devices ─▶ Planner ─▶ find_causes ─▶ Evictions ─▶ Planner.take(now, tick) ─▶ pods to delete now
+                                │                          │ taint, rule or claim gone: cancelled
+                                ├─▶ plan_condition: how far a rule is      limiter: one per taint, made when needed,
+                                └─▶ preview: what a rule would do          dropped when idle (5055-90..94)
 
 It may import `dray.tracker` and below. The controller around it reads, waits and writes.
 """
 
-from dray.eviction.causes import Cause, find_causes
-from dray.eviction.evictions import Evictions, Progress
+from dray.eviction.allocations import ClaimKey
+from dray.eviction.causes import Cause, Causes, find_causes
+from dray.eviction.evictions import Evictions, Taken
 from dray.eviction.limiter import BURST, Limiter
+from dray.eviction.planner import Planner
+from dray.eviction.pods import PodRef, can_be_evicted, disruption_patch
+from dray.eviction.preview import Preview, preview
+from dray.eviction.tally import Progress
 
-__all__ = ["BURST", "Cause", "Evictions", "Limiter", "Progress", "find_causes"]
+__all__ = [
+    "BURST",
+    "Cause",
+    "Causes",
+    "ClaimKey",
+    "Evictions",
+    "Limiter",
+    "Planner",
+    "PodRef",
+    "Preview",
+    "Progress",
+    "Taken",
+    "can_be_evicted",
+    "disruption_patch",
+    "find_causes",
+    "preview",
+]

@@ -1,40 +1,56 @@
 """The pods that must leave, each when it is due and when the limiter of one of its taints lets it.
 
-set(pod, causes) ─▶ waiting for its time ─▶ in line at each of its taints ─▶ taken
-                         │                        │
-                         └──── set(pod, none) ────┘ cancelled, at any point
+    set(pod, causes) ─▶ waiting for its time ─▶ in line at each of its taints ─▶ taken ─▶ finish(pod)
+                             │                        │                            │
+                             └───── set(pod, none) or finish(pod): out, from anywhere ┘
+
+Deadlines are seconds since 1970 (`now`); rates are kept by a clock that never jumps (`tick`).
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Generic, NamedTuple, TypeVar
 
-from dray.eviction.causes import Cause
-from dray.eviction.limiter import Limiter
+from dray.eviction.causes import Cause, Causes, TaintKey
+from dray.eviction.limiter import CATCH_UP, Limiter
 
 P = TypeVar("P", bound=Hashable)
 
 
-class Progress(NamedTuple):
-    """How far the eviction for one rule is."""
+class _Line(Generic[P]):
+    """The pods that are due for one taint, in order, with the tick at which each came."""
 
-    pending: int
-    evicted: int
+    __slots__ = ("limiter", "pods", "rate")
+
+    def __init__(self) -> None:
+        self.pods: deque[tuple[P, float]] = deque()
+        self.rate = 1
+        self.limiter = Limiter(1)
+
+    def set_rate(self, rate: int, tick: float) -> None:
+        self.rate = rate
+        self.limiter.set_rate(rate, tick)
+
+
+class Taken(NamedTuple, Generic[P]):
+    """A pod whose time has come, and which of its causes was the first to let it go."""
+
+    pod: P
+    cause: Cause
 
 
 class Evictions(Generic[P]):
-    """All evictions that are planned or under way. Times are seconds since 1970, handed in."""
+    """All evictions that are planned or under way."""
 
     def __init__(self) -> None:
-        self._causes: dict[P, Mapping[int, Cause]] = {}
-        self._due: list[tuple[float, int, P, int]] = []
-        self._lines: dict[int, deque[P]] = {}
-        self._in_line: dict[P, set[int]] = {}
-        self._limiters: dict[int, Limiter] = {}
-        self._evicted: dict[str, int] = {}
+        self._causes: dict[P, Causes] = {}
+        self._due: list[tuple[float, int, P, TaintKey]] = []
+        self._lines: dict[TaintKey, _Line[P]] = {}
+        self._in_line: dict[P, set[TaintKey]] = {}
+        self._taken: set[P] = set()
         self._count = 0
 
     def __len__(self) -> int:
@@ -43,34 +59,26 @@ class Evictions(Generic[P]):
     @property
     def active_limiters(self) -> int:
         """How many taints are being rationed now (5055-94)."""
-        return len(self._limiters)
+        return len(self._lines)
 
-    def is_pending(self, pod: P) -> bool:
-        """Whether a pod is going to be evicted."""
-        return pod in self._causes
+    def causes(self, pod: P) -> Causes:
+        """Why a pod must leave; nothing if it may stay."""
+        return self._causes.get(pod, {})
 
-    def progress(self, rule: str) -> Progress:
-        """Pods that still must leave because of a rule, and those that left since this started."""
-        pending = sum(any(cause.rule == rule for cause in causes.values()) for causes in self._causes.values())
-        return Progress(pending, self._evicted.get(rule, 0))
-
-    def set(self, pod: P, causes: Mapping[int, Cause], now: float) -> bool:
+    def set(self, pod: P, causes: Causes, tick: float) -> bool:
         """A pod must leave for these causes, or (none) may stay. True if that is a change of mind."""
         before = self._causes.get(pod)
         if not causes:
-            if before is None:
-                return False
-            self._drop(pod)
-            return True
+            return self.finish(pod)
         if before == causes:
             return False
-        self._causes[pod] = dict(causes)
+        self._causes[pod] = causes
         for taint, cause in causes.items():
-            limiter = self._limiters.get(taint)
-            if limiter is not None:
-                limiter.set_rate(cause.rate, now)
+            line = self._lines.get(taint)
+            if line is not None and line.rate != cause.rate:
+                line.set_rate(cause.rate, tick)
             known = before.get(taint) if before else None
-            if known is None or known.due != cause.due:
+            if pod not in self._taken and (known is None or known.due != cause.due):
                 self._leave_line(pod, taint)
                 self._count += 1
                 heapq.heappush(self._due, (cause.due, self._count, pod, taint))
@@ -78,82 +86,70 @@ class Evictions(Generic[P]):
             self._leave_line(pod, taint)
         return before is None
 
-    def take(self, now: float) -> list[tuple[P, Cause]]:
+    def finish(self, pod: P) -> bool:
+        """A pod has left, or may stay after all. True if it was to leave."""
+        self._in_line.pop(pod, None)
+        self._taken.discard(pod)
+        return self._causes.pop(pod, None) is not None
+
+    def take(self, now: float, tick: float) -> list[Taken[P]]:
         """The pods to evict now, each with the cause that was fastest."""
-        self._line_up(now)
-        taken: list[tuple[P, Cause]] = []
+        self._line_up(now, tick)
+        taken: list[Taken[P]] = []
         # The fastest limiter serves first, so that a slow taint does not hold back what another wants gone (5055-92).
-        for taint in sorted(self._lines, key=lambda each: -self._rate(each)):
-            taken.extend(self._serve(taint, now))
-        self._forget_idle(now)
+        for taint, line in sorted(self._lines.items(), key=lambda item: -item[1].rate):
+            taken.extend(self._serve(taint, line, tick))
+        for taint in [taint for taint, line in self._lines.items() if not line.pods and line.limiter.is_idle(tick)]:
+            del self._lines[taint]
         return taken
 
-    def next_time(self, now: float) -> float | None:
-        """When `take` may have something; None if nothing is planned."""
-        times = [self._limiter(taint, now).free_at(now) for taint, line in self._lines.items() if line]
+    def wait(self, now: float, tick: float) -> float | None:
+        """After how many seconds `take` may have something; None if nothing is planned."""
+        waits = [max(line.limiter.free_at(line.pods[0][1]) - tick, 0.0) for line in self._lines.values() if line.pods]
         while self._due and not self._is_current(self._due[0]):
             heapq.heappop(self._due)
         if self._due:
-            times.append(self._due[0][0])
-        return min(times, default=None)
+            waits.append(max(self._due[0][0] - now, 0.0))
+        return min(waits, default=None)
 
-    def _line_up(self, now: float) -> None:
+    def _line_up(self, now: float, tick: float) -> None:
         while self._due and self._due[0][0] <= now:
             entry = heapq.heappop(self._due)
-            if self._is_current(entry):
-                _, _, pod, taint = entry
-                self._lines.setdefault(taint, deque()).append(pod)
-                self._in_line.setdefault(pod, set()).add(taint)
+            if not self._is_current(entry):
+                continue
+            _, _, pod, taint = entry
+            line = self._lines.get(taint)
+            if line is None:
+                line = self._lines[taint] = _Line()
+                line.set_rate(self._causes[pod][taint].rate, tick)
+            line.pods.append((pod, tick))
+            self._in_line.setdefault(pod, set()).add(taint)
 
-    def _is_current(self, entry: tuple[float, int, P, int]) -> bool:
+    def _is_current(self, entry: tuple[float, int, P, TaintKey]) -> bool:
         due, _, pod, taint = entry
         cause = self._causes.get(pod, {}).get(taint)
-        return cause is not None and cause.due == due and taint not in self._in_line.get(pod, ())
+        is_waiting = pod not in self._taken and taint not in self._in_line.get(pod, ())
+        return cause is not None and cause.due == due and is_waiting
 
-    def _serve(self, taint: int, now: float) -> list[tuple[P, Cause]]:
-        line = self._lines[taint]
-        limiter = self._limiter(taint, now)
+    def _serve(self, taint: TaintKey, line: _Line[P], tick: float) -> list[Taken[P]]:
         served = []
-        while line and limiter.free_at(now) <= now:
-            pod = line.popleft()
+        while line.pods:
+            pod, since = line.pods[0]
             if taint not in self._in_line.get(pod, ()):
-                continue  # evicted for another taint, or cancelled
-            limiter.take(now)
-            cause = self._causes[pod][taint]
-            for other in self._causes[pod].values():
-                if other.rule is not None:
-                    self._evicted[other.rule] = self._evicted.get(other.rule, 0) + 1
-            self._drop(pod)
-            served.append((pod, cause))
-        if not line:
-            del self._lines[taint]
+                line.pods.popleft()  # evicted for another taint, or cancelled
+                continue
+            slot = line.limiter.free_at(since)
+            if slot > tick:
+                break
+            line.pods.popleft()
+            # A pod that waits in line keeps its slot, so that waking up late does not lower the rate.
+            line.limiter.take(max(slot, tick - CATCH_UP))
+            self._in_line.pop(pod, None)
+            self._taken.add(pod)
+            served.append(Taken(pod, self._causes[pod][taint]))
         return served
 
-    def _limiter(self, taint: int, now: float) -> Limiter:
-        limiter = self._limiters.get(taint)
-        if limiter is None:
-            limiter = self._limiters[taint] = Limiter(self._rate(taint))
-            limiter.free_at(now)
-        return limiter
-
-    def _rate(self, taint: int) -> int:
-        for pod in self._lines.get(taint, ()):
-            cause = self._causes.get(pod, {}).get(taint)
-            if cause is not None:
-                return cause.rate
-        return 1
-
-    def _leave_line(self, pod: P, taint: int) -> None:
+    def _leave_line(self, pod: P, taint: TaintKey) -> None:
         places = self._in_line.get(pod)
         if places is not None:
             places.discard(taint)
-
-    def _drop(self, pod: P) -> None:
-        self._causes.pop(pod, None)
-        self._in_line.pop(pod, None)
-
-    def _forget_idle(self, now: float) -> None:
-        for taint in [
-            each for each, limiter in self._limiters.items() if each not in self._lines and limiter.is_idle(now)
-        ]:
-            del self._limiters[taint]

@@ -4,37 +4,45 @@ from __future__ import annotations
 
 BURST = 10
 MAX_RATE = 1_000_000
+CATCH_UP = 0.5
+"""Seconds. Whoever asks late gets what was free meanwhile, but not from longer ago than this."""
 
 
 class Limiter:
     """A leaky bucket, kept as one number: when the bucket will be empty.
 
     first ten at t0, then one every 1/rate seconds: number n > 10 at t0 + (n - 10)/rate
+
+    Times are seconds of a clock that never jumps.
     """
 
     __slots__ = ("_empty_at", "_interval")
 
     def __init__(self, rate: int) -> None:
         """`rate` is evictions per second, at least 1."""
-        self._interval = 1.0 / min(max(rate, 1), MAX_RATE)
+        self._interval = _interval(rate)
         self._empty_at = float("-inf")
 
-    def set_rate(self, rate: int, now: float) -> None:
+    def set_rate(self, rate: int, tick: float) -> None:
         """Changes the rate at once; what is in the bucket stays (5055: a changed rate acts without a restart)."""
-        interval = 1.0 / min(max(rate, 1), MAX_RATE)
+        interval = _interval(rate)
         if interval != self._interval:
-            level = max(self._empty_at - now, 0.0) / self._interval
+            level = max(self._empty_at - tick, 0.0) / self._interval
             self._interval = interval
-            self._empty_at = now + level * interval
+            self._empty_at = tick + level * interval
 
-    def free_at(self, now: float) -> float:
-        """When the next eviction may happen: now, or later."""
-        return max(now, self._empty_at - (BURST - 1) * self._interval)
+    def free_at(self, since: float) -> float:
+        """When the next eviction may happen that has been wanted since some time: then, or later."""
+        return max(since, self._empty_at - (BURST - 1) * self._interval)
 
-    def take(self, now: float) -> None:
-        """An eviction happens now."""
-        self._empty_at = max(self._empty_at, now) + self._interval
+    def take(self, moment: float) -> None:
+        """An eviction happens that was free at this moment."""
+        self._empty_at = max(self._empty_at, moment) + self._interval
 
-    def is_idle(self, now: float) -> bool:
+    def is_idle(self, tick: float) -> bool:
         """Whether the bucket is empty: a new limiter would behave the same."""
-        return self._empty_at <= now
+        return self._empty_at <= tick
+
+
+def _interval(rate: int) -> float:
+    return 1.0 / min(max(rate, 1), MAX_RATE)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dray.eviction import Cause, Evictions, Limiter
 
@@ -10,16 +12,17 @@ START = 1_000_000.0
 
 
 def run(evictions: Evictions[str], until: float, start: float = START) -> dict[str, float]:
-    """When each pod was evicted, in seconds after the start."""
+    """When each pod was evicted, in seconds after the start. Both clocks show the same."""
     taken: dict[str, float] = {}
     now = start
     while True:
-        for pod, _ in evictions.take(now):
+        for pod, _ in evictions.take(now, now):
             taken[pod] = now - start
-        following = evictions.next_time(now)
-        if following is None or following > start + until:
+            evictions.finish(pod)
+        following = evictions.wait(now, now)
+        if following is None or now + following > start + until:
             return taken
-        now = max(following, now)
+        now += following
 
 
 def plan(pods: Iterable[str], *causes: Cause) -> Evictions[str]:
@@ -80,7 +83,7 @@ def test_removing_the_cause_cancels_what_is_left() -> None:
         if pod not in first:
             assert evictions.set(pod, {}, START + 2) is True
     assert run(evictions, 600, START + 2) == {}
-    assert evictions.progress("rule") == (0, 30)
+    assert len(evictions) == 0
 
 
 @pytest.mark.req("5055-94")
@@ -89,7 +92,7 @@ def test_limiters_are_dropped_when_idle() -> None:
     assert evictions.active_limiters == 0
     run(evictions, 1)
     assert evictions.active_limiters == 1
-    evictions.take(START + 5)
+    evictions.take(START + 5, START + 5)
     assert evictions.active_limiters == 0
     assert len(evictions) == 0
 
@@ -105,7 +108,7 @@ def test_a_changed_rate_acts_at_once_and_does_not_start_anew() -> None:
     fast = run(evictions, 1, START + 5)
     assert len(fast) == 85
     assert max(fast.values()) < 0.2
-    assert evictions.progress("rule") == (0, 100)
+    assert len(evictions) == 0
 
 
 def test_setting_the_same_causes_again_changes_nothing() -> None:
@@ -132,3 +135,75 @@ def test_a_huge_rate_does_not_overflow() -> None:
     taken = run(plan(names(500), Cause(1, START, 2**62)), 60)
     assert len(taken) == 500
     assert max(taken.values()) < 0.01
+
+
+@pytest.mark.req("5055-90", "5055-91")
+def test_whoever_looks_late_catches_up_so_that_the_rate_holds() -> None:
+    evictions = plan(names(500), Cause(1, START, 100))
+    taken = 0
+    for step in range(1, 22):
+        moment = START + step * 0.2
+        taken += len(evictions.take(moment, moment))
+        assert taken <= 10 + 100 * (step - 1) * 0.2 + 1
+    assert taken >= 400
+
+
+def test_a_pod_that_was_taken_is_pending_until_it_is_gone_and_is_not_taken_twice() -> None:
+    evictions = plan(["a"], Cause(1, START, 10))
+    assert [each.pod for each in evictions.take(START, START)] == ["a"]
+    assert len(evictions) == 1
+    evictions.set("a", {1: Cause(1, START, 10), 2: Cause(2, START, 10)}, START)
+    assert evictions.take(START + 1, START + 1) == []
+    assert evictions.finish("a") is True
+    assert evictions.finish("a") is False
+
+
+def test_a_cancelled_pod_that_must_leave_again_leaves() -> None:
+    evictions = plan(["a"], Cause(1, START, 10))
+    evictions.take(START, START)
+    evictions.set("a", {}, START)
+    evictions.set("a", {1: Cause(1, START, 10)}, START)
+    assert [each.pod for each in evictions.take(START, START)] == ["a"]
+
+
+def test_setting_the_wall_clock_back_does_not_stop_a_limiter() -> None:
+    evictions = plan(names(20), Cause(1, START, 10))
+    assert len(evictions.take(START, 5.0)) == 10
+    assert len(evictions.take(START - 3600, 6.0)) == 10
+
+
+@given(
+    pods=st.lists(
+        st.dictionaries(
+            st.integers(0, 2), st.floats(0, 20).map(lambda seconds: round(seconds, 2)), min_size=1, max_size=3
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    rates=st.tuples(*[st.integers(1, 50)] * 3),
+)
+@pytest.mark.req("5055-88", "5055-90", "5055-91", "5055-132")
+def test_nobody_leaves_early_everybody_leaves_and_no_rate_is_exceeded(
+    pods: list[dict[int, float]], rates: tuple[int, int, int]
+) -> None:
+    evictions: Evictions[str] = Evictions()
+    for number, dues in enumerate(pods):
+        evictions.set(f"p{number}", {t: Cause(t, START + due, rates[t]) for t, due in dues.items()}, START)
+    left: dict[str, tuple[float, int | str]] = {}
+    now = START
+    while (wait := evictions.wait(now, now)) is not None:
+        now += wait
+        for pod, cause in evictions.take(now, now):
+            assert pod not in left
+            left[pod] = (now - START, cause.taint)
+            evictions.finish(pod)
+    assert len(left) == len(pods)
+    for number, dues in enumerate(pods):
+        moment, taint = left[f"p{number}"]
+        assert isinstance(taint, int)
+        assert moment >= dues[taint] - 1e-6
+    for taint, rate in enumerate(rates):
+        moments = sorted(moment for moment, by in left.values() if by == taint)
+        for first, begin in enumerate(moments):
+            for last in range(first, len(moments)):
+                assert last - first + 1 <= 10 + rate * (moments[last] - begin) + 1e-3

@@ -13,6 +13,8 @@ from dray.server.openapi import descriptions
 
 Schema = dict[str, Any]
 
+TIME = "date-time"
+
 
 class Dialect(msgspec.Struct, frozen=True):
     """Where definitions live, and how a reference with more said about it is written."""
@@ -22,14 +24,16 @@ class Dialect(msgspec.Struct, frozen=True):
     """Version 3 ignores what stands next to a `$ref`, so the reference goes into an `allOf`."""
     unions_of_types: bool
     """Version 3 has `oneOf`; version 2 tells only one of the types."""
+    null: bool
+    """Version 3 can say that a value may be null."""
 
     def reference(self, name: str) -> Schema:
         """A reference to a definition."""
         return {"$ref": self.prefix + name}
 
 
-V3 = Dialect("#/components/schemas/", wrap_references=True, unions_of_types=True)
-V2 = Dialect("#/definitions/", wrap_references=False, unions_of_types=False)
+V3 = Dialect("#/components/schemas/", wrap_references=True, unions_of_types=True, null=True)
+V2 = Dialect("#/definitions/", wrap_references=False, unions_of_types=False, null=False)
 
 
 def closure(names: Iterable[str]) -> dict[str, Definition]:
@@ -58,6 +62,8 @@ def definition_schema(found: Definition, dialect: Dialect) -> Schema:
         made["type"] = found.type
     if found.format:
         made["format"] = found.format
+    if found.format == TIME and dialect.null:
+        made["nullable"] = True  # a required time that is not set goes over the wire as null
     if found.required:
         made["required"] = list(found.required)
     if found.properties:

@@ -1,0 +1,206 @@
+"""The shell: notes signs of life, looks at everybody's health from time to time, and writes what follows."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from dray.api import codec
+from dray.api.generated.coordination import Lease
+from dray.api.generated.core import Node, Pod, PodCondition
+from dray.api.registry import by_kind
+from dray.api.status import ApiError
+from dray.client import PatchFormat
+from dray.controllers.context import Context
+from dray.controllers.kinds import NODES, PODS
+from dray.controllers.node_lifecycle import health
+from dray.controllers.node_lifecycle.disruption import Count, Disruption, is_counted, zone_of
+from dray.controllers.node_lifecycle.settings import Settings
+from dray.controllers.node_lifecycle.taints import has_no_execute, plan_taints, wanted_no_execute
+from dray.controllers.queue_controller import QueueController
+from dray.controllers.taint_eviction.wakeup import Wakeup
+from dray.reconcile.clock import as_time
+
+LEASES = by_kind("coordination.k8s.io/v1", "Lease")
+LEASE_NAMESPACE = "kube-node-lease"
+BY_NODE = "node"
+WORKERS = 8
+
+
+class NodeLifecycleController(QueueController[str]):
+    """Keys are names of nodes whose conditions, taints or pods may have to be changed."""
+
+    name = "node-lifecycle-controller"
+
+    def __init__(self, context: Context, settings: Settings | None = None) -> None:
+        """Registers with the informers of nodes, leases and pods."""
+        self._nodes = context.informers.of(NODES, Node)
+        self._leases = context.informers.of(LEASES, Lease)
+        self._pods = context.informers.of(PODS, Pod)
+        super().__init__(context, self._nodes, self._leases, self._pods, workers=WORKERS)
+        self._settings = settings or Settings()
+        self._disruption = Disruption(self._settings)
+        self._signs: dict[str, health.Sign] = {}
+        self._let_execute: set[str] = set()
+        self._told_pods: set[str] = set()
+        self._wakeup = Wakeup(context.clock)
+        self._recorder = context.recorder(self.name)
+        self._pods.add_index(BY_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self._nodes.on_change(self._node_changed)
+        self._leases.on_change(self._lease_changed)
+
+    async def run(self) -> None:
+        """Watches over nodes until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(super().run())
+            group.create_task(self._monitor())
+
+    async def reconcile(self, key: str) -> float | None:
+        """Writes conditions, taints and the readiness of pods of one node, where they are wrong."""
+        node = self._nodes.get("", key)
+        if node is None:
+            return None
+        node = await self._write_conditions(node)
+        if health.ready_condition(node) is not None and not health.is_ready(node):
+            await self._tell_pods(node)
+        else:
+            self._told_pods.discard(key)
+        await self._write_taints(node)
+        return None
+
+    async def _monitor(self) -> None:
+        for informer in self.informers:
+            await informer.synced()
+        look_at = self._clock.monotonic()
+        while True:
+            if self._clock.monotonic() >= look_at:
+                self._look_around()
+                look_at = self._clock.monotonic() + self._settings.monitor_period
+            tick = self._clock.monotonic()
+            for name in self._disruption.take(tick):
+                self._let_execute.add(name)
+                self.queue.add(name)
+            waits = [look_at - tick, self._disruption.wait(tick)]
+            await self._wakeup.wait(min(wait for wait in waits if wait is not None))
+
+    def _look_around(self) -> None:
+        """Judges zones by their nodes, and finds the nodes that something has to be written about."""
+        was_total = self._disruption.is_total
+        counts: dict[str, Count] = {}
+        for node in self._nodes:
+            if is_counted(node):
+                is_well = health.is_ready(node) and not self._is_silent(node)
+                counts[zone_of(node)] = counts.get(zone_of(node), Count()).plus(is_ready=is_well)
+        self._disruption.update(counts)
+        if was_total and not self._disruption.is_total:
+            # We were cut off: nobody could be heard of meanwhile, so everybody's time starts anew.
+            tick = self._clock.monotonic()
+            self._signs = {name: sign._replace(seen=tick) for name, sign in self._signs.items()}
+        for node in self._nodes:
+            self._judge(node)
+
+    def _judge(self, node: Node) -> None:
+        """Puts a node in line for its NoExecute taint, or out of it, and to work if something is wrong with it."""
+        name = node.metadata.name
+        is_ill = wanted_no_execute(node) is not None
+        if not is_ill or self._disruption.is_total:
+            self._let_execute.discard(name)
+            self._disruption.remove(name)
+        elif not has_no_execute(node) and name not in self._let_execute:
+            self._disruption.add(name, zone_of(node))
+        if self._needs_work(node, is_ill=is_ill):
+            self.queue.add(name)
+
+    def _needs_work(self, node: Node, *, is_ill: bool) -> bool:
+        if self._is_silent(node) and health.silenced(node, as_time(self._clock.now())) != node.status.conditions:
+            return True
+        return self._plan_taints(node) != node.spec.taints or (is_ill and node.metadata.name not in self._told_pods)
+
+    def _is_silent(self, node: Node) -> bool:
+        sign = self._signs.get(node.metadata.name)
+        return sign is not None and health.is_silent(sign, node, self._clock.monotonic(), self._settings)
+
+    def _plan_taints(self, node: Node) -> tuple[Any, ...]:
+        may_execute = not self._disruption.is_total and (
+            node.metadata.name in self._let_execute or has_no_execute(node)
+        )
+        return plan_taints(node, may_execute=may_execute, now=as_time(self._clock.now()))
+
+    async def _write_conditions(self, node: Node) -> Node:
+        if not self._is_silent(node):
+            return node
+        was_ready = health.is_ready(node)
+        conditions = health.silenced(node, as_time(self._clock.now()))
+        if conditions == node.status.conditions:
+            return node
+        written = await self._patch(node, {"status": {"conditions": codec.to_builtins(conditions)}}, "status")
+        if was_ready:
+            message = f"Node {node.metadata.name} status is now: NodeNotReady"
+            await self._recorder.normal(written, "NodeNotReady", message)
+        return written
+
+    async def _write_taints(self, node: Node) -> None:
+        taints = self._plan_taints(node)
+        if taints != node.spec.taints:
+            await self._patch(node, {"spec": {"taints": codec.to_builtins(taints)}})
+
+    async def _patch(self, node: Node, patch: dict[str, Any], subresource: str = "") -> Node:
+        """Changes the node as it was read: if somebody else was faster, this fails and is tried again."""
+        name = node.metadata.name
+        guarded = {**patch, "metadata": {"resourceVersion": node.metadata.resource_version}}
+        changed = await self._client.patch(NODES, "", name, guarded, subresource=subresource)
+        assert isinstance(changed, Node)
+        self._nodes.put(changed)
+        return changed
+
+    async def _tell_pods(self, node: Node) -> None:
+        """Pods of a node that is not ready are not ready either, so that nobody sends them work."""
+        if node.metadata.name in self._told_pods:
+            return
+        for pod in self._pods.by_index(BY_NODE, node.metadata.name):
+            ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
+            if ready is not None and ready.status == "True":
+                await self._mark_unready(pod, ready)
+        self._told_pods.add(node.metadata.name)
+
+    async def _mark_unready(self, pod: Pod, ready: PodCondition) -> None:
+        now = str(as_time(self._clock.now()))
+        condition = {**codec.to_builtins(ready), "status": "False", "lastTransitionTime": now}
+        patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+        meta = pod.metadata
+        try:
+            await self._client.patch(
+                PODS, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
+            )
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+            return
+        await self._recorder.warning(pod, "NodeNotReady", "Node is not ready")
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            if old is not None:
+                self._forget(old.metadata.name)
+            return
+        self._hear(new)
+        self._judge(new)
+        self._wakeup.set()
+
+    def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:  # noqa: ARG002
+        if new is not None and new.metadata.namespace == LEASE_NAMESPACE:
+            node = self._nodes.get("", new.metadata.name)
+            if node is not None:
+                self._hear(node)
+
+    def _hear(self, node: Node) -> None:
+        name = node.metadata.name
+        lease = self._leases.get(LEASE_NAMESPACE, name)
+        tick, now = self._clock.monotonic(), self._clock.now()
+        self._signs[name] = health.observe(self._signs.get(name), node, lease, now, tick)
+
+    def _forget(self, name: str) -> None:
+        self._signs.pop(name, None)
+        self._let_execute.discard(name)
+        self._told_pods.discard(name)
+        self._disruption.remove(name)

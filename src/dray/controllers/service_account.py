@@ -1,0 +1,57 @@
+"""Gives every namespace its ServiceAccount `default`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dray.api.generated.core import Namespace, ServiceAccount
+from dray.api.meta import ObjectMeta
+from dray.api.status import ApiError
+from dray.controllers.context import Context
+from dray.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS
+from dray.controllers.queue_controller import QueueController
+
+DEFAULT = "default"
+
+
+class ServiceAccountController(QueueController[str]):
+    """Looks at namespaces that are new and at those that lost their account."""
+
+    name: ClassVar[str] = "serviceaccount-controller"
+
+    def __init__(self, context: Context) -> None:
+        self._namespaces = context.informers.of(NAMESPACES, Namespace)
+        self._accounts = context.informers.of(SERVICE_ACCOUNTS, ServiceAccount)
+        super().__init__(context, self._namespaces, self._accounts)
+        self._namespaces.on_change(self._on_namespace)
+        self._accounts.on_change(self._on_account)
+
+    def _on_namespace(self, _old: Namespace | None, new: Namespace | None) -> None:
+        if new is not None:
+            self.queue.add(new.metadata.name)
+
+    def _on_account(self, old: ServiceAccount | None, new: ServiceAccount | None) -> None:
+        if new is None and old is not None and old.metadata.name == DEFAULT:
+            self.queue.add(old.metadata.namespace)
+
+    async def reconcile(self, key: str) -> None:
+        """Creates what is missing in a namespace that is there to stay."""
+        namespace = self._namespaces.get("", key)
+        if namespace is None or namespace.metadata.deletion_timestamp is not None:
+            return
+        if self._accounts.get(key, DEFAULT) is not None:
+            return
+        account = ServiceAccount(
+            kind="ServiceAccount", api_version="v1", metadata=ObjectMeta(name=DEFAULT, namespace=key)
+        )
+        try:
+            await self._client.create(account)
+        except ApiError as error:
+            if error.code not in (404, 409) and not _is_terminating(error):
+                raise
+
+
+def _is_terminating(error: ApiError) -> bool:
+    """The namespace is being deleted, and its news is on the way."""
+    details = error.status.details
+    return details is not None and any(cause.reason == "NamespaceTerminating" for cause in details.causes)

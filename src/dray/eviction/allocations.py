@@ -1,0 +1,130 @@
+"""Who uses what: from devices to the claims that hold them, and from claims to the pods that they are reserved for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from dray.api.generated.core import Pod
+from dray.api.resource import ResourceClaim
+from dray.eviction.pods import PodRef, can_be_evicted
+from dray.tracker import DeviceId
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V", bound=Hashable)
+
+PoolKey = tuple[str, str]
+
+
+class ClaimKey(NamedTuple):
+    """Namespace and name of a claim."""
+
+    namespace: str
+    name: str
+
+
+class _Groups(Generic[K, V]):
+    """Values by key, each once, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._groups: dict[K, dict[V, None]] = {}
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._groups
+
+    def get(self, key: K) -> tuple[V, ...]:
+        return tuple(self._groups.get(key, ()))
+
+    def add(self, key: K, value: V) -> None:
+        self._groups.setdefault(key, {})[value] = None
+
+    def discard(self, key: K, value: V) -> None:
+        group = self._groups.get(key)
+        if group is not None:
+            group.pop(value, None)
+            if not group:
+                del self._groups[key]
+
+    def move(self, value: V, before: Iterable[K], after: Iterable[K]) -> None:
+        old, new = dict.fromkeys(before), dict.fromkeys(after)
+        for key in old:
+            if key not in new:
+                self.discard(key, value)
+        for key in new:
+            if key not in old:
+                self.add(key, value)
+
+
+class Allocations:
+    """Claims that are allocated and pods that can be evicted, with indexes that are kept up to date."""
+
+    def __init__(self) -> None:
+        self._claims: dict[ClaimKey, ResourceClaim] = {}
+        self._by_device: _Groups[DeviceId, ClaimKey] = _Groups()
+        self._by_pool: _Groups[PoolKey, DeviceId] = _Groups()
+        self._by_pod: _Groups[str, ClaimKey] = _Groups()
+        self._pods: dict[str, PodRef] = {}
+
+    @property
+    def claims(self) -> Mapping[ClaimKey, ResourceClaim]:
+        """The claims that are allocated."""
+        return self._claims
+
+    def put_claim(self, key: ClaimKey, claim: ResourceClaim | None) -> set[str]:
+        """Notes a claim, or that it is gone. Returns the uids of the pods that it was or is reserved for."""
+        before = self._claims.pop(key, None)
+        if claim is not None and claim.status.allocation is not None:
+            self._claims[key] = claim
+        after = self._claims.get(key)
+        self._by_device.move(key, devices_of(before), devices_of(after))
+        for device in {*devices_of(before), *devices_of(after)}:
+            note = self._by_pool.add if device in self._by_device else self._by_pool.discard
+            note((device.driver, device.pool), device)
+        self._by_pod.move(key, _consumers(before), _consumers(after))
+        return {*_consumers(before), *_consumers(after)}
+
+    def put_pod(self, pod: Pod, *, is_gone: bool = False) -> PodRef | None:
+        """Notes a pod, or that it is gone. Returns the reference if it can be evicted."""
+        ref = PodRef.of(pod)
+        if is_gone or not can_be_evicted(pod):
+            self._pods.pop(ref.uid, None)
+            return None
+        self._pods[ref.uid] = ref
+        return ref
+
+    def pod(self, uid: str) -> PodRef | None:
+        """The pod with this uid, if it can be evicted."""
+        return self._pods.get(uid)
+
+    def users(self, key: ClaimKey) -> Iterator[PodRef]:
+        """The pods that can be evicted and that a claim is reserved for."""
+        for uid in _consumers(self._claims.get(key)):
+            pod = self._pods.get(uid)
+            if pod is not None:
+                yield pod
+
+    def holders(self, device: DeviceId) -> tuple[ClaimKey, ...]:
+        """The claims that a device is allocated to: several if they share it."""
+        return self._by_device.get(device)
+
+    def used_by(self, uid: str) -> tuple[ClaimKey, ...]:
+        """The claims that are reserved for a pod."""
+        return self._by_pod.get(uid)
+
+    def held_in(self, pool: PoolKey) -> tuple[DeviceId, ...]:
+        """The devices of a pool that are allocated."""
+        return self._by_pool.get(pool)
+
+
+def devices_of(claim: ResourceClaim | None) -> Iterator[DeviceId]:
+    """The devices that are allocated to a claim."""
+    if claim is not None and claim.status.allocation is not None:
+        for result in claim.status.allocation.devices.results:
+            yield DeviceId(result.driver, result.pool, result.device)
+
+
+def _consumers(claim: ResourceClaim | None) -> Iterator[str]:
+    if claim is not None:
+        for consumer in claim.status.reserved_for:
+            if consumer.resource == "pods" and not consumer.api_group:
+                yield consumer.uid

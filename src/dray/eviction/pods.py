@@ -1,0 +1,48 @@
+"""Which pods can be evicted, and how a pod is marked before it is deleted."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dray.api.generated.core import Pod
+from dray.api.times import Time
+
+FINISHED = ("Succeeded", "Failed")
+
+
+class PodRef(NamedTuple):
+    """One pod, told apart from an earlier or later one of the same name."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, pod: Pod) -> PodRef:
+        """The reference to a pod."""
+        return cls(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def can_be_evicted(pod: Pod) -> bool:
+    """Whether a pod runs or is about to: it has a node, is not finished and not on its way out (SVS-24)."""
+    return bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED
+
+
+def disruption_patch(pod: Pod, reason: str, message: str, now: Time) -> dict[str, Any]:
+    """A strategic merge patch of the status that says why the pod is about to be deleted (SVS-28, SVS-69).
+
+    The uid in it keeps a pod of the same name that was created meanwhile from being marked.
+    """
+    condition: dict[str, Any] = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": now,
+    }
+    if pod.metadata.generation:
+        condition["observedGeneration"] = pod.metadata.generation
+    return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}

@@ -1,0 +1,190 @@
+"""From events to evictions, without a server: what is computed, and that nothing else is."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from controller_world import manifest, typed
+from dray.api.generated.core import Pod, PodSpec, PodStatus
+from dray.api.meta import Condition, ObjectMeta
+from dray.api.resource import DeviceTaintRule
+from dray.api.times import Time
+from dray.eviction import ClaimKey, Planner, PodRef, preview
+from dray.eviction.rule_condition import plan_condition, with_condition
+from dray.tracker import Remove, Upsert
+from eviction_objects import DRIVER, V1, device_slice, rule, toleration
+
+NOW = 2_000_000_000.0
+WHEN = Time("2026-06-01T12:00:00Z")
+
+
+def pod(number: int, **more: Any) -> Pod:
+    meta = ObjectMeta(name=f"p{number}", namespace=f"ns{number % 3}", uid=f"uid-{number}")
+    return Pod(metadata=meta, spec=PodSpec(node_name="node"), status=PodStatus(phase="Running", **more))
+
+
+def put_user(planner: Planner, number: int, *, seconds: int | None = -1) -> None:
+    """Pod and claim of a number, on the device of that number; -1 tolerates nothing."""
+    request = {"request": "gpu", "driver": DRIVER, "pool": "pool", "device": f"gpu-{number}"}
+    tolerations = [] if seconds == -1 else [toleration(seconds)]
+    status = {
+        "allocation": {"devices": {"results": [{**request, "tolerations": tolerations}]}},
+        "reservedFor": [{"resource": "pods", "name": f"p{number}", "uid": f"uid-{number}"}],
+    }
+    planner.put_pod(pod(number))
+    key = ClaimKey(f"ns{number % 3}", f"c{number}")
+    planner.put_claim(key, typed(manifest(V1, "ResourceClaim", f"c{number}", status=status)))
+
+
+def make_rule(name: str = "rule", uid: str = "u1", **more: Any) -> DeviceTaintRule:
+    made: DeviceTaintRule = typed(rule(name, **{"timeAdded": "2026-06-01T12:00:00Z", **more}))
+    return replace(made, metadata=replace(made.metadata, uid=uid, generation=1))
+
+
+def planned(users: int, *, limit: int = 500) -> Planner:
+    planner = Planner()
+    planner.note(Upsert(typed(device_slice("pool", *(f"gpu-{number}" for number in range(users))))))
+    for number in range(users):
+        put_user(planner, number)
+    finish(planner, limit)
+    return planner
+
+
+def finish(planner: Planner, limit: int = 500) -> list[PodRef]:
+    cancelled = []
+    while not planner.is_current:
+        cancelled += planner.plan(0.0, limit)
+    return cancelled
+
+
+def evict(planner: Planner, tick: float = 0.0) -> set[str]:
+    gone = set()
+    for taken in planner.take(NOW, tick):
+        planner.evicted(taken.pod, planner.causes(taken.pod))
+        planner.put_pod(pod(int(taken.pod.name[1:])), is_gone=True)
+        gone.add(taken.pod.name)
+    return gone
+
+
+@pytest.mark.req("5055-102", "5055-106")
+@given(users=st.integers(1, 40), steps=st.integers(0, 30))
+def test_counts_add_up_at_every_moment(users: int, steps: int) -> None:
+    planner = planned(users)
+    planner.note(Upsert(make_rule()))
+    finish(planner)
+    for step in range(steps):
+        evict(planner, step * 0.1)
+        progress = planner.progress("rule")
+        assert progress.pending + progress.evicted == users
+        assert progress.namespaces <= min(progress.pending, 3)
+
+
+@pytest.mark.req("5055-95")
+def test_a_rule_that_is_gone_evicts_nobody_while_the_plan_is_on_its_way() -> None:
+    planner = planned(50)
+    planner.note(Upsert(make_rule(evictionsPerSecond=1000)))
+    finish(planner)
+    assert len(evict(planner)) == 10
+    planner.note(Remove("DeviceTaintRule", "rule"))
+    cancelled = planner.plan(0.0, 3)
+    assert not planner.is_current
+    assert evict(planner, 1.0) == set()
+    cancelled += finish(planner, 3)
+    assert len(set(cancelled)) == len(cancelled) == 40
+    assert planner.wait(NOW, 2.0) is None
+
+
+@pytest.mark.req("5055-80")
+def test_a_rule_of_the_same_name_starts_from_zero() -> None:
+    planner = planned(30)
+    planner.note(Upsert(make_rule()))
+    finish(planner)
+    evict(planner)
+    planner.note(Remove("DeviceTaintRule", "rule"))
+    planner.note(Upsert(make_rule(uid="u2")))
+    assert finish(planner) == []
+    assert planner.progress("rule") == (20, 3, 0)
+    assert len(evict(planner)) == 10
+
+
+@pytest.mark.req("SVS-23", "5055-90")
+def test_a_rule_on_published_and_unpublished_devices_has_one_rate() -> None:
+    planner = planned(10)
+    for number in range(10, 20):
+        put_user(planner, number)
+    planner.note(Upsert(make_rule()))
+    finish(planner)
+    assert planner.progress("rule").pending == 20
+    assert len(evict(planner)) == 10
+
+
+@pytest.mark.req("5055-105", "5055-104")
+@given(
+    seconds=st.lists(st.sampled_from([-1, None, 0, 60]), min_size=1, max_size=20),
+    selected=st.sets(st.integers(0, 19)),
+)
+def test_the_preview_is_what_then_happens(seconds: list[int | None], selected: set[int]) -> None:
+    planner = planned(len(seconds))
+    for number, each in enumerate(seconds):
+        put_user(planner, number, seconds=each)
+    for number in selected:
+        planner.note(Upsert(make_rule(f"r{number}", f"u{number}", effect="None", selector={"device": f"gpu-{number}"})))
+    finish(planner)
+    would = {one.name for number in selected for one in preview(planner, planner.rules[f"r{number}"]).pods}
+    for number in selected:
+        planner.note(Upsert(make_rule(f"r{number}", f"u{number}", selector={"device": f"gpu-{number}"})))
+    finish(planner)
+    assert {one for tick in range(9) for one in evict(planner, float(tick))} == would
+
+
+def test_only_claims_on_devices_that_changed_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner = planned(50)
+    looked: list[ClaimKey] = []
+    plan_claim = Planner._plan_claim
+
+    def look(self: Planner, key: ClaimKey) -> None:
+        looked.append(key)
+        plan_claim(self, key)
+
+    monkeypatch.setattr(Planner, "_plan_claim", look)
+    planner.note(Upsert(make_rule(selector={"device": "gpu-7"})))
+    finish(planner)
+    assert looked == [ClaimKey("ns1", "c7")]
+
+
+@pytest.mark.req("5055-101", "5055-103", "SVS-25")
+@pytest.mark.parametrize(
+    ("effect", "status", "reason"),
+    [
+        ("NoExecute", "True", "PodsPendingEviction"),
+        ("NoSchedule", "False", "OtherEffect"),
+        ("None", "False", "NoEffect"),
+        ("Unheard", "False", "NoEffect"),
+    ],
+)
+def test_the_condition_says_what_the_rule_does(effect: str, status: str, reason: str) -> None:
+    planner = planned(3)
+    made = make_rule(effect=effect)
+    planner.note(Upsert(made))
+    finish(planner)
+    condition = plan_condition(planner, made, WHEN)
+    assert condition is not None
+    assert (condition.status, condition.reason, condition.observed_generation) == (status, reason, 1)
+    foreign = Condition(type="Other", status="True", reason="R", message="", last_transition_time=WHEN)
+    written = with_condition(replace(made, status=replace(made.status, conditions=(foreign,))), condition)
+    assert written.status.conditions == (foreign, condition)
+    assert plan_condition(planner, written, Time("2026-06-01T13:00:00Z")) is None
+
+
+def test_a_pod_that_finishes_is_no_longer_pending() -> None:
+    planner = planned(1)
+    planner.note(Upsert(make_rule()))
+    finish(planner)
+    done = pod(0)
+    planner.put_pod(replace(done, status=replace(done.status, phase="Succeeded")))
+    assert planner.progress("rule").pending == 0
+    assert planner.take(NOW, 0.0) == []
+    assert planner.active == 0
