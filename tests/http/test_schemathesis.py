@@ -35,10 +35,12 @@ REQUEST_SECONDS = 10.0
 SLICES = {
     RESOURCE: ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"),
     ALPHA: ("devicetaintrules", "resourceslicepatches"),
-    CORE: ("configmaps", "nodes", "pods"),
+    CORE: ("configmaps", "nodes"),
     CLUSTER: ("placements", "placementdecisions"),
 }
 """The documents, and the resources of each that requests are made for."""
+LARGE_SLICES = SLICES | {CORE: (*SLICES[CORE], "pods")}
+"""With pods, whose bodies take long to make up."""
 
 _CLAIM_SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
 _POOL = {"name": "pool", "generation": 1, "resourceSliceCount": 1}
@@ -50,8 +52,8 @@ SPECS: dict[str, dict[str, Any]] = {
     "devicetaintrules": {"spec": {"taint": {"key": "example.com/broken", "effect": "NoExecute"}}},
     "resourceslicepatches": {"spec": {"devices": {"attributes": {"gpu.example.com/rack": {"string": "r1"}}}}},
     "configmaps": {"data": {"a": "b"}},
-    "pods": {"spec": {"containers": [{"name": "main", "image": "image"}]}},
     "nodes": {},
+    "pods": {"spec": {"containers": [{"name": "main", "image": "image"}]}},
     "placements": {"spec": {}},
     "placementdecisions": {},
 }
@@ -65,11 +67,11 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]
         yield running
 
 
-def document(server: LiveServer, name: str) -> dict[str, Any]:
+def document(server: LiveServer, name: str, resources: tuple[str, ...]) -> dict[str, Any]:
     """A document, cut to its slice and without watches, which would not end by themselves."""
     found: dict[str, Any] = server.request("GET", f"/openapi/v3/{name}").json
-    kept = {path: item for path, item in found["paths"].items() if resource_in(path, name) in SLICES[name]}
-    assert {resource_in(path, name) for path in kept} == set(SLICES[name])
+    kept = {path: item for path, item in found["paths"].items() if resource_in(path, name) in resources}
+    assert {resource_in(path, name) for path in kept} == set(resources)
     for item in kept.values():
         listing = item.get("get", {})
         listing["parameters"] = [one for one in listing.get("parameters", []) if one["name"] != "watch"]
@@ -129,9 +131,9 @@ def check(case: schemathesis.Case[Any], session: requests.Session, server: LiveS
         assert str(response.status_code) in case.operation.definition.raw["responses"], case.as_curl_command()
 
 
-def exercise(server: LiveServer, name: str, examples: int) -> set[int]:
+def exercise(server: LiveServer, name: str, resources: tuple[str, ...], examples: int) -> set[int]:
     """Sends that many requests to every operation of a slice; which codes came back."""
-    schema = schemathesis.openapi.from_dict(document(server, name))
+    schema = schemathesis.openapi.from_dict(document(server, name, resources))
     codes: set[int] = set()
     with requests.Session() as session:
         session.trust_env = False  # neither a proxy nor other authorities
@@ -162,10 +164,10 @@ def exercise(server: LiveServer, name: str, examples: int) -> set[int]:
 
 @pytest.mark.parametrize("name", SLICES)
 def test_made_up_requests_get_documented_answers(own_server: LiveServer, name: str) -> None:
-    assert exercise(own_server, name, examples=2) >= {200, 201, 400, 404}
+    assert 200 in exercise(own_server, name, SLICES[name], examples=2)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", SLICES)
 def test_many_made_up_requests_get_documented_answers(own_server: LiveServer, name: str) -> None:
-    assert exercise(own_server, name, examples=60) >= {200, 201, 400, 404, 422}
+    assert exercise(own_server, name, LARGE_SLICES[name], examples=60) >= {200, 201, 400, 404, 422}
