@@ -9,7 +9,7 @@ import pytest
 from controller_world import World, controller_world, manifest
 from dray.api.times import MicroTime
 from dray.reconcile.clock import as_time
-from eviction_objects import leaving, run_pod
+from eviction_objects import ensure_namespace, leaving, run_pod
 
 NAME = "node-lifecycle-controller"
 TAINT_EVICTION = "taint-eviction-controller"
@@ -20,16 +20,14 @@ Story = Callable[[World], Awaitable[None]]
 
 
 def play(story: Story, *controllers: str) -> None:
+    """Runs a story with the controller."""
+
     async def run() -> None:
         async with controller_world(*(controllers or (NAME,))) as world:
-            await world.create(manifest("v1", "Namespace", "kube-node-lease")) if await _missing(world) else None
+            await ensure_namespace(world, "kube-node-lease")
             await story(world)
 
     asyncio.run(run())
-
-
-async def _missing(world: World) -> bool:
-    return await world.get("namespaces", "kube-node-lease") is None
 
 
 async def add_node(world: World, name: str, zone: str = "") -> None:

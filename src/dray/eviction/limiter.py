@@ -4,7 +4,7 @@ from __future__ import annotations
 
 BURST = 10
 MAX_RATE = 1_000_000
-CATCH_UP = 0.5
+CATCH_UP = 1.0
 """Seconds. Whoever asks late gets what was free meanwhile, but not from longer ago than this."""
 
 

@@ -49,8 +49,6 @@ class Planner:
         self._dirty_pods: dict[PodRef, None] = {}
         self._held_back: set[PodRef] = set()
 
-    # What is
-
     def note(self, event: Event) -> None:
         """A slice, rule, class or patch has changed. Takes effect with the next `plan`."""
         self._events.append(event)
@@ -74,10 +72,8 @@ class Planner:
         elif self.allocations.used_by(ref.uid):
             self._dirty_pods[ref] = None
 
-    # What to do
-
     def plan(self, tick: float, limit: int = 500) -> list[PodRef]:
-        """Brings up to `limit` devices and claims up to date; `is_current` says whether that was all.
+        """Brings up to `limit` devices, claims and pods up to date; `is_current` says whether that was all.
 
         Returns the pods that were to be evicted and may stay after all.
         """
@@ -86,14 +82,13 @@ class Planner:
         for key in _pop(self._dirty_claims, limit):
             self._plan_claim(key)
         cancelled = []
-        for ref in self._dirty_pods:
+        for ref in _pop(self._dirty_pods, limit):
             is_there = self.allocations.pod(ref.uid) is not None
             had = bool(self._evictions.causes(ref)) or ref in self._held_back
             self._set(ref, self._causes_of(ref) if is_there else {}, tick)
             if is_there and had and not self._evictions.causes(ref):
                 cancelled.append(ref)
-        self._held_back.difference_update(self._dirty_pods)
-        self._dirty_pods.clear()
+            self._held_back.discard(ref)
         return cancelled
 
     @property
@@ -125,8 +120,6 @@ class Planner:
     def causes(self, pod: PodRef) -> Causes:
         """Why a pod must leave; nothing if it may stay."""
         return self._evictions.causes(pod)
-
-    # What to tell
 
     @property
     def active(self) -> int:

@@ -181,9 +181,9 @@ class Scheduler:
         except (ApiError, OSError, TimeoutError) as error:
             self.cluster.take_back(info, chosen.allocations)
             self.queue.refuse(info.key, Cause.ERROR | Cause.CLAIM | Cause.DEVICES)
+            await self._binder.unreserve(pod, chosen.claims)
             if not (isinstance(error, ApiError) and error.code in (404, 409)):
                 await self._recorder.warning(pod, "FailedScheduling", f"binding rejected: {error}")
-            await self._binder.unreserve(pod, chosen.claims)
             return
         self.bound += 1
         for claim in claims:

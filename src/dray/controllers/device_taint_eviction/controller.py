@@ -23,7 +23,7 @@ from dray.eviction import ClaimKey, Planner, PodRef, Taken
 from dray.reconcile.clock import as_time
 from dray.tracker import Remove, TrackedObject, Upsert
 
-WORKERS = 10
+WORKERS = 64
 REASON = "DeletionByDeviceTaintManager"
 MESSAGE = "Device Taint manager: deleting due to NoExecute taint"
 EVENT = "DeviceTaintManagerEviction"

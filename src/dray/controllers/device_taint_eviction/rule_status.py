@@ -44,8 +44,8 @@ class RuleStatus(QueueController[str]):
             return None  # the planner reports the rule when it knows this spec
         condition = plan_condition(self._planner, rule, as_time(self._clock.now()))
         if condition is not None:
-            self._written[key] = (rule.metadata.generation, self._clock.monotonic())
             self._rules.put(await self._client.update(with_condition(rule, condition), subresource="status"))
+            self._written[key] = (rule.metadata.generation, self._clock.monotonic())
         return None
 
     def _is_planned(self, rule: DeviceTaintRule) -> bool:
