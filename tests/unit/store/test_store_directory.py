@@ -111,9 +111,8 @@ def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, damage: str, sea
 
 def test_a_flipped_bit_in_a_record_is_found(tmp_path: Path) -> None:
     file = fill(tmp_path)
-    content = bytearray(file.read_bytes())
-    content[content.index(b"7 7 7 7 7 7")] ^= 1
-    file.write_bytes(content)
+    # LMDB copies pages when it writes: pages that are no longer in use may hold the record, too.
+    file.write_bytes(file.read_bytes().replace(b"7 7 7 7 7 7", b"6 7 7 7 7 7"))
     with pytest.raises(Corrupt, match="wrong checksum"):
         open_store(tmp_path, decode)
 
