@@ -52,12 +52,12 @@ class Recorder:
 class World:
     """A server, a scheduler and what tests ask about them."""
 
-    def __init__(self, server: LocalServer) -> None:
+    def __init__(self, server: LocalServer, disabled_gates: frozenset[str] = frozenset()) -> None:
         self.server = server
         self.clock = server.clock
         self.admin = server.client()
         self.client = Recorder(server.component("kube-scheduler"))
-        self.scheduler = Scheduler(self.client, server.clock)
+        self.scheduler = Scheduler(self.client, server.clock, disabled_gates=disabled_gates)
 
     async def add(self, api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Any:
         meta = {"name": name, "namespace": namespace} if namespace else {"name": name}
@@ -109,9 +109,9 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def world(disabled_gates: frozenset[str] = frozenset()) -> AsyncIterator[World]:
     async with local_server() as server:
-        made = World(server)
+        made = World(server, disabled_gates)
         task = asyncio.get_running_loop().create_task(made.scheduler.run())
         try:
             yield made
@@ -120,9 +120,9 @@ async def world() -> AsyncIterator[World]:
             await asyncio.gather(task, return_exceptions=True)
 
 
-def run(scenario: Callable[[World], Awaitable[None]]) -> None:
+def run(scenario: Callable[[World], Awaitable[None]], *disabled_gates: str) -> None:
     async def whole() -> None:
-        async with world() as made:
+        async with world(frozenset(disabled_gates)) as made:
             await scenario(made)
 
     asyncio.run(whole())
@@ -330,5 +330,68 @@ def test_a_node_that_floods_us_with_slices_does_not_starve_others() -> None:
         await here.add_pod("plain")
         await here.settle(0.1)
         assert (await here.pod("plain")).spec.node_name == "a"
+
+    run(scenario)
+
+
+@pytest.mark.req("5055-108", "5055-114", "5055-115", "5055-119", "4381-205")
+@pytest.mark.parametrize("gate", ["DRADeviceTaints", "DRADeviceTaintRules"])
+def test_with_the_gate_off_in_the_scheduler_a_rule_has_no_effect(gate: str) -> None:
+    async def scenario(here: World) -> None:
+        await here.add_node("a", "gpu-0")
+        await here.add_class()
+        spec = {"deviceSelector": {"device": "gpu-0"}, "taint": {"key": "example.com/x", "effect": "NoSchedule"}}
+        await here.add("resource.k8s.io/v1", "DeviceTaintRule", "rule", spec=spec)
+        await here.add_claim("c")
+        await here.add_pod("p", "c")
+        await here.settle()
+        assert (await here.pod("p")).spec.node_name == "a"
+
+    gates = (gate, "DRADeviceTaintRules") if gate == "DRADeviceTaints" else (gate,)
+    run(scenario, *gates)
+
+
+@pytest.mark.req("5027-41", "5027-43", "5027-44")
+def test_with_the_gate_off_in_the_scheduler_patches_have_no_effect() -> None:
+    async def scenario(here: World) -> None:
+        await here.add_node("a", "gpu-0")
+        await here.add_class()
+        patch = {"attributes": {f"{DRIVER}/rack": {"int": 3}}}
+        await here.add("resource.k8s.io/v1alpha3", "ResourceSlicePatch", "racks", spec={"devices": patch})
+        absent = f'!("rack" in device.attributes["{DRIVER}"])'
+        await here.add_claim("c", selectors=[{"cel": {"expression": absent}}])
+        await here.add_pod("p", "c")
+        await here.settle()
+        assert (await here.pod("p")).spec.node_name == "a"
+
+    run(scenario, "DRAAdminControlledDeviceAttributes")
+
+
+@pytest.mark.req("4381-106", "4381-109", "4381-206")
+def test_the_filter_timeout_is_ten_seconds_and_can_be_turned_off() -> None:
+    async def scenario(here: World) -> None:
+        limited = Scheduler(here.client, here.clock)
+        quick = Scheduler(here.client, here.clock, filter_seconds=0.5)
+        unlimited = Scheduler(here.client, here.clock, disabled_gates=frozenset({"DRASchedulerFilterTimeout"}))
+        assert [each.options.max_seconds for each in (limited, quick, unlimited)] == [10.0, 0.5, None]
+
+    run(scenario)
+
+
+@pytest.mark.req("5027-34", "5027-35", "5027-36")
+def test_an_allocation_that_a_patch_comes_too_late_for_stays() -> None:
+    async def scenario(here: World) -> None:
+        await here.add_node("a", "gpu-0")
+        await here.add_class()
+        absent = f'!("bad" in device.attributes["{DRIVER}"])'
+        await here.add_claim("c", selectors=[{"cel": {"expression": absent}}])
+        await here.add_pod("p", "c")
+        await here.settle()
+        before = await here.claim("c")
+        patch = {"attributes": {f"{DRIVER}/bad": {"bool": True}}}
+        await here.add("resource.k8s.io/v1alpha3", "ResourceSlicePatch", "late", spec={"devices": patch})
+        await here.settle(30)
+        assert await here.claim("c") == before
+        assert (await here.pod("p")).spec.node_name == "a"
 
     run(scenario)

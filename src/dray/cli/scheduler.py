@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dray.cli import component
+from dray.cli import component, output
 
 LEASE = "kube-scheduler"
 
@@ -21,6 +21,9 @@ def run(
     lease: Annotated[
         str, typer.Option("--lease", help="The lease (in kube-system) that replicas compete for.")
     ] = LEASE,
+    feature_gates: Annotated[
+        str, typer.Option("--feature-gates", help="Gates to turn off: Name=false,...; all are on by default.")
+    ] = "",
 ) -> None:
     """Run the scheduler: pods get nodes, and their claims get devices.
 
@@ -29,9 +32,15 @@ def run(
     from dray.client import Client
     from dray.reconcile import Clock
     from dray.scheduler.scheduler import Scheduler
+    from dray.server import switches
+
+    try:
+        gates = switches.disabled_gates(feature_gates)
+    except switches.SwitchError as error:
+        output.fail(str(error))
 
     async def work(client: Client, clock: Clock) -> None:
-        await Scheduler(client, clock, name=name).run()
+        await Scheduler(client, clock, name=name, disabled_gates=gates).run()
 
     connection = component.connect(kubeconfig, context)
     component.run(component.Component("scheduler", work, lease if leader_elect else ""), connection)

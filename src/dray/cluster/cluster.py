@@ -21,6 +21,7 @@ SCHEDULER = "kube-scheduler"
 CONTROLLERS = "kube-controller-manager"
 SIMULATION = "system:dray:simulation"
 NODE_LIFECYCLE = "node-lifecycle-controller"
+DEVICE_EVICTION = "device-taint-eviction-controller"
 READY_SECONDS = 30.0
 LOOK_SECONDS = 0.005
 
@@ -32,6 +33,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     controllers: tuple[str, ...] = ("*",)
     nodes: int = 0
     profile: Profile | None = None
+
+
+def _wanted(plan: Plan) -> tuple[str, ...]:
+    """The controllers to run: with device taints turned off, nobody is evicted for them (5055-114, 5055-115)."""
+    if "DRADeviceTaints" in plan.server.disabled_gates:
+        return (*plan.controllers, f"-{DEVICE_EVICTION}")
+    return plan.controllers
 
 
 class Cluster:
@@ -49,13 +57,13 @@ class Cluster:
         self.manager = Manager(
             self.instance.local_client(CONTROLLERS),
             clock,
-            wanted=plan.controllers,
+            wanted=_wanted(plan),
             client_for=self.instance.local_client,
             informers=self._informers,
         )
         self.overview = Overview(self._informers)
         self.simulator = Simulator(own, clock, self._informers, untaint=NODE_LIFECYCLE not in self.manager.controllers)
-        self.scheduler = Scheduler(self.instance.local_client(SCHEDULER), clock)
+        self.scheduler = self._new_scheduler()
         self._supervisor = Supervisor(clock)
 
     async def start_server(self) -> None:
@@ -98,5 +106,9 @@ class Cluster:
     async def _run_scheduler(self) -> None:
         """A scheduler that failed is replaced, not resumed: what it knew may be wrong."""
         if self.scheduler.decided:
-            self.scheduler = Scheduler(self.instance.local_client(SCHEDULER), self._clock)
+            self.scheduler = self._new_scheduler()
         await self.scheduler.run()
+
+    def _new_scheduler(self) -> Scheduler:
+        gates = self.plan.server.disabled_gates
+        return Scheduler(self.instance.local_client(SCHEDULER), self._clock, disabled_gates=gates)

@@ -43,16 +43,28 @@ class Scheduler:
     """Schedules the pods that name it. Several may run at once: what they write is guarded by versions."""
 
     def __init__(
-        self, client: Client, clock: Clock, *, name: str = DEFAULT_NAME, filter_seconds: float | None = FILTER_SECONDS
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        name: str = DEFAULT_NAME,
+        filter_seconds: float = FILTER_SECONDS,
+        disabled_gates: frozenset[str] = frozenset(),
     ) -> None:
+        """`filter_seconds` limits the search for devices on one node (4381-106); features can be turned off."""
         self.name = name
-        self.cluster = Cluster()
+        self.cluster = Cluster(
+            taints="DRADeviceTaints" not in disabled_gates,
+            taint_rules="DRADeviceTaintRules" not in disabled_gates,
+            patches="DRAAdminControlledDeviceAttributes" not in disabled_gates,
+        )
         self.queue = SchedulingQueue(clock)
         self._client = client
         self._clock = clock
         self._binder = Binder(client)
         self._recorder = EventRecorder(client, name, clock)
-        self._options = Options(max_seconds=filter_seconds, clock=clock.monotonic)
+        limit = None if "DRASchedulerFilterTimeout" in disabled_gates else filter_seconds
+        self.options = Options(max_seconds=limit, clock=clock.monotonic)
         self._informers: dict[str, Informer[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._binding = asyncio.Semaphore(MAX_BINDING)
@@ -153,7 +165,7 @@ class Scheduler:
     def _schedule_one(self, info: PodInfo) -> None:
         """Decides, and leaves the writing to a task of its own."""
         self.decided += 1
-        answer = decide(self.cluster, info, self._options)
+        answer = decide(self.cluster, info, self.options)
         if isinstance(answer, Chosen):
             self.cluster.assume(info, answer.node, answer.allocations)
             self._spawn(self._bind(info, answer))

@@ -29,6 +29,7 @@ FEATURE_GATES: Final[dict[str, str]] = {
     "DRAPartitionableDevicesType": "partitions in ResourcePoolStatusRequests",
     "DRAPrioritizedList": "firstAvailable in requests",
     "DRAResourceClaimDeviceStatus": "devices in the status of claims",
+    "DRASchedulerFilterTimeout": "the time limit of the scheduler for finding devices on a node",
     "DynamicResourceAllocation": "resourceClaims of pods",
 }
 """Every feature gate, and what it stands for."""
