@@ -75,6 +75,12 @@ class Kind(msgspec.Struct, frozen=True, dict=True, eq=False):
         """The struct of the hub version."""
         return _import(self.module, self.kind)
 
+    @cached_property
+    def storage(self) -> Kind:
+        """The kind that objects are stored as: this one, unless it is another face of the same objects."""
+        home = _FACES.get((self.group, self.kind))
+        return by_kind(*home) if home else self
+
     def type_of(self, version: str) -> type[Object]:
         """The struct of a version: the hub's, unless the version has other shapes."""
         other = _OTHER_SHAPES.get((self.group, version), {}).get(self.kind)
@@ -90,6 +96,10 @@ _OTHER_SHAPES = {
         ("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate"), "dray.api.resource.v1beta1"
     )
 }
+
+
+# Events are one resource with two faces.
+_FACES = {("events.k8s.io", "Event"): ("v1", "Event")}
 
 
 def _import(module: str, name: str) -> type[Object]:

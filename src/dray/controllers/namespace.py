@@ -144,4 +144,6 @@ class NamespaceController(QueueController[str]):
 
 def content_kinds() -> list[Kind]:
     """The kinds whose objects are in namespaces and can be deleted."""
-    return [kind for kind in kinds() if kind.namespaced and {"list", "delete"} <= set(kind.verbs)]
+    return [
+        kind for kind in kinds() if kind.storage is kind and kind.namespaced and {"list", "delete"} <= set(kind.verbs)
+    ]

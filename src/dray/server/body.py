@@ -109,7 +109,7 @@ def _judge(reading: codec.Reading[Object], route: Route, options: WriteOptions, 
         raise errors.bad_request(message)
     if options.field_validation == "Warn":
         warnings.extend(complaints)
-    hub = to_hub(obj, route.kind.api_version)
+    hub = to_hub(obj, route.kind.storage.api_version)
     return hub if hub.kind else replace(hub, kind=kind)  # the path tells what the body left out
 
 

@@ -37,7 +37,7 @@ class Call(msgspec.Struct):
     @property
     def key(self) -> Key:
         """Where the object is stored."""
-        return Key(self.route.kind.resource, self.route.namespace, self.route.name)
+        return Key(self.route.kind.storage.resource, self.route.namespace, self.route.name)
 
 
 class Admission(Protocol):

@@ -93,7 +93,7 @@ class LocalClient:
             call = self._call("watch", kind, namespace, selected=selected_name(fields))
             options = list_options({"labelSelector": labels, "fieldSelector": fields})
             test = reads.matcher(call, options)
-            watcher = self._engine.store.watch(kind.resource, int(revision), namespace or None)
+            watcher = self._engine.store.watch(kind.storage.resource, int(revision), namespace or None)
         with watcher:
             while True:
                 with _as_api_errors():

@@ -46,9 +46,13 @@ def _head(kind: Kind) -> bytes:
     return b'{"kind":"%b","apiVersion":"%b",' % (kind.kind.encode(), kind.api_version.encode())
 
 
+def _is_stored_form(kind: Kind, version: str) -> bool:
+    return version == kind.versions[0] and kind.storage is kind
+
+
 def render(kind: Kind, version: str, record: Record) -> bytes:
     """The object of a record in a version of the API."""
-    if version == kind.versions[0]:
+    if _is_stored_form(kind, version):
         return record.data
     return render_object(kind, version, record.obj)
 
@@ -60,7 +64,7 @@ def render_object(kind: Kind, version: str, obj: Object) -> bytes:
 
 def render_list(kind: Kind, version: str, records: Iterable[Record], meta: ListMeta) -> bytes:
     """A list of objects in a version of the API."""
-    if version == kind.versions[0]:
+    if _is_stored_form(kind, version):
         cut = len(_head(kind))
         items = [b"{" + record.data[cut:] for record in records]
     else:

@@ -79,7 +79,7 @@ def _collect(
     revision: int | None,
     after: tuple[str, str] | None,
 ) -> Page:
-    resource, namespace = call.route.kind.resource, call.route.namespace or None
+    resource, namespace = call.route.kind.storage.resource, call.route.namespace or None
     limit = options.limit or None
     if test is None:
         listing = engine.store.list(resource, namespace, revision=revision, after=after, limit=limit)

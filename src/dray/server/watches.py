@@ -64,7 +64,7 @@ class Watch:
             for chunk in self._initial_events():
                 yield chunk
         try:
-            watcher = store.watch(self._call.route.kind.resource, start, self._call.route.namespace or None)
+            watcher = store.watch(self._call.route.kind.storage.resource, start, self._call.route.namespace or None)
         except Expired as error:
             yield error_line(errors.expired(f"too old resource version: {start} ({error})"))
             return
@@ -79,7 +79,7 @@ class Watch:
 
     def _initial_events(self) -> list[bytes]:
         route = self._call.route
-        listing = self._engine.store.list(route.kind.resource, route.namespace or None)
+        listing = self._engine.store.list(route.kind.storage.resource, route.namespace or None)
         records = [record for record in listing.records if self._selects(record.obj)]
         lines = [line(b"ADDED", self._render(record)) for record in records]
         self._sent(len(lines))

@@ -91,7 +91,7 @@ async def _create(engine: Engine, call: Call, obj: Object, track: Track | None) 
         raise errors.invalid(kind, obj.metadata.name, problems)
     engine.admission.check(engine, call, obj, None)
     call.warnings.extend(validation.warnings(obj))
-    key = Key(kind.resource, obj.metadata.namespace, obj.metadata.name)
+    key = Key(kind.storage.resource, obj.metadata.namespace, obj.metadata.name)
     if call.dry_run:
         if engine.store.get(key) is not None:
             raise errors.already_exists(kind, obj.metadata.name)

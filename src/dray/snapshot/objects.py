@@ -108,7 +108,7 @@ def _decode(item: Item, kind: Kind, now: Time) -> Object:
     if reading.obj is None:
         first = reading.errors[0]
         raise InputError(item.source, f"{kind.kind}: {first}", item.line_of(first.field))
-    obj = default_object(to_hub(reading.obj, kind.api_version), now)
+    obj = default_object(to_hub(reading.obj, kind.storage.api_version), now)
     if kind.namespaced and not obj.metadata.namespace:
         meta = msgspec.structs.replace(obj.metadata, namespace=DEFAULT_NAMESPACE)
         obj = msgspec.structs.replace(obj, metadata=meta)

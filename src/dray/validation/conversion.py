@@ -7,7 +7,7 @@ has only one alternative stands flat in the request. All other versions differ f
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import asdict, replace
 
@@ -23,6 +23,10 @@ _BASIC_FIELDS = v1beta1.BasicDevice.__struct_fields__
 
 def to_hub(obj: Object, api_version: str) -> Object:
     """The object in hub shape; `api_version` is that of the hub."""
+    if api_version == "v1" and _is_event(obj, "events"):
+        from dray.validation.event_conversion import to_core
+
+        return to_core(cast(Any, obj))
     convert = _TO_HUB.get(type(obj))
     if convert is not None:
         obj = convert(obj)
@@ -31,11 +35,20 @@ def to_hub(obj: Object, api_version: str) -> Object:
 
 def from_hub(obj: Object, api_version: str) -> Object:
     """The object as a version shows it."""
+    if api_version == "events.k8s.io/v1" and _is_event(obj, "core"):
+        from dray.validation.event_conversion import from_core
+
+        return from_core(cast(Any, obj))
     if api_version == "resource.k8s.io/v1beta1":
         convert = _FROM_HUB.get(type(obj))
         if convert is not None:
             obj = convert(obj)
     return obj if obj.api_version == api_version else replace(obj, api_version=api_version)
+
+
+def _is_event(obj: Object, group: str) -> bool:
+    """By name, so that the types of events are loaded only where there are events."""
+    return type(obj).__name__ == "Event" and type(obj).__module__ == f"dray.api.generated.{group}"
 
 
 def _object_fields(obj: Object) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def read(obj: Any) -> tuple[Kind, str, Object]:
         raise InvalidObjectError([FieldError(Reason.TYPE_INVALID, "", detail)]) from None
     if reading.obj is None:
         raise InvalidObjectError(list(reading.errors))
-    return kind, version, conversion.to_hub(reading.obj, kind.api_version)
+    return kind, version, conversion.to_hub(reading.obj, kind.storage.api_version)
 
 
 def _placed(obj: Object, kind: Kind) -> Object:

@@ -27,6 +27,6 @@ def review(obj: Any) -> list[FieldError]:
     reading = codec.read(obj, kind.type_of(registry.split_api_version(obj["apiVersion"])[1]))
     remarks = [FieldError(UNKNOWN_FIELD, path, f'unknown field "{path}"') for path in reading.unknown]
     if reading.obj is not None:
-        hub = stages.default_object(conversion.to_hub(reading.obj, kind.api_version), _ANY_TIME)
+        hub = stages.default_object(conversion.to_hub(reading.obj, kind.storage.api_version), _ANY_TIME)
         remarks += [FieldError(WARNING, "", text) for text in stages.warnings(hub)]
     return remarks

@@ -219,7 +219,8 @@ class GarbageCollector(QueueController[Item]):
 
 def collectable_kinds() -> list[Kind]:
     """The kinds whose objects can own, be owned and be deleted."""
-    return [kind for kind in kinds() if set(kind.verbs) >= NEEDED_VERBS and kind.resource not in IGNORED]
+    named = [kind for kind in kinds() if kind.storage is kind and kind.resource not in IGNORED]
+    return [kind for kind in named if set(kind.verbs) >= NEEDED_VERBS]
 
 
 def _is_ours(finalizers: tuple[str, ...]) -> bool:

@@ -21,6 +21,7 @@ _BY_GROUP: dict[str, dict[str, tuple[Column, ...]]] = {
     CLUSTER_GROUP: clusters.COLUMNS,
     "": core.COLUMNS,
     "coordination.k8s.io": core.COLUMNS,
+    "events.k8s.io": core.COLUMNS,
     "apps": workloads.COLUMNS,
     "batch": workloads.COLUMNS,
     "policy": workloads.COLUMNS,
