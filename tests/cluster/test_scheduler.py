@@ -247,7 +247,7 @@ def test_a_released_device_reaches_the_pod_that_waits_for_it_at_once() -> None:
     run(scenario)
 
 
-@pytest.mark.req("5027-37", "5027-31", "5027-26", "5027-55")
+@pytest.mark.req("5027-26", "5027-31", "5027-32", "5027-37", "5027-55")
 def test_a_pod_waits_for_a_patched_attribute_and_fits_on_the_first_retry() -> None:
     async def scenario(here: World) -> None:
         await here.add_node("a", "gpu-0", "gpu-1")
