@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dray.cli import output
-from dray.cli.server import DEFAULT_DIRECTORY
+from dray.cli.server_options import DEFAULT_DIRECTORY
 
 
 def run(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dray.cli import component, output
+from dray.cli import component, output, server_options
 
 LEASE = "kube-scheduler"
 
@@ -21,9 +21,7 @@ def run(
     lease: Annotated[
         str, typer.Option("--lease", help="The lease (in kube-system) that replicas compete for.")
     ] = LEASE,
-    feature_gates: Annotated[
-        str, typer.Option("--feature-gates", help="Gates to turn off: Name=false,...; all are on by default.")
-    ] = "",
+    feature_gates: server_options.FeatureGates = "",
 ) -> None:
     """Run the scheduler: pods get nodes, and their claims get devices.
 

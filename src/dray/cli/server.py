@@ -10,34 +10,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import output
+from dray.cli import output, server_options
 
 if TYPE_CHECKING:
     from dray.server.instance import Instance, Settings
 
-DEFAULT_DIRECTORY = Path("~/.local/share/dray/default")
-
 
 def run(
-    directory: Annotated[Path, typer.Option("--dir", help="State directory; made if absent.")] = DEFAULT_DIRECTORY,
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 6443,
-    bind: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", help='Static tokens, one `token,user,uid,"group1,group2"` per line.')
-    ] = None,
-    feature_gates: Annotated[
-        str, typer.Option("--feature-gates", help="Gates to turn off: Name=false,...; all are on by default.")
-    ] = "",
-    runtime_config: Annotated[
-        str, typer.Option("--runtime-config", help="API versions to turn off: group/version=false,...")
-    ] = "",
+    directory: server_options.Directory = server_options.DEFAULT_DIRECTORY,
+    port: server_options.Port = 6443,
+    bind: server_options.Bind = "127.0.0.1",
+    token_file: server_options.TokenFile = None,
+    feature_gates: server_options.FeatureGates = "",
+    runtime_config: server_options.RuntimeConfig = "",
     audit_log: Annotated[
         Path | None, typer.Option("--audit-log", help="File to append one audit event per request to, as JSON lines.")
     ] = None,
-    log_format: Annotated[
-        output.Format, typer.Option("--log-format", help="Logs on standard error as text or as JSON lines.")
-    ] = output.Format.TEXT,
-    verbosity: Annotated[int, typer.Option("--verbosity", "-v", help="1 logs every request.", min=0)] = 0,
+    log_format: server_options.LogFormat = output.Format.TEXT,
+    verbosity: server_options.Verbosity = 0,
     insecure_http: Annotated[
         bool, typer.Option("--insecure-http", help="Plain HTTP instead of TLS; only on a loopback address.")
     ] = False,

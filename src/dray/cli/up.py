@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dray.cli import controllers as controllers_command
-from dray.cli import output, server
+from dray.cli import output, server, server_options
 
 if TYPE_CHECKING:
     from dray.cluster import Cluster, Plan
@@ -24,11 +24,9 @@ LOG_SECONDS = 5.0
 
 
 def run(
-    directory: Annotated[
-        Path, typer.Option("--dir", help="State directory; made if absent.")
-    ] = server.DEFAULT_DIRECTORY,
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 6443,
-    bind: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    directory: server_options.Directory = server_options.DEFAULT_DIRECTORY,
+    port: server_options.Port = 6443,
+    bind: server_options.Bind = "127.0.0.1",
     nodes: Annotated[
         int, typer.Option(help="Simulated nodes to have; those of an earlier start stay.", min=0, max=100_000)
     ] = 0,
@@ -36,19 +34,11 @@ def run(
         str, typer.Option(metavar="NAME|FILE", help="What kind of machines to simulate.")
     ] = DEFAULT_PROFILE,
     controllers: controllers_command.Controllers = "*",
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", help='Static tokens, one `token,user,uid,"group1,group2"` per line.')
-    ] = None,
-    feature_gates: Annotated[
-        str, typer.Option("--feature-gates", help="Gates to turn off: Name=false,...; all are on by default.")
-    ] = "",
-    runtime_config: Annotated[
-        str, typer.Option("--runtime-config", help="API versions to turn off: group/version=false,...")
-    ] = "",
-    log_format: Annotated[
-        output.Format, typer.Option("--log-format", help="Logs on standard error as text or as JSON lines.")
-    ] = output.Format.TEXT,
-    verbosity: Annotated[int, typer.Option("--verbosity", "-v", help="1 logs every request.", min=0)] = 0,
+    token_file: server_options.TokenFile = None,
+    feature_gates: server_options.FeatureGates = "",
+    runtime_config: server_options.RuntimeConfig = "",
+    log_format: server_options.LogFormat = output.Format.TEXT,
+    verbosity: server_options.Verbosity = 0,
 ) -> None:
     """Run a whole cluster: API server, scheduler, controllers and, with --nodes, simulated nodes.
 
