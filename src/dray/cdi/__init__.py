@@ -1,0 +1,1 @@
+"""Container Device Interface specs: types, validation, reading and writing."""

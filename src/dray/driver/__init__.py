@@ -1,0 +1,1 @@
+"""The driver SDK: a DRA driver in Python is one small class."""
