@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dray.api.generated.core import Pod
 from dray.api.registry import by_kind
-from dray.api.resource import ResourceClaim
+from dray.api.resource import AllocationResult, ResourceClaim
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
-from dray.scheduler.scheduler import Scheduler
+from dray.scheduler.scheduler import MAX_BINDING, Scheduler
 from local_server import LocalServer, local_server, typed
 
 PODS = by_kind("v1", "Pod")
@@ -43,6 +44,11 @@ class Recorder:
     async def update(self, obj: Any, subresource: str = "") -> Any:
         self._note(f"update {obj.kind}/{subresource}" if subresource else f"update {obj.kind}")
         return await self._client.update(obj, subresource)
+
+    async def update_with_status(self, obj: Any) -> Any:
+        """With two writes, as over HTTP."""
+        stored = await self.update(obj)
+        return await self.update(replace(stored, status=obj.status), "status")
 
     async def post(self, kind: Any, namespace: str, name: str, subresource: str, body: Any) -> Any:
         self._note(f"post {subresource}")
@@ -393,5 +399,37 @@ def test_an_allocation_that_a_patch_comes_too_late_for_stays() -> None:
         await here.settle(30)
         assert await here.claim("c") == before
         assert (await here.pod("p")).spec.node_name == "a"
+
+    run(scenario)
+
+
+def test_many_pods_that_wait_for_their_claims_hold_up_nobody() -> None:
+    async def scenario(here: World) -> None:
+        await here.add_node("a")
+        template = [{"name": "c", "resourceClaimTemplateName": "later"}]
+        for number in range(MAX_BINDING + 1):
+            await here.add_pod(f"waiting-{number}", resourceClaims=template)
+        await here.add_pod("plain")
+        await here.settle()
+        assert (await here.pod("plain")).spec.node_name == "a"
+
+    run(scenario)
+
+
+@pytest.mark.req("4381-121")
+def test_in_process_finalizer_and_allocation_are_one_write() -> None:
+    async def scenario(here: World) -> None:
+        await here.add_node("a")
+        await here.add_claim("c")
+        claim = await here.claim("c")
+        status = replace(claim.status, allocation=AllocationResult())
+        wanted = replace(claim, metadata=replace(claim.metadata, finalizers=(FINALIZER,)), status=status)
+        scheduler = here.server.component("kube-scheduler")
+        stored = await scheduler.update_with_status(wanted)
+        assert stored.metadata.finalizers == (FINALIZER,)
+        assert stored.status.allocation is not None
+        assert int(stored.metadata.resource_version) == int(claim.metadata.resource_version) + 1
+        with pytest.raises(ApiError, match="has been modified"):
+            await scheduler.update_with_status(wanted)
 
     run(scenario)

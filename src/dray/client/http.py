@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.meta import DeleteOptions, Object
@@ -116,6 +117,11 @@ class HttpClient:
                 if error.code != 409 or obj.metadata.resource_version or attempt == UPDATE_ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable")
+
+    async def update_with_status(self, obj: T) -> T:
+        """Replaces an object, then its status, with a request for each. Raises ApiError (409)."""
+        stored = await self.update(obj)
+        return await self.update(replace(stored, status=obj.status), subresource="status")  # type: ignore[attr-defined]
 
     async def patch(
         self,

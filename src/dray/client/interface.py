@@ -71,6 +71,10 @@ class Client(Protocol):
         """Replaces an object; with a resourceVersion only that version of it. Raises ApiError (409)."""
         ...
 
+    async def update_with_status(self, obj: T) -> T:
+        """Replaces an object, then its status: in one write if that can be, else in two. Raises ApiError."""
+        ...
+
     async def patch(
         self,
         kind: Kind,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
@@ -33,7 +34,7 @@ class WorkQueue(Generic[K]):
         self._due: dict[K, float] = {}
         self._count = 0
         self._failures: dict[K, int] = {}
-        self._wake = asyncio.Event()
+        self._idle: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.Task[None] | None = None
         self.adds = 0
         self.retries = 0
@@ -58,7 +59,7 @@ class WorkQueue(Generic[K]):
             self._again.add(key)
         elif key not in self._waiting:
             self._waiting[key] = None
-            self._wake.set()
+            self._wake_one()
 
     def add_at(self, key: K, moment: float) -> None:
         """Look at this key at a time of the monotonic clock; of several such times the earliest counts."""
@@ -98,12 +99,29 @@ class WorkQueue(Generic[K]):
     async def get(self) -> K:
         """The next key; call `done` with it afterwards."""
         while not self._waiting:
-            self._wake.clear()
-            await self._wake.wait()
+            await self._sleep()
         key = next(iter(self._waiting))
         del self._waiting[key]
         self._processing.add(key)
         return key
+
+    async def _sleep(self) -> None:
+        """Waits until there may be work for this worker; each key wakes one worker, not all of them."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._idle.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and self._waiting:
+                self._wake_one()  # the key that woke this one is for another now
+            raise
+
+    def _wake_one(self) -> None:
+        while self._idle:
+            waiter = self._idle.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
 
     def done(self, key: K) -> None:
         """The work on a key has ended, well or not."""

@@ -32,12 +32,12 @@ class Binder:
             if is_reserved_for(claim, pod) and claim.status.allocation is not None:
                 stored.append(claim)
                 continue
-            if FINALIZER not in claim.metadata.finalizers:
-                claim = await self._client.update(_with_finalizer(claim))
-            status = replace(
-                claim.status, allocation=allocation, reserved_for=(*claim.status.reserved_for, consumer(pod))
-            )
-            stored.append(await self._client.update(replace(claim, status=status), subresource="status"))
+            reserved_for = (*claim.status.reserved_for, consumer(pod))
+            claim = replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=reserved_for))
+            if FINALIZER in claim.metadata.finalizers:
+                stored.append(await self._client.update(claim, subresource="status"))
+            else:  # never allocated without it: the finalizer is stored first, or with the allocation
+                stored.append(await self._client.update_with_status(_with_finalizer(claim)))
         await self._client.post(PODS, pod.metadata.namespace, pod.metadata.name, "binding", _binding(pod, chosen.node))
         return stored
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
+from collections.abc import Coroutine
 from typing import Any
 
 from dray.allocator import Options
@@ -68,6 +70,7 @@ class Scheduler:
         self._informers: dict[str, Informer[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._binding = asyncio.Semaphore(MAX_BINDING)
+        self._quiet: deque[tuple[float, PodInfo, Refused]] = deque()
         self.decided = 0
         self.bound = 0
 
@@ -169,16 +172,24 @@ class Scheduler:
         if isinstance(answer, Chosen):
             self.cluster.assume(info, answer.node, answer.allocations)
             self._spawn(self._bind(info, answer))
+            return
+        self.queue.refuse(info.key, answer.causes)
+        if answer.quiet:
+            self._binding.release()
+            self._tell_later(info, answer)
         else:
-            self.queue.refuse(info.key, answer.causes)
-            self._spawn(self._tell(info, answer))
+            self._spawn(self._tell(info.pod, answer))
 
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(self._guarded(work))
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Starts writing what was decided; there is room for `MAX_BINDING` of those at a time."""
+        self._start(self._guarded(work))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _guarded(self, work: Any) -> None:
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except (ApiError, OSError, TimeoutError):
@@ -203,20 +214,36 @@ class Scheduler:
         message = f"Successfully assigned {Place.of(pod)} to {chosen.node}"
         await self._recorder.normal(pod, "Scheduled", message)
 
-    async def _tell(self, info: PodInfo, refused: Refused) -> None:
+    def _tell_later(self, info: PodInfo, refused: Refused) -> None:
+        """Says why a pod waits only if it still does after a while: mostly what it waits for is on its way."""
+        self._quiet.append((self._clock.monotonic() + QUIET_SECONDS, info, refused))
+        if len(self._quiet) == 1:
+            self._start(self._tell_of_quiet())
+
+    async def _tell_of_quiet(self) -> None:
+        while self._quiet:
+            due, info, refused = self._quiet[0]
+            wait = due - self._clock.monotonic()
+            if wait > 0:
+                await self._clock.sleep(wait)
+            current = self._still_waiting(info.pod, refused)
+            if current is not None:
+                with contextlib.suppress(ApiError, OSError, TimeoutError):  # the next attempt will tell again
+                    await self._tell(current, refused)
+            self._quiet.popleft()
+
+    def _still_waiting(self, pod: Pod, refused: Refused) -> Pod | None:
+        """The pod as it is now, if it still waits for the same."""
+        current = self._informers[PODS.resource].get(pod.metadata.namespace, pod.metadata.name)
+        if not isinstance(current, Pod) or current.metadata.uid != pod.metadata.uid or not self._is_ours(current):
+            return None
+        return current if find_claims(current, self.cluster.find_claim).problem == refused.message else None
+
+    async def _tell(self, pod: Pod, refused: Refused) -> None:
         """Says in the pod's status and in an event why it waits."""
-        pod = info.pod
         if refused.unused_claim is not None:
             await self._binder.deallocate(refused.unused_claim)
             return
-        if refused.quiet:
-            await self._clock.sleep(QUIET_SECONDS)
-            current = self._informers[PODS.resource].get(pod.metadata.namespace, pod.metadata.name)
-            if not isinstance(current, Pod) or current.metadata.uid != pod.metadata.uid or not self._is_ours(current):
-                return
-            if find_claims(current, self.cluster.find_claim).problem != refused.message:
-                return
-            pod = current
         known = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
         if known is not None and (known.status, known.reason, known.message) == (
             "False",

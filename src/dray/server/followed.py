@@ -20,15 +20,12 @@ class Followed:
         self._apply = apply
         self._known: dict[Key, None] = {}
         self._watcher: Watcher | None = None
-        self._revision = -1
 
     def catch_up(self) -> None:
         """Applies what has changed since the last time. Raises Closed when the store is."""
-        if self._revision == self._store.revision:
-            return
         if self._watcher is None:
             self._read_all()
-        else:
+        elif not self._watcher.is_current:
             try:
                 events = self._watcher.read()
             except Slow:  # nobody asked for so long that the changes are gone
@@ -36,7 +33,6 @@ class Followed:
             else:
                 for event in events:
                     self._put(event.record.key, None if event.type is EventType.DELETED else event.record.obj)
-        self._revision = self._store.revision
 
     def close(self) -> None:
         """Lets go of the store."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from msgspec.structs import replace
+
 from dray import validation
 from dray.api.generated.core import Namespace
 from dray.api.meta import Object
@@ -108,12 +110,20 @@ async def _create(engine: Engine, call: Call, obj: Object, track: Track | None) 
 
 
 async def update(
-    engine: Engine, call: Call, change: Change, track: Track | None = None, *, expected: str = "", uid: str = ""
+    engine: Engine,
+    call: Call,
+    change: Change,
+    track: Track | None = None,
+    *,
+    expected: str = "",
+    uid: str = "",
+    then: Call | None = None,
 ) -> Record:
     """Replaces a stored object by what `change` makes of it.
 
     With `expected` (a resourceVersion) the stored object must be that version, else `change` is tried again on what
-    somebody else stored meanwhile. Raises ApiError.
+    somebody else stored meanwhile. `then` is an update of the status with the same object, judged next and stored in
+    the same write. Raises ApiError.
     """
     for _ in range(UPDATE_ATTEMPTS):
         record = current(engine, call)
@@ -125,6 +135,8 @@ async def update(
         if wanted.metadata.resource_version not in ("", record.obj.metadata.resource_version):
             raise errors.conflict(call.route.kind, call.route.name)  # a patch may name the revision it is for
         new = _changed(engine, call, wanted, record.obj)
+        if then is not None:
+            new = _changed(engine, then, replace(new, status=wanted.status), new)  # type: ignore[attr-defined]
         if new == record.obj:
             return record
         if track is not None:
@@ -156,7 +168,8 @@ def _changed(engine: Engine, call: Call, new: Object, old: Object) -> Object:
     """The new object after everything that may change or refuse it."""
     kind = call.route.kind
     context = engine.context(call)
-    new = with_metadata(new, resource_version=old.metadata.resource_version)
+    if new.metadata is not old.metadata:
+        new = with_metadata(new, resource_version=old.metadata.resource_version)
     new = validation.default_object(new, call.now)
     new = engine.admission.mutate(engine, call, new, old)
     if call.route.subresource == "finalize":
@@ -172,7 +185,8 @@ def _changed(engine: Engine, call: Call, new: Object, old: Object) -> Object:
     if problems:
         raise errors.invalid(kind, old.metadata.name, problems)
     engine.admission.check(engine, call, new, old)
-    call.warnings.extend(validation.warnings(new))
+    if call.route.subresource != "status":
+        call.warnings.extend(validation.warnings(new))
     return new
 
 

@@ -46,7 +46,8 @@ def decode_revision(key: bytes) -> int:
 def encode_event(event: Event) -> bytes:
     """The frame of one change."""
     record = event.record
-    resource, namespace, name = (part.encode() for part in record.key)
+    key = record.key
+    resource, namespace, name = key[0].encode(), key[1].encode(), key[2].encode()
     previous = event.previous.revision if event.previous is not None else 0
     header = _HEADER.pack(
         _CODES[event.type], len(resource), len(namespace), len(name), record.create_revision, previous

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from dray.store.errors import Expired, FutureRevision
-from dray.store.index import SortedIndex
 from dray.store.log import EventLog, Retention
 from dray.store.records import Event, EventType, Key, Listing, Record
+from dray.store.sorted_keys import SortedKeys
 
 _by_key = attrgetter("key")
 
@@ -16,13 +16,13 @@ _by_key = attrgetter("key")
 class Table:
     """The records of one resource by key and in order, with the log that led to them."""
 
-    __slots__ = ("_index", "log", "records", "resource")
+    __slots__ = ("_keys", "log", "records", "resource")
 
     def __init__(self, resource: str, retention: Retention, horizon: int = 0) -> None:
         self.resource = resource
         self.records: dict[Key, Record] = {}
         self.log = EventLog(retention, horizon)
-        self._index = SortedIndex()
+        self._keys = SortedKeys()
 
     @classmethod
     def loaded(
@@ -31,7 +31,7 @@ class Table:
         """A table as read from disk; `events` are those after the horizon, in order."""
         table = cls(resource, retention, horizon)
         table.records = records
-        table._index = SortedIndex(records.values())
+        table._keys = SortedKeys(records)
         for event in events:
             table.log.append(event)
         return table
@@ -41,10 +41,11 @@ class Table:
         record = event.record
         if event.type is EventType.DELETED:
             del self.records[record.key]
-            self._index.remove(record.key)
+            self._keys.remove(record.key)
         else:
             self.records[record.key] = record
-            self._index.put(record)
+            if event.type is EventType.ADDED:
+                self._keys.add(record.key)
         self.log.append(event)
 
     def page(
@@ -62,8 +63,12 @@ class Table:
         if changed:
             records, total = self._rewound(changed, start, stop, limit)
         else:
-            records, total = self._index.slice(start, stop, limit), self._index.count(start, stop)
+            records, total = self._slice(start, stop, limit), self._keys.count(start, stop)
         return Listing(records, revision, total - len(records))
+
+    def _slice(self, start: Key, stop: Key, limit: int | None) -> list[Record]:
+        records = self.records
+        return [records[key] for key in self._keys.slice(start, stop, limit)]
 
     def _bounds(self, namespace: str | None, after: tuple[str, str] | None) -> tuple[Key, Key]:
         """The half-open range of keys that a listing covers; "\\0" makes the next possible string."""
@@ -81,9 +86,9 @@ class Table:
         """The range with the `changed` keys put back to what they held; and how many that are in all."""
         old = [record for record in changed.values() if record is not None]
         # Every changed key can hide one present record, so that many more make sure that `limit` remain.
-        present = self._index.slice(start, stop, None if limit is None else limit + len(changed))
+        present = self._slice(start, stop, None if limit is None else limit + len(changed))
         records = [record for record in present if record.key not in changed]
         records += old
         records.sort(key=_by_key)
-        total = self._index.count(start, stop) + len(old) - sum(key in self.records for key in changed)
+        total = self._keys.count(start, stop) + len(old) - sum(key in self.records for key in changed)
         return (records if limit is None else records[:limit]), total

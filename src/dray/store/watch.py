@@ -101,6 +101,12 @@ class Watcher:
             waiter.set_result(None)
 
     @property
+    def is_current(self) -> bool:
+        """Whether everything was read that there is: the cheapest question that can be asked before each use."""
+        log = self._log
+        return self._position == log.first + len(log.events) and self._ended is None
+
+    @property
     def behind(self) -> bool:
         """Whether events that this watcher has not read are gone."""
         return self._position < self._log.first

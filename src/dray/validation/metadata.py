@@ -166,6 +166,8 @@ def with_metadata(obj: T, **changes: Any) -> T:
 def keep_system_metadata(new: T, old: T) -> T:
     """What every update does before validation: the server's own fields survive whatever the client sent."""
     meta, before = new.metadata, old.metadata
+    if meta is before:
+        return new
     grace = meta.deletion_grace_period_seconds
     return with_metadata(
         new,
@@ -180,6 +182,8 @@ def keep_system_metadata(new: T, old: T) -> T:
 def metadata_for_status(new: T, old: T) -> T:
     """An update of the status changes no metadata, except for what the server's bookkeeping needs."""
     before = old.metadata
+    if new.metadata is before:
+        return new
     return with_metadata(
         new,
         deletion_timestamp=before.deletion_timestamp,

@@ -114,6 +114,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
     def _metadata_errors(self, new: Any, old: Any) -> Errors:
         errors: Errors = []
+        if new.metadata is old.metadata:
+            return errors  # what is stored was found right when it was stored
         validate_metadata(errors, new.metadata, self.name, namespaced=self.namespaced)
         validate_metadata_update(errors, new.metadata, old.metadata)
         return errors
@@ -121,7 +123,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 def _empty_status(obj: Any) -> Any:
     """The status of an object that has none yet."""
-    return type(obj)().status
+    kind = type(obj)
+    status = _EMPTY_STATUS.get(kind)
+    if status is None:
+        status = _EMPTY_STATUS[kind] = kind().status
+    return status
+
+
+_EMPTY_STATUS: dict[type, Any] = {}
+"""By type, made once: objects are never changed."""
 
 
 def _content(obj: Any) -> Any:
