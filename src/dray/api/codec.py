@@ -62,12 +62,13 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 def encode(obj: Any) -> bytes:
     """An object as JSON bytes; equal objects give equal bytes."""
     data = _encoder.encode(obj)
-    if _EMPTY_REQUESTS in data or _EMPTY_CONDITIONS in data:
+    if getattr(obj, "kind", "") in _KINDS_WITH_NULLS and (_EMPTY_REQUESTS in data or _EMPTY_CONDITIONS in data):
         return _with_nulls(data)
     return data
 
 
 # Two lists that Kubernetes always writes, as null when they are empty.
+_KINDS_WITH_NULLS = frozenset({"ResourceClaim", "ResourceClaimTemplate"})
 _EMPTY_REQUESTS = b'"requests":[]'
 _EMPTY_CONDITIONS = b'"conditions":[]'
 

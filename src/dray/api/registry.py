@@ -56,12 +56,12 @@ class Kind(msgspec.Struct, frozen=True, dict=True, eq=False):
     module: str = ""
     """Where the hub type is; `<module>.v1beta1` has the types of a version with other shapes."""
 
-    @property
+    @cached_property
     def resource(self) -> str:
         """The name in RBAC rules and in the store: `resourceslices.resource.k8s.io`, `pods`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         """The `apiVersion` of the hub version."""
         return self.api_version_of(self.versions[0])

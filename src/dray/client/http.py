@@ -151,12 +151,12 @@ class HttpClient:
         await self._request("DELETE", form, _path(form, namespace, name), body)
 
     async def post(
-        self, kind: Kind, namespace: str, name: str, subresource: str, body: Mapping[str, Any]
+        self, kind: Kind, namespace: str, name: str, subresource: str, body: Mapping[str, Any] | Object
     ) -> dict[str, Any]:
         """Posts to a subresource. An eviction that a budget does not allow now (429) is for the caller to repeat."""
         form = await self._form(kind)
         path = _path(form, namespace, name, subresource)
-        data = await self._request("POST", form, path, msgspec.json.encode(body), retry=subresource != "eviction")
+        data = await self._request("POST", form, path, codec.encode(body), retry=subresource != "eviction")
         return cast(dict[str, Any], codec.parse_json(data))
 
     async def _list(self, kind: Kind, namespace: str, labels: str, fields: str, limit: str) -> ObjectList[Object]:

@@ -25,6 +25,10 @@ FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 10.0
 
 
+_Where = tuple[str, str]
+"""Namespace and name; a `Place` is one."""
+
+
 class Place(NamedTuple):
     """Namespace (empty for cluster-scoped kinds) and name of an object."""
 
@@ -50,9 +54,9 @@ class Informer(Generic[T]):
         self._namespace = namespace
         self._fields = fields
         self._sleep = sleep
-        self._objects: dict[Place, T] = {}
+        self._objects: dict[_Where, T] = {}
         self._handlers: list[Handler[T]] = []
-        self._indexes: dict[str, tuple[IndexFunction[T], dict[Hashable, dict[Place, None]]]] = {}
+        self._indexes: dict[str, tuple[IndexFunction[T], dict[Hashable, dict[_Where, None]]]] = {}
         self._synced = asyncio.Event()
         self.last_error: str = ""
 
@@ -64,7 +68,7 @@ class Informer(Generic[T]):
 
     def add_index(self, name: str, function: IndexFunction[T]) -> None:
         """Keeps objects by keys that `function` finds in them."""
-        table: dict[Hashable, dict[Place, None]] = {}
+        table: dict[Hashable, dict[_Where, None]] = {}
         self._indexes[name] = (function, table)
         for place, obj in self._objects.items():
             for key in function(obj):
@@ -72,7 +76,7 @@ class Informer(Generic[T]):
 
     def get(self, namespace: str, name: str) -> T | None:
         """An object, None if it is not there."""
-        return self._objects.get(Place(namespace, name))
+        return self._objects.get((namespace, name))
 
     def __iter__(self) -> Iterator[T]:
         return iter(list(self._objects.values()))
@@ -95,9 +99,10 @@ class Informer(Generic[T]):
 
     def put(self, obj: T) -> None:
         """Notes a newer version that a write answered with, so that the writer sees its own write at once."""
-        current = self._objects.get(Place.of(obj))
+        place = _place(obj)
+        current = self._objects.get(place)
         if current is None or _is_newer(obj, current):
-            self._set(obj)
+            self._set(place, current, obj)
 
     async def run(self) -> None:
         """Lists and watches until cancelled, through errors, disconnects and restarts of the server."""
@@ -127,13 +132,13 @@ class Informer(Generic[T]):
 
     async def _list(self) -> str:
         listing = await self._client.list(self.kind, self._namespace, fields=self._fields)
-        fresh = {Place.of(obj): cast(T, obj) for obj in listing.items}
+        fresh = {_place(obj): cast(T, obj) for obj in listing.items}
         for place in [place for place in self._objects if place not in fresh]:
             self._remove(place)
-        for obj in fresh.values():
-            current = self._objects.get(Place.of(obj))
+        for place, obj in fresh.items():
+            current = self._objects.get(place)
             if current is None or current.metadata.resource_version != obj.metadata.resource_version:
-                self._set(obj)
+                self._set(place, current, obj)
         self._synced.set()
         return listing.revision
 
@@ -142,14 +147,15 @@ class Informer(Generic[T]):
         self._revision = revision
         try:
             async for event in self._client.watch(self.kind, self._namespace, revision=revision, fields=self._fields):
-                obj = cast(T, event.object)
+                obj: T = event.object  # type: ignore[assignment]  # of the kind that was asked for
+                place = _place(obj)
                 if event.type == "DELETED":
-                    self._remove(Place.of(obj), obj)
+                    self._remove(place, obj)
                 elif event.type in ("ADDED", "MODIFIED"):
-                    current = self._objects.get(Place.of(obj))
+                    current = self._objects.get(place)
                     if current is None or _is_newer(obj, current):
-                        self._set(obj)
-                self._revision = event.revision or self._revision
+                        self._set(place, current, obj)
+                self._revision = obj.metadata.resource_version or self._revision
         except (ApiError, OSError, TimeoutError) as error:
             if isinstance(error, ApiError) and error.code == 410:
                 raise WatchExpired from error
@@ -157,15 +163,13 @@ class Informer(Generic[T]):
             await self._sleep(FIRST_PAUSE)
         return self._revision
 
-    def _set(self, obj: T) -> None:
-        place = Place.of(obj)
-        old = self._objects.get(place)
+    def _set(self, place: _Where, old: T | None, obj: T) -> None:
         self._objects[place] = obj
         self._reindex(place, old, obj)
         for handler in self._handlers:
             handler(old, obj)
 
-    def _remove(self, place: Place, last: T | None = None) -> None:
+    def _remove(self, place: _Where, last: T | None = None) -> None:
         old = self._objects.pop(place, None)
         if old is None:
             return
@@ -176,21 +180,32 @@ class Informer(Generic[T]):
         for handler in self._handlers:
             handler(last or old, None)
 
-    def _reindex(self, place: Place, old: T | None, new: T | None) -> None:
+    def _reindex(self, place: _Where, old: T | None, new: T | None) -> None:
         for function, table in self._indexes.values():
-            before = set(function(old)) if old is not None else set()
-            after = set(function(new)) if new is not None else set()
-            for key in before - after:
-                table[key].pop(place, None)
-                if not table[key]:
-                    del table[key]
-            for key in after - before:
+            before = tuple(function(old)) if old is not None else ()
+            after = tuple(function(new)) if new is not None else ()
+            if before == after:
+                continue
+            for key in before:
+                if key not in after and key in table:
+                    table[key].pop(place, None)
+                    if not table[key]:
+                        del table[key]
+            for key in after:
                 table.setdefault(key, {})[place] = None
+
+
+def _place(obj: Object) -> _Where:
+    """Where an object is, as `Place` without its cost: every event of every informer comes by here."""
+    meta = obj.metadata
+    return meta.namespace, meta.name
 
 
 def _is_newer(new: Object, old: Object) -> bool:
     """Whether a version is later. Kubernetes' revisions are numbers that grow; anything else is taken as later."""
     after, before = new.metadata.resource_version, old.metadata.resource_version
+    if len(after) == len(before):
+        return after > before if after.isdigit() else after != before
     if after.isdigit() and before.isdigit():
         return int(after) > int(before)
     return after != before

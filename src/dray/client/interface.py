@@ -95,7 +95,7 @@ class Client(Protocol):
         ...
 
     async def post(
-        self, kind: Kind, namespace: str, name: str, subresource: str, body: Mapping[str, Any]
+        self, kind: Kind, namespace: str, name: str, subresource: str, body: Mapping[str, Any] | Object
     ) -> dict[str, Any]:
         """Posts to a subresource such as pods/binding or pods/eviction; answers with what comes back."""
         ...

@@ -45,4 +45,7 @@ def available_at(pod: Pod, min_ready_seconds: int) -> Time | None:
 
 def controller_of(obj: Object) -> OwnerReference | None:
     """The owner that manages an object."""
-    return next((one for one in obj.metadata.owner_references if one.controller), None)
+    for owner in obj.metadata.owner_references:
+        if owner.controller:
+            return owner
+    return None

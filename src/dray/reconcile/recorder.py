@@ -65,6 +65,7 @@ class EventRecorder:
         now = self._clock.now()
         meta = about.metadata
         digest = hashlib.sha256(f"{key}/{now}".encode()).hexdigest()[:16]
+        at = as_time(now)
         namespace = meta.namespace or CLUSTER_NAMESPACE
         return Event(
             kind="Event",
@@ -82,8 +83,8 @@ class EventRecorder:
             reason=reason,
             message=message,
             count=1,
-            first_timestamp=as_time(now),
-            last_timestamp=as_time(now),
+            first_timestamp=at,
+            last_timestamp=at,
             source=EventSource(component=self._component),
             reporting_component=self._component,
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import Pod
+from dray.api.generated.core import Binding, ObjectReference, Pod
+from dray.api.meta import ObjectMeta
 from dray.api.registry import by_kind
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.claim import FINALIZER
@@ -70,7 +71,7 @@ def _with_finalizer(claim: ResourceClaim) -> ResourceClaim:
     return replace(claim, metadata=replace(claim.metadata, finalizers=(*claim.metadata.finalizers, FINALIZER)))
 
 
-def _binding(pod: Pod, node: str) -> dict[str, object]:
-    meta = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "uid": pod.metadata.uid}
-    target = {"apiVersion": "v1", "kind": "Node", "name": node}
-    return {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
+def _binding(pod: Pod, node: str) -> Binding:
+    meta = ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid)
+    target = ObjectReference(api_version="v1", kind="Node", name=node)
+    return Binding(api_version="v1", kind="Binding", metadata=meta, target=target)

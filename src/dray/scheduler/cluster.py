@@ -20,7 +20,7 @@ class Cluster:
         self.classes: dict[str, DeviceClass] = {}
         self.claims: dict[tuple[str, str], ResourceClaim] = {}
         self._in_flight: dict[str, str] = {}
-        self._placed: dict[str, str] = {}
+        self._placed: dict[str, tuple[str, PodInfo]] = {}
 
     def set_node(self, old: Node | None, new: Node | None) -> None:
         """A node came, changed or went."""
@@ -99,18 +99,23 @@ class Cluster:
         """A pod came, changed or went: it takes room on its node while it is there and not finished."""
         if pod is None or pod.status.phase in ("Succeeded", "Failed"):
             self._displace(uid)
-        elif pod.spec.node_name:
+        elif pod.spec.node_name and not self._is_placed(pod):
             self._place(read_pod(pod), pod.spec.node_name)
+
+    def _is_placed(self, pod: Pod) -> bool:
+        """Whether a pod has its room already, as one has that was placed here: its containers are the same ones."""
+        node, known = self._placed.get(pod.metadata.uid, ("", None))
+        return known is not None and node == pod.spec.node_name and known.pod.spec.containers is pod.spec.containers
 
     def _place(self, pod: PodInfo, node: str) -> None:
         uid = pod.pod.metadata.uid
-        before = self._placed.get(uid)
-        if before is not None and before != node:
+        before, _ = self._placed.get(uid, (node, None))
+        if before != node:
             self.nodes.displace(uid, before)
-        self._placed[uid] = node
+        self._placed[uid] = (node, pod)
         self.nodes.place(pod, node)
 
     def _displace(self, uid: str) -> None:
-        node = self._placed.pop(uid, None)
-        if node is not None:
+        node, _ = self._placed.pop(uid, ("", None))
+        if node:
             self.nodes.displace(uid, node)

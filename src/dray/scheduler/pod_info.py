@@ -33,9 +33,11 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False):
         return self.pod.metadata.namespace, self.pod.metadata.name
 
 
-def read_pod(pod: Pod) -> PodInfo:
-    """The facts of a pod."""
+def read_pod(pod: Pod, known: PodInfo | None = None) -> PodInfo:
+    """The facts of a pod; those of `known` where its spec has not changed."""
     spec = pod.spec
+    if known is not None and known.pod.spec is spec:
+        return msgspec.structs.replace(known, pod=pod)
     key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations))
     return PodInfo(pod, total_requests(spec), host_ports(spec), key, find_unsupported(spec))
 

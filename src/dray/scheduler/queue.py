@@ -74,6 +74,11 @@ class SchedulingQueue:
         """The pods that do not fit now."""
         return [self._entries[key].info for key in self._waiting]
 
+    def get(self, key: PodKey) -> PodInfo | None:
+        """A pod as it is known here."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.info
+
     def put(self, info: PodInfo, *, changed: bool) -> None:
         """A pod is new, or has changed in a way that may make it fit (`changed`)."""
         key = info.key
@@ -141,11 +146,15 @@ class SchedulingQueue:
                 self._revive(key, entry, at_once=at_once)
         self._missed.update(self._in_hand)
 
-    def claim_changed(self, namespace: str, name: str, owners: Iterable[str]) -> None:
-        """A claim changed: the pods that name it, and those it was made for, are tried again at once."""
+    def claim_changed(
+        self, namespace: str, name: str, owners: Iterable[str], is_ready: Callable[[PodInfo], bool]
+    ) -> None:
+        """A claim changed: the pods that name it, and those it was made for, are tried again at once if they can."""
         for key in (*self._users.get((namespace, name), ()), *((namespace, owner) for owner in owners)):
             entry = self._entries.get(key)
-            if entry is not None and (key in self._in_hand or entry.causes & Cause.CLAIM):
+            if entry is None:
+                continue
+            if key in self._in_hand or (entry.causes & Cause.CLAIM and is_ready(entry.info)):
                 self._revive(key, entry, at_once=True)
 
     def _unlink(self, info: PodInfo) -> None:

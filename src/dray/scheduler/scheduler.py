@@ -18,7 +18,7 @@ from dray.client.informer import Place
 from dray.reconcile import Clock, EventRecorder
 from dray.reconcile.clock import as_time
 from dray.scheduler.binding import Binder
-from dray.scheduler.claims import find_claims
+from dray.scheduler.claims import NOT_CREATED, find_claims
 from dray.scheduler.cluster import Cluster
 from dray.scheduler.decide import Chosen, Refused, decide
 from dray.scheduler.pod_info import PodInfo, read_pod
@@ -130,7 +130,7 @@ class Scheduler:
         if released:
             self.queue.happened(Cause.DEVICES, _has_claims)
         owners = [owner.name for owner in known.metadata.owner_references if owner.kind == "Pod"]
-        self.queue.claim_changed(known.metadata.namespace, known.metadata.name, owners)
+        self.queue.claim_changed(known.metadata.namespace, known.metadata.name, owners, self._has_its_claims)
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         pod = new if new is not None else old
@@ -145,7 +145,11 @@ class Scheduler:
             if left:
                 self.queue.happened(Cause.POD_GONE)
             return
-        self.queue.put(read_pod(new), changed=old is not None and _pod_changed(old, new))
+        self.queue.put(read_pod(new, self.queue.get(key)), changed=old is not None and _pod_changed(old, new))
+
+    def _has_its_claims(self, info: PodInfo) -> bool:
+        """Whether all claims of a pod have been made; otherwise it comes again when its status names them."""
+        return not find_claims(info.pod, self.cluster.find_claim).problem.startswith(NOT_CREATED)
 
     def _is_ours(self, pod: Pod) -> bool:
         return (

@@ -10,7 +10,7 @@ import msgspec
 
 from dray.api.generated.core import Namespace
 from dray.api.meta import Object
-from dray.api.registry import by_kind
+from dray.api.registry import RESOURCE_GROUP, by_kind
 from dray.api.times import Time
 from dray.server.routes import Route
 from dray.server.security.identity import Identity
@@ -95,10 +95,13 @@ class Engine:
         return Context(
             now=call.now,
             disabled_gates=self.disabled_gates,
-            namespace_labels=self._namespace_labels(call.route.namespace),
+            namespace_labels=self._namespace_labels(call.route),
             version=call.route.version,
         )
 
-    def _namespace_labels(self, name: str) -> Mapping[str, str] | None:
-        found = self.namespace(name) if name else None
+    def _namespace_labels(self, route: Route) -> Mapping[str, str] | None:
+        """Only the rules for devices ask for them."""
+        if route.kind.group != RESOURCE_GROUP or not route.namespace:
+            return None
+        found = self.namespace(route.namespace)
         return None if found is None else found.metadata.labels

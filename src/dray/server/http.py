@@ -80,6 +80,8 @@ class Request(msgspec.Struct):
     peer: Peer
     uri: str = ""
     oversized: bool = False
+    document: Any = None
+    """The body already read, from a caller in this process."""
 
     def header(self, name: str) -> str:
         """A header's value, empty if absent; `name` in lower case."""

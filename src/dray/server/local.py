@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -73,13 +72,13 @@ class LocalClient:
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """One object."""
-        with _as_api_errors():
+        with _AS_API_ERRORS:
             call = self._call("get", kind, namespace, name)
             return cast(Object, writes.current(self._engine, call).obj)
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList[Object]:
         """All objects that selectors select."""
-        with _as_api_errors():
+        with _AS_API_ERRORS:
             call = self._call("list", kind, namespace, selected=selected_name(fields))
             options = list_options({"labelSelector": labels, "fieldSelector": fields})
             page = reads.list_page(self._engine, call, options)
@@ -89,14 +88,14 @@ class LocalClient:
         self, kind: Kind, namespace: str = "", *, revision: str, labels: str = "", fields: str = ""
     ) -> AsyncIterator[WatchEvent[Object]]:
         """Changes after a revision, as the stored objects themselves."""
-        with _as_api_errors():
+        with _AS_API_ERRORS:
             call = self._call("watch", kind, namespace, selected=selected_name(fields))
             options = list_options({"labelSelector": labels, "fieldSelector": fields})
             test = reads.matcher(call, options)
             watcher = self._engine.store.watch(kind.storage.resource, int(revision), namespace or None)
         with watcher:
             while True:
-                with _as_api_errors():
+                with _AS_API_ERRORS:
                     events = await watcher.next()
                 for event in events:
                     seen = _seen(event, test)
@@ -106,7 +105,7 @@ class LocalClient:
     async def create(self, obj: T) -> T:
         """Stores a new object."""
         kind = by_kind(obj.api_version, obj.kind)
-        with _as_api_errors():
+        with _AS_API_ERRORS:
             call = self._call("create", kind, obj.metadata.namespace)
             action = self._actions.find(call.route)
             if action is not None:
@@ -117,7 +116,7 @@ class LocalClient:
     async def update(self, obj: T, subresource: str = "") -> T:
         """Replaces an object."""
         kind, meta = by_kind(obj.api_version, obj.kind), obj.metadata
-        with _as_api_errors():
+        with _AS_API_ERRORS:
             call = self._call("update", kind, meta.namespace, meta.name, subresource)
             record = await writes.update(
                 self._engine, call, lambda _: obj, patches.track, expected=meta.resource_version, uid=meta.uid
@@ -127,7 +126,7 @@ class LocalClient:
     async def update_with_status(self, obj: T) -> T:
         """Replaces an object and its status at once: judged as two updates, stored as one."""
         kind, meta = by_kind(obj.api_version, obj.kind), obj.metadata
-        with _as_api_errors():
+        with _AS_API_ERRORS:
             call = self._call("update", kind, meta.namespace, meta.name)
             status = self._call("update", kind, meta.namespace, meta.name, "status")
             record = await writes.update(
@@ -154,7 +153,7 @@ class LocalClient:
         force: bool = False,
     ) -> Object:
         """Changes an object by a patch."""
-        with _as_api_errors():
+        with _AS_API_ERRORS:
             call = self._call("patch", kind, namespace, name, subresource)
             call.field_manager = field_manager
             query = {"fieldManager": field_manager, "force": "true" if force else "false"}
@@ -163,15 +162,15 @@ class LocalClient:
 
     async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions | None = None) -> None:
         """Deletes an object."""
-        with _as_api_errors():
+        with _AS_API_ERRORS:
             call = self._call("delete", kind, namespace, name)
             await deletes.delete(self._engine, call, deletes.options(options, {}))
 
     async def post(
-        self, kind: Kind, namespace: str, name: str, subresource: str, body: Mapping[str, Any]
+        self, kind: Kind, namespace: str, name: str, subresource: str, body: Mapping[str, Any] | Object
     ) -> dict[str, Any]:
         """Posts to a subresource."""
-        with _as_api_errors():
+        with _AS_API_ERRORS:
             call = self._call("create", kind, namespace, name, subresource)
             action = self._actions.find(call.route)
             if action is None:
@@ -191,17 +190,24 @@ class LocalClient:
         return Call(route, self._identity, self._engine.clock(), warnings=[])
 
 
-@contextmanager
-def _as_api_errors() -> Iterator[None]:
-    """What goes wrong in the store, as a client over HTTP would hear of it."""
-    try:
-        yield
-    except (Expired, Slow) as error:
-        raise WatchExpired(str(error)) from None
-    except Closed:
-        raise errors.unavailable("the server is shutting down") from None
-    except StorageError as error:
-        raise errors.internal(str(error)) from error
+class _ApiErrors:
+    """What goes wrong in the store, as a client over HTTP would hear of it. A generator would cost more than a call."""
+
+    def __enter__(self) -> None:
+        """Nothing is needed before."""
+
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        if error is None:
+            return
+        if isinstance(error, Expired | Slow):
+            raise WatchExpired(str(error)) from None
+        if isinstance(error, Closed):
+            raise errors.unavailable("the server is shutting down") from None
+        if isinstance(error, StorageError):
+            raise errors.internal(str(error)) from error
+
+
+_AS_API_ERRORS = _ApiErrors()
 
 
 def _seen(event: Event, test: Callable[[Object], bool] | None) -> WatchEvent[Object] | None:
@@ -214,8 +220,10 @@ def _seen(event: Event, test: Callable[[Object], bool] | None) -> WatchEvent[Obj
 
 
 def _request(method: str, query: dict[str, str], content_type: str, body: Any) -> Request:
-    data = codec.encode(body) if isinstance(body, Object) else msgspec.json.encode(body, enc_hook=encode_value)
-    return Request(method, "", query, {"content-type": content_type}, data, Peer(""))
+    headers = {"content-type": content_type}
+    if isinstance(body, Object):
+        return Request(method, "", query, headers, codec.encode(body), Peer(""), document=body)
+    return Request(method, "", query, headers, msgspec.json.encode(body, enc_hook=encode_value), Peer(""))
 
 
 def _body(answer: Answer) -> bytes:

@@ -24,6 +24,8 @@ BUDGETS = by_kind("policy/v1", "PodDisruptionBudget")
 
 
 def _body(request: Request, kind: Any) -> Any:
+    if isinstance(request.document, kind):
+        return request.document
     reading = codec.read(body.parse(request.body, request.header("content-type")), kind)
     if reading.obj is None:
         raise errors.bad_request("; ".join(map(str, reading.errors)))

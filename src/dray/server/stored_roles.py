@@ -24,6 +24,8 @@ class StoredRoles:
     """The authorizer of a server: RBAC, and for nodes the limits on what they read."""
 
     def __init__(self, store: Store) -> None:
+        self._store = store
+        self._revision = -1
         self._rbac = Rbac()
         self._pods_on_node = PodsByNode(store)
         kinds = [kind for kind in registry.kinds() if kind.group == RBAC_GROUP]
@@ -32,8 +34,11 @@ class StoredRoles:
     @property
     def rbac(self) -> Rbac:
         """The roles and bindings, up to date. Raises Closed when the store is."""
-        for followed in self._followed:
-            followed.catch_up()
+        revision = self._store.revision
+        if revision != self._revision:
+            for followed in self._followed:
+                followed.catch_up()
+            self._revision = revision
         return self._rbac
 
     def allowed(self, identity: Identity, attributes: Attributes) -> Decision:

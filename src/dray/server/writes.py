@@ -170,11 +170,12 @@ def _changed(engine: Engine, call: Call, new: Object, old: Object) -> Object:
     context = engine.context(call)
     if new.metadata is not old.metadata:
         new = with_metadata(new, resource_version=old.metadata.resource_version)
-    new = validation.default_object(new, call.now)
-    new = engine.admission.mutate(engine, call, new, old)
+    is_status = call.route.subresource == "status"
+    default = validation.default_status if is_status else validation.default_object
+    new = engine.admission.mutate(engine, call, default(new, call.now), old)
     if call.route.subresource == "finalize":
         return finalized(cast(Namespace, new), cast(Namespace, old))
-    if call.route.subresource == "status":
+    if is_status:
         prepare, validate = validation.prepare_for_status_update, validation.validate_status_update
     else:
         prepare, validate = validation.prepare_for_update, validation.validate_update
@@ -185,7 +186,7 @@ def _changed(engine: Engine, call: Call, new: Object, old: Object) -> Object:
     if problems:
         raise errors.invalid(kind, old.metadata.name, problems)
     engine.admission.check(engine, call, new, old)
-    if call.route.subresource != "status":
+    if not is_status:
         call.warnings.extend(validation.warnings(new))
     return new
 

@@ -11,6 +11,7 @@ from dray.validation.documents import InvalidObjectError, convert, default, vali
 from dray.validation.review import review
 from dray.validation.stages import (
     default_object,
+    default_status,
     prepare_for_create,
     prepare_for_status_update,
     prepare_for_update,
@@ -26,6 +27,7 @@ __all__ = [
     "convert",
     "default",
     "default_object",
+    "default_status",
     "from_hub",
     "prepare_for_create",
     "prepare_for_status_update",

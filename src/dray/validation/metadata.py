@@ -45,11 +45,17 @@ def validate_metadata(
         errors.append(required(f"{path}.name", "name or generateName is required"))
     _validate_namespace(errors, meta.namespace, namespaced, path)
     check.not_negative(errors, f"{path}.generation", meta.generation)
-    validate_labels(errors, meta.labels, f"{path}.labels")
-    validate_annotations(errors, meta.annotations, f"{path}.annotations")
-    validate_owner_references(errors, meta.owner_references, f"{path}.ownerReferences")
-    _validate_finalizers(errors, meta.finalizers, f"{path}.finalizers")
-    _validate_managed_fields(errors, meta, f"{path}.managedFields")
+    # Most objects have few of these, and every write comes by here.
+    if meta.labels:
+        validate_labels(errors, meta.labels, f"{path}.labels")
+    if meta.annotations:
+        validate_annotations(errors, meta.annotations, f"{path}.annotations")
+    if meta.owner_references:
+        validate_owner_references(errors, meta.owner_references, f"{path}.ownerReferences")
+    if meta.finalizers:
+        _validate_finalizers(errors, meta.finalizers, f"{path}.finalizers")
+    if meta.managed_fields:
+        _validate_managed_fields(errors, meta, f"{path}.managedFields")
 
 
 def validate_metadata_update(errors: Errors, new: ObjectMeta, old: ObjectMeta, path: str = "metadata") -> None:
@@ -92,8 +98,6 @@ def validate_labels(errors: Errors, labels: dict[str, str], path: str) -> None:
 
 def validate_annotations(errors: Errors, annotations: dict[str, str], path: str) -> None:
     """Annotations: keys as for labels in any case, values free, 256 KiB in total."""
-    if not annotations:
-        return
     size = 0
     for key, value in annotations.items():
         for problem in names.label_key(key.lower()):
@@ -114,14 +118,15 @@ def validate_owner_references(errors: Errors, references: tuple[OwnerReference, 
 
 
 def _validate_owner_reference(errors: Errors, reference: OwnerReference, path: str) -> None:
-    for field, value in (
-        ("apiVersion", reference.api_version),
-        ("kind", reference.kind),
-        ("name", reference.name),
-        ("uid", reference.uid),
-    ):
-        if not value:
-            errors.append(required(f"{path}.{field}", "must not be empty"))
+    if not (reference.api_version and reference.kind and reference.name and reference.uid):
+        for field, value in (
+            ("apiVersion", reference.api_version),
+            ("kind", reference.kind),
+            ("name", reference.name),
+            ("uid", reference.uid),
+        ):
+            if not value:
+                errors.append(required(f"{path}.{field}", "must not be empty"))
     if reference.api_version and (reference.api_version.count("/") > 1 or reference.api_version.endswith("/")):
         errors.append(invalid(f"{path}.apiVersion", reference.api_version, "must be <group>/<version> or <version>"))
     if reference.api_version == "v1" and reference.kind == "Event":

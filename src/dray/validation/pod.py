@@ -15,7 +15,7 @@ from dray.validation.containers import validate_image_spaces
 from dray.validation.context import Context, Errors
 from dray.validation.metadata import with_metadata
 from dray.validation.pod_claims import MIRROR_ANNOTATION, validate_claim_statuses, validate_extended_claim
-from dray.validation.pod_defaults import default_pod
+from dray.validation.pod_defaults import default_pod, default_pod_status
 from dray.validation.pod_spec import validate_pod_spec
 from dray.validation.quality import qos_class
 from dray.validation.rules import Rules
@@ -212,6 +212,7 @@ RULES: Final = {
         status_guards_metadata=False,
         keeps_status_on_create=True,
         default=default_pod,
+        default_status=default_pod_status,
         change=_change,
         change_status=_change_status,
         check=_check,

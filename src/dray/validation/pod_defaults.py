@@ -52,7 +52,13 @@ def default_pod(pod: Pod, _now: Time) -> Pod:
     if spec.init_containers:
         changes["init_containers"] = tuple(_default_for_pod(entry, spec.host_network) for entry in spec.init_containers)
     spec = replace(spec, **changes)
-    return replace(pod, spec=spec, status=_default_status(pod.status))
+    return default_pod_status(replace(pod, spec=spec))
+
+
+def default_pod_status(pod: Pod) -> Pod:
+    """A pod with the defaults of its status."""
+    status = _default_status(pod.status)
+    return pod if status is pod.status else replace(pod, status=status)
 
 
 def default_pod_spec(spec: PodSpec) -> PodSpec:

@@ -29,16 +29,18 @@ from dray.validation.rules import Rules
 
 def _default(obj: ResourceClaim, _now: Time) -> ResourceClaim:
     spec = default_claim(obj.spec)
+    return _default_status(obj if spec is obj.spec else replace(obj, spec=spec))
+
+
+def _default_status(obj: ResourceClaim) -> ResourceClaim:
     allocation = obj.status.allocation
-    status = obj.status
-    if allocation is not None and any(result.tolerations for result in allocation.devices.results):
-        results = tuple(
-            replace(result, tolerations=default_tolerations(result.tolerations))
-            for result in allocation.devices.results
-        )
-        devices = replace(allocation.devices, results=results)
-        status = replace(status, allocation=replace(allocation, devices=devices))
-    return obj if spec is obj.spec and status is obj.status else replace(obj, spec=spec, status=status)
+    if allocation is None or not any(result.tolerations for result in allocation.devices.results):
+        return obj
+    results = tuple(
+        replace(result, tolerations=default_tolerations(result.tolerations)) for result in allocation.devices.results
+    )
+    devices = replace(allocation.devices, results=results)
+    return replace(obj, status=replace(obj.status, allocation=replace(allocation, devices=devices)))
 
 
 def _check(errors: Errors, new: ResourceClaim, old: ResourceClaim | None, ctx: Context) -> None:
@@ -73,6 +75,7 @@ RULES: Final = {
     "ResourceClaim": Rules(
         has_status=True,
         default=_default,
+        default_status=_default_status,
         change=_change,
         change_status=_change_status,
         check=_check,

@@ -62,6 +62,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     keeps_status_on_create: bool = False
     status_guards_metadata: bool = True
     default: Callable[[Any, Time], Any] = _no_defaults
+    default_status: Callable[[Any], Any] | None = None
+    """The defaults of the status alone, for an update of it; all of `default` if there is no such function."""
     change: Callable[[Any, Any, Context], Any] = _unchanged
     change_status: Callable[[Any, Any, Context], Any] = _unchanged
     check: Callable[[Errors, Any, Any, Context], None] = _no_errors

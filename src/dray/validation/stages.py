@@ -5,7 +5,7 @@ The API server calls them in this order; `rules` draws the picture. Nothing here
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from dray.api.field import FieldError
 from dray.api.meta import Object
@@ -19,22 +19,33 @@ T = TypeVar("T", bound=Object)
 
 def default_object(obj: T, now: Time) -> T:
     """The object with every default filled in; `now` is the time for what is added at this moment."""
-    return cast(T, rules_for(obj).default(obj, now))
+    result: T = rules_for(obj).default(obj, now)
+    return result
+
+
+def default_status(obj: T, now: Time) -> T:
+    """The same for an update of the status, which leaves the rest as it was."""
+    rules = rules_for(obj)
+    result: T = rules.default(obj, now) if rules.default_status is None else rules.default_status(obj)
+    return result
 
 
 def prepare_for_create(obj: T, ctx: Context) -> T:
     """What the server decides about a new object: no status, first generation, no fields of gates that are off."""
-    return cast(T, rules_for(obj).prepare_create(obj, ctx))
+    result: T = rules_for(obj).prepare_create(obj, ctx)
+    return result
 
 
 def prepare_for_update(new: T, old: T, ctx: Context) -> T:
     """What the server decides about a changed object: old status, system metadata kept, generation counted."""
-    return cast(T, rules_for(new).prepare_update(keep_system_metadata(new, old), old, ctx))
+    result: T = rules_for(new).prepare_update(keep_system_metadata(new, old), old, ctx)
+    return result
 
 
 def prepare_for_status_update(new: T, old: T, ctx: Context) -> T:
     """What the server decides about a changed status: everything else is as it was."""
-    return cast(T, rules_for(new).prepare_status(keep_system_metadata(new, old), old, ctx))
+    result: T = rules_for(new).prepare_status(keep_system_metadata(new, old), old, ctx)
+    return result
 
 
 def validate_create(obj: T, ctx: Context) -> list[FieldError]:

@@ -59,10 +59,10 @@ def rules_of(kind: Kind) -> Rules:
 
 
 @cache
-def _kind_of(api_version: str, kind: str) -> Kind:
-    return registry.by_kind(api_version, kind)
+def _rules_of_kind(api_version: str, kind: str) -> Rules:
+    return rules_of(registry.by_kind(api_version, kind))
 
 
 def rules_for(obj: Object) -> Rules:
     """The rules for an object, by its `apiVersion` and `kind`. Raises UnknownKind."""
-    return rules_of(_kind_of(obj.api_version, obj.kind))
+    return _rules_of_kind(obj.api_version, obj.kind)

@@ -17,6 +17,8 @@ AGENTS = "system:open-cluster-management"
 class ClusterTaints(Plugin):
     """Refuses that an agent adds, changes or removes the taints in PROTECTED."""
 
+    kinds = frozenset({"ManagedCluster"})
+
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:  # noqa: ARG002
         """Compares the protected taints before and after."""
         if not isinstance(new, ManagedCluster) or not _is_agent(call):

@@ -14,6 +14,8 @@ from dray.server.stored_roles import StoredRoles
 class Escalation(Plugin):
     """Refuses roles and bindings that would give more than their author has."""
 
+    kinds = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
+
     def __init__(self, roles: StoredRoles) -> None:
         self._roles = roles
 

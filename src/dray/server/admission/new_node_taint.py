@@ -15,6 +15,8 @@ NOT_READY = "node.kubernetes.io/not-ready"
 class NewNodeTaint(Plugin):
     """Adds the not-ready taint to nodes on creation; the node lifecycle controller takes it away."""
 
+    kinds = frozenset({"Node"})
+
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
         """Marks a new node."""
         if old is not None or not isinstance(new, Node):

@@ -27,6 +27,8 @@ class NodeRestriction(Plugin):
 class DriverRestriction(Plugin):
     """Refuses slices that a driver's annotated ServiceAccount may not write."""
 
+    kinds = frozenset({"ResourceSlice"})
+
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Looks at the slice before and after."""
         if not isinstance(new if new is not None else old, ResourceSlice):

@@ -22,6 +22,8 @@ PRIORITY_CLASSES = by_kind("scheduling.k8s.io/v1", "PriorityClass")
 class PodTolerations(Plugin):
     """Pods stay for five minutes on nodes that are not ready or unreachable, unless they say otherwise."""
 
+    kinds = frozenset({"Pod"})
+
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
         """Adds the two tolerations to a new pod that has none for these taints."""
         if old is not None or not isinstance(new, Pod) or call.route.subresource:
@@ -41,6 +43,8 @@ def _covers(toleration: Toleration, key: str) -> bool:
 
 class PodPriority(Plugin):
     """The number behind a pod's priority class."""
+
+    kinds = frozenset({"Pod"})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Resolves the class of a new pod. Raises ApiError if there is no such class."""
