@@ -158,6 +158,7 @@ class _Walk:
     def __init__(self, *, bare_quantities: bool) -> None:
         self.errors: list[FieldError] = []
         self.unknown: list[str] = []
+        self._keys: list[tuple[str, str]] = []
         self.depth = 0
         self.bare_quantities = bare_quantities
 
@@ -215,7 +216,7 @@ class _Walk:
             inner = f"{path}.{name}" if path else str(name)
             field_type = fields.get(name)
             if field_type is None:
-                self.unknown.append(inner)
+                self.unknown.append(self._unknown_path(inner))
             elif item is not None or isinstance(field_type, inspect.AnyType):
                 cleaned[name] = self.clean(item, field_type, inner)
         return cleaned
@@ -228,8 +229,16 @@ class _Walk:
             inner = f"{path}[{name}]"
             if item is None:
                 item = _zero(kind.value_type)
+            self._keys.append((inner, f"{path}.{name}"))
             cleaned[str(name)] = self.clean(item, kind.value_type, inner)
+            self._keys.pop()
         return cleaned
+
+    def _unknown_path(self, path: str) -> str:
+        """The path of an unknown field: Kubernetes writes keys of maps with brackets in all paths but these."""
+        for with_brackets, with_dot in reversed(self._keys):
+            path = path.replace(with_brackets, with_dot, 1)
+        return path
 
     def _list(self, value: Any, item_type: inspect.Type, path: str) -> Any:
         if not isinstance(value, list | tuple):

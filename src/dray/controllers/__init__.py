@@ -13,5 +13,6 @@ from dray.controllers.context import Context
 from dray.controllers.informers import Informers
 from dray.controllers.manager import Manager
 from dray.controllers.selection import SelectionError, select
+from dray.controllers.settings import Settings
 
-__all__ = ["Context", "Informers", "Manager", "SelectionError", "select"]
+__all__ = ["Context", "Informers", "Manager", "SelectionError", "Settings", "select"]

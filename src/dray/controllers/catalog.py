@@ -6,20 +6,24 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dray.client import Informer
+from dray.controllers.cluster_set import ClusterSetController
 from dray.controllers.context import Context
 from dray.controllers.deployment import DeploymentController
 from dray.controllers.device_taint_eviction import DeviceTaintEvictionController
 from dray.controllers.disruption import DisruptionController
 from dray.controllers.garbage_collector import GarbageCollector
 from dray.controllers.job import JobController
+from dray.controllers.managed_cluster import ManagedClusterController
 from dray.controllers.namespace import NamespaceController
 from dray.controllers.node_lifecycle import NodeLifecycleController
+from dray.controllers.placement import PlacementController
 from dray.controllers.pod_garbage_collector import PodGarbageCollector
 from dray.controllers.replica_set import ReplicaSetController
 from dray.controllers.resource_claim import ResourceClaimController
 from dray.controllers.resource_quota import ResourceQuotaController
 from dray.controllers.service_account import ServiceAccountController
 from dray.controllers.taint_eviction import TaintEvictionController
+from dray.controllers.taint_expiry import TaintExpiryController
 
 
 class Component(Protocol):
@@ -61,4 +65,8 @@ CATALOG: dict[str, Entry] = {
     DeviceTaintEvictionController.name: Entry("device-taint-eviction-controller", DeviceTaintEvictionController),
     NodeLifecycleController.name: Entry("node-lifecycle-controller", NodeLifecycleController),
     TaintEvictionController.name: Entry("taint-eviction-controller", TaintEvictionController),
+    TaintExpiryController.name: Entry("taint-expiry-controller", TaintExpiryController),
+    ManagedClusterController.name: Entry("managed-cluster-controller", ManagedClusterController),
+    ClusterSetController.name: Entry("managed-cluster-controller", ClusterSetController),
+    PlacementController.name: Entry("placement-controller", PlacementController),
 }

@@ -13,6 +13,7 @@ from dray.api.status import ApiError
 from dray.client import Client
 from dray.controllers.informers import Informers
 from dray.controllers.queue_metrics import QueueMetrics
+from dray.controllers.settings import Settings
 from dray.reconcile import Clock, EventRecorder
 
 log = logging.getLogger(__name__)
@@ -28,8 +29,7 @@ def report(name: str, key: Hashable, error: Exception) -> None:
 class Context:
     """The way to the cluster, as one controller.
 
-    `client` acts with the rights of that controller; `informers`, `clock`, `metrics`, `queue_metrics` and `randomness`
-    are shared.
+    `client` acts with the rights of that controller; all else is shared.
     """
 
     client: Client
@@ -39,6 +39,7 @@ class Context:
     queue_metrics: QueueMetrics
     randomness: random.Random = field(default_factory=random.SystemRandom)
     report: Callable[[str, Hashable, Exception], None] = field(default=report)
+    settings: Settings = field(default_factory=Settings)
 
     def recorder(self, component: str) -> EventRecorder:
         """Writes events in the name of a component."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry
@@ -15,6 +16,7 @@ from dray.controllers.context import Context
 from dray.controllers.informers import Informers
 from dray.controllers.queue_metrics import QueueMetrics
 from dray.controllers.selection import select
+from dray.controllers.settings import Settings
 from dray.reconcile import Clock
 
 FIRST_PAUSE = 1.0
@@ -38,10 +40,13 @@ class Manager:
         metrics: CollectorRegistry | None = None,
         client_for: ClientFor | None = None,
         informers: Informers | None = None,
+        randomness: random.Random | None = None,
+        settings: Settings | None = None,
     ) -> None:
         """`client` lists and watches for all; each controller writes through `client_for` its account, or `client`.
 
-        Informers that are given are shared with others in the process, who run them. Raises SelectionError.
+        Informers that are given are shared with others in the process, who run them. Names of pods are drawn from
+        `randomness`, so that a simulation can be replayed. Raises SelectionError or SettingsError.
         """
         self.metrics = metrics or CollectorRegistry()
         self.informers = informers or Informers(client, clock)
@@ -50,10 +55,12 @@ class Manager:
         queue_metrics = QueueMetrics(self.metrics)
         self.controllers: dict[str, Component] = {}
         self._crashes: dict[str, str] = {}
-        for name in select(wanted, tuple(CATALOG)):
+        randomness = randomness or random.SystemRandom()
+        settings = settings or Settings()
+        for name in select((*wanted, *settings.switched_off()), tuple(CATALOG)):
             entry = CATALOG[name]
             own = client_for(entry.account) if client_for is not None else client
-            context = Context(own, self.informers, clock, self.metrics, queue_metrics)
+            context = Context(own, self.informers, clock, self.metrics, queue_metrics, randomness, settings=settings)
             self.controllers[name] = entry.make(context)
 
     def health(self) -> dict[str, str]:

@@ -26,11 +26,19 @@ class QueueMetrics(Collector):
             buckets=BUCKETS,
             registry=registry,
         )
+        self._waits = Histogram(
+            "workqueue_queue_duration_seconds",
+            "How long an item stays in the queue before it is processed.",
+            ["name"],
+            buckets=BUCKETS,
+            registry=registry,
+        )
         registry.register(self)
 
     def add(self, queue: WorkQueue[Any]) -> Histogram:
         """Shows a queue from now on. Returns where to note how long work takes."""
         self._queues.append(queue)
+        queue.on_wait = self._waits.labels(queue.name).observe
         return self._work.labels(queue.name)
 
     def collect(self) -> Iterator[Metric]:
@@ -39,9 +47,18 @@ class QueueMetrics(Collector):
         busy = GaugeMetricFamily("workqueue_processing", "How many items are worked on now.", labels=["name"])
         adds = CounterMetricFamily("workqueue_adds", "How often items were added.", labels=["name"])
         retries = CounterMetricFamily("workqueue_retries", "How often items were retried.", labels=["name"])
+        unfinished = GaugeMetricFamily(
+            "workqueue_unfinished_work_seconds", "Seconds of work in progress, all items together.", labels=["name"]
+        )
+        longest = GaugeMetricFamily(
+            "workqueue_longest_running_processor_seconds", "Seconds that the longest work has taken.", labels=["name"]
+        )
         for queue in self._queues:
+            seconds = queue.working_seconds()
+            unfinished.add_metric([queue.name], sum(seconds))
+            longest.add_metric([queue.name], max(seconds, default=0.0))
             depth.add_metric([queue.name], len(queue))
             busy.add_metric([queue.name], queue.processing)
             adds.add_metric([queue.name], queue.adds)
             retries.add_metric([queue.name], queue.retries)
-        yield from (depth, busy, adds, retries)
+        yield from (depth, busy, adds, retries, unfinished, longest)

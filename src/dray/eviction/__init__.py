@@ -1,11 +1,13 @@
-"""Who must leave because of a device taint, when, and how fast. Pure: events and the time go in, evictions come out.
+"""Who must leave because of a taint, when, how fast and how. Pure: events and the time go in, evictions come out.
 
     claims, pods, devices ─▶ Planner ─▶ find_causes ─▶ Evictions ─▶ Planner.take(now, tick) ─▶ pods to delete now
                                 │                          │ taint, rule or claim gone: cancelled
                                 ├─▶ plan_condition: how far a rule is      limiter: one per taint, made when needed,
                                 └─▶ preview: what a rule would do          dropped when idle (5055-90..94)
+    guard: too many for one taint wait for a confirmation     policy: puts off, softens or hardens what was planned
 
-It may import `dray.tracker` and below. The controller around it reads, waits and writes.
+`NodeEvictions` is the same for node taints, which have no rate. The package may import `dray.tracker` and below.
+The controllers around it read, wait, ask policies and write.
 """
 
 from dray.eviction.allocations import ClaimKey

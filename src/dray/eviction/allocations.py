@@ -32,6 +32,9 @@ class _Groups(Generic[K, V]):
     def __contains__(self, key: K) -> bool:
         return key in self._groups
 
+    def __len__(self) -> int:
+        return len(self._groups)
+
     def get(self, key: K) -> tuple[V, ...]:
         return tuple(self._groups.get(key, ()))
 
@@ -69,6 +72,15 @@ class Allocations:
     def claims(self) -> Mapping[ClaimKey, ResourceClaim]:
         """The claims that are allocated."""
         return self._claims
+
+    @property
+    def consumers(self) -> int:
+        """How many pods use claims that are allocated."""
+        return len(self._by_pod)
+
+    def devices(self, key: ClaimKey) -> Iterator[DeviceId]:
+        """The devices that are allocated to a claim."""
+        return devices_of(self._claims.get(key))
 
     def put_claim(self, key: ClaimKey, claim: ResourceClaim | None) -> set[str]:
         """Notes a claim, or that it is gone. Returns the uids of the pods that it was or is reserved for."""

@@ -6,8 +6,8 @@ What counts is what the allocation snapshot says the claim tolerates (SVS-16), o
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -35,6 +35,10 @@ class Cause(msgspec.Struct, frozen=True):
     """Seconds since 1970."""
     rate: int
     rule: str | None = None
+    key: str = ""
+    value: str = ""
+    pool: tuple[str, str] | None = None
+    """Driver and name of the pool whose driver published the taint; None if a rule did."""
 
 
 Causes: TypeAlias = Mapping[TaintKey, Cause]
@@ -43,27 +47,51 @@ TaintsOf: TypeAlias = Callable[[DeviceId], Iterable[TrackedTaint]]
 KeyOf: TypeAlias = Callable[[TrackedTaint], TaintKey]
 
 
-def find_causes(claim: ResourceClaim, taints_of: TaintsOf, key_of: KeyOf) -> dict[TaintKey, Cause]:
-    """The causes for which pods must leave a claim, by taint. Of several devices the first to be left counts."""
+class Hit(NamedTuple):
+    """One device of a claim, a taint on it, and the cause that this is for pods to leave."""
+
+    device: DeviceId
+    taint: TrackedTaint
+    cause: Cause
+
+
+def find_hits(claim: ResourceClaim, taints_of: TaintsOf, key_of: KeyOf) -> Iterator[Hit]:
+    """The taints on devices of a claim that it does not tolerate, or not for long, device by device."""
     allocation = claim.status.allocation
-    causes: dict[TaintKey, Cause] = {}
     for result in allocation.devices.results if allocation is not None else ():
-        for taint in taints_of(DeviceId(result.driver, result.pool, result.device)):
+        device = DeviceId(result.driver, result.pool, result.device)
+        for taint in taints_of(device):
             if taint.effect != EFFECT_NO_EXECUTE:
                 continue
-            cause = _cause(taint, key_of(taint), tolerations_of(claim, result))
+            cause = _cause(taint, key_of(taint), claim, result)
             if cause is not None:
-                known = causes.get(cause.taint)
-                causes[cause.taint] = cause if known is None or cause.due < known.due else known
-    return causes
+                yield Hit(device, taint, cause)
 
 
-def _cause(tracked: TrackedTaint, key: TaintKey, tolerations: tuple[DeviceToleration, ...]) -> Cause | None:
-    moment = eviction_time(tolerations, tracked.taint, added_at(tracked.taint))
+def find_causes(claim: ResourceClaim, taints_of: TaintsOf, key_of: KeyOf) -> dict[TaintKey, Cause]:
+    """The causes for which pods must leave a claim, by taint. Of several devices the first to be left counts."""
+    return earliest(hit.cause for hit in find_hits(claim, taints_of, key_of))
+
+
+def earliest(causes: Iterable[Cause]) -> dict[TaintKey, Cause]:
+    """Of the causes of one taint the one that is due first."""
+    first: dict[TaintKey, Cause] = {}
+    for cause in causes:
+        known = first.get(cause.taint)
+        first[cause.taint] = cause if known is None or cause.due < known.due else known
+    return first
+
+
+def _cause(
+    tracked: TrackedTaint, key: TaintKey, claim: ResourceClaim, result: DeviceRequestAllocationResult
+) -> Cause | None:
+    taint = tracked.taint
+    moment = eviction_time(tolerations_of(claim, result), taint, added_at(taint))
     if moment is None:
         return None
-    rate = tracked.taint.evictions_per_second or DEFAULT_EVICTIONS_PER_SECOND
-    return Cause(key, moment.timestamp(), rate, tracked.rule)
+    rate = taint.evictions_per_second or DEFAULT_EVICTIONS_PER_SECOND
+    pool = (result.driver, result.pool) if tracked.rule is None else None
+    return Cause(key, moment.timestamp(), rate, tracked.rule, taint.key, taint.value, pool)
 
 
 def names_device(rule: DeviceTaintRule, device: DeviceId) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dray.api.resource import DeviceTaintRule
+from dray.api.resource.rule_annotations import taint_of
 from dray.eviction.allocations import PoolKey
 from dray.eviction.causes import names_device
 from dray.tracker import DeviceId, PoolView, TrackedTaint, Tracker
@@ -70,7 +71,7 @@ class DeviceTaints:
         if published is not None:
             return [taint for taint in published if taint.rule is not None]
         return [
-            TrackedTaint(UNPUBLISHED, rule.spec.taint, name)
+            TrackedTaint(UNPUBLISHED, taint_of(rule), name)
             for name, rule in sorted(rules.items())
             if names_device(rule, device)
         ]

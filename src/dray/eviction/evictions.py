@@ -1,7 +1,8 @@
 """The pods that must leave, each when it is due and when the limiter of one of its taints lets it.
 
     set(pod, causes) ─▶ waiting for its time ─▶ in line at each of its taints ─▶ taken ─▶ finish(pod)
-                             │                        │                            │
+                             │ ▲                      │                            │
+                             │ └────────── postpone(pod): a policy puts it off ────┤
                              └───── set(pod, none) or finish(pod): out, from anywhere ┘
 
 Deadlines are seconds since 1970 (`now`); rates are kept by a clock that never jumps (`tick`).
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from dray.eviction.causes import Cause, Causes, TaintKey
@@ -51,6 +52,7 @@ class Evictions(Generic[P]):
         self._lines: dict[TaintKey, _Line[P]] = {}
         self._in_line: dict[P, set[TaintKey]] = {}
         self._taken: set[P] = set()
+        self._postponed: dict[P, float] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -73,6 +75,8 @@ class Evictions(Generic[P]):
         if before == causes:
             return False
         self._causes[pod] = causes
+        if pod in self._postponed and causes.keys() - (before or {}).keys():
+            self.recall(pod)  # what was put off was not put off for this
         for taint, cause in causes.items():
             line = self._lines.get(taint)
             if line is not None and line.rate != cause.rate:
@@ -80,8 +84,7 @@ class Evictions(Generic[P]):
             known = before.get(taint) if before else None
             if pod not in self._taken and (known is None or known.due != cause.due):
                 self._leave_line(pod, taint)
-                self._count += 1
-                heapq.heappush(self._due, (cause.due, self._count, pod, taint))
+                self._wait_for(pod, cause)
         for taint in set(before or ()) - set(causes):
             self._leave_line(pod, taint)
         return before is None
@@ -90,7 +93,32 @@ class Evictions(Generic[P]):
         """A pod has left, or may stay after all. True if it was to leave."""
         self._in_line.pop(pod, None)
         self._taken.discard(pod)
+        self._postponed.pop(pod, None)
         return self._causes.pop(pod, None) is not None
+
+    def postpone(self, taken: Taken[P], until: float) -> None:
+        """A pod that was taken does not leave before some time. Its place at the limiter is free for another."""
+        pod = taken.pod
+        if pod not in self._taken:
+            return
+        self._taken.discard(pod)
+        line = self._lines.get(taken.cause.taint)
+        if line is not None:
+            line.limiter.give_back()
+        self._postponed[pod] = until
+        for cause in self._causes[pod].values():
+            self._wait_for(pod, cause)
+
+    def recall(self, pod: P) -> None:
+        """What was put off is due as if it had not been."""
+        if self._postponed.pop(pod, None) is not None:
+            for cause in self._causes.get(pod, {}).values():
+                self._wait_for(pod, cause)
+
+    @property
+    def postponed(self) -> Mapping[P, float]:
+        """The pods that were put off and have not been taken since, and until when."""
+        return self._postponed
 
     def take(self, now: float, tick: float) -> list[Taken[P]]:
         """The pods to evict now, each with the cause that was fastest."""
@@ -125,11 +153,18 @@ class Evictions(Generic[P]):
             line.pods.append((pod, tick))
             self._in_line.setdefault(pod, set()).add(taint)
 
+    def _wait_for(self, pod: P, cause: Cause) -> None:
+        self._count += 1
+        heapq.heappush(self._due, (self._due_at(pod, cause), self._count, pod, cause.taint))
+
+    def _due_at(self, pod: P, cause: Cause) -> float:
+        return max(cause.due, self._postponed.get(pod, cause.due))
+
     def _is_current(self, entry: tuple[float, int, P, TaintKey]) -> bool:
         due, _, pod, taint = entry
         cause = self._causes.get(pod, {}).get(taint)
         is_waiting = pod not in self._taken and taint not in self._in_line.get(pod, ())
-        return cause is not None and cause.due == due and is_waiting
+        return cause is not None and self._due_at(pod, cause) == due and is_waiting
 
     def _serve(self, taint: TaintKey, line: _Line[P], tick: float) -> list[Taken[P]]:
         served = []
@@ -145,6 +180,7 @@ class Evictions(Generic[P]):
             # A pod that waits in line keeps its slot, so that waking up late does not lower the rate.
             line.limiter.take(max(slot, tick - CATCH_UP))
             self._in_line.pop(pod, None)
+            self._postponed.pop(pod, None)
             self._taken.add(pod)
             served.append(Taken(pod, self._causes[pod][taint]))
         return served

@@ -39,6 +39,10 @@ class Limiter:
         """An eviction happens that was free at this moment."""
         self._empty_at = max(self._empty_at, moment) + self._interval
 
+    def give_back(self) -> None:
+        """One that was taken did not happen, and another may happen instead."""
+        self._empty_at -= self._interval
+
     def is_idle(self, tick: float) -> bool:
         """Whether the bucket is empty: a new limiter would behave the same."""
         return self._empty_at <= tick

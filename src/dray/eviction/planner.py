@@ -17,12 +17,16 @@ from itertools import islice
 from typing import TypeVar
 
 from dray.api.generated.core import Pod
-from dray.api.resource import DeviceTaintRule, ResourceClaim
+from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
+from dray.api.resource.rule_annotations import taint_of
 from dray.eviction.allocations import Allocations, ClaimKey, PoolKey, devices_of
 from dray.eviction.causes import Cause, Causes, TaintKey, find_causes, names_device
+from dray.eviction.device_guard import DeviceGuard
 from dray.eviction.device_taints import DeviceTaints, Taints
 from dray.eviction.evictions import Evictions, Taken
+from dray.eviction.guard import Hold
 from dray.eviction.pods import PodRef
+from dray.eviction.settings import Limit
 from dray.eviction.tally import Progress, Tally
 from dray.tracker import DeviceId, Event, Problem, Remove, TrackedTaint, Tracker, Upsert
 
@@ -32,9 +36,16 @@ T = TypeVar("T", bound=Hashable)
 class Planner:
     """All that eviction because of device taints needs to know."""
 
-    def __init__(self, tracker: Tracker | None = None) -> None:
-        """`tracker` carries the feature switches; it is fed here."""
-        self.tracker = tracker or Tracker()
+    def __init__(
+        self, tracker: Tracker | None = None, *, taint_rules: bool = True, max_evictions: Limit | None = None
+    ) -> None:
+        """`tracker` carries the feature switches, and is fed here; without `taint_rules` there are none (SVS-14).
+
+        A taint that would evict more than `max_evictions` is held until it is confirmed.
+        """
+        self.tracker = tracker or Tracker(taint_rules=taint_rules)
+        self._with_rules = taint_rules
+        self.guard = None if max_evictions is None else DeviceGuard(max_evictions)
         self.allocations = Allocations()
         self.rules: dict[str, DeviceTaintRule] = {}
         self._taints = DeviceTaints(self.tracker)
@@ -48,6 +59,7 @@ class Planner:
         self._dirty_claims: dict[ClaimKey, None] = {}
         self._dirty_pods: dict[PodRef, None] = {}
         self._held_back: set[PodRef] = set()
+        self._exempt: dict[PodRef, Causes] = {}
 
     def note(self, event: Event) -> None:
         """A slice, rule, class or patch has changed. Takes effect with the next `plan`."""
@@ -68,6 +80,7 @@ class Planner:
         """A pod has changed, or is gone."""
         ref = self.allocations.put_pod(pod, is_gone=is_gone)
         if ref is None:
+            self._exempt.pop(PodRef.of(pod), None)
             self._set(PodRef.of(pod), {}, 0.0)
         elif self.allocations.used_by(ref.uid):
             self._dirty_pods[ref] = None
@@ -85,24 +98,33 @@ class Planner:
         for ref in _pop(self._dirty_pods, limit):
             is_there = self.allocations.pod(ref.uid) is not None
             had = bool(self._evictions.causes(ref)) or ref in self._held_back
-            self._set(ref, self._causes_of(ref) if is_there else {}, tick)
-            if is_there and had and not self._evictions.causes(ref):
+            self._set(ref, self._causes_to_act_on(ref) if is_there else {}, tick)
+            if is_there and had and not self._causes_of(ref):
                 cancelled.append(ref)
             self._held_back.discard(ref)
+        if self.guard is not None and not self._is_dirty:
+            self._judge(self.guard)
         return cancelled
 
     @property
     def is_current(self) -> bool:
         """Whether `plan` has nothing left to do."""
-        return not (self._events or self._dirty_devices or self._dirty_claims or self._dirty_pods)
+        return not self._is_dirty and (self.guard is None or self.guard.is_sure)
+
+    @property
+    def _is_dirty(self) -> bool:
+        return bool(self._events or self._dirty_devices or self._dirty_claims or self._dirty_pods)
 
     def take(self, now: float, tick: float) -> list[Taken[PodRef]]:
         """The pods to evict now. Each stays pending until it is gone, or `evicted` or `put_pod` says so."""
         taken = self._evictions.take(now, tick)
-        if self.is_current:
-            return taken
-        # A rule that is gone must not evict while `plan` is on its way through those that it hit.
-        return [each for each in taken if self._is_due(each.pod, now)]
+        if not self.is_current:
+            # A rule that is gone must not evict while `plan` is on its way through those that it hit.
+            taken = [each for each in taken if self._is_due(each.pod, now)]
+        if self.guard is not None:
+            for each in taken:
+                self.guard.mark_going(each.pod, is_so=True)
+        return taken
 
     def wait(self, now: float, tick: float) -> float | None:
         """After how many seconds `take` may have something; None if nothing is planned."""
@@ -117,6 +139,37 @@ class Planner:
         self._tally.evicted({key: cause for key, cause in causes.items() if self._is_live(cause)})
         self._set(pod, {}, 0.0)
 
+    def postpone(self, taken: Taken[PodRef], until: float) -> None:
+        """A pod that was taken does not leave before some time; then it is taken again."""
+        self._evictions.postpone(taken, until)
+        if self.guard is not None:
+            self.guard.mark_going(taken.pod, is_so=False)
+        self._tally.changed |= {cause.rule for cause in self.causes(taken.pod).values() if cause.rule is not None}
+
+    def exempt(self, pod: PodRef) -> None:
+        """A pod that was taken does not leave for its causes at all."""
+        causes = self._causes_of(pod)
+        if causes:
+            self._exempt[pod] = causes
+            if self.guard is not None:
+                self.guard.mark_going(pod, is_so=False)
+            self._set(pod, {}, 0.0)
+
+    def recall(self, pod: PodRef) -> None:
+        """A pod that was put off or exempted is to be taken again: it has changed."""
+        self._evictions.recall(pod)
+        if self._exempt.pop(pod, None) is not None:
+            self._dirty_pods[pod] = None
+
+    def is_put_off(self, pod: PodRef) -> bool:
+        """Whether a pod was put off or exempted, and `recall` would do something."""
+        return pod in self._evictions.postponed or pod in self._exempt
+
+    def devices_for(self, pod: PodRef, taint: TaintKey) -> tuple[DeviceId, ...]:
+        """The devices with a taint that a pod uses."""
+        held = [device for key in self.allocations.used_by(pod.uid) for device in self.allocations.devices(key)]
+        return tuple(device for device in held if any(self.key_of(one) == taint for one in self._taints_on(device)))
+
     def causes(self, pod: PodRef) -> Causes:
         """Why a pod must leave; nothing if it may stay."""
         return self._evictions.causes(pod)
@@ -128,7 +181,14 @@ class Planner:
 
     def progress(self, rule: str) -> Progress:
         """How far a rule is."""
-        return self._tally.progress(rule)
+        found = self._tally.progress(rule)
+        postponed = [self._evictions.causes(pod) for pod in self._evictions.postponed]
+        waiting, kept = (_count_with(rule, of) for of in (postponed, self._exempt.values()))
+        return found._replace(waiting=waiting, kept=kept)
+
+    def hold_of(self, rule: DeviceTaintRule) -> Hold | None:
+        """What of a rule is held until somebody confirms it."""
+        return None if self.guard is None else self.guard.hold_of(rule)
 
     def take_changed_rules(self) -> set[str]:
         """The rules that have changed or made progress since the last call."""
@@ -158,10 +218,13 @@ class Planner:
         if not self._events:
             return
         events, self._events = self._events, []
+        if not self._with_rules:
+            events = [event for event in events if not is_rule(event)]
         pools = self.tracker.apply_all(events).pools
         named: set[DeviceId] = set()
         for event in events:
             named |= self._note_rule(event)
+            self._note_slice(event)
         self._taints.forget(pools)
         self._dirty_devices.update(dict.fromkeys(named))
         self._dirty_devices.update(dict.fromkeys(self._held_in(pools)))
@@ -181,14 +244,26 @@ class Planner:
         before = self.rules.pop(name, None)
         if after is not None:
             self.rules[name] = after
+        if self.guard is not None:
+            self.guard.rule_changed(before, after)
         is_same = before is not None and after is not None and before.metadata.uid == after.metadata.uid
         if not is_same:
             self._tally.forget(name)
-        elif before is not None and after is not None and before.spec == after.spec:
+        elif _say_the_same(before, after):
             return set()
         self._tally.changed.add(name)
         either = [rule for rule in (before, after) if rule is not None]
         return {device for device in self._unpublished if any(names_device(rule, device) for rule in either)}
+
+    def _note_slice(self, event: Event) -> None:
+        """Who confirms what drivers want is written on slices."""
+        if self.guard is None:
+            return
+        if isinstance(event, Remove):
+            if event.kind == "ResourceSlice":
+                self.guard.slice_changed(event.name, None)
+        elif isinstance(event.object, ResourceSlice):
+            self.guard.slice_changed(event.object.metadata.name, event.object)
 
     def _held_in(self, pools: Iterable[PoolKey]) -> Iterable[DeviceId]:
         return (device for pool in pools for device in self.allocations.held_in(pool))
@@ -226,12 +301,17 @@ class Planner:
         for key in self.allocations.used_by(pod.uid):
             self._look_at(set(devices_of(self.allocations.claims[key])))
             self._plan_claim(key)
-        if any(cause.due <= now for cause in self._causes_of(pod).values()):
+        if any(cause.due <= now for cause in self._allowed(self._causes_to_act_on(pod)).values()):
             return True
         self._set(pod, {}, 0.0)
         self._held_back.add(pod)
         self._dirty_pods[pod] = None
         return False
+
+    def _judge(self, guard: DeviceGuard) -> None:
+        for pod in guard.judge(self.allocations.consumers, self.rules):
+            self._dirty_pods[pod] = None
+            self._tally.changed |= {cause.rule for cause in guard.wanted(pod).values() if cause.rule is not None}
 
     def _touch(self, uid: str) -> None:
         pod = self.allocations.pod(uid)
@@ -250,11 +330,51 @@ class Planner:
                     merged[taint] = cause
         return merged
 
+    def _causes_to_act_on(self, pod: PodRef) -> Causes:
+        """The causes for a pod to leave, unless just these were exempted."""
+        causes = self._causes_of(pod)
+        exempt = self._exempt.get(pod)
+        if exempt is None:
+            return causes
+        if exempt == causes:
+            return {}
+        del self._exempt[pod]
+        return causes
+
+    def _allowed(self, causes: Causes) -> Causes:
+        return causes if self.guard is None else self.guard.allowed(causes)
+
     def _set(self, pod: PodRef, causes: Causes, tick: float) -> None:
         before = self._evictions.causes(pod)
-        if before != causes:
-            self._evictions.set(pod, causes, tick)
-            self._tally.move(pod, before, causes)
+        if self.guard is None:
+            if before != causes:
+                self._evictions.set(pod, causes, tick)
+                self._tally.move(pod, before, causes)
+            return
+        wanted = self.guard.wanted(pod)
+        allowed = self.guard.want(pod, causes)
+        if before != allowed:
+            self._evictions.set(pod, allowed, tick)
+        if wanted != causes:
+            self._tally.move(pod, wanted, causes)
+
+
+def is_rule(event: Event) -> bool:
+    """Whether an event is about a DeviceTaintRule."""
+    if isinstance(event, Remove):
+        return event.kind == "DeviceTaintRule"
+    return isinstance(event.object, DeviceTaintRule)
+
+
+def _say_the_same(one: DeviceTaintRule | None, other: DeviceTaintRule | None) -> bool:
+    """Whether two versions of a rule ask for the same, in the spec and in annotations."""
+    if one is None or other is None:
+        return one is other
+    return one.spec == other.spec and taint_of(one) == taint_of(other)
+
+
+def _count_with(rule: str, of: Iterable[Causes]) -> int:
+    return sum(any(cause.rule == rule for cause in causes.values()) for causes in of)
 
 
 def _pop(waiting: dict[T, None], limit: int) -> list[T]:

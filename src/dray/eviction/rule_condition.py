@@ -1,4 +1,8 @@
-"""The condition EvictionInProgress of a DeviceTaintRule, for people and for `kubectl wait` (5055-101..107)."""
+"""The conditions of a DeviceTaintRule, for people and for `kubectl wait`.
+
+EvictionInProgress tells how far it is (5055-101..107); EvictionHeld, where there is something to say, that so many
+evictions need to be confirmed.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,11 @@ from dray.api.meta import Condition
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.times import Time
+from dray.eviction.device_guard import is_confirmed
+from dray.eviction.guard import Hold
 from dray.eviction.planner import Planner
 from dray.eviction.preview import Preview, preview
+from dray.eviction.settings import CONFIRM_ANNOTATION
 from dray.eviction.tally import Progress
 
 EVICTION_IN_PROGRESS = "EvictionInProgress"
@@ -19,9 +26,14 @@ REASON_NOT_STARTED = "NotStarted"
 REASON_NO_EFFECT = "NoEffect"
 REASON_OTHER_EFFECT = "OtherEffect"
 
+EVICTION_HELD = "EvictionHeld"
+REASON_TOO_MANY = "TooManyPods"
+REASON_CONFIRMED = "Confirmed"
+REASON_NOT_HELD = "NotHeld"
+
 
 def plan_condition(planner: Planner, rule: DeviceTaintRule, now: Time) -> Condition | None:
-    """The condition that a rule should have; None if the one that it has may stay."""
+    """The condition EvictionInProgress that a rule should have; None if the one that it has may stay."""
     known = find_condition(rule)
     status, reason, message = "False", REASON_OTHER_EFFECT, "Eviction only happens for the NoExecute effect."
     progress = planner.progress(rule.metadata.name)
@@ -32,19 +44,27 @@ def plan_condition(planner: Planner, rule: DeviceTaintRule, now: Time) -> Condit
         if known is not None and known.reason == REASON_NO_EFFECT and _is_current(known, rule):
             return None
         reason, message = REASON_NO_EFFECT, describe_preview(preview(planner, rule))
+    message += _exceptions(progress, planner.hold_of(rule))
     if progress.evicted:
         message += f" {_count(progress.evicted, 'pod')} evicted since starting the controller."
-    condition = Condition(
-        type=EVICTION_IN_PROGRESS,
-        status=status,
-        reason=reason,
-        message=message.strip(),
-        observed_generation=rule.metadata.generation,
-        last_transition_time=now,
-    )
-    if known is not None and replace(known, last_transition_time=now) == condition:
+    return _news(known, _condition(rule, EVICTION_IN_PROGRESS, (status, reason, message.strip()), now))
+
+
+def plan_held_condition(planner: Planner, rule: DeviceTaintRule, now: Time) -> Condition | None:
+    """The condition EvictionHeld that a rule should have; None if there is nothing new to say about it."""
+    known = find_condition(rule, EVICTION_HELD)
+    hold = planner.hold_of(rule)
+    if hold is not None:
+        name, generation = rule.metadata.name, rule.metadata.generation
+        command = f"kubectl annotate --overwrite devicetaintrule {name} {CONFIRM_ANNOTATION}={generation}"
+        text = ("True", REASON_TOO_MANY, f"{hold}. To confirm: {command}")
+    elif known is None:
         return None
-    return condition
+    elif planner.guard is not None and is_confirmed(rule):
+        text = ("False", REASON_CONFIRMED, "Somebody confirmed the evictions.")
+    else:
+        text = ("False", REASON_NOT_HELD, "No evictions are held.")
+    return _news(known, _condition(rule, EVICTION_HELD, text, now))
 
 
 def with_condition(rule: DeviceTaintRule, condition: Condition) -> DeviceTaintRule:
@@ -57,9 +77,9 @@ def with_condition(rule: DeviceTaintRule, condition: Condition) -> DeviceTaintRu
     return replace(rule, status=replace(rule.status, conditions=conditions))
 
 
-def find_condition(rule: DeviceTaintRule) -> Condition | None:
+def find_condition(rule: DeviceTaintRule, type_: str = EVICTION_IN_PROGRESS) -> Condition | None:
     """The condition that a rule has, if any."""
-    return next((known for known in rule.status.conditions if known.type == EVICTION_IN_PROGRESS), None)
+    return next((known for known in rule.status.conditions if known.type == type_), None)
 
 
 def describe_preview(found: Preview) -> str:
@@ -70,6 +90,36 @@ def describe_preview(found: Preview) -> str:
         f"{_count(len(found.pods), 'pod')} would be evicted in {_namespaces(found.namespaces)} "
         "if the effect was NoExecute. Changing the spec of the rule updates these numbers."
     )
+
+
+def _condition(rule: DeviceTaintRule, type_: str, text: tuple[str, str, str], now: Time) -> Condition:
+    status, reason, message = text
+    return Condition(
+        type=type_,
+        status=status,
+        reason=reason,
+        message=message,
+        observed_generation=rule.metadata.generation,
+        last_transition_time=now,
+    )
+
+
+def _news(known: Condition | None, condition: Condition) -> Condition | None:
+    """The condition, unless the known one says the same. The time is when the status changed, not the message."""
+    if known is None or known.status != condition.status:
+        return condition
+    kept = replace(condition, last_transition_time=known.last_transition_time)
+    return None if kept == known else kept
+
+
+def _exceptions(progress: Progress, hold: Hold | None) -> str:
+    """What keeps pods from leaving, if anything does."""
+    said = "" if hold is None else " They are held until somebody confirms (see EvictionHeld)."
+    if progress.waiting:
+        said += f" {_count(progress.waiting, 'pod')} put off by the eviction policy."
+    if progress.kept:
+        said += f" {_count(progress.kept, 'pod')} kept by the eviction policy."
+    return said
 
 
 def _progress(progress: Progress) -> tuple[str, str, str]:

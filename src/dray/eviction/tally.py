@@ -15,6 +15,10 @@ class Progress(NamedTuple):
     pending: int = 0
     namespaces: int = 0
     evicted: int = 0
+    waiting: int = 0
+    """Of the pending ones, those that a policy puts off."""
+    kept: int = 0
+    """Not pending, because a policy keeps them."""
 
 
 class Tally:

@@ -11,7 +11,7 @@ An answer is data first (`allocator.reasons`, `what_if.Difference`); `prose` and
 
 from dray.snapshot.files import InputError
 from dray.snapshot.outcome import Outcome
-from dray.snapshot.snapshot import Snapshot, SnapshotError, load
+from dray.snapshot.snapshot import Snapshot, SnapshotError, from_objects, load
 from dray.snapshot.what_if import Difference, compare
 
-__all__ = ["Difference", "InputError", "Outcome", "Snapshot", "SnapshotError", "compare", "load"]
+__all__ = ["Difference", "InputError", "Outcome", "Snapshot", "SnapshotError", "compare", "from_objects", "load"]

@@ -9,8 +9,8 @@ from dray.allocator import claim_key
 from dray.allocator.reasons import Report
 from dray.api.resource import DeviceToleration, ResourceClaim
 from dray.api.resource.toleration import is_tolerated
+from dray.eviction.causes import tolerations_of
 from dray.snapshot.device_changes import DeviceChange, Inspection, new_taints, tell_taint
-from dray.snapshot.evictions import tolerations_of
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import DeviceId, EffectiveDevice
 

@@ -1,41 +1,49 @@
 """Which pods have to leave because of NoExecute taints, when, and how long the rate makes it take.
 
-    taint ─▶ devices ─▶ claims that hold them ─▶ pods in status.reservedFor ─▶ due: timeAdded + tolerationSeconds
-                                                                             expected: after the taint's queue
+    claims ─▶ eviction.find_hits: taints that they do not tolerate ─▶ pods that can be evicted
+                                                                       │
+    Forecast ◀─ eviction.Evictions, played through from now on ◀───────┘
 
-Every taint has its own queue: the first ten pods leave at once, then `evictionsPerSecond` (5055-90, 5055-91). A pod on
-devices with several taints goes by the fastest, so that a slow taint does not hold up another (5055-93).
+Nothing is decided here: the pieces that evict are asked, with a clock that runs ahead (5055-105).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from datetime import datetime, timedelta
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from dray.allocator.reasons import Report
-from dray.api.generated.core import Pod
-from dray.api.resource import DeviceTaintRule, ResourceClaim
-from dray.api.resource.claim import DeviceRequestAllocationResult
-from dray.api.resource.taint import (
-    DEFAULT_EVICTIONS_PER_SECOND,
-    EFFECT_NO_EXECUTE,
-    DeviceTaint,
-    DeviceTaintSelector,
-    DeviceToleration,
-)
-from dray.api.resource.toleration import eviction_time
+from dray.api.generated.core import Pod, PodSpec
+from dray.api.meta import ObjectMeta
+from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceClaimConsumerReference
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.times import Time
+from dray.eviction import Causes, ClaimKey, Evictions, Planner, PodRef, Preview, can_be_evicted, preview
+from dray.eviction.allocations import devices_of
+from dray.eviction.causes import Hit, TaintKey, earliest, find_hits
+from dray.eviction.device_taints import DeviceTaints, Taints
 from dray.snapshot.snapshot import Snapshot
 from dray.snapshot.world import PODS
-from dray.tracker import DeviceId
+from dray.tracker import DeviceId, TrackedTaint, Upsert
 
-BURST = 10
+STEP = 0.05
+"""Seconds. The clock that runs ahead moves by at least this: nobody reads finer, and rounding cannot make it stand."""
+SOMEWHERE = "(unknown)"
+"""The node of a pod that is not in the snapshot, only in the reservations of claims."""
 
-PodKey: TypeAlias = tuple[str, str, str]
-"""Namespace, name, uid."""
+
+class Budget(Report, frozen=True, kw_only=True):
+    """A PodDisruptionBudget of a pod that has to leave. Taints do not wait for it (3902-14), unless a policy does."""
+
+    name: str
+    allowed: int
+    """How many of its pods may be disrupted now."""
+    needed: int
+    """How many of its pods have to leave."""
 
 
 class Eviction(Report, frozen=True, kw_only=True):
@@ -57,188 +65,180 @@ class Eviction(Report, frozen=True, kw_only=True):
     node: str = ""
     owner: str = ""
     priority: int | None = None
+    budget: Budget | None = None
     fits: bool | None = None
     """Whether its claims fit elsewhere, after those of the pods that leave before it; absent if not tried."""
     fits_on: str | None = None
+    also_on: tuple[str, ...] = ()
+    """Further nodes, where these were asked for."""
     why_not: str | None = None
 
 
 class Forecast(NamedTuple):
-    """The pods that have to leave, in the order in which they do, and how many may stay because they tolerate it."""
+    """The pods that have to leave, in the order in which they do, and those that may stay because they tolerate it."""
 
-    evictions: dict[PodKey, Eviction]
-    protected: frozenset[PodKey]
-
-
-class _Cause(NamedTuple):
-    """A NoExecute taint; `key` is the same wherever it is on devices."""
-
-    key: str | int
-    taint: DeviceTaint
-    rule: str | None
-    added: datetime
+    evictions: dict[PodRef, Eviction]
+    protected: frozenset[PodRef]
 
 
-class _Hit(NamedTuple):
-    """A device of a pod with a taint, and when that makes the pod leave; None if it tolerates it."""
-
-    cause: _Cause
-    device: str
-    due: datetime | None
-
-
-def forecast(snapshot: Snapshot, now: datetime, pretend: Collection[str] = ()) -> Forecast:
-    """What NoExecute taints do to pods. Rules to `pretend` count as if their effect were NoExecute, from now on."""
-    causes = _Causes(snapshot, now, pretend)
-    hits: dict[PodKey, list[_Hit]] = {}
-    claims_of: dict[PodKey, list[str]] = {}
+def forecast(snapshot: Snapshot, now: datetime) -> Forecast:
+    """What NoExecute taints do to pods from now on."""
+    users = _Users(snapshot)
+    taints = _Taints(snapshot)
+    hits: dict[PodRef, list[Hit]] = {}
+    touched: set[PodRef] = set()
     for claim in snapshot.objects(ResourceClaim):
-        pods = list(_consumers(snapshot, claim))
-        for pod in pods:
-            claims_of.setdefault(pod, []).append(f"{claim.metadata.namespace}/{claim.metadata.name}")
-        for hit in causes.hits(claim) if pods else ():
-            for pod in pods:
-                hits.setdefault(pod, []).append(hit)
-    leaving = {pod: found for pod, found in hits.items() if any(hit.due is not None for hit in found)}
-    expected = _queue(leaving, now)
-    evictions = {pod: _eviction(snapshot, pod, found, claims_of[pod], expected[pod]) for pod, found in leaving.items()}
+        if claim.status.reserved_for and (on := taints.evicting(claim)):
+            found = list(find_hits(claim, on.__getitem__, taints.key_of))
+            for ref in users.of(claim):
+                touched.add(ref)
+                if found:
+                    hits.setdefault(ref, []).extend(found)
+    claims = users.claims_of(hits)
+    start = now.timestamp()
+    waits = _play({ref: earliest(hit.cause for hit in found) for ref, found in hits.items()}, now)
+    evictions = {ref: _tell(snapshot, ref, hits[ref], claims[ref], start + wait) for ref, wait in waits.items()}
     in_order = dict(sorted(evictions.items(), key=lambda item: (item[1].expected, item[1].pod)))
-    return Forecast(in_order, frozenset(hits.keys() - leaving.keys()))
+    return Forecast(in_order, frozenset(touched - hits.keys()))
 
 
-class _Causes:
-    """NoExecute taints by device, and rules that go by names, which also hit devices that are gone (SVS-23)."""
-
-    def __init__(self, snapshot: Snapshot, now: datetime, pretend: Collection[str]) -> None:
-        self._now = now
-        self._by_device: dict[DeviceId, dict[str | int, _Cause]] = {}
-        self._by_name: list[tuple[DeviceTaintSelector, _Cause]] = []
-        for device in snapshot.devices():
-            for tracked in device.taints:
-                if tracked.rule is None and tracked.effect == EFFECT_NO_EXECUTE:
-                    self._put(device.id, self._cause(tracked.id, tracked.taint, None))
-        for rule in snapshot.objects(DeviceTaintRule):
-            self._add_rule(snapshot, rule, is_pretended=rule.metadata.name in pretend)
-
-    def _add_rule(self, snapshot: Snapshot, rule: DeviceTaintRule, *, is_pretended: bool) -> None:
-        name, taint, selector = rule.metadata.name, rule.spec.taint, rule.spec.device_selector
-        if selector is None or not (is_pretended or taint.effect == EFFECT_NO_EXECUTE):
-            return
-        if taint.effect != EFFECT_NO_EXECUTE:
-            taint = msgspec.structs.replace(taint, effect=EFFECT_NO_EXECUTE, time_added=Time.of(self._now))
-        cause = self._cause(f"rule {name}", taint, name)
-        for device in snapshot.selected_devices(name):
-            self._put(device.id, cause)
-        if not selector.selectors and selector.device_class_name is None:
-            self._by_name.append((selector, cause))
-
-    def _put(self, device: DeviceId, cause: _Cause) -> None:
-        self._by_device.setdefault(device, {})[cause.key] = cause
-
-    def _cause(self, key: str | int, taint: DeviceTaint, rule: str | None) -> _Cause:
-        added = taint.time_added.datetime() if taint.time_added is not None else self._now
-        return _Cause(key, taint, rule, added)
-
-    def hits(self, claim: ResourceClaim) -> Iterator[_Hit]:
-        """The tainted devices of a claim."""
-        allocation = claim.status.allocation
-        for result in allocation.devices.results if allocation is not None else ():
-            device = DeviceId(result.driver, result.pool, result.device)
-            causes = dict(self._by_device.get(device, {}))
-            causes.update((cause.key, cause) for selector, cause in self._by_name if _is_named(selector, device))
-            tolerations = tolerations_of(claim, result)
-            for cause in causes.values():
-                yield _Hit(cause, str(device), eviction_time(tolerations, cause.taint, cause.added))
+def preview_rules(snapshot: Snapshot, names: Collection[str]) -> dict[str, Preview]:
+    """What each of these rules hits, or would hit if its effect were NoExecute, counted by the code that reports it."""
+    if not names:
+        return {}
+    planner = Planner(snapshot.tracker())
+    for rule in snapshot.objects(DeviceTaintRule):
+        planner.note(Upsert(rule))
+    planner.plan(0.0)
+    users = _Users(snapshot)
+    for claim in snapshot.objects(ResourceClaim):
+        for pod in users.pods(claim):
+            planner.put_pod(pod)
+        planner.put_claim(ClaimKey(claim.metadata.namespace, claim.metadata.name), users.identified(claim))
+    return {name: preview(planner, planner.rules[name]) for name in names}
 
 
-def _is_named(selector: DeviceTaintSelector, device: DeviceId) -> bool:
-    wanted = (selector.driver, selector.pool, selector.device)
-    return all(name is None or name == actual for name, actual in zip(wanted, device, strict=True))
+def _play(causes: Mapping[PodRef, Causes], now: datetime) -> dict[PodRef, float]:
+    """After how many seconds each pod leaves, if the limiters run from now on."""
+    evictions: Evictions[PodRef] = Evictions()
+    for ref in sorted(causes):
+        evictions.set(ref, causes[ref], 0.0)
+    start, tick = now.timestamp(), 0.0
+    waits: dict[PodRef, float] = {}
+    while True:
+        for taken in evictions.take(start + tick, tick):
+            waits[taken.pod] = round(tick, 3)
+        wait = evictions.wait(start + tick, tick)
+        if wait is None:
+            return waits
+        tick += max(wait, STEP)
 
 
-def tolerations_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> tuple[DeviceToleration, ...]:
-    """Those of the time of allocation; of the request, if the allocation says none (SVS-16)."""
-    if result.tolerations:
-        return result.tolerations
-    name, _, alternative = result.request.partition("/")
-    for request in claim.spec.devices.requests:
-        if request.name != name:
-            continue
-        if request.exactly is not None:
-            return request.exactly.tolerations
-        return next((sub.tolerations for sub in request.first_available if sub.name == alternative), ())
-    return ()
+class _Taints:
+    """The taints on devices of one snapshot. Of use until another snapshot of the family is asked something."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._rules = {rule.metadata.name: rule for rule in snapshot.objects(DeviceTaintRule)}
+        self._taints = DeviceTaints(snapshot.tracker())
+
+    def of(self, device: DeviceId) -> Taints:
+        """Those on a device, be it published or only held."""
+        return self._taints.of(device, self._rules)[0]
+
+    def key_of(self, taint: TrackedTaint) -> TaintKey:
+        """What evictions for a taint share a limiter by: those of a rule all do (5055-90)."""
+        return taint.id if taint.rule is None else taint.rule
+
+    def evicting(self, claim: ResourceClaim) -> dict[DeviceId, Taints]:
+        """The taints on devices of a claim, if there is one for which pods that do not tolerate it leave."""
+        found = {device: self.of(device) for device in devices_of(claim)}
+        is_evicting = any(taint.effect == EFFECT_NO_EXECUTE for taints in found.values() for taint in taints)
+        return found if is_evicting else {}
 
 
-def _consumers(snapshot: Snapshot, claim: ResourceClaim) -> Iterator[PodKey]:
-    """Pods that use a claim, without those that are finished, on their way out, or other pods of the same name."""
-    for reference in claim.status.reserved_for:
-        if reference.resource != PODS or reference.api_group:
-            continue
-        pod = snapshot.get(PODS, claim.metadata.namespace, reference.name)
-        if isinstance(pod, Pod) and not _is_running(pod, reference.uid):
-            continue
-        yield (claim.metadata.namespace, reference.name, reference.uid)
+class _Users:
+    """Who uses claims. Dumps may lack pods, which then count as running, and uids, in place of which names serve."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def pods(self, claim: ResourceClaim) -> Iterator[Pod]:
+        """The pods that a claim is reserved for, each with a uid; another pod of the same name does not count."""
+        namespace = claim.metadata.namespace
+        for reference in claim.status.reserved_for:
+            if reference.resource != PODS or reference.api_group:
+                continue
+            found = self._snapshot.get(PODS, namespace, reference.name)
+            pod = found if isinstance(found, Pod) else _unseen(namespace, reference.name)
+            known = pod.metadata.uid
+            if not known:
+                uid = reference.uid or f"{namespace}/{reference.name}"
+                yield replace(pod, metadata=replace(pod.metadata, uid=uid))
+            elif reference.uid in ("", known):
+                yield pod
+
+    def of(self, claim: ResourceClaim) -> list[PodRef]:
+        """Those that can be evicted."""
+        return [PodRef.of(pod) for pod in self.pods(claim) if can_be_evicted(pod)]
+
+    def identified(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim with the uids of its users, whatever it says."""
+        references = tuple(
+            ResourceClaimConsumerReference(resource=PODS, name=pod.metadata.name, uid=pod.metadata.uid)
+            for pod in self.pods(claim)
+        )
+        return replace(claim, status=replace(claim.status, reserved_for=references))
+
+    def claims_of(self, pods: Collection[PodRef]) -> dict[PodRef, list[str]]:
+        """All claims that are reserved for these pods."""
+        by_name: dict[tuple[str, str], list[str]] = {(ref.namespace, ref.name): [] for ref in pods}
+        for claim in self._snapshot.objects(ResourceClaim):
+            namespace = claim.metadata.namespace
+            for consumer in claim.status.reserved_for:
+                found = by_name.get((namespace, consumer.name))
+                if found is not None:
+                    found.append(f"{namespace}/{claim.metadata.name}")
+        return {ref: by_name[ref.namespace, ref.name] for ref in pods}
 
 
-def _is_running(pod: Pod, uid: str) -> bool:
-    is_same = not uid or not pod.metadata.uid or pod.metadata.uid == uid
-    is_over = pod.status.phase in ("Succeeded", "Failed") or pod.metadata.deletion_timestamp is not None
-    return is_same and not is_over
-
-
-def _queue(leaving: dict[PodKey, list[_Hit]], now: datetime) -> dict[PodKey, datetime]:
-    """When each pod leaves: the earliest that the queue of one of its taints lets it."""
-    queues: dict[str | int, dict[PodKey, datetime]] = {}
-    rates: dict[str | int, int] = {}
-    for pod, hits in leaving.items():
-        for cause, _, due in hits:
-            if due is not None:
-                queue = queues.setdefault(cause.key, {})
-                queue[pod] = min(queue.get(pod, due), due)
-                rates[cause.key] = cause.taint.evictions_per_second or DEFAULT_EVICTIONS_PER_SECOND
-    expected: dict[PodKey, datetime] = {}
-    for key, queue in queues.items():
-        in_order = sorted(queue, key=lambda pod: (queue[pod], pod))
-        for pod, moment in zip(in_order, _pace([queue[pod] for pod in in_order], rates[key], now), strict=True):
-            expected[pod] = min(expected.get(pod, moment), moment)
-    return expected
-
-
-def _pace(due: Iterable[datetime], rate: int, now: datetime) -> Iterator[datetime]:
-    """A token bucket of BURST tokens that refills at `rate` a second."""
-    tokens, last = float(BURST), now
-    per_second = max(rate, 1)
-    for moment in due:
-        start = max(moment, last)
-        tokens = min(BURST, tokens + (start - last).total_seconds() * per_second)
-        wait = 0.0 if tokens >= 1 else (1 - tokens) / per_second
-        tokens = max(tokens - 1, 0.0)
-        last = start + timedelta(seconds=wait)
-        yield last
-
-
-def _eviction(snapshot: Snapshot, pod: PodKey, hits: list[_Hit], claims: list[str], expected: datetime) -> Eviction:
-    namespace, name, uid = pod
-    found = snapshot.get(PODS, namespace, name)
-    leaving = [hit for hit in hits if hit.due is not None]
-    due = min(hit.due for hit in leaving if hit.due is not None)
-    owner = next((o for o in found.metadata.owner_references if o.controller), None) if found is not None else None
-    return Eviction(
-        pod=f"{namespace}/{name}",
-        uid=uid,
+def _tell(snapshot: Snapshot, ref: PodRef, hits: list[Hit], claims: list[str], expected: float) -> Eviction:
+    about = Eviction(
+        pod=str(ref),
         claims=tuple(claims),
-        devices=tuple(dict.fromkeys(hit.device for hit in leaving)),
-        causes=tuple(dict.fromkeys(_tell_cause(hit.cause) for hit in leaving)),
-        rules=tuple(dict.fromkeys(hit.cause.rule for hit in leaving if hit.cause.rule)),
-        due=str(Time.of(due)),
-        expected=str(Time.of(expected)),
-        node=found.spec.node_name if isinstance(found, Pod) else "",
-        owner=f"{owner.kind} {namespace}/{owner.name}" if owner is not None else "",
-        priority=found.spec.priority if isinstance(found, Pod) else None,
+        devices=tuple(dict.fromkeys(str(hit.device) for hit in hits)),
+        causes=tuple(dict.fromkeys(_tell_cause(hit.taint) for hit in hits)),
+        rules=tuple(dict.fromkeys(hit.taint.rule for hit in hits if hit.taint.rule)),
+        due=_moment(min(hit.cause.due for hit in hits)),
+        expected=_moment(expected),
+    )
+    return with_pod(about, snapshot.get(PODS, ref.namespace, ref.name))
+
+
+@lru_cache(maxsize=1024)
+def _moment(seconds: float) -> str:
+    """Many pods leave at the same time."""
+    return str(Time.of(datetime.fromtimestamp(seconds, UTC)))
+
+
+def with_pod(eviction: Eviction, pod: object) -> Eviction:
+    """With what the pod itself says, if it is there."""
+    if not isinstance(pod, Pod):
+        return eviction
+    owner = next((one for one in pod.metadata.owner_references if one.controller), None)
+    return replace(
+        eviction,
+        uid=pod.metadata.uid,
+        node=pod.spec.node_name,
+        owner=f"{owner.kind} {pod.metadata.namespace}/{owner.name}" if owner is not None else "",
+        priority=pod.spec.priority,
     )
 
 
-def _tell_cause(cause: _Cause) -> str:
-    value = f"={cause.taint.value}" if cause.taint.value else ""
-    return f"{cause.taint.key}{value}:{cause.taint.effect}" + (f" (rule {cause.rule})" if cause.rule else "")
+def _unseen(namespace: str, name: str) -> Pod:
+    return Pod(metadata=ObjectMeta(name=name, namespace=namespace), spec=PodSpec(node_name=SOMEWHERE))
+
+
+def _tell_cause(tracked: TrackedTaint) -> str:
+    taint = tracked.taint
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}" + (f" (rule {tracked.rule})" if tracked.rule else "")

@@ -43,9 +43,14 @@ def current_time() -> Time:
 
 def load_objects(sources: Iterable[Source], now: Time) -> Loaded:
     """Everything in `sources`; of two objects at one place the later counts. Raises InputError."""
+    return load_items(read(sources), now)
+
+
+def load_items(items: Iterable[Item], now: Time) -> Loaded:
+    """The objects that were read already. Raises InputError."""
     objects: dict[Ref, Object] = {}
     ignored: list[str] = []
-    for item in read(sources):
+    for item in items:
         try:
             kind = _kind_of(item)
         except registry.UnknownKind as error:

@@ -19,10 +19,10 @@ from dray.api.times import Time
 from dray.placement import Fleet, PlacementResult, place
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.files import Source
-from dray.snapshot.objects import DEFAULT_NAMESPACE, Ref, current_time, inherit, load_objects, typed
+from dray.snapshot.objects import DEFAULT_NAMESPACE, Ref, current_time, inherit, load_objects, ref_of, typed
 from dray.snapshot.outcome import Outcome
 from dray.snapshot.world import CLAIMS, NODES, Changes, World
-from dray.tracker import EffectiveDevice, PoolView, Problem
+from dray.tracker import EffectiveDevice, PoolView, Problem, Tracker
 
 T = TypeVar("T", bound=Object)
 
@@ -54,6 +54,10 @@ class Snapshot:
         """A snapshot in which these objects (dicts or typed) exist, in place of any at the same place."""
         now = current_time()
         return self._changed(dict(typed(obj, now) for obj in objects))
+
+    def with_typed(self, objects: Iterable[Object]) -> Snapshot:
+        """The same for objects in hub shape with all defaults, which are taken as they are."""
+        return self._changed({ref_of(obj, registry.by_kind(obj.api_version, obj.kind)): obj for obj in objects})
 
     def without(self, *refs: str) -> Snapshot:
         """A snapshot without some objects, each named as `kind/name` or `kind/namespace/name` (plural or singular)."""
@@ -124,6 +128,11 @@ class Snapshot:
         self._move()
         holding = self._world.inventory.holding(device.id)
         return () if holding is None else tuple(dict.fromkeys((*holding.holders, *holding.shares)))
+
+    def tracker(self) -> Tracker:
+        """The devices of this snapshot, to be read; it moves on when another snapshot of the family is asked."""
+        self._move()
+        return self._world.tracker
 
     def nodes(self) -> list[str]:
         """The names of all nodes, in the order in which they are tried."""
@@ -296,6 +305,12 @@ def load(*sources: Source) -> Snapshot:
     """
     loaded = load_objects(sources, current_time())
     return Snapshot(World(loaded.objects), {}, loaded.ignored)
+
+
+def from_objects(objects: Iterable[Object]) -> Snapshot:
+    """A snapshot of typed objects in hub shape, as clients hand them out. Nothing is copied or defaulted."""
+    placed = {ref_of(obj, registry.by_kind(obj.api_version, obj.kind)): obj for obj in objects}
+    return Snapshot(World(placed), {})
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from dray.api.resource import Device, ResourceSlice
+from dray.api.resource import CounterSet, Device, ResourceSlice
 from dray.tracker.access import accesses_of
 from dray.tracker.columns import ColumnTable, Sheet
 from dray.tracker.current_slice import CurrentSlice
+from dray.tracker.partitions import Taints, spreading, with_inherited
 from dray.tracker.pool_problems import find_problem
 from dray.tracker.taints import PublishedTaints, TaintHits, TaintIds, spread
 from dray.tracker.view import EffectiveDevice, NodeAccess, PoolView, TrackedTaint
@@ -41,6 +42,7 @@ class Pool:
         self._taints = PublishedTaints(ids)
         self._taints_apart: dict[str, tuple[TrackedTaint, ...]] = {}
         self._accesses: dict[NodeAccess, NodeAccess] = {}
+        self._is_spreading = False
         self._view: PoolView | None = None
 
     def stage(self, columns: ColumnTable) -> Staged:
@@ -73,8 +75,8 @@ class Pool:
 
         `staged` says that `stage` was called since the last time, so that all of the view may be different.
         """
-        for state in dirty:
-            state.taint(self._taints_by_position(state, taint_hits(state.patched)))
+        for name, taints in self._all_taints(dirty, taint_hits).items():
+            self.current[name].taint(taints)
         devices = self._devices()
         if self._view is None:
             self._view = self._make_view(devices)
@@ -111,6 +113,33 @@ class Pool:
             return set()
         return {name for name, state in self.current.items() if not changed.isdisjoint(state.published.names.values)}
 
+    def _all_taints(
+        self, dirty: Iterable[CurrentSlice], taint_hits: Callable[[Sheet], TaintHits]
+    ) -> dict[str, list[Taints]]:
+        """The taints of the devices in slices that have to be made anew, by slice name and position.
+
+        Where taints reach partitions, which may be in other slices, that is all slices of the pool.
+        """
+        taints = {
+            state.published.slice_name: self._taints_by_position(state, taint_hits(state.patched)) for state in dirty
+        }
+        if not self._is_spreading and not self._spread(taints):
+            return taints
+        for name, state in self.current.items():
+            if name not in taints:
+                taints[name] = self._taints_by_position(state, taint_hits(state.patched))
+        self._is_spreading = self._spread(taints)
+        slices = {name: (self.current[name].patched.devices, found) for name, found in taints.items()}
+        return with_inherited(slices, self._counter_sets())
+
+    def _spread(self, taints: Mapping[str, list[Taints]]) -> bool:
+        """Whether any of these taints reaches partitions of its device."""
+        return any(
+            any(map(spreading, state.patched.devices, found))
+            for name, found in taints.items()
+            if (state := self.current[name]).consumers
+        )
+
     def _taints_by_position(self, state: CurrentSlice, hits: TaintHits) -> list[tuple[TrackedTaint, ...]]:
         """The taints of each device: from its entry, from `spec.taints`, then from rules."""
         devices = state.patched.devices
@@ -132,10 +161,13 @@ class Pool:
             return next(iter(self.current.values())).devices
         return tuple(chain.from_iterable(state.devices for state in self.current.values()))
 
+    def _counter_sets(self) -> tuple[CounterSet, ...]:
+        return tuple([one for state in self.current.values() for one in state.source.spec.shared_counters])
+
     def _make_view(self, devices: tuple[EffectiveDevice, ...]) -> PoolView:
         states = self.current.values()
         specs = [state.source.spec for state in states]
-        counter_sets = tuple([counter_set for spec in specs for counter_set in spec.shared_counters])
+        counter_sets = self._counter_sets()
         consumers = chain.from_iterable(state.consumers for state in states)
         problem = find_problem(f"{self.driver}/{self.name}", specs, devices, counter_sets, consumers)
         return PoolView(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from dray.api.resource import ResourceSlice
@@ -33,6 +33,10 @@ class PoolTable:
     def slice(self, name: str) -> CurrentSlice:
         """A slice that counts."""
         return self._pools[self._key_of_slice[name]].current[name]
+
+    def keys_of(self, slice_names: Iterable[str]) -> list[PoolKey]:
+        """The pools of slices that count, each once, in order."""
+        return sorted({self._key_of_slice[name] for name in slice_names})
 
     def put(self, slice_: ResourceSlice) -> None:
         """Note a new or changed slice."""

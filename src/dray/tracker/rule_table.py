@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dray.api.resource import DeviceTaintRule, DeviceTaintSelector
+from dray.api.resource.rule_annotations import taint_of, taints_partitions
 from dray.tracker.columns import Sheet
 from dray.tracker.selector_table import SelectorTable
 from dray.tracker.taints import TaintHits, TaintIds
@@ -28,16 +29,21 @@ class RuleTable(SelectorTable[DeviceTaintRule]):
         name = owner.metadata.name
         old = self._owners.get(name)
         is_same_rule = old is not None and old.metadata.uid == owner.metadata.uid
-        if old is not None and is_same_rule and old.spec == owner.spec:
-            return
         number = self._taints[name].id if is_same_rule else self._ids.next()
-        self._taints[name] = TrackedTaint(number, owner.spec.taint, name)
+        taint = TrackedTaint(number, taint_of(owner), name, taints_partitions(owner))
+        if old is not None and old.spec == owner.spec and self._taints[name] == taint:
+            return
+        self._taints[name] = taint
         super().put(owner)
 
     def remove(self, name: str) -> None:
         """Note that a rule is gone, and its taint with it."""
         self._taints.pop(name, None)
         super().remove(name)
+
+    def spreads(self, name: str) -> bool:
+        """Whether the taint of a rule reaches partitions of the devices that it selects."""
+        return name in self._taints and self._taints[name].spreads
 
     def taint_hits(self, sheet: Sheet) -> TaintHits:
         """The taints that rules put on devices of a slice, in the order of rule names."""

@@ -58,9 +58,14 @@ class Tracker:
             yield from view.devices
 
     def selected(self, rule: str) -> tuple[EffectiveDevice, ...]:
-        """The devices that a DeviceTaintRule selects, whatever its effect; none if there is no such rule."""
+        """The devices that a DeviceTaintRule reaches, whatever its effect; none if there is no such rule.
+
+        By slice and position; with partitions, if it reaches them, by pool.
+        """
         selection = self._rules.index.get(rule)
         hits = {} if selection is None else selection.hits
+        if self._rules.spreads(rule):
+            return tuple([device for key in self._pools.keys_of(hits) for device in self._tainted_by(rule, key)])
         return tuple(
             [
                 self._pools.slice(slice_name).devices[position]
@@ -68,6 +73,11 @@ class Tracker:
                 for position in positions(mask)
             ]
         )
+
+    def _tainted_by(self, rule: str, key: PoolKey) -> Iterator[EffectiveDevice]:
+        for device in self._pools.views[key].devices:
+            if any(taint.rule == rule for taint in device.taints):
+                yield device
 
     @property
     def problems(self) -> list[Problem]:

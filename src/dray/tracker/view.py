@@ -38,12 +38,13 @@ class TrackedTaint(msgspec.Struct, frozen=True, gc=False):
 
     `id` stays the same while the taint comes from the same rule, or has the same attributes in the slices of one
     pool; it does not survive a restart (5055-80). `rule` is the DeviceTaintRule's name, None if a driver published
-    the taint (5055-81).
+    the taint (5055-81). `spreads` tells of a rule's taint that it reaches partitions, too (`partitions`).
     """
 
     id: int
     taint: DeviceTaint
     rule: str | None = None
+    spreads: bool = False
 
     @property
     def effect(self) -> str:
@@ -75,8 +76,8 @@ class EffectiveDevice(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The driver's entry with patches merged in (attributes and capacities under the names they had, new ones
     qualified unless they belong to the driver's domain). Its `taints` are only what stands in the entry."""
     taints: tuple[TrackedTaint, ...]
-    """Every taint: from the entry, then from `spec.taints` of the pool's slices, then from rules by name. No id
-    stands here twice."""
+    """Every taint: from the entry, then from `spec.taints` of the pool's slices, then from rules by name, then from
+    devices that this is a partition of, if they pass theirs on. No id stands here twice."""
     access: NodeAccess
     slice_name: str
     patches: tuple[str, ...] = ()

@@ -132,6 +132,10 @@ def _validate_request(
     exactly, subrequests = request.exactly, request.first_available
     if exactly is not None and subrequests:
         errors.append(invalid(path, None, "only one of exactly and firstAvailable may be given"))
+        for index, sub in enumerate(subrequests):
+            if not sub.device_class_name:
+                errors.append(required(f"{path}.firstAvailable[{index}].deviceClassName"))
+        check.unique(errors, f"{path}.firstAvailable", (sub.name for sub in subrequests))
     elif exactly is not None:
         declared = path if ctx.is_v1beta1 else f"{path}.exactly"
         _validate_alternative(errors, exactly, f"{path}.exactly", declared, _Use(used, request.name))

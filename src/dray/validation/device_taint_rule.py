@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from dray.api.resource import DeviceTaintRule, DeviceTaintSelector
+from dray.api.resource.rule_annotations import annotation_problems
 from dray.api.resource.taint import RULE_CONDITIONS
 from dray.api.times import Time
 from dray.validation import check, names
@@ -66,9 +67,10 @@ def _validate_selector(
 
 def _warnings(obj: DeviceTaintRule) -> list[str]:
     """An empty selector takes every device (5055-67), which is rarely what was meant."""
+    warnings = annotation_problems(obj)
     if obj.spec.device_selector == DeviceTaintSelector():
-        return ["spec.deviceSelector: empty, so the rule selects every device in the cluster"]
-    return []
+        warnings.append("spec.deviceSelector: empty, so the rule selects every device in the cluster")
+    return warnings
 
 
 RULES: Final = {

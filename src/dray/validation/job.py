@@ -137,6 +137,19 @@ def _check_cron_job(errors: Errors, new: CronJob, _old: CronJob | None, _ctx: Co
 
 
 RULES: Final = {
-    "Job": Rules(has_generation=True, has_status=True, default=_default, change=_change, check=_check),
-    "CronJob": Rules(has_generation=True, has_status=True, default=_default_cron_job, check=_check_cron_job),
+    "Job": Rules(
+        has_generation=True,
+        has_status=True,
+        status_guards_metadata=False,
+        default=_default,
+        change=_change,
+        check=_check,
+    ),
+    "CronJob": Rules(
+        has_generation=True,
+        has_status=True,
+        status_guards_metadata=False,
+        default=_default_cron_job,
+        check=_check_cron_job,
+    ),
 }

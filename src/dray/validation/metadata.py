@@ -14,6 +14,7 @@ from dray.validation.context import Errors
 ANNOTATIONS_BYTES: Final = 256 * 1024
 ORPHAN: Final = "orphan"
 FOREGROUND_DELETION: Final = "foregroundDeletion"
+STANDARD_FINALIZERS: Final = frozenset((ORPHAN, FOREGROUND_DELETION, "kubernetes"))
 _MANAGER_LENGTH: Final = 128
 _SUBRESOURCE_LENGTH: Final = 256
 
@@ -142,8 +143,11 @@ def _validate_namespace(errors: Errors, namespace: str, namespaced: bool, path: 
 
 
 def _validate_finalizers(errors: Errors, finalizers: tuple[str, ...], path: str) -> None:
-    for finalizer in finalizers:
+    for index, finalizer in enumerate(finalizers):
         check.name(errors, path, finalizer, names.label_key)
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            errors.append(invalid(f"{path}[{index}]", finalizer, why))
     if ORPHAN in finalizers and FOREGROUND_DELETION in finalizers:
         errors.append(invalid(path, finalizers, f"{ORPHAN} and {FOREGROUND_DELETION} cannot both be set"))
 

@@ -32,7 +32,6 @@ from dray.api.times import Time
 from dray.validation import check, names
 from dray.validation.conditions import validate_conditions
 from dray.validation.context import Context, Errors
-from dray.validation.label_selectors import validate_label_selector
 from dray.validation.managed_cluster import validate_key
 from dray.validation.rules import Rules
 
@@ -52,9 +51,6 @@ def _check(errors: Errors, new: Placement, _old: Placement | None, _ctx: Context
     spec = new.spec
     if spec.number_of_clusters is not None:
         check.not_negative(errors, "spec.numberOfClusters", spec.number_of_clusters)
-    for index, predicate in enumerate(spec.predicates):
-        path = f"spec.predicates[{index}].requiredClusterSelector"
-        validate_label_selector(errors, predicate.required_cluster_selector.label_selector, f"{path}.labelSelector")
     for index, toleration in enumerate(spec.tolerations):
         _validate_toleration(errors, toleration, f"spec.tolerations[{index}]")
     _validate_prioritizers(errors, spec.prioritizer_policy, "spec.prioritizerPolicy")

@@ -35,7 +35,13 @@ FILE_MODE: Final = 0o644
 TOKEN_SECONDS: Final = 3600
 _MILLI: Final = 10**6
 # A tag follows the last colon after the last slash; a digest follows an @.
-_TAG: Final = re.compile(r"(?:[^@]*/)?[^@/:]*:([^@/:]+)(?:@.*)?")
+_HOST: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]+)?"
+_PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_IMAGE: Final = re.compile(
+    rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::(?P<tag>\w[\w.-]{{0,127}}))?"
+    r"(?P<digest>@[A-Za-z0-9+._-]+:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
 
 AnyContainer = TypeVar("AnyContainer", Container, EphemeralContainer)
 
@@ -129,9 +135,14 @@ def _default_for_pod(container: Container, host_network: bool) -> Container:
 
 
 def _pull_policy(image: str) -> str:
-    """An image without tag means the latest one, which is pulled every time; a digest never changes."""
-    match = _TAG.fullmatch(image)
-    tag = match[1] if match is not None else ("" if "@" in image else "latest")
+    """An image without tag means the latest one, which is pulled every time; a digest never changes.
+
+    What is no reference to an image at all is pulled if it is not there, as in Kubernetes.
+    """
+    match = _IMAGE.fullmatch(image)
+    if match is None:
+        return "IfNotPresent"
+    tag = match["tag"] or ("" if match["digest"] else "latest")
     return "Always" if tag == "latest" else "IfNotPresent"
 
 

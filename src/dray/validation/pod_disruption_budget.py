@@ -42,5 +42,11 @@ def _check_status(errors: Errors, new: PodDisruptionBudget, _old: PodDisruptionB
 
 
 RULES: Final = {
-    "PodDisruptionBudget": Rules(has_generation=True, has_status=True, check=_check, check_status=_check_status),
+    "PodDisruptionBudget": Rules(
+        has_generation=True,
+        has_status=True,
+        status_guards_metadata=False,
+        check=_check,
+        check_status=_check_status,
+    ),
 }

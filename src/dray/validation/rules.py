@@ -58,6 +58,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     namespaced: bool = True
     name: NameRule = DNS_SUBDOMAIN
     has_generation: bool = False
+    generation_counts_annotations: bool = False
     has_status: bool = False
     keeps_status_on_create: bool = False
     status_guards_metadata: bool = True
@@ -83,9 +84,14 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         if self.has_status:
             new = replace(new, status=old.status)
         new = self.change(new, old, ctx)
-        if self.has_generation and _content(new) != _content(old):
+        if self.has_generation and self._counts(new, old):
             new = with_metadata(new, generation=old.metadata.generation + 1)
         return new
+
+    def _counts(self, new: Any, old: Any) -> bool:
+        if _content(new) != _content(old):
+            return True
+        return self.generation_counts_annotations and bool(new.metadata.annotations != old.metadata.annotations)
 
     def prepare_status(self, new: Any, old: Any, ctx: Context) -> Any:
         """Only the status changes."""

@@ -38,6 +38,11 @@ _WITHOUT_GENERATION: Final = frozenset(
         "APIService",
     )
 )
+# Groups from before status updates were limited to the status, and the kinds that came to them later.
+_STATUS_WRITES_METADATA: Final = frozenset(
+    ("", "apps", "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy")
+)
+_STATUS_GUARDS_METADATA: Final = frozenset(("PodCertificateRequest", "ServiceCIDR"))
 _PATH_NAMES: Final = frozenset(("APIService", "CustomResourceDefinition", "ClusterTrustBundle"))
 
 
@@ -53,6 +58,7 @@ def rules_from_schema(kind: Kind) -> Rules:
         name=PATH_SEGMENT if kind.kind in _PATH_NAMES else DNS_SUBDOMAIN,
         has_generation=kind.kind not in _WITHOUT_GENERATION,
         has_status=kind.has_subresource("status"),
+        status_guards_metadata=kind.group not in _STATUS_WRITES_METADATA or kind.kind in _STATUS_GUARDS_METADATA,
         check=check,
     )
 

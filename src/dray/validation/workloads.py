@@ -16,7 +16,7 @@ from dray.api.times import Time
 from dray.validation import check
 from dray.validation.context import Context, Errors
 from dray.validation.label_selectors import validate_label_selector
-from dray.validation.metadata import validate_annotations, validate_labels
+from dray.validation.metadata import validate_annotations, validate_labels, with_metadata
 from dray.validation.pod_defaults import default_pod_spec
 from dray.validation.pod_spec import validate_pod_spec
 from dray.validation.rules import Rules
@@ -138,6 +138,7 @@ def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
 def _validate_selector(errors: Errors, selector: LabelSelector | None, template: PodTemplateSpec, path: str) -> None:
     if selector is None:
         errors.append(required(f"{path}.selector"))
+        errors.append(invalid(f"{path}.template.metadata.labels", template.metadata.labels, "must match the selector"))
         return
     before = len(errors)
     validate_label_selector(errors, selector, f"{path}.selector")
@@ -171,9 +172,40 @@ def _check_deployment(errors: Errors, new: apps.Deployment, old: apps.Deployment
             errors.append(invalid(where, deadline, "must be greater than minReadySeconds"))
 
 
+def _change_deployment_status(new: apps.Deployment, old: apps.Deployment, _ctx: Context) -> apps.Deployment:
+    """Labels stay; annotations do not: that is how a deployment's revision is written."""
+    return with_metadata(new, labels=old.metadata.labels)
+
+
 RULES: Final = {
-    "ReplicaSet": Rules(has_generation=True, has_status=True, default=_default_replica_set, check=_check),
-    "Deployment": Rules(has_generation=True, has_status=True, default=_default_deployment, check=_check_deployment),
-    "DaemonSet": Rules(has_generation=True, has_status=True, default=_default_daemon_set, check=_check),
-    "StatefulSet": Rules(has_generation=True, has_status=True, default=_default_stateful_set, check=_check),
+    "ReplicaSet": Rules(
+        has_generation=True,
+        has_status=True,
+        status_guards_metadata=False,
+        default=_default_replica_set,
+        check=_check,
+    ),
+    "Deployment": Rules(
+        has_generation=True,
+        generation_counts_annotations=True,
+        has_status=True,
+        status_guards_metadata=False,
+        default=_default_deployment,
+        change_status=_change_deployment_status,
+        check=_check_deployment,
+    ),
+    "DaemonSet": Rules(
+        has_generation=True,
+        has_status=True,
+        status_guards_metadata=False,
+        default=_default_daemon_set,
+        check=_check,
+    ),
+    "StatefulSet": Rules(
+        has_generation=True,
+        has_status=True,
+        status_guards_metadata=False,
+        default=_default_stateful_set,
+        check=_check,
+    ),
 }

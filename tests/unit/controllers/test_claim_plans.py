@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from controller_world import manifest, typed
 from controller_world import pod as pod_manifest
@@ -10,7 +11,14 @@ from dray.api.generated.core import Pod
 from dray.api.resource import ResourceClaim
 from dray.api.resource.claim import FINALIZER
 from dray.controllers.resource_claim.claim_plan import Step, plan_claim
-from dray.controllers.resource_claim.pod_plan import PodPlan, generate_name, is_done, plan_pod
+from dray.controllers.resource_claim.pod_plan import (
+    POD_CLAIM_NAME,
+    PodPlan,
+    generate_name,
+    is_done,
+    other_claim,
+    plan_pod,
+)
 
 DELETED = "2026-06-01T12:00:00Z"
 ALLOCATION = {"devices": {"results": [{"request": "r", "driver": "d.example.com", "pool": "p", "device": "d"}]}}
@@ -110,7 +118,7 @@ def test_pods(subject: Pod, claims: list[ResourceClaim], made: dict[str, str], e
 
 @pytest.mark.req("4381-59", "4381-61", "4381-131", "4381-136", "4381-137", "4381-138", "4381-140", "4381-141")
 @pytest.mark.parametrize(
-    ("subject", "gone", "owner_is_done", "allocated", "users", "steps"),
+    ("subject", "gone", "is_needless", "allocated", "users", "steps"),
     [
         pytest.param(claim(), [], False, True, [], [], id="allocated, and its scheduler may be about to reserve it"),
         pytest.param(claim(reserved=("a",)), [], False, True, ["a"], [], id="in use"),
@@ -141,9 +149,9 @@ def test_pods(subject: Pod, claims: list[ResourceClaim], made: dict[str, str], e
     ],
 )
 def test_claims(
-    subject: ResourceClaim, gone: list[str], owner_is_done: bool, allocated: bool, users: list[str], steps: list[Step]
+    subject: ResourceClaim, gone: list[str], is_needless: bool, allocated: bool, users: list[str], steps: list[Step]
 ) -> None:
-    plan = plan_claim(subject, gone, owner_is_done=owner_is_done)
+    plan = plan_claim(subject, gone, is_needless=is_needless)
     status = plan.status or subject.status
     assert (status.allocation is not None) is allocated
     assert [one.uid for one in status.reserved_for] == users
@@ -179,3 +187,21 @@ def test_pods_that_are_done_or_never_start(subject: Pod, done: bool) -> None:
 def test_names(pod_name: str, entry: str, expected: str) -> None:
     assert generate_name(pod_name, entry) == expected
     assert len(expected) <= 57
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "statuses", "other"),
+    [
+        ("c", "u", [], None),
+        ("c", "u", [RECORDED], None),
+        ("second", "u", [RECORDED], "c"),
+        ("second", "u", [{"name": "else", "resourceClaimName": "c"}], None),
+        ("second", "earlier", [RECORDED], None),
+    ],
+)
+def test_a_claim_is_one_too_many_if_its_pod_uses_another_for_the_same_entry(
+    name: str, owner: str, statuses: Any, other: str | None
+) -> None:
+    made = claim(name, owner=owner, allocated=False)
+    made = replace(made, metadata=replace(made.metadata, annotations={POD_CLAIM_NAME: "dev"}))
+    assert other_claim(made, pod(statuses=statuses)) == other

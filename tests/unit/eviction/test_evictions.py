@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dray.eviction import Cause, Evictions, Limiter
@@ -172,6 +172,7 @@ def test_setting_the_wall_clock_back_does_not_stop_a_limiter() -> None:
     assert len(evictions.take(START - 3600, 6.0)) == 10
 
 
+@settings(deadline=None)
 @given(
     pods=st.lists(
         st.dictionaries(
@@ -207,3 +208,67 @@ def test_nobody_leaves_early_everybody_leaves_and_no_rate_is_exceeded(
         for first, begin in enumerate(moments):
             for last in range(first, len(moments)):
                 assert last - first + 1 <= 10 + rate * (moments[last] - begin) + 1e-3
+
+
+def test_a_pod_that_is_put_off_gives_its_place_to_the_next() -> None:
+    evictions = plan(names(30), Cause(1, START, 10))
+    for taken in evictions.take(START, START):
+        evictions.postpone(taken, START + 100)
+    assert len(evictions.take(START, START)) == 10
+    assert len(evictions.postponed) == 10
+    assert [taken.pod for taken in evictions.take(START + 2, START + 2)] == names(30)[20:]
+    assert evictions.take(START + 99, START + 99) == []
+    assert [taken.pod for taken in evictions.take(START + 100, START + 100)] == names(10)
+    assert not evictions.postponed
+
+
+def test_a_pod_that_is_put_off_comes_back_at_once_for_another_cause_or_when_recalled() -> None:
+    first, second = Cause(1, START, 10), Cause(2, START, 10)
+    evictions = plan(["a", "b", "c"], first)
+    for taken in evictions.take(START, START):
+        evictions.postpone(taken, START + 100)
+    evictions.set("a", {1: first, 2: second}, START)
+    evictions.recall("b")
+    assert sorted(taken.pod for taken in evictions.take(START + 1, START + 1)) == ["a", "b"]
+    evictions.set("c", {}, START)
+    assert evictions.wait(START + 1, START + 1) is None
+
+
+def test_a_pod_under_two_taints_that_is_put_off_waits_at_both_afterwards() -> None:
+    evictions = plan(names(40), Cause(1, START, 1), Cause(2, START, 10))
+    for taken in evictions.take(START, START):
+        evictions.postpone(taken, START + 10)
+    everybody = run(evictions, 100, START + 10)
+    assert len(everybody) == 40
+    assert max(everybody.values()) <= 3.0
+
+
+@settings(deadline=None)
+@given(
+    count=st.integers(1, 60),
+    rate=st.integers(1, 40),
+    patience=st.lists(st.floats(0.1, 5).map(lambda seconds: round(seconds, 2)), min_size=60, max_size=60),
+)
+def test_what_is_put_off_neither_leaves_early_nor_exceeds_the_rate_when_it_leaves(
+    count: int, rate: int, patience: list[float]
+) -> None:
+    evictions = plan(names(count), Cause(1, START, rate))
+    until = {pod: START + seconds for pod, seconds in zip(names(60), patience, strict=True)}
+    asked: set[str] = set()
+    left: dict[str, float] = {}
+    now = START
+    while (wait := evictions.wait(now, now)) is not None:
+        now += wait
+        for taken in evictions.take(now, now):
+            if taken.pod not in asked and now < until[taken.pod]:
+                asked.add(taken.pod)
+                evictions.postpone(taken, until[taken.pod])
+                continue
+            assert now >= until[taken.pod] - 1e-6
+            left[taken.pod] = now
+            evictions.finish(taken.pod)
+    assert len(left) == count
+    moments = sorted(left.values())
+    for first, begin in enumerate(moments):
+        for last in range(first, len(moments)):
+            assert last - first + 1 <= 10 + rate * (moments[last] - begin) + 1e-3

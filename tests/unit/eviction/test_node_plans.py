@@ -5,14 +5,14 @@ import pytest
 from dray.api.generated.core import Node, NodeCondition, NodeSpec, NodeStatus, Taint, Toleration
 from dray.api.meta import ObjectMeta
 from dray.api.times import Time
-from dray.controllers.node_lifecycle import Settings
 from dray.controllers.node_lifecycle.disruption import Count, Disruption, State, judge
 from dray.controllers.node_lifecycle.health import is_silent, observe, silenced
 from dray.controllers.node_lifecycle.taints import plan_taints
+from dray.controllers.settings import NodeLifecycleSettings
 from dray.eviction.node_tolerations import seconds_left, tolerates
 
 WHEN = Time("2026-06-01T12:00:00Z")
-SETTINGS = Settings()
+SETTINGS = NodeLifecycleSettings()
 
 
 @pytest.mark.req("3902-09")

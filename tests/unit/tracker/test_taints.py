@@ -294,3 +294,12 @@ def test_switches() -> None:
 
 def test_unknown_rules_select_nothing() -> None:
     assert Tracker().selected("nobody") == ()
+
+
+@pytest.mark.req("5055-139", "5055-82")
+def test_one_rule_among_many_touches_only_what_it_selects() -> None:
+    slices = [slice_(f"s{number}", "x", "y", pool=f"node-{number}") for number in range(1_000)]
+    tracker = tracking(*slices, *(rule(f"r{number}", pool=f"node-{number}", taint=A) for number in range(10)))
+    before = {found.id: found for found in tracker.devices()}
+    assert tracker.apply(Upsert(rule("one-more", pool="node-500", taint=B))).pools == {(DRIVER, "node-500")}
+    assert [found.id.pool for found in tracker.devices() if before[found.id] is not found] == ["node-500"] * 2

@@ -24,6 +24,9 @@ CONDITION_AVAILABLE = "ManagedClusterConditionAvailable"
 CONDITION_CLOCK_SYNCED = "ManagedClusterConditionClockSynced"
 CONDITION_DELETING = "Deleting"
 
+AGENT_ACCOUNT = "cluster-agent"
+"""The ServiceAccount in a cluster's namespace on the hub that the cluster's agent acts as."""
+
 CLUSTER_NAME_LABEL = "open-cluster-management.io/cluster-name"
 CLUSTER_FINALIZER = "cluster.open-cluster-management.io/api-resource-cleanup"
 

@@ -46,7 +46,7 @@ class CapacityRequestPolicyRange(Struct):
 class CapacityRequestPolicy(Struct):
     """How much of a shared device's capacity one request may consume, and how much it gets if it does not say."""
 
-    default: Quantity | None = None
+    default: Quantity | None = field(default_factory=lambda: None)
     valid_values: tuple[Quantity, ...] = ()
     valid_range: CapacityRequestPolicyRange | None = None
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 
 from dray.api.resource import DeviceTaintRule
 from dray.client import Informer
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
 from dray.eviction import Planner
-from dray.eviction.rule_condition import plan_condition, with_condition
+from dray.eviction.rule_condition import plan_condition, plan_held_condition, with_condition
+from dray.reconcile import EventRecorder
 from dray.reconcile.clock import as_time
 
 PERIOD = 10.0
@@ -20,15 +22,18 @@ class RuleStatus(QueueController[str]):
 
     name = "device-taint-eviction-controller-rules"
 
-    def __init__(self, context: Context, planner: Planner, rules: Informer[DeviceTaintRule]) -> None:
+    def __init__(
+        self, context: Context, planner: Planner, rules: Informer[DeviceTaintRule], recorder: EventRecorder
+    ) -> None:
         super().__init__(context, rules, workers=2)
         self._planner = planner
         self._rules = rules
+        self._recorder = recorder
         self._written: dict[str, tuple[int, float]] = {}
 
     def report(self, names: Iterable[str]) -> None:
         """These rules have changed or made progress."""
-        for name in names:
+        for name in sorted(names):
             self.queue.add_after(name, self._pause(name))
 
     async def reconcile(self, key: str) -> float | None:
@@ -42,9 +47,14 @@ class RuleStatus(QueueController[str]):
             return pause
         if not self._is_planned(rule):
             return None  # the planner reports the rule when it knows this spec
-        condition = plan_condition(self._planner, rule, as_time(self._clock.now()))
-        if condition is not None:
-            self._rules.put(await self._client.update(with_condition(rule, condition), subresource="status"))
+        now = as_time(self._clock.now())
+        held = plan_held_condition(self._planner, rule, now)
+        news = [one for one in (plan_condition(self._planner, rule, now), held) if one is not None]
+        if news:
+            told = reduce(with_condition, news, rule)
+            self._rules.put(await self._client.update(told, subresource="status"))
+            if held is not None and held.status == "True":
+                await self._recorder.warning(rule, held.type, held.message)
             self._written[key] = (rule.metadata.generation, self._clock.monotonic())
         return None
 

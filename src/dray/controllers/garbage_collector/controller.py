@@ -67,6 +67,8 @@ class GarbageCollector(QueueController[Item]):
         except ApiError as error:
             details = error.status.details
             return error.code != 404 or (details is not None and details.name == "-")
+        except (OSError, TimeoutError):
+            pass  # nobody said no; the informer is going to ask again
         return True
 
     def _follow(self, served: Sequence[Kind]) -> None:

@@ -6,6 +6,5 @@ It evicts nobody (3902-04): NoExecute taints are for `taint_eviction`, or for wh
 """
 
 from dray.controllers.node_lifecycle.controller import NodeLifecycleController
-from dray.controllers.node_lifecycle.settings import Settings
 
-__all__ = ["NodeLifecycleController", "Settings"]
+__all__ = ["NodeLifecycleController"]

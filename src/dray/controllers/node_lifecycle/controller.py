@@ -15,7 +15,6 @@ from dray.controllers.context import Context
 from dray.controllers.kinds import NODES, PODS
 from dray.controllers.node_lifecycle import health
 from dray.controllers.node_lifecycle.disruption import Count, Disruption, is_counted, zone_of
-from dray.controllers.node_lifecycle.settings import Settings
 from dray.controllers.node_lifecycle.taints import has_no_execute, plan_taints, wanted_no_execute
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.taint_eviction.wakeup import Wakeup
@@ -32,13 +31,13 @@ class NodeLifecycleController(QueueController[str]):
 
     name = "node-lifecycle-controller"
 
-    def __init__(self, context: Context, settings: Settings | None = None) -> None:
+    def __init__(self, context: Context) -> None:
         """Registers with the informers of nodes, leases and pods."""
         self._nodes = context.informers.of(NODES, Node)
         self._leases = context.informers.of(LEASES, Lease)
         self._pods = context.informers.of(PODS, Pod)
         super().__init__(context, self._nodes, self._leases, self._pods, workers=WORKERS)
-        self._settings = settings or Settings()
+        self._settings = context.settings.node_lifecycle
         self._disruption = Disruption(self._settings)
         self._signs: dict[str, health.Sign] = {}
         self._let_execute: set[str] = set()

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from dray.api.generated.core import Node
-from dray.controllers.node_lifecycle.settings import Settings
+from dray.controllers.settings import NodeLifecycleSettings
 
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
@@ -59,7 +59,7 @@ def is_counted(node: Node) -> bool:
     return EXCLUDED not in node.metadata.labels
 
 
-def judge(count: Count, settings: Settings) -> State:
+def judge(count: Count, settings: NodeLifecycleSettings) -> State:
     """The state of a zone."""
     if count.unready and not count.ready:
         return State.FULL
@@ -71,7 +71,7 @@ def judge(count: Count, settings: Settings) -> State:
 class Disruption:
     """The zones, and for each the nodes that wait for their NoExecute taint."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: NodeLifecycleSettings) -> None:
         self._settings = settings
         self._rates: dict[str, float] = {}
         self._waiting: dict[str, dict[str, None]] = {}

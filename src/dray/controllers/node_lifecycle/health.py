@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from dray.api.generated.coordination import Lease
 from dray.api.generated.core import Node, NodeCondition
 from dray.api.times import MicroTime, Time
-from dray.controllers.node_lifecycle.settings import Settings
+from dray.controllers.settings import NodeLifecycleSettings
 
 READY = "Ready"
 HEARD_OF = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
@@ -54,7 +54,7 @@ def observe(before: Sign | None, node: Node, lease: Lease | None, now: float, ti
     return before
 
 
-def is_silent(sign: Sign, node: Node, tick: float, settings: Settings) -> bool:
+def is_silent(sign: Sign, node: Node, tick: float, settings: NodeLifecycleSettings) -> bool:
     """Whether nothing was heard of a node for too long."""
     has_status = ready_condition(node) is not None
     grace = settings.grace_period if has_status else settings.startup_grace_period

@@ -41,11 +41,11 @@ def is_pod(consumer: ResourceClaimConsumerReference) -> bool:
     return consumer.resource == "pods" and not consumer.api_group
 
 
-def plan_claim(claim: ResourceClaim, gone: Collection[str], *, owner_is_done: bool) -> ClaimPlan:
+def plan_claim(claim: ResourceClaim, gone: Collection[str], *, is_needless: bool) -> ClaimPlan:
     """What to do about a claim.
 
-    `gone` are the uids of consumers that are pods and do not need the claim any more; `owner_is_done` says that the
-    claim was made for a pod that does not.
+    `gone` are the uids of consumers that are pods and do not need the claim any more; `is_needless` says that the
+    claim was made for a pod that does not, or that has another one.
     """
     status = claim.status
     left = tuple(one for one in status.reserved_for if not (is_pod(one) and one.uid in gone))
@@ -61,6 +61,6 @@ def plan_claim(claim: ResourceClaim, gone: Collection[str], *, owner_is_done: bo
     steps = []
     if unused and new.allocation is None:
         steps.append(Step.DROP_FINALIZER)
-    if not left and owner_is_done and not deleting:
+    if not left and is_needless and not deleting:
         steps.append(Step.DELETE)
     return ClaimPlan(new if new is not status else None, tuple(steps))

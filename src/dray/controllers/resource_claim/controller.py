@@ -24,6 +24,8 @@ from dray.controllers.resource_claim.pod_plan import (
     claim_for,
     consumer,
     is_done,
+    other_claim,
+    owning_pod,
     plan_pod,
     with_statuses,
 )
@@ -82,16 +84,19 @@ class ResourceClaimController(QueueController[Key]):
             self._release_claims(pod)
         elif self._plan(new):
             self.queue.add(Key(POD, new.metadata.namespace, new.metadata.name))
-        elif self._memory.made(new.metadata.uid):
-            self._memory.saw_recorded(new.metadata.uid)
+        else:
+            if self._memory.made(new.metadata.uid):
+                self._memory.saw_recorded(new.metadata.uid)
+            for claim in self._claims.by_index(BY_OWNER, new.metadata.uid):
+                if self._is_surplus(claim):
+                    self.queue.add(Key(CLAIM, claim.metadata.namespace, claim.metadata.name))
 
     def _release_claims(self, pod: Pod) -> None:
         """Lets the claims of a pod that does not need them any more be looked at."""
-        namespace = pod.metadata.namespace
-        names = {name for _, name in _claim_names(pod)}
-        names.update(claim.metadata.name for claim in self._claims.by_index(BY_OWNER, pod.metadata.uid))
+        names = [name for _, name in _claim_names(pod)]
+        names.extend(claim.metadata.name for claim in self._claims.by_index(BY_OWNER, pod.metadata.uid))
         for name in names:
-            self.queue.add(Key(CLAIM, namespace, name))
+            self.queue.add(Key(CLAIM, pod.metadata.namespace, name))
 
     def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self._metrics.changed(old, new)
@@ -122,7 +127,7 @@ class ResourceClaimController(QueueController[Key]):
             return True
         if any(is_pod(one) and not self._is_alive(claim, one.name, one.uid) for one in claim.status.reserved_for):
             return True
-        return not claim.status.reserved_for and self._owner_is_done(claim)
+        return not claim.status.reserved_for and (self._owner_is_done(claim) or self._is_surplus(claim))
 
     def _is_alive(self, claim: ResourceClaim, name: str, uid: str) -> bool:
         pod = self._pods.get(claim.metadata.namespace, name)
@@ -130,11 +135,37 @@ class ResourceClaimController(QueueController[Key]):
 
     def _owner_is_done(self, claim: ResourceClaim) -> bool:
         """Whether the claim was made for a pod that needs it no more. A pod that is gone is the garbage collector's."""
-        owner = next((one for one in claim.metadata.owner_references if one.controller and one.kind == "Pod"), None)
-        if owner is None:
+        owner = owning_pod(claim)
+        pod = self._pods.get(claim.metadata.namespace, owner.name) if owner is not None else None
+        return owner is not None and pod is not None and (pod.metadata.uid != owner.uid or is_done(pod))
+
+    def _is_surplus(self, claim: ResourceClaim) -> bool:
+        """Whether it seems that the pod has another claim for the same entry: an answer was lost, or a request late."""
+        owner = owning_pod(claim)
+        pod = self._pods.get(claim.metadata.namespace, owner.name) if owner is not None else None
+        return pod is not None and other_claim(claim, pod) is not None
+
+    async def _is_needless(self, claim: ResourceClaim) -> bool:
+        """Whether a claim that was made for a pod can go. What is not certain from here, the server must say."""
+        owner = owning_pod(claim)
+        if owner is None or not (self._owner_is_done(claim) or self._is_surplus(claim)):
             return False
-        pod = self._pods.get(claim.metadata.namespace, owner.name)
-        return pod is not None and (pod.metadata.uid != owner.uid or is_done(pod))
+        pod = await self._find_pod(claim.metadata.namespace, owner.name)
+        if pod is None:
+            return False
+        other = other_claim(claim, pod)
+        is_surplus = other is not None and await self._exists(claim.metadata.namespace, other)
+        return pod.metadata.uid != owner.uid or is_done(pod) or is_surplus
+
+    async def _find_pod(self, namespace: str, name: str) -> Pod | None:
+        """A pod as the server knows it."""
+        try:
+            found = await self._client.get(PODS, namespace, name)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
+        return found if isinstance(found, Pod) else None
 
     # Plans
 
@@ -257,7 +288,7 @@ class ResourceClaimController(QueueController[Key]):
             for one in claim.status.reserved_for
             if is_pod(one) and await self._is_gone(claim, one.name, one.uid)
         ]
-        plan = plan_claim(claim, gone, owner_is_done=self._owner_is_done(claim))
+        plan = plan_claim(claim, gone, is_needless=await self._is_needless(claim))
         if plan.status is not None:
             # An update, not a patch: it must fail if anything else changed meanwhile.
             claim = await self._client.update(replace(claim, status=plan.status), subresource="status")
@@ -273,15 +304,9 @@ class ResourceClaimController(QueueController[Key]):
         if self._memory.is_gone(uid):
             return True
         pod = self._pods.get(claim.metadata.namespace, name)
-        if pod is None:
-            try:
-                found = await self._client.get(PODS, claim.metadata.namespace, name)
-            except ApiError as error:
-                if error.code != 404:
-                    raise
-                return True
-            return found.metadata.uid != uid
-        return pod.metadata.uid != uid or is_done(pod)
+        if pod is None or pod.metadata.uid != uid:  # it may have taken the place of the one that we know
+            pod = await self._find_pod(claim.metadata.namespace, name)
+        return pod is None or pod.metadata.uid != uid or is_done(pod)
 
     async def _delete(self, claim: ResourceClaim) -> None:
         options = DeleteOptions(preconditions=Preconditions(uid=claim.metadata.uid))

@@ -96,6 +96,21 @@ def _can_be_reserved(claim: ResourceClaim, pod: Pod) -> bool:
     )
 
 
+def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
+    """The pod that a claim was made for, if it was."""
+    return next((one for one in claim.metadata.owner_references if one.controller and one.kind == "Pod"), None)
+
+
+def other_claim(claim: ResourceClaim, pod: Pod) -> str | None:
+    """The claim that a pod uses for the entry that this one was made for; None if it uses this one, or none yet."""
+    if not is_owned_by(claim, pod):
+        return None
+    entry = claim.metadata.annotations.get(POD_CLAIM_NAME)
+    recorded = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    name = recorded.get(entry or "")
+    return name if name != claim.metadata.name else None
+
+
 def with_statuses(pod: Pod, names: Mapping[str, str]) -> tuple[PodResourceClaimStatus, ...]:
     """The pod's claim statuses with new names, ordered by entry."""
     known = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}

@@ -1,0 +1,51 @@
+"""The condition that tells of a pod that must leave and is let wait: for its users, and for whoever saves its data."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dray.api.generated.core import Pod, PodCondition
+from dray.api.status import ApiError
+from dray.client import Client, PatchFormat
+from dray.controllers.kinds import PODS
+from dray.reconcile import Clock
+from dray.reconcile.clock import as_time
+
+EVICTION_WAITING: Final = "dray.dev/EvictionWaiting"
+
+
+class WaitingCondition:
+    """Writes the condition where it is not what it should be."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    async def set(self, pod: Pod, policy: str, why: str) -> None:
+        """A policy lets a pod wait. Raises ApiError or OSError."""
+        message = f"{policy}: {why}" if why else policy
+        known = _find(pod)
+        if known is None or known.status != "True" or known.message != message:
+            await self._write(pod, {"status": "True", "reason": "EvictionPolicy", "message": message})
+
+    async def clear(self, pod: Pod) -> None:
+        """A pod does not wait for its end any more. Raises ApiError or OSError."""
+        known = _find(pod)
+        if known is not None and known.status == "True":
+            await self._write(pod, {"status": "False", "reason": "Cancelled", "message": "The pod may stay."})
+
+    async def _write(self, pod: Pod, fields: dict[str, Any]) -> None:
+        meta = pod.metadata
+        condition = {"type": EVICTION_WAITING, **fields, "lastTransitionTime": str(as_time(self._clock.now()))}
+        patch = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
+        try:
+            await self._client.patch(
+                PODS, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
+            )
+        except ApiError as error:
+            if error.code not in (404, 409):  # gone, or another pod by now
+                raise
+
+
+def _find(pod: Pod) -> PodCondition | None:
+    return next((one for one in pod.status.conditions if one.type == EVICTION_WAITING), None)

@@ -1,0 +1,142 @@
+"""What an accepted cluster has on the hub, so that its agent can do its work and nothing else.
+
+Names are those of Open Cluster Management. The agent is the group `system:open-cluster-management:NAME`, as its
+certificate may say, or the ServiceAccount AGENT_ACCOUNT in the cluster's namespace. It may read and report on its own
+cluster and renew its own lease. Everything but the namespace goes when the cluster goes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dray.api.cluster import ManagedCluster
+from dray.api.cluster.managed_cluster import AGENT_ACCOUNT, CLUSTER_NAME_LABEL, CONDITION_HUB_ACCEPTED
+from dray.api.generated.coordination import Lease, LeaseSpec
+from dray.api.generated.core import Namespace, ServiceAccount
+from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef, Subject
+from dray.api.meta import Condition, Object, ObjectMeta, OwnerReference
+from dray.api.times import MicroTime, Time
+from dray.placement.availability import LEASE_NAME
+
+AGENT_GROUP: Final = "system:open-cluster-management:{}"
+REGISTRATION: Final = "open-cluster-management:managedcluster:registration"
+"""The ClusterRole, known to every server, that says what an agent may do in its cluster's namespace."""
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_CLUSTER: Final = "cluster.open-cluster-management.io"
+
+
+def has_been_accepted(cluster: ManagedCluster) -> bool:
+    """Whether the condition says that the hub accepts the cluster."""
+    found = _find(cluster)
+    return found is not None and found.status == "True"
+
+
+def plan_condition(cluster: ManagedCluster, now: Time) -> tuple[Condition, ...] | None:
+    """The conditions with the hub's answer among them; None: as they are. Nobody is denied who was never accepted."""
+    accepts = cluster.spec.hub_accepts_client
+    found = _find(cluster)
+    if (found is None and not accepts) or (found is not None and (found.status == "True") is accepts):
+        return None
+    answer = Condition(
+        type=CONDITION_HUB_ACCEPTED,
+        status="True" if accepts else "False",
+        observed_generation=cluster.metadata.generation,
+        last_transition_time=now,
+        reason="HubClusterAdminAccepted" if accepts else "HubClusterAdminDenied",
+        message="Accepted by hub cluster admin" if accepts else "Denied by hub cluster admin",
+    )
+    others = tuple(one for one in cluster.status.conditions if one.type != CONDITION_HUB_ACCEPTED)
+    return (*others, answer)
+
+
+def wanted_objects(cluster: ManagedCluster) -> tuple[Object, ...]:
+    """What there is to be on the hub for a cluster that is accepted, or was; in the order of creation."""
+    accepted = cluster.spec.hub_accepts_client
+    shared = (_namespace(cluster), _account(cluster), _role(cluster, accepted=accepted), _role_binding(cluster))
+    return (*shared, registration_binding(cluster)) if accepted else shared
+
+
+def registration_binding(cluster: ManagedCluster) -> RoleBinding:
+    """What lets the agent work in the cluster's namespace; a cluster that is denied loses it."""
+    name = cluster.metadata.name
+    return RoleBinding(
+        kind="RoleBinding",
+        api_version=f"{_RBAC}/v1",
+        metadata=_metadata(cluster, f"{_role_name(name)}:registration", name),
+        role_ref=RoleRef(api_group=_RBAC, kind="ClusterRole", name=REGISTRATION),
+        subjects=_agents(name),
+    )
+
+
+def first_lease(cluster: ManagedCluster, now: MicroTime) -> Lease:
+    """The lease that the agent is to renew."""
+    name = cluster.metadata.name
+    return Lease(
+        kind="Lease",
+        api_version="coordination.k8s.io/v1",
+        metadata=_metadata(cluster, LEASE_NAME, name),
+        spec=LeaseSpec(holder_identity=LEASE_NAME, renew_time=now),
+    )
+
+
+def _find(cluster: ManagedCluster) -> Condition | None:
+    return next((one for one in cluster.status.conditions if one.type == CONDITION_HUB_ACCEPTED), None)
+
+
+def _namespace(cluster: ManagedCluster) -> Namespace:
+    # It stays when the cluster goes: what others put there is theirs to remove.
+    metadata = ObjectMeta(name=cluster.metadata.name, labels={CLUSTER_NAME_LABEL: cluster.metadata.name})
+    return Namespace(kind="Namespace", api_version="v1", metadata=metadata)
+
+
+def _account(cluster: ManagedCluster) -> ServiceAccount:
+    metadata = _metadata(cluster, AGENT_ACCOUNT, cluster.metadata.name)
+    return ServiceAccount(kind="ServiceAccount", api_version="v1", metadata=metadata)
+
+
+def _role(cluster: ManagedCluster, *, accepted: bool) -> ClusterRole:
+    """An agent may look at its cluster, and if that is accepted, change it; admission guards two taints (OCM-32)."""
+    verbs = ("get", "list", "watch", "update", "patch") if accepted else ("get", "list", "watch")
+    own = (cluster.metadata.name,)
+    rules = [PolicyRule(api_groups=(_CLUSTER,), resources=("managedclusters",), resource_names=own, verbs=verbs)]
+    if accepted:
+        reports = PolicyRule(
+            api_groups=(_CLUSTER,),
+            resources=("managedclusters/status",),
+            resource_names=own,
+            verbs=("update", "patch"),
+        )
+        rules.append(reports)
+    metadata = _metadata(cluster, _role_name(cluster.metadata.name))
+    return ClusterRole(kind="ClusterRole", api_version=f"{_RBAC}/v1", metadata=metadata, rules=tuple(rules))
+
+
+def _role_binding(cluster: ManagedCluster) -> ClusterRoleBinding:
+    name = _role_name(cluster.metadata.name)
+    return ClusterRoleBinding(
+        kind="ClusterRoleBinding",
+        api_version=f"{_RBAC}/v1",
+        metadata=_metadata(cluster, name),
+        role_ref=RoleRef(api_group=_RBAC, kind="ClusterRole", name=name),
+        subjects=_agents(cluster.metadata.name),
+    )
+
+
+def _role_name(cluster: str) -> str:
+    return f"open-cluster-management:managedcluster:{cluster}"
+
+
+def _agents(cluster: str) -> tuple[Subject, ...]:
+    return (
+        Subject(kind="Group", api_group=_RBAC, name=AGENT_GROUP.format(cluster)),
+        Subject(kind="ServiceAccount", namespace=cluster, name=AGENT_ACCOUNT),
+    )
+
+
+def _metadata(cluster: ManagedCluster, name: str, namespace: str = "") -> ObjectMeta:
+    owner = OwnerReference(
+        api_version=f"{_CLUSTER}/v1", kind="ManagedCluster", name=cluster.metadata.name, uid=cluster.metadata.uid
+    )
+    labels = {CLUSTER_NAME_LABEL: cluster.metadata.name}
+    return ObjectMeta(name=name, namespace=namespace, labels=labels, owner_references=(owner,))

@@ -1,0 +1,189 @@
+"""The shell: looks at a cluster when it, its lease or what it has on the hub changes, and when the lease expires."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from dray.api.cluster import ManagedCluster
+from dray.api.cluster.managed_cluster import CLUSTER_NAME_LABEL
+from dray.api.generated.coordination import Lease
+from dray.api.generated.core import Namespace, ServiceAccount
+from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, RoleBinding
+from dray.api.meta import DeleteOptions, Object
+from dray.api.registry import by_kind
+from dray.api.status import ApiError
+from dray.api.times import MicroTime
+from dray.client import Informer
+from dray.controllers.context import Context
+from dray.controllers.kinds import CLUSTERS, LEASES, NAMESPACES, SERVICE_ACCOUNTS
+from dray.controllers.managed_cluster import acceptance
+from dray.controllers.queue_controller import QueueController
+from dray.placement import AvailabilityPlan, plan_availability
+from dray.placement.availability import EVENT_TAINTS_UPDATED, EVENT_UNKNOWN, LEASE_NAME, grace_of
+from dray.reconcile.clock import as_time
+
+RBAC = "rbac.authorization.k8s.io/v1"
+ROLES = by_kind(RBAC, "ClusterRole")
+ROLE_BINDINGS = by_kind(RBAC, "ClusterRoleBinding")
+NAMESPACE_BINDINGS = by_kind(RBAC, "RoleBinding")
+RETURN_SECONDS = 30.0
+"""How long agents have to come back to a hub that was away itself, before their silence counts."""
+
+
+class ManagedClusterController(QueueController[str]):
+    """Keys are names of clusters."""
+
+    name = "managed-cluster-controller"
+
+    def __init__(self, context: Context) -> None:
+        """Registers with the informers of clusters, leases, and what clusters have on the hub."""
+        of = context.informers.of
+        self._clusters = of(CLUSTERS, ManagedCluster)
+        self._leases = of(LEASES, Lease)
+        self._belongings: dict[str, Informer[Any]] = {
+            "Namespace": of(NAMESPACES, Namespace),
+            "ServiceAccount": of(SERVICE_ACCOUNTS, ServiceAccount),
+            "ClusterRole": of(ROLES, ClusterRole),
+            "ClusterRoleBinding": of(ROLE_BINDINGS, ClusterRoleBinding),
+            "RoleBinding": of(NAMESPACE_BINDINGS, RoleBinding),
+        }
+        super().__init__(context, self._clusters, self._leases, *self._belongings.values())
+        self._recorder = context.recorder(self.name)
+        self._missed: dict[str, MicroTime | datetime] = {}
+        self._started = self._now()
+        self._clusters.on_change(self._cluster_changed)
+        self._leases.on_change(self._lease_changed)
+        for informer in self._belongings.values():
+            informer.on_change(self._belonging_changed)
+
+    async def run(self) -> None:
+        """Works until cancelled. Leases that nobody could renew while the hub was away are given a little longer."""
+        for informer in self.informers:
+            await informer.synced()
+        self._started = self._now()
+        renewals = {name: self._last_renewal(name) for name in [cluster.metadata.name for cluster in self._clusters]}
+        self._missed = {name: renewed for name, renewed in renewals.items() if renewed is not None}
+        await super().run()
+
+    async def reconcile(self, key: str) -> float | None:
+        """Provides for an accepted cluster, and writes its conditions and automatic taints where they are wrong."""
+        cluster = self._clusters.get("", key)
+        if cluster is None:
+            return None
+        if cluster.metadata.deletion_timestamp is None:
+            await self._provide(cluster)
+        cluster = await self._answer(cluster)
+        plan = plan_availability(cluster, self._renewed(cluster), self._now())
+        if plan.create_lease:
+            await self._create_lease(cluster)
+        cluster = await self._write_availability(cluster, plan)
+        if plan.taints is not None:
+            await self._write_taints(cluster, plan)
+        return plan.requeue_after
+
+    async def _provide(self, cluster: ManagedCluster) -> None:
+        """Makes what is missing on the hub and puts right what is different."""
+        if not cluster.spec.hub_accepts_client and not acceptance.has_been_accepted(cluster):
+            return
+        for wanted in acceptance.wanted_objects(cluster):
+            await self._apply(wanted)
+        if not cluster.spec.hub_accepts_client:
+            await self._take_away(acceptance.registration_binding(cluster))
+
+    async def _apply(self, wanted: Object) -> None:
+        informer = self._belongings[wanted.kind]
+        found = informer.get(wanted.metadata.namespace, wanted.metadata.name)
+        if found is None:
+            informer.put(await self._client.create(wanted))
+        elif isinstance(wanted, ClusterRole) and cast(ClusterRole, found).rules != wanted.rules:
+            informer.put(await self._client.update(replace(found, rules=wanted.rules)))
+
+    async def _take_away(self, unwanted: RoleBinding) -> None:
+        meta = unwanted.metadata
+        if self._belongings["RoleBinding"].get(meta.namespace, meta.name) is None:
+            return
+        try:
+            await self._client.delete(NAMESPACE_BINDINGS, meta.namespace, meta.name, DeleteOptions())
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    async def _answer(self, cluster: ManagedCluster) -> ManagedCluster:
+        """Writes whether the hub accepts the cluster."""
+        conditions = acceptance.plan_condition(cluster, as_time(self._clock.now()))
+        if conditions is None:
+            return cluster
+        written = await self._write_status(replace(cluster, status=replace(cluster.status, conditions=conditions)))
+        answer = conditions[-1]
+        reason = "ManagedClusterAccepted" if answer.status == "True" else "ManagedClusterDenied"
+        await self._recorder.normal(written, reason, f"Cluster {cluster.metadata.name}: {answer.message}")
+        return written
+
+    async def _create_lease(self, cluster: ManagedCluster) -> None:
+        try:
+            self._leases.put(await self._client.create(acceptance.first_lease(cluster, MicroTime.of(self._now()))))
+        except ApiError as error:
+            if error.code != 409:  # there is one already: the news is on its way
+                raise
+
+    async def _write_availability(self, cluster: ManagedCluster, plan: AvailabilityPlan) -> ManagedCluster:
+        if plan.conditions is None:
+            return cluster
+        status = replace(cluster.status, conditions=plan.conditions)
+        written = await self._write_status(replace(cluster, status=status))
+        name = cluster.metadata.name
+        message = f"Cluster {name} has not renewed its lease in time: whether it is available is not known"
+        await self._recorder.warning(written, EVENT_UNKNOWN, message)
+        return written
+
+    async def _write_status(self, changed: ManagedCluster) -> ManagedCluster:
+        """For the version that was read: if somebody else was faster, this fails and is tried again."""
+        written = await self._client.update(changed, subresource="status")
+        self._clusters.put(written)
+        return written
+
+    async def _write_taints(self, cluster: ManagedCluster, plan: AvailabilityPlan) -> None:
+        taints = plan.taints or ()
+        written = await self._client.update(replace(cluster, spec=replace(cluster.spec, taints=taints)))
+        self._clusters.put(written)
+        shown = ", ".join(f"{taint.key}:{taint.effect}" for taint in taints) or "none"
+        await self._recorder.normal(written, EVENT_TAINTS_UPDATED, f"Taints follow the condition Available: {shown}")
+
+    def _renewed(self, cluster: ManagedCluster) -> MicroTime | datetime | None:
+        """When the lease was last renewed as far as that counts; None if there is none."""
+        name = cluster.metadata.name
+        renewed = self._last_renewal(name)
+        if renewed is None or self._missed.get(name) != renewed:
+            self._missed.pop(name, None)
+            return renewed
+        pardon = self._started + timedelta(seconds=RETURN_SECONDS) - grace_of(cluster)
+        return max(renewed.datetime() if isinstance(renewed, MicroTime) else renewed, pardon)
+
+    def _last_renewal(self, cluster: str) -> MicroTime | datetime | None:
+        lease = self._leases.get(cluster, LEASE_NAME)
+        if lease is None:
+            return None
+        created = lease.metadata.creation_timestamp
+        return lease.spec.renew_time or (created.datetime() if created is not None else self._started)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now(), UTC)
+
+    def _cluster_changed(self, _old: ManagedCluster | None, new: ManagedCluster | None) -> None:
+        if new is not None:
+            self.queue.add(new.metadata.name)
+
+    def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:
+        lease = new or old
+        if lease is not None and lease.metadata.name == LEASE_NAME:
+            self.queue.add(lease.metadata.namespace)
+
+    def _belonging_changed(self, old: Object | None, new: Object | None) -> None:
+        """Somebody changed or removed what a cluster has."""
+        obj = new or old
+        cluster = obj.metadata.labels.get(CLUSTER_NAME_LABEL) if obj is not None and old is not None else None
+        if cluster:
+            self.queue.add(cluster)

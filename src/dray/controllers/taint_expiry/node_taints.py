@@ -1,0 +1,70 @@
+"""Node taints that expire. Taints have no room for a time, so an annotation of the node has it: one entry per taint.
+
+dray.dev/taints-expire-at: maintenance:NoExecute=2026-06-01T14:00:00Z,disk:NoSchedule=2026-06-02T00:00:00Z
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from dray.api.generated.core import Node, Taint
+from dray.api.times import Time, TimeError
+
+TAINTS_EXPIRE_AT: Final = "dray.dev/taints-expire-at"
+
+
+class TaintName(NamedTuple):
+    """What tells the taints of a node apart."""
+
+    key: str
+    effect: str
+
+    @classmethod
+    def of(cls, taint: Taint) -> TaintName:
+        """The name of a taint."""
+        return cls(taint.key, taint.effect)
+
+    def __str__(self) -> str:
+        return f"{self.key}:{self.effect}"
+
+
+class ExpiryPlan(NamedTuple):
+    """What a node should look like now, and when to look again."""
+
+    taints: tuple[Taint, ...]
+    annotation: str | None
+    removed: tuple[TaintName, ...]
+    next: Time | None
+
+
+def read(node: Node) -> dict[TaintName, Time]:
+    """Which taints of a node expire, and when. Raises TimeError with the entry that is wrong."""
+    entries: dict[TaintName, Time] = {}
+    for entry in filter(None, node.metadata.annotations.get(TAINTS_EXPIRE_AT, "").split(",")):
+        name, equals, text = entry.strip().partition("=")
+        key, colon, effect = name.rpartition(":")
+        if not (equals and colon and key and effect):
+            raise TimeError(f"{entry.strip()!r} is not KEY:EFFECT=TIME")
+        entries[TaintName(key, effect)] = Time.parse(text)
+    return entries
+
+
+def write(entries: Mapping[TaintName, Time]) -> str | None:
+    """The annotation; None if there is nothing to say."""
+    return ",".join(f"{name}={time}" for name, time in sorted(entries.items())) or None
+
+
+def plan(node: Node, now: Time) -> ExpiryPlan:
+    """Takes away what has expired, and entries about taints that are gone. Raises TimeError."""
+    present = {TaintName.of(taint) for taint in node.spec.taints}
+    entries = {name: time for name, time in read(node).items() if name in present}
+    removed = tuple(sorted(name for name, time in entries.items() if time <= now))
+    left = {name: time for name, time in entries.items() if name not in removed}
+    return ExpiryPlan(without(node.spec.taints, removed), write(left), removed, min(left.values(), default=None))
+
+
+def without(taints: Iterable[Taint], names: Iterable[TaintName]) -> tuple[Taint, ...]:
+    """The taints but those of these names."""
+    gone = frozenset(names)
+    return tuple(taint for taint in taints if TaintName.of(taint) not in gone)

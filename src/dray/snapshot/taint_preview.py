@@ -1,0 +1,179 @@
+"""What a taint would do, before it is there: the devices or the node, who has to leave, when, and where to.
+
+Decided by the code that evicts (`eviction.Planner`, `eviction.NodeEvictions`) on a copy of the cluster that has the
+taint. With another effect than NoExecute nobody leaves; then the preview says who would (5055-104).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from dray.allocator.reasons import Report
+from dray.api.generated.core import Node, Pod, Taint
+from dray.api.resource import DeviceTaint, DeviceTaintRule, ResourceClaim
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
+from dray.api.times import Time
+from dray.eviction import PodRef, can_be_evicted
+from dray.eviction.allocations import devices_of
+from dray.eviction.causes import names_device
+from dray.eviction.node_evictions import NodeEvictions
+from dray.snapshot.budgets import with_budgets
+from dray.snapshot.elsewhere import MAX_MOVED, move_elsewhere
+from dray.snapshot.evictions import Eviction, forecast, with_pod
+from dray.snapshot.snapshot import Snapshot
+from dray.snapshot.world import PODS
+from dray.tracker import DeviceId
+
+CHOICES = 2
+"""How many nodes are named to which a pod could go."""
+
+
+class TaintPreview(Report, frozen=True, kw_only=True):
+    """Who is hit. `evicts` tells whether the pods really leave, or only would with the effect NoExecute."""
+
+    now: str
+    taints: tuple[str, ...]
+    """`key=value:Effect`."""
+    rules: tuple[str, ...] = ()
+    node: str = ""
+    devices: tuple[str, ...] = ()
+    """Published devices, and those that are only held."""
+    held: int = 0
+    """How many of the devices claims hold."""
+    evicts: bool
+    pods: tuple[Eviction, ...] = ()
+    """In the order in which they leave."""
+    namespaces: dict[str, int] = {}
+    """How many pods leave each."""
+    protected: tuple[str, ...] = ()
+    """Pods that stay because they tolerate it."""
+    finished: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: datetime) -> TaintPreview:
+    """What new or changed rules, with one taint, would do."""
+    names = frozenset(rule.metadata.name for rule in rules)
+    after = snapshot.with_typed(_evicting(rule, now) for rule in rules)
+    then = forecast(after, now)
+    leaving = {ref: one for ref, one in then.evictions.items() if not names.isdisjoint(one.rules)}
+    published = [device.id for name in sorted(names) for device in after.selected_devices(name)]
+    held, users = _holding(snapshot, frozenset(published), rules)
+    effect = rules[0].spec.taint.effect if rules else ""
+    return replace(
+        _tell_pods(after, leaving, now),
+        taints=tuple(dict.fromkeys(_tell(rule.spec.taint) for rule in rules)),
+        rules=tuple(rule.metadata.name for rule in rules),
+        devices=tuple(dict.fromkeys(map(str, [*published, *sorted(held)]))),
+        held=len(held),
+        evicts=effect == EFFECT_NO_EXECUTE,
+        protected=tuple(sorted(name for name in map(str, then.protected) if name in users)),
+    )
+
+
+def preview_node(snapshot: Snapshot, node: Node, taints: Sequence[Taint], now: datetime) -> TaintPreview:
+    """What a node with these taints, which are new or changed, would do to the pods on it."""
+    pretended = [replace(taint, effect=EFFECT_NO_EXECUTE) for taint in taints]
+    pods = [pod for pod in snapshot.objects(Pod) if pod.spec.node_name == node.metadata.name]
+    deadlines = _deadlines(node.metadata.name, pretended, pods)
+    changed = replace(node, spec=replace(node.spec, taints=_merged(node.spec.taints, taints)))
+    claims = _claims_by_pod(snapshot, pods)
+    told = tuple(map(_tell, taints))
+    leaving = {
+        ref: with_pod(
+            Eviction(
+                pod=str(ref),
+                claims=claims.get(ref.uid, ()),
+                devices=(),
+                causes=told,
+                due=str(Time.of(now + timedelta(seconds=wait))),
+                expected=str(Time.of(now + timedelta(seconds=wait))),
+            ),
+            snapshot.get(PODS, ref.namespace, ref.name),
+        )
+        for ref, wait in deadlines.items()
+    }
+    stay = [PodRef.of(pod) for pod in pods if can_be_evicted(pod) and PodRef.of(pod) not in leaving]
+    return replace(
+        _tell_pods(snapshot.with_typed([changed]), leaving, now),
+        taints=told,
+        node=node.metadata.name,
+        evicts=any(taint.effect == EFFECT_NO_EXECUTE for taint in taints),
+        protected=tuple(sorted(map(str, stay))),
+    )
+
+
+def _tell_pods(after: Snapshot, leaving: Mapping[PodRef, Eviction], now: datetime) -> TaintPreview:
+    moved = tuple(move_elsewhere(after, with_budgets(after, leaving), CHOICES))
+    namespaces: dict[str, int] = {}
+    for ref in leaving:
+        namespaces[ref.namespace] = namespaces.get(ref.namespace, 0) + 1
+    note = f"a new place was looked for only for the first {MAX_MOVED} of {len(leaving)} pods"
+    return TaintPreview(
+        now=str(Time.of(now)),
+        taints=(),
+        evicts=False,
+        pods=moved,
+        namespaces=dict(sorted(namespaces.items())),
+        finished=max((one.expected for one in moved), default=None),
+        notes=(note,) if len(leaving) > MAX_MOVED else (),
+    )
+
+
+def _holding(
+    snapshot: Snapshot, published: Collection[DeviceId], rules: Sequence[DeviceTaintRule]
+) -> tuple[set[DeviceId], set[str]]:
+    """Devices that the rules reach and claims hold, published or named (SVS-23), and the pods that use them."""
+    held: set[DeviceId] = set()
+    users: set[str] = set()
+    for claim in snapshot.objects(ResourceClaim):
+        mine = [
+            device
+            for device in devices_of(claim)
+            if device in published or any(names_device(rule, device) for rule in rules)
+        ]
+        if mine:
+            held.update(mine)
+            users.update(f"{claim.metadata.namespace}/{consumer.name}" for consumer in claim.status.reserved_for)
+    return held, users
+
+
+def _evicting(rule: DeviceTaintRule, now: datetime) -> DeviceTaintRule:
+    taint = rule.spec.taint
+    if taint.effect == EFFECT_NO_EXECUTE:
+        return rule
+    taint = replace(taint, effect=EFFECT_NO_EXECUTE, time_added=Time.of(now))
+    return replace(rule, spec=replace(rule.spec, taint=taint))
+
+
+def _deadlines(node: str, taints: Iterable[Taint], pods: Iterable[Pod]) -> dict[PodRef, float]:
+    """After how many seconds each pod has to leave a node that gets these taints now."""
+    evictions = NodeEvictions()
+    for pod in pods:
+        evictions.put_pod(pod, 0.0)
+    evictions.put_node(node, taints, 0.0)
+    return {due.pod: due.since for due in evictions.take(float("inf"))}
+
+
+def _merged(old: Iterable[Taint], new: Sequence[Taint]) -> tuple[Taint, ...]:
+    replaced = {(taint.key, taint.effect) for taint in new}
+    return (*(taint for taint in old if (taint.key, taint.effect) not in replaced), *new)
+
+
+def _claims_by_pod(snapshot: Snapshot, pods: Iterable[Pod]) -> dict[str, tuple[str, ...]]:
+    wanted = {pod.metadata.uid for pod in pods}
+    found: dict[str, tuple[str, ...]] = {}
+    for claim in snapshot.objects(ResourceClaim):
+        for consumer in claim.status.reserved_for:
+            if consumer.resource == PODS and consumer.uid in wanted:
+                name = f"{claim.metadata.namespace}/{claim.metadata.name}"
+                found[consumer.uid] = (*found.get(consumer.uid, ()), name)
+    return found
+
+
+def _tell(taint: Taint | DeviceTaint) -> str:
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
