@@ -4,6 +4,7 @@
                                             ├── Manager (controllers) ──┐
                                             └── Simulator (nodes) ──────┴── Informers, shared
                                                  Overview reads the same informers, for people
+    hub.Agent: joins another API server as one of its clusters, if that is asked for
 
 May import everything but `dray.cli`. Components talk to each other only through the API.
 """

@@ -6,13 +6,18 @@ import asyncio
 import contextlib
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
+from dray.cluster.hub import Access, Agent, Membership, Observer
 from dray.cluster.overview import Overview, Totals
 from dray.cluster.supervision import Supervisor
 from dray.controllers import Informers, Manager
+from dray.controllers import Settings as ControllerSettings
 from dray.reconcile import RealClock
 from dray.reconcile.clock import as_time
-from dray.scheduler.scheduler import Scheduler
+from dray.scheduler.metrics import SchedulerMetrics
+from dray.scheduler.scheduler import DEFAULT_NAME, Scheduler
+from dray.server import pages
 from dray.server.instance import Instance, Settings
 from dray.server.security.identity import MASTERS, authenticated
 from dray.simulation import Profile, Registration, Simulator, register
@@ -21,7 +26,6 @@ SCHEDULER = "kube-scheduler"
 CONTROLLERS = "kube-controller-manager"
 SIMULATION = "system:dray:simulation"
 NODE_LIFECYCLE = "node-lifecycle-controller"
-DEVICE_EVICTION = "device-taint-eviction-controller"
 READY_SECONDS = 30.0
 LOOK_SECONDS = 0.005
 
@@ -31,22 +35,23 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     server: Settings
     controllers: tuple[str, ...] = ("*",)
+    settings: ControllerSettings = ControllerSettings()
     nodes: int = 0
     profile: Profile | None = None
+    membership: Membership | None = None
+    """The hub to join, if any."""
 
 
-def _wanted(plan: Plan) -> tuple[str, ...]:
-    """The controllers to run: with device taints turned off, nobody is evicted for them (5055-114, 5055-115)."""
-    if "DRADeviceTaints" in plan.server.disabled_gates:
-        return (*plan.controllers, f"-{DEVICE_EVICTION}")
-    return plan.controllers
+def _settings(plan: Plan) -> ControllerSettings:
+    """Of the controllers, with the gates of the server: one switch for the whole cluster (5055-114, 5055-115)."""
+    return msgspec.structs.replace(plan.settings, disabled_gates=plan.server.disabled_gates)
 
 
 class Cluster:
     """A control plane with everything. `start`, then `totals` as often as one likes, then `stop`."""
 
     def __init__(self, plan: Plan) -> None:
-        """Opens the state directory. Raises StateDirectoryError, StoreError or SelectionError."""
+        """Opens the state directory. Raises StateDirectoryError, StoreError, SelectionError or SettingsError."""
         self.plan = plan
         self.instance = Instance(plan.server)
         self.registration = Registration((), 0)
@@ -57,14 +62,20 @@ class Cluster:
         self.manager = Manager(
             self.instance.local_client(CONTROLLERS),
             clock,
-            wanted=_wanted(plan),
+            wanted=plan.controllers,
+            settings=_settings(plan),
             client_for=self.instance.local_client,
             informers=self._informers,
         )
         self.overview = Overview(self._informers)
         self.simulator = Simulator(own, clock, self._informers, untaint=NODE_LIFECYCLE not in self.manager.controllers)
+        registry = CollectorRegistry()
+        self._scheduler_metrics = SchedulerMetrics(registry, DEFAULT_NAME)
         self.scheduler = self._new_scheduler()
+        for numbers in (self.manager.metrics, registry):
+            self.instance.metrics.include(numbers)
         self._supervisor = Supervisor(clock)
+        self.agent = self._new_agent(plan.membership) if plan.membership is not None else None
 
     async def start_server(self) -> None:
         """The API server listens. Raises OSError, StateDirectoryError or StoreError; `stop` must follow in any case."""
@@ -80,6 +91,8 @@ class Cluster:
         run("scheduler", self._run_scheduler)
         run("controllers", self.manager.run)
         run("simulated nodes", self.simulator.run)
+        if self.agent is not None:
+            run("hub agent", self.agent.run)
         plan = self.plan
         if plan.profile is not None:
             self.registration = await register(self._client, plan.profile, plan.nodes, as_time(self._clock.now()))
@@ -96,11 +109,15 @@ class Cluster:
     def problems(self) -> dict[str, str]:
         """By component, why it does not work now; empty if all do."""
         unwell = {name: problem for name, problem in self.manager.health().items() if problem}
+        if self.agent is not None and self.agent.problem:
+            unwell[f"hub agent of {self.agent.name}"] = self.agent.problem
         return {**self._supervisor.problems, **unwell}
 
     async def stop(self) -> None:
         """Stops everything; what was acknowledged is on disk. Idempotent."""
         await self._supervisor.stop()
+        if self.agent is not None:
+            await self.agent.leave()
         await self.instance.stop()
 
     async def _run_scheduler(self) -> None:
@@ -111,4 +128,15 @@ class Cluster:
 
     def _new_scheduler(self) -> Scheduler:
         gates = self.plan.server.disabled_gates
-        return Scheduler(self.instance.local_client(SCHEDULER), self._clock, disabled_gates=gates)
+        client = self.instance.local_client(SCHEDULER)
+        return Scheduler(client, self._clock, disabled_gates=gates, metrics=self._scheduler_metrics)
+
+    def _new_agent(self, membership: Membership) -> Agent:
+        observer = Observer(
+            self._client,
+            self._informers,
+            self.overview,
+            lambda: self.scheduler.cluster.tracker.pools,
+            pages.version()["gitVersion"],
+        )
+        return Agent(membership.cluster, Access(membership), observer.look, self._clock)

@@ -6,8 +6,6 @@ no taint rules, only dray knows patches) is taken as not there.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -18,7 +16,8 @@ from dray.api.registry import Kind, by_kind
 from dray.api.resource import ResourceClaim
 from dray.api.resource.taint import EFFECT_NONE
 from dray.api.status import ApiError
-from dray.client import Client, Informer
+from dray.client import Client
+from dray.cluster.following import Following
 from dray.reconcile import Clock
 from dray.tracker import DeviceId, EffectiveDevice, Remove, Tracker, Upsert
 
@@ -45,39 +44,22 @@ class DeviceRow(msgspec.Struct, frozen=True):
         return any(tracked.effect != EFFECT_NONE for tracked in self.device.taints)
 
 
-class LiveView:
-    """Fed by informers. `changed` is set whenever something is different; whoever looks clears it."""
+class LiveView(Following):
+    """Fed by informers."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
-        self._client = client
-        self._clock = clock
+        super().__init__(client, clock)
         self._tracker = Tracker()
         self._holders: dict[DeviceId, dict[str, None]] = {}
-        self._informers: dict[Kind, Informer[Any]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
-        self.changed = asyncio.Event()
 
     async def start(self) -> None:
         """Everything has been read once, and is kept current. Raises ApiError or OSError if it cannot be read."""
         for kind in (*TRACKED, *[kind for kind in OPTIONAL if await self._is_served(kind)]):
-            self._follow(kind).on_change(self._on_tracked)
-        self._follow(CLAIMS).on_change(self._on_claim)
+            self.follow(kind).on_change(self._on_tracked)
+        self.follow(CLAIMS).on_change(self._on_claim)
         for kind in (NODES, PODS):
-            self._follow(kind).on_change(self._on_any)
-        for informer in self._informers.values():
-            await self._client.list(informer.kind)  # says why it may not be read; an informer would try for ever
-            self._tasks.append(asyncio.get_running_loop().create_task(informer.run()))
-        for informer in self._informers.values():
-            await informer.synced()
-
-    async def stop(self) -> None:
-        """Ends all watches."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._tasks.clear()
+            self.follow(kind)
+        await self.run_all()
 
     def devices(self) -> Iterator[DeviceRow]:
         """All devices, by driver, pool and position."""
@@ -86,15 +68,15 @@ class LiveView:
 
     def claims(self) -> list[ResourceClaim]:
         """All claims by place."""
-        return _sorted(self._informers[CLAIMS])
+        return self.in_order(CLAIMS)
 
     def nodes(self) -> list[Node]:
         """All nodes by name."""
-        return _sorted(self._informers[NODES])
+        return self.in_order(NODES)
 
     def pods(self) -> list[Pod]:
         """All pods by place."""
-        return _sorted(self._informers[PODS])
+        return self.in_order(PODS)
 
     async def _is_served(self, kind: Kind) -> bool:
         try:
@@ -105,17 +87,8 @@ class LiveView:
             raise
         return True
 
-    def _follow(self, kind: Kind) -> Informer[Any]:
-        informer: Informer[Any] = Informer(self._client, kind, sleep=self._clock.sleep)
-        self._informers[kind] = informer
-        return informer
-
-    def _on_any(self, _old: Any, _new: Any) -> None:
-        self.changed.set()
-
     def _on_tracked(self, old: Any, new: Any) -> None:
         self._tracker.apply(Upsert(new) if new is not None else Remove.of(old))
-        self.changed.set()
 
     def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         for claim, holds in ((old, False), (new, True)):
@@ -130,8 +103,3 @@ class LiveView:
                     holders[name] = None
                 else:
                     holders.pop(name, None)
-        self.changed.set()
-
-
-def _sorted(informer: Informer[Any]) -> list[Any]:
-    return sorted(informer, key=lambda obj: (obj.metadata.namespace, obj.metadata.name))

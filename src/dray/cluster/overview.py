@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -65,6 +65,11 @@ class Overview:
         self._nodes.on_change(self._on_node)
         self._pods.on_change(self._on_pod)
         informers.of(CLAIMS, ResourceClaim).on_change(self._on_claim)
+
+    @property
+    def held(self) -> Collection[DeviceId]:
+        """The devices that claims hold."""
+        return self._held.keys()
 
     def totals(self, pools: Mapping[tuple[str, str], PoolView], controllers: Iterable[object] = ()) -> Totals:
         """The counts now."""

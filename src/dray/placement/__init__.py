@@ -6,13 +6,14 @@ Available condition and the automatic taints. Nothing here does I/O or asks for 
 """
 
 from dray.placement.availability import AvailabilityPlan, plan_availability
-from dray.placement.bind import decision_objects, placement_status
+from dray.placement.bind import decision_names, decision_objects, placement_status
 from dray.placement.decide import place
 from dray.placement.engine import Engine
 from dray.placement.explain import Explanation, Reason, Stage
 from dray.placement.fleet import Event, Fleet, FleetObject
 from dray.placement.groups import Group
 from dray.placement.ledger import PlacementKey
+from dray.placement.preview import PlacementChange, preview_change
 from dray.placement.result import ConditionResult, PlacementResult
 
 __all__ = [
@@ -24,12 +25,15 @@ __all__ = [
     "Fleet",
     "FleetObject",
     "Group",
+    "PlacementChange",
     "PlacementKey",
     "PlacementResult",
     "Reason",
     "Stage",
+    "decision_names",
     "decision_objects",
     "place",
     "placement_status",
     "plan_availability",
+    "preview_change",
 ]

@@ -66,6 +66,12 @@ def plan_availability(
     )
 
 
+def grace_of(cluster: ManagedCluster) -> dt.timedelta:
+    """How long after its last renewal a cluster's lease expires."""
+    seconds = cluster.spec.lease_duration_seconds or DEFAULT_LEASE_DURATION_SECONDS
+    return dt.timedelta(seconds=MISSED_RENEWALS * seconds)
+
+
 def _check_lease(
     cluster: ManagedCluster, renewed: MicroTime | dt.datetime | None, now: dt.datetime
 ) -> tuple[bool, float | None]:
@@ -76,8 +82,7 @@ def _check_lease(
         return _is_deleting(cluster), None
     if isinstance(renewed, MicroTime):
         renewed = renewed.datetime()
-    duration = cluster.spec.lease_duration_seconds or DEFAULT_LEASE_DURATION_SECONDS
-    left = MISSED_RENEWALS * duration - (now - renewed).total_seconds()
+    left = (grace_of(cluster) - (now - renewed)).total_seconds()
     return (True, None) if left <= 0 else (False, left)
 
 

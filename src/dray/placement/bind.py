@@ -12,7 +12,7 @@ from dray.api.cluster import (
     PlacementDecisionStatus,
     PlacementStatus,
 )
-from dray.api.cluster.placement import SORT_BY_SCORE
+from dray.api.cluster.placement import CONDITION_SATISFIED, SORT_BY_SCORE
 from dray.api.cluster.placement_decision import (
     DECISION_GROUP_INDEX_LABEL,
     DECISION_GROUP_NAME_LABEL,
@@ -38,14 +38,21 @@ def decision_objects(placement: Placement, result: PlacementResult) -> tuple[Pla
             metadata=_metadata(placement, name, group),
             status=PlacementDecisionStatus(decisions=_entries(clusters, scores)),
         )
-        for name, group, clusters in _cut(placement, result)
+        for name, group, clusters in _cut(placement.metadata.name, result)
     )
 
 
-def placement_status(placement: Placement, result: PlacementResult, now: Time) -> PlacementStatus:
-    """The status that the placement should have."""
+def decision_names(placement: str, result: PlacementResult) -> Iterator[str]:
+    """The names of the PlacementDecisions that a placement of that name should have."""
+    return (name for name, _, _ in _cut(placement, result))
+
+
+def placement_status(
+    placement: Placement, result: PlacementResult, now: Time, note: str | None = None
+) -> PlacementStatus:
+    """The status that the placement should have; `note` says more than PlacementSatisfied does by itself."""
     names: dict[int, list[str]] = {}
-    for name, group, _ in _cut(placement, result):
+    for name, group, _ in _cut(placement.metadata.name, result):
         names.setdefault(group.index, []).append(name)
     return PlacementStatus(
         number_of_selected_clusters=len(result.decisions),
@@ -58,18 +65,18 @@ def placement_status(placement: Placement, result: PlacementResult, now: Time) -
             )
             for group in result.groups
         ),
-        conditions=_conditions(placement, result, now),
+        conditions=_conditions(placement, result, now, note),
         last_score_update_time=placement.status.last_score_update_time,
     )
 
 
-def _cut(placement: Placement, result: PlacementResult) -> Iterator[tuple[str, Group, tuple[str, ...]]]:
+def _cut(placement: str, result: PlacementResult) -> Iterator[tuple[str, Group, tuple[str, ...]]]:
     """Object names with the part of a group that each holds; numbers start at 1 and run on over the groups."""
     number = 0
     for group in result.groups:
         for start in range(0, max(len(group.clusters), 1), DECISIONS):
             number += 1
-            name = f"{placement.metadata.name}-decision-{number}"
+            name = f"{placement}-decision-{number}"
             yield name, group, group.clusters[start : start + DECISIONS]
 
 
@@ -94,7 +101,7 @@ def _metadata(placement: Placement, name: str, group: Group) -> ObjectMeta:
     return ObjectMeta(name=name, namespace=placement.metadata.namespace, labels=labels, owner_references=(owner,))
 
 
-def _conditions(placement: Placement, result: PlacementResult, now: Time) -> tuple[Condition, ...]:
+def _conditions(placement: Placement, result: PlacementResult, now: Time, note: str | None) -> tuple[Condition, ...]:
     """Ours in place of their predecessors; those of others stay. The time changes only with the status."""
     before = {condition.type: condition for condition in placement.status.conditions}
     merged = dict(before)
@@ -107,6 +114,6 @@ def _conditions(placement: Placement, result: PlacementResult, now: Time) -> tup
             observed_generation=placement.metadata.generation,
             last_transition_time=old.last_transition_time if old is not None and same else now,
             reason=condition.reason,
-            message=condition.message,
+            message=note if note is not None and kind == CONDITION_SATISFIED else condition.message,
         )
     return tuple(merged.values())

@@ -18,8 +18,9 @@ from dray.placement.filters.predicates import Predicates
 from dray.placement.filters.taints import Taints
 from dray.placement.fleet import Fleet
 from dray.placement.groups import Group, divide, flatten
+from dray.placement.lightest import select_lightest
 from dray.placement.moments import Moment, earliest, moment_of
-from dray.placement.policy import Policy, read_policy
+from dray.placement.policy import Policy, Weights, read_policy
 from dray.placement.result import PlacementResult
 from dray.placement.scene import Scene
 from dray.placement.select import rank, score
@@ -46,12 +47,16 @@ def decide(fleet: Fleet, policy: Policy, now: Moment, *, score_all: bool = False
     warnings: tuple[str, ...] = policy.warnings
     trace.problem = trace.problem or policy.prioritizer_problem
     if trace.problem is None:
-        if score_all or policy.needs_scores:
-            scored = score(trace.scene, policy, trace.feasible)
-            trace.totals, trace.parts = scored.totals, scored.parts
-            warnings += scored.warnings
-            requeue_at = earliest(requeue_at, scored.requeue_at)
-        trace.chosen = _choose(trace)
+        weights = None if score_all else policy.weights
+        if weights is not None and _is_plenty(trace):
+            trace.chosen = _choose_lightest(trace, weights)
+        else:
+            if score_all or policy.needs_scores:
+                scored = score(trace.scene, policy, trace.feasible)
+                trace.totals, trace.parts = scored.totals, scored.parts
+                warnings += scored.warnings
+                requeue_at = earliest(requeue_at, scored.requeue_at)
+            trace.chosen = _choose(trace)
         trace.problem = policy.group_problem
     groups = _divide(trace)
     trace.selected = flatten(groups)
@@ -72,7 +77,7 @@ def find_requeue(fleet: Fleet, policy: Policy, now: Moment) -> Moment | None:
     trace = Trace(Scene.of(fleet, policy.placement, now), policy)
     _find_sets(trace)
     requeue_at = _filter(trace)
-    if policy.needs_scores:
+    if policy.needs_scores and policy.add_ons:  # the other prioritizers do not change with time
         requeue_at = earliest(requeue_at, score(trace.scene, policy, trace.feasible).requeue_at)
     return requeue_at
 
@@ -117,6 +122,19 @@ def _choose(trace: Trace) -> tuple[str, ...]:
         trace.ranking = tuple(rank(trace.totals, trace.shunned))
         return trace.ranking[: trace.policy.count]
     return tuple(trace.feasible)
+
+
+def _is_plenty(trace: Trace) -> bool:
+    """Whether there are enough clusters that no taint asks to avoid."""
+    return trace.policy.count is not None and len(trace.feasible) - len(trace.shunned) >= trace.policy.count
+
+
+def _choose_lightest(trace: Trace, weights: Weights) -> tuple[str, ...]:
+    """The same as `_choose`, where Balance and Steady alone decide; only the chosen clusters have scores then."""
+    clusters = trace.feasible - trace.shunned.keys() if trace.shunned else trace.feasible
+    trace.totals = select_lightest(trace.scene, weights, clusters, trace.policy.count or 0)
+    trace.ranking = tuple(trace.totals)
+    return trace.ranking
 
 
 def _divide(trace: Trace) -> tuple[Group, ...]:

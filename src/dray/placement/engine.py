@@ -35,12 +35,14 @@ from dray.placement.fleet import (
     SetChange,
 )
 from dray.placement.groups import Group, divide, flatten
-from dray.placement.impact import Impact, Shift, assess, find_worst
+from dray.placement.impact import Assessment, Impact, Shift, find_displaced
 from dray.placement.ledger import PlacementKey
 from dray.placement.moments import Moment, earliest, moment_of
 from dray.placement.policy import Policy, read_policy
 from dray.placement.result import PlacementResult
 from dray.placement.scene import Scene
+from dray.placement.summary import summarize
+from dray.placement.tolerations import judge
 
 Results = dict[PlacementKey, PlacementResult]
 
@@ -49,7 +51,26 @@ Results = dict[PlacementKey, PlacementResult]
 class _Entry:
     placement: Placement
     policy: Policy
+    shape: int
+    """The same for policies with equal predicates and tolerations."""
     result: PlacementResult | None = None
+
+
+class _Amendment:
+    """One cluster that comes into or goes from single groups; those that are shared are changed once."""
+
+    def __init__(self, cluster: str, now: Moment) -> None:
+        self.cluster = cluster
+        self.now = now
+        self._made: dict[tuple[int, bool], tuple[tuple[Group, ...], tuple[Group, ...]]] = {}
+
+    def with_one(self, groups: tuple[Group, ...], added: bool) -> tuple[Group, ...]:
+        """The groups with the cluster added or removed. The old ones are kept with the new: an id names no other."""
+        found = self._made.get((id(groups), added))
+        if found is None:
+            changed = (Group(0, "", _with(flatten(groups), self.cluster, added)),)
+            found = self._made[id(groups), added] = (groups, changed)
+        return found[1]
 
 
 class Engine:
@@ -59,6 +80,8 @@ class Engine:
         self.fleet = Fleet()
         self._entries: dict[PlacementKey, _Entry] = {}
         self._by_namespace: dict[str, dict[PlacementKey, _Entry]] = {}
+        self._shapes: dict[object, int] = {}
+        self._alike: dict[int, tuple[Group, ...]] = {}
 
     def load(self, objects: Iterable[FleetObject], now: dt.datetime) -> Results:
         """Take in many objects at once, then decide every placement, in the order of their names."""
@@ -97,6 +120,19 @@ class Engine:
         """When `due` has something to do next, in microseconds since 1970."""
         return earliest(*(entry.result.requeue_at for entry in self._entries.values() if entry.result is not None))
 
+    def placements(self) -> Iterable[PlacementKey]:
+        """All placements."""
+        return self._entries.keys()
+
+    def wanted(self, placement: PlacementKey) -> int | None:
+        """How many clusters a placement asks for; None: all that it can have."""
+        return self._entries[placement].policy.count
+
+    def tolerated_until(self, placement: PlacementKey, cluster: str, now: dt.datetime) -> Moment | None:
+        """When the first toleration that keeps a decided cluster in runs out; None if none does."""
+        marks = self.fleet.members[cluster].marks
+        return judge(marks, self._entries[placement].policy.tolerations, True, moment_of(now)).until
+
     def result(self, placement: PlacementKey) -> PlacementResult | None:
         """A placement's result in force."""
         entry = self._entries.get(placement)
@@ -110,6 +146,18 @@ class Engine:
         trace, result = decide(self.fleet, entry.policy, moment_of(now), score_all=True)
         trace.selected = entry.result.decisions
         return with_explanation(trace, result).explanation
+
+    def summary(self, placement: PlacementKey, now: dt.datetime) -> str | None:
+        """One bounded sentence on why the decisions are what they are; None if there is nothing to choose from."""
+        entry = self._entries.get(placement)
+        if entry is None or entry.result is None:
+            return None
+        trace, _ = decide(self.fleet, entry.policy, moment_of(now))
+        if trace.held is not None or not trace.available:
+            return None
+        trace.selected = entry.result.decisions
+        text = summarize(trace)
+        return text[0].upper() + text[1:]
 
     def _apply_placement(self, placement: Placement, deleted: bool, now: Moment) -> Results:
         key = PlacementKey(placement.metadata.namespace, placement.metadata.name)
@@ -127,7 +175,9 @@ class Engine:
         if entry is not None and _asks_the_same(entry.placement, placement):
             entry.placement = placement
             return False
-        entry = _Entry(placement, read_policy(placement), entry.result if entry is not None else None)
+        policy = read_policy(placement)
+        shape = self._shapes.setdefault((policy.predicates, policy.tolerations), len(self._shapes))
+        entry = _Entry(placement, policy, shape, entry.result if entry is not None else None)
         self._entries[key] = entry
         self._by_namespace.setdefault(key.namespace, {})[key] = entry
         return True
@@ -156,46 +206,48 @@ class Engine:
 
     def _apply_member(self, change: MemberChange, now: Moment) -> Results:
         results: Results = {}
+        assessment = Assessment(self.fleet, change, now)
+        amendment = _Amendment(change.name, now)
         for entry in self._choosing_from(change.old_sets | change.new_sets):
             assert entry.result is not None
-            scene = Scene.of(self.fleet, entry.policy.placement, now)
-            shift = assess(scene, entry.policy, entry.result, change)
+            shift = assessment.assess(entry.policy, entry.shape, entry.result)
             if shift.impact is Impact.NOTHING:
                 continue
             if shift.impact is Impact.DECIDE:
                 results |= self._decide([entry], now)
-            else:
-                results |= self._amend(entry, change.name, shift, now)
+            elif self._amend(entry, shift, amendment):
+                results[entry.policy.placement] = entry.result
         return results
 
-    def _amend(self, entry: _Entry, cluster: str, shift: Shift, now: Moment) -> Results:
-        """Change a result by one cluster, or only its time to wake."""
+    def _amend(self, entry: _Entry, shift: Shift, amendment: _Amendment) -> bool:
+        """Change a result by one cluster, or only its time to wake; tells whether it has changed."""
         old = entry.result
         assert old is not None
-        key = entry.policy.placement
-        groups = self._regroup(entry, cluster, shift, now)
-        if shift.before.until is not None and shift.before.until == old.requeue_at:
-            requeue_at = find_requeue(self.fleet, entry.policy, now)
-        else:
-            requeue_at = earliest(old.requeue_at, shift.after.until)
+        groups = self._regroup(entry, shift, amendment)
+        requeue_at = old.requeue_at
+        if shift.before.until is not None and shift.before.until == requeue_at:
+            requeue_at = find_requeue(self.fleet, entry.policy, amendment.now)
+        elif shift.after.until is not None:
+            requeue_at = earliest(requeue_at, shift.after.until)
         if groups is old.groups and requeue_at == old.requeue_at:
-            return {}
-        entry.result = replace(old, decisions=flatten(groups), groups=groups, now=now, requeue_at=requeue_at)
-        return {key: entry.result}
+            return False
+        entry.result = replace(old, decisions=flatten(groups), groups=groups, now=amendment.now, requeue_at=requeue_at)
+        return True
 
-    def _regroup(self, entry: _Entry, cluster: str, shift: Shift, now: Moment) -> tuple[Group, ...]:
+    def _regroup(self, entry: _Entry, shift: Shift, amendment: _Amendment) -> tuple[Group, ...]:
         """The groups after one cluster has come, gone or taken another's place; also notes it in the ledger."""
         assert entry.result is not None
-        policy, ledger = entry.policy, self.fleet.ledger
+        policy, ledger, cluster = entry.policy, self.fleet.ledger, amendment.cluster
         match shift.impact:
             case Impact.ADD | Impact.REMOVE:
                 added = shift.impact is Impact.ADD
                 ledger.assume_one(policy.placement, cluster, added)
-                return (Group(0, "", _with(entry.result.decisions, cluster, added)),)
+                return amendment.with_one(entry.result.groups, added)
             case Impact.SWAP:
-                scene = Scene.of(self.fleet, policy.placement, now)
-                for name in find_worst(scene, policy, cluster, shift.after):
-                    ledger.assume_one(policy.placement, name, False)
+                scene = Scene.of(self.fleet, policy.placement, amendment.now)
+                displaced = find_displaced(scene, policy, cluster, shift.after)
+                assert displaced is not None
+                ledger.assume_one(policy.placement, displaced, False)
                 ledger.assume_one(policy.placement, cluster, True)
                 return divide(policy.groups, ledger.decided(policy.placement), self.fleet)
         return entry.result.groups
@@ -211,8 +263,18 @@ class Engine:
                 self.fleet.ledger.release(key)
             if entry.result is None or not result.same_outcome(entry.result):
                 results[key] = result
-            entry.result = result
+            entry.result = self._share(entry, result)
         return results
+
+    def _share(self, entry: _Entry, result: PlacementResult) -> PlacementResult:
+        """The result with the very groups of another that took the same clusters: then both are amended at once."""
+        if entry.policy.needs_scores or not entry.policy.groups.single:
+            return result
+        alike = self._alike.setdefault(entry.shape, result.groups)
+        if alike != result.groups:
+            self._alike[entry.shape] = result.groups
+            return result
+        return replace(result, groups=alike, decisions=flatten(alike))
 
     def _restate(self, placements: tuple[PlacementKey, ...], now: Moment) -> Results:
         """The API shows other decisions: say again what ours are, unless the placement is not ours to decide."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from dray.placement.cluster_selector import Mismatch
 from dray.placement.member import Mark, Member
 from dray.placement.moments import in_words, seconds_between
 from dray.placement.tolerations import judge, tolerate
@@ -104,7 +103,7 @@ def _explain_cluster(trace: Trace, member: Member, selected: frozenset[str], pla
     if trace.problem is not None:
         return Reason(name, Stage.MISCONFIGURED, "not looked at: the placement is misconfigured")
     if name not in trace.matched:
-        return Reason(name, Stage.PREDICATE, _explain_mismatch(trace, member))
+        return Reason(name, Stage.PREDICATE, explain_mismatch(trace, member))
     if name not in trace.feasible:
         return _explain_taint(trace, member)
     return _explain_rank(trace, name, places[name])
@@ -145,12 +144,12 @@ def _explain_unavailable(trace: Trace, member: Member) -> Reason:
     return Reason(member.name, Stage.CLUSTER_SET, text)
 
 
-def _explain_mismatch(trace: Trace, member: Member) -> str:
+def explain_mismatch(trace: Trace, member: Member, mismatches: int = 3) -> str:
+    """What a cluster that matches no predicate has instead; at most so many mismatches, the others in number."""
     found = [predicate.find_mismatch(member) for predicate in trace.policy.predicates]
-    mismatches: list[Mismatch] = [mismatch for mismatch in found if mismatch is not None]
-    return "; ".join(dict.fromkeys(str(mismatch) for mismatch in mismatches[:3])) + (
-        f"; and {len(mismatches) - 3} more" if len(mismatches) > 3 else ""
-    )
+    texts = list(dict.fromkeys(str(mismatch) for mismatch in found if mismatch is not None))
+    more = f"; and {len(texts) - mismatches} more" if len(texts) > mismatches else ""
+    return "; ".join(texts[:mismatches]) + more
 
 
 def _explain_taint(trace: Trace, member: Member) -> Reason:

@@ -26,7 +26,7 @@ from dray.api.cluster import (
 from dray.placement.cluster_set import ClusterSet
 from dray.placement.label_index import LabelIndex
 from dray.placement.ledger import Ledger, PlacementKey
-from dray.placement.member import Member
+from dray.placement.member import Mark, Member
 from dray.placement.moments import Moment, moment_of
 
 FleetObject: TypeAlias = (
@@ -99,8 +99,8 @@ class Fleet:
         self.labels = LabelIndex()
         self.claims = LabelIndex()
         self.ledger = Ledger()
-        self.tainted: set[str] = set()
-        """Clusters that have taints at all."""
+        self.tainted: dict[tuple[Mark, ...], set[str]] = {}
+        """The clusters that have taints, by these: what is the same is judged once."""
         self._selectable: set[str] = set()
         self._sets: dict[str, ClusterSet] = {}
         self._sets_of: dict[str, frozenset[str]] = {}
@@ -108,11 +108,19 @@ class Fleet:
         self._namespaces: dict[str, set[str]] = {}
         self._scores: dict[tuple[str, str], AddOnScores] = {}
         self._unions: dict[tuple[str, ...], frozenset[str]] = {}
+        self.version = 0
+        """Grows with every change that a decision may rest on, other than of decisions."""
         for obj in objects:
             self.apply(Event(obj))
 
     def apply(self, event: Event) -> FleetChange | None:
         """Take note of an event. None: nothing that a decision rests on has changed."""
+        change = self._apply(event)
+        if change is not None and not isinstance(change, DecisionChange):
+            self.version += 1
+        return change
+
+    def _apply(self, event: Event) -> FleetChange | None:
         obj, deleted = event
         match obj:
             case ManagedCluster():
@@ -176,18 +184,31 @@ class Fleet:
 
     def _put_member(self, member: Member) -> None:
         name = member.name
+        self._unmark(name)
         self.members[name] = member
+        self.ledger.enroll(name)
+        if member.marks:
+            self.tainted.setdefault(member.marks, set()).add(name)
         self.labels.put(name, member.labels)
         self.claims.put(name, member.claims)
-        _include(self.tainted, name, bool(member.marks))
         _include(self._selectable, name, not member.deleting)
         self._join_sets(name, None if member.deleting else member.labels)
 
+    def _unmark(self, name: str) -> None:
+        """Takes a cluster from among those with its taints."""
+        old = self.members.get(name)
+        if old is not None and old.marks:
+            names = self.tainted[old.marks]
+            names.remove(name)
+            if not names:
+                del self.tainted[old.marks]
+
     def _forget_member(self, name: str) -> None:
+        self._unmark(name)
         del self.members[name]
+        self.ledger.dismiss(name)
         self.labels.remove(name)
         self.claims.remove(name)
-        self.tainted.discard(name)
         self._selectable.discard(name)
         self._join_sets(name, None)
 

@@ -7,10 +7,13 @@ become others, so that they change as little as possible.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import NamedTuple
 
-from dray.placement.fleet import MemberChange
+from dray.placement.fleet import Fleet, MemberChange
+from dray.placement.lightest import find_heavier
 from dray.placement.member import Member
 from dray.placement.moments import Moment
 from dray.placement.policy import Policy
@@ -57,26 +60,6 @@ class Footing(NamedTuple):
 _OUT = Footing()
 
 
-def find_footing(scene: Scene, policy: Policy, member: Member | None, sets: frozenset[str]) -> Footing:
-    """Where a cluster that belongs to `sets` stands; None: it does not exist."""
-    if member is None or not _chooses_from(scene, policy, sets):
-        return _OUT
-    if policy.predicates and not any(predicate.matches(member) for predicate in policy.predicates):
-        return Footing(available=True)
-    if not member.marks:
-        return Footing(True, True, UNTAINTED)
-    decided = member.name in scene.decided
-    return Footing(True, True, judge(member.marks, policy.tolerations, decided, scene.now))
-
-
-def _chooses_from(scene: Scene, policy: Policy, sets: frozenset[str]) -> bool:
-    namespace = policy.placement.namespace
-    for name in sets:  # noqa: SIM110  # a generator costs as much as the rest, and this runs for every placement
-        if policy.wants_set(name) and scene.fleet.is_bound(name, namespace):
-            return True
-    return False
-
-
 class Shift(NamedTuple):
     """What to do, and a cluster's footing before and after a change."""
 
@@ -85,28 +68,124 @@ class Shift(NamedTuple):
     after: Footing = _OUT
 
 
-def assess(scene: Scene, policy: Policy, result: PlacementResult, change: MemberChange) -> Shift:
-    """What a change of one cluster means for a placement with this result."""
-    if result.held is not None:
-        return Shift(Impact.NOTHING)
-    before = find_footing(scene, policy, change.old, change.old_sets)
-    after = find_footing(scene, policy, change.new, change.new_sets)
-    return Shift(_weigh(scene, policy, result, change, (before, after)), before, after)
+_NO_SHIFT = Shift(Impact.NOTHING)
 
 
-def _weigh(
-    scene: Scene, policy: Policy, result: PlacementResult, change: MemberChange, footings: tuple[Footing, Footing]
-) -> Impact:
-    before, after = footings
-    if after.feasible and before.feasible and _changes_others(policy, change):
-        return Impact.DECIDE
-    if before == after:
-        return Impact.NOTHING
-    if policy.problems or not result.decisions:
-        return Impact.DECIDE
-    if policy.needs_scores:
-        return _weigh_ranked(scene, policy, result, change.name, footings)
-    return _weigh_all_taken(policy, result, change.name in scene.decided, after)
+class Assessment:
+    """One changed cluster, looked at for many placements. What several of them see alike is worked out once."""
+
+    def __init__(self, fleet: Fleet, change: MemberChange, now: Moment) -> None:
+        self._fleet = fleet
+        self._change = change
+        self._now = now
+        self._reaches: dict[tuple[str, frozenset[str]], tuple[bool, bool]] = {}
+        self._footings: dict[tuple[int, bool, bool, bool], tuple[Footing, Footing]] = {}
+
+    def assess(self, policy: Policy, shape: int, result: PlacementResult) -> Shift:
+        """What the change means for a placement with this result.
+
+        Policies with equal predicates and tolerations have the same `shape`, and no others.
+        """
+        if result.held is not None:
+            return _NO_SHIFT
+        name = self._change.name
+        decided = name in self._fleet.ledger.decided(policy.placement)
+        before, after = self._find_footings(policy, shape, decided)
+        impact = self._weigh(policy, result, decided, before, after)
+        return _NO_SHIFT if impact is Impact.NOTHING else Shift(impact, before, after)
+
+    def _find_footings(self, policy: Policy, shape: int, decided: bool) -> tuple[Footing, Footing]:
+        """Where the cluster stood and where it stands."""
+        reach = self._find_reach(policy)
+        key = (shape, *reach, decided)
+        found = self._footings.get(key)
+        if found is None:
+            change = self._change
+            before = self._find_footing(policy, change.old if reach[0] else None, decided)
+            after = self._find_footing(policy, change.new if reach[1] else None, decided)
+            found = self._footings[key] = (before, after)
+        return found
+
+    def _find_reach(self, policy: Policy) -> tuple[bool, bool]:
+        """Whether the placement could choose from the cluster's sets, before and after."""
+        key = (policy.placement.namespace, policy.cluster_sets)
+        found = self._reaches.get(key)
+        if found is None:
+            change = self._change
+            found = self._reaches[key] = (
+                self._chooses_from(policy, change.old_sets),
+                self._chooses_from(policy, change.new_sets),
+            )
+        return found
+
+    def _chooses_from(self, policy: Policy, sets: frozenset[str]) -> bool:
+        namespace = policy.placement.namespace
+        return any(policy.wants_set(name) and self._fleet.is_bound(name, namespace) for name in sets)
+
+    def _find_footing(self, policy: Policy, member: Member | None, decided: bool) -> Footing:
+        """How far a cluster gets; None: it is not there, or out of reach."""
+        if member is None:
+            return _OUT
+        if policy.predicates and not any(predicate.matches(member) for predicate in policy.predicates):
+            return Footing(available=True)
+        if not member.marks:
+            return Footing(True, True, UNTAINTED)
+        return Footing(True, True, judge(member.marks, policy.tolerations, decided, self._now))
+
+    def _weigh(self, policy: Policy, result: PlacementResult, decided: bool, before: Footing, after: Footing) -> Impact:
+        if before.feasible and after.feasible and _changes_others(policy, self._change):
+            return Impact.DECIDE
+        if before == after:
+            return Impact.NOTHING
+        if policy.problems or not result.decisions:
+            return Impact.DECIDE
+        if policy.needs_scores:
+            return self._weigh_ranked(policy, result, decided, before, after)
+        return _weigh_all_taken(policy, result, decided, after)
+
+    def _weigh_ranked(
+        self, policy: Policy, result: PlacementResult, decided: bool, before: Footing, after: Footing
+    ) -> Impact:
+        """The best clusters are wanted: only a change among them, or one that gets among them, matters."""
+        if decided:
+            stays = after.feasible and not (policy.relative and not before.feasible)
+            return Impact.WAKE_TIME if stays else Impact.DECIDE
+        if policy.count is None or len(result.decisions) < policy.count:
+            return Impact.DECIDE
+        if not before.feasible and not after.feasible:
+            return Impact.NOTHING
+        if policy.relative and (after.feasible or not self._is_within_extremes(policy)):
+            return Impact.DECIDE
+        scene = Scene.of(self._fleet, policy.placement, self._now)
+        if not after.feasible or find_displaced(scene, policy, self._change.name, after) is None:
+            return Impact.WAKE_TIME
+        return Impact.DECIDE if policy.by_score else Impact.SWAP
+
+    def _is_within_extremes(self, policy: Policy) -> bool:
+        """Whether the clusters that are left have as little and as much of each resource as the one that goes had.
+
+        Then nobody's score changes. Looks at clusters one by one, and seldom at many.
+        """
+        old = self._change.old
+        for resource in policy.resources if old is not None else ():
+            amount = old.allocatable.get(resource) if old is not None else None
+            if amount is not None and not all(
+                self._has_other(policy, resource, amount, reaches) for reaches in (operator.le, operator.ge)
+            ):
+                return False
+        return True
+
+    def _has_other(self, policy: Policy, resource: str, own: float, reaches: Callable[[float, float], bool]) -> bool:
+        """Whether some other feasible cluster has an amount that reaches the changed one's."""
+        decided = self._fleet.ledger.decided(policy.placement)
+        for name, member in self._fleet.members.items():
+            amount = member.allocatable.get(resource)
+            if amount is None or name == self._change.name or not reaches(amount, own):
+                continue
+            is_reached = self._chooses_from(policy, self._fleet.sets_of(name))
+            if is_reached and self._find_footing(policy, member, name in decided).feasible:
+                return True
+        return False
 
 
 def _changes_others(policy: Policy, change: MemberChange) -> bool:
@@ -129,27 +208,15 @@ def _weigh_all_taken(policy: Policy, result: PlacementResult, selected: bool, af
     return Impact.REMOVE if selected else Impact.ADD
 
 
-def _weigh_ranked(
-    scene: Scene, policy: Policy, result: PlacementResult, name: str, footings: tuple[Footing, Footing]
-) -> Impact:
-    """The best clusters are wanted: only a change among them, or one that gets among them, matters."""
-    before, after = footings
-    if name in scene.decided:
-        stays = after.feasible and not (policy.relative and not before.feasible)
-        return Impact.WAKE_TIME if stays else Impact.DECIDE
-    if policy.count is None or len(result.decisions) < policy.count:
-        return Impact.DECIDE
-    if not before.feasible and not after.feasible:
-        return Impact.NOTHING
-    if policy.relative:
-        return Impact.DECIDE
-    if not after.feasible or name in find_worst(scene, policy, name, after):
-        return Impact.WAKE_TIME
-    return Impact.DECIDE if policy.by_score else Impact.SWAP
+def find_displaced(scene: Scene, policy: Policy, name: str, footing: Footing) -> str | None:
+    """The decided cluster that has to make room for an undecided one, if as many are decided as are wanted.
 
-
-def find_worst(scene: Scene, policy: Policy, name: str, footing: Footing) -> list[str]:
-    """The clusters that are one too many if an undecided cluster competes with those that are decided."""
+    None: the undecided one is not better than the worst of them, or a taint asks to avoid it.
+    """
+    if (footing.standing is not None and footing.standing.shunned_for is not None) or not scene.decided:
+        return None
+    if policy.weights is not None:
+        return find_heavier(scene, policy.weights, name)
     totals = score(scene, policy, scene.decided | {name}).totals
-    shunned = footing.standing is not None and footing.standing.shunned_for is not None
-    return rank(totals, {name} if shunned else ())[policy.count :]
+    worst = rank(totals, ())[-1]
+    return None if worst == name else worst

@@ -51,7 +51,23 @@ class Ledger:
         self._in_force: dict[PlacementKey, set[str]] = {}
         self.loads: Counter[str] = Counter()
         """Cluster → number of placements that selected it."""
-        self._clusters_with_load: Counter[int] = Counter()
+        self.by_load: dict[int, set[str]] = {}
+        """Number of placements → the clusters that so many selected. Nobody's clusters are there if they exist."""
+        self._highest = 0
+        self._existing: set[str] = set()
+
+    def enroll(self, cluster: str) -> None:
+        """A cluster exists, decided for or not."""
+        if cluster not in self._existing:
+            self._existing.add(cluster)
+            if cluster not in self.loads:
+                self.by_load.setdefault(0, set()).add(cluster)
+
+    def dismiss(self, cluster: str) -> None:
+        """A cluster is gone; it still counts where it is decided for."""
+        self._existing.discard(cluster)
+        if cluster not in self.loads:
+            self._leave(0, cluster)
 
     def decided(self, placement: PlacementKey) -> AbstractSet[str]:
         """The clusters in a placement's decisions: a view, good until the next change."""
@@ -115,13 +131,11 @@ class Ledger:
 
     def highest_load_without(self, placement: PlacementKey) -> int:
         """The highest load of any cluster if the placement's own decisions did not count."""
-        highest = max(self._clusters_with_load, default=0)
-        own = self.decided(placement)
-        busiest = self._clusters_with_load[highest]
-        # Counting its own clusters is only worth it if they can be all of the busiest ones.
-        if busiest > len(own) or busiest > sum(self.loads[name] == highest for name in own):
-            return highest
-        return max(highest - 1, 0)
+        if not self._highest:
+            return 0
+        busiest, own = self.by_load[self._highest], self.decided(placement)
+        # Looking at its own clusters is only worth it if they can be all of the busiest ones.
+        return self._highest - 1 if len(busiest) <= len(own) and busiest <= own else self._highest
 
     def _refresh(self, placement: PlacementKey) -> None:
         """The API shows something else."""
@@ -140,20 +154,24 @@ class Ledger:
     def _load(self, name: str, change: int) -> None:
         old = self.loads[name]
         new = old + change
-        _count(self._clusters_with_load, old, -1)
-        _count(self._clusters_with_load, new, +1)
+        if old or name in self._existing:
+            self._leave(old, name)
+        if new or name in self._existing:
+            self.by_load.setdefault(new, set()).add(name)
         if new:
             self.loads[name] = new
+            self._highest = max(self._highest, new)
         else:
             del self.loads[name]
 
-
-def _count(clusters_with_load: Counter[int], load: int, change: int) -> None:
-    """Clusters without load are not counted."""
-    if load:
-        clusters_with_load[load] += change
-        if not clusters_with_load[load]:
-            del clusters_with_load[load]
+    def _leave(self, load: int, name: str) -> None:
+        """A cluster has another load now: one more or, if it was the only one with the highest, one less."""
+        names = self.by_load[load]
+        names.remove(name)
+        if not names:
+            del self.by_load[load]
+            if load == self._highest:
+                self._highest = max(load - 1, 0)
 
 
 def _object_order(name: str, entry: Observed) -> tuple[int, int, str]:

@@ -23,6 +23,14 @@ def moment_of(when: dt.datetime | Time | MicroTime) -> Moment:
     return (when - _EPOCH) // _MICROSECOND
 
 
+def text_of(moment: Moment) -> str:
+    """A moment as the API writes times; what lies beyond the calendar is `never`."""
+    try:
+        return str(Time.of(_EPOCH + moment * _MICROSECOND))
+    except OverflowError:
+        return "never"
+
+
 def seconds_between(earlier: Moment, later: Moment) -> float:
     """How many seconds lie between two moments."""
     return (later - earlier) / MICROS_PER_SECOND

@@ -18,7 +18,8 @@ from dray.placement.groups import GroupRules, read_group_rules
 from dray.placement.ledger import PlacementKey
 from dray.placement.prioritizers import Prioritizer
 from dray.placement.prioritizers.addon import AddOn
-from dray.placement.prioritizers.table import read_prioritizers
+from dray.placement.prioritizers.resource import ResourceAllocatable
+from dray.placement.prioritizers.table import BUILT_IN, read_prioritizers
 from dray.placement.problem import MisconfiguredError, Problem
 from dray.placement.tolerations import find_fault
 
@@ -28,6 +29,13 @@ class Weighted(NamedTuple):
 
     prioritizer: Prioritizer
     weight: int
+
+
+class Weights(NamedTuple):
+    """How much Balance and Steady count where nothing else does."""
+
+    balance: int
+    steady: int
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,21 @@ class Policy:
     def needs_scores(self) -> bool:
         """Whether scores play a part in what is decided."""
         return self.count is not None or self.by_score
+
+    @cached_property
+    def weights(self) -> Weights | None:
+        """The weights, if Balance and Steady alone decide which of many are selected, and scores are not shown."""
+        if self.by_score or self.count is None:
+            return None
+        found = {entry.prioritizer: entry.weight for entry in self.prioritizers}
+        balance, steady = found.pop(BUILT_IN["Balance"], 0), found.pop(BUILT_IN["Steady"], 0)
+        return Weights(balance, steady) if balance > 0 and not found else None
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """The resources whose extremes among the clusters decide about scores."""
+        found = (weighted.prioritizer for weighted in self.prioritizers)
+        return tuple(prioritizer.resource for prioritizer in found if isinstance(prioritizer, ResourceAllocatable))
 
     def wants_set(self, name: str) -> bool:
         """Whether the spec asks for a set, if it is bound."""

@@ -38,7 +38,7 @@ class PlacementResult(msgspec.Struct, frozen=True):
     requeue_at: Moment | None = None
     """When time alone may change the result."""
     scores: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """Total scores of the clusters that passed the filters; empty if scores played no part."""
+    """Total scores of the clusters that passed the filters, or only of those selected; empty if they played no part."""
     warnings: tuple[str, ...] = ()
     held: str | None = None
     """Why the placement was left as it is, if it was: nothing is to be written then."""

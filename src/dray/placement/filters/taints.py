@@ -6,10 +6,10 @@ from collections.abc import Set as AbstractSet
 
 from dray.placement.filters import Filtered
 from dray.placement.member import Mark
-from dray.placement.moments import Moment
+from dray.placement.moments import Moment, earliest
 from dray.placement.policy import Policy
 from dray.placement.scene import Scene
-from dray.placement.tolerations import Standing, judge
+from dray.placement.tolerations import judge
 
 
 class Taints:
@@ -21,22 +21,20 @@ class Taints:
         """Those whose taints are tolerated, and when the first toleration of any of them runs out (OCM-20, SVS-78)."""
         if policy.toleration_problem is not None:
             return Filtered(frozenset(), policy.toleration_problem)
-        members = scene.fleet.members
-        judged: dict[tuple[tuple[Mark, ...], bool], Standing] = {}
-        repelled: list[str] = []
+        repelled: set[str] = set()
         shunned: dict[str, Mark] = {}
         requeue_at: Moment | None = None
-        for name in clusters & scene.fleet.tainted:
-            key = (members[name].marks, name in scene.decided)
-            standing = judged.get(key)
-            if standing is None:
-                standing = judged[key] = judge(key[0], policy.tolerations, key[1], scene.now)
-            if standing.repelled_by is not None:
-                repelled.append(name)
-                continue
-            if standing.shunned_for is not None:
-                shunned[name] = standing.shunned_for
-            if standing.until is not None and (requeue_at is None or standing.until < requeue_at):
-                requeue_at = standing.until
-        kept = clusters - frozenset(repelled) if repelled else clusters
-        return Filtered(kept, None, shunned, requeue_at)
+        for marks, tainted in scene.fleet.tainted.items():
+            names = tainted & clusters
+            decided = names & scene.decided if names else names
+            for concerned, is_decided in ((decided, True), (names - decided if decided else names, False)):
+                if not concerned:
+                    continue
+                standing = judge(marks, policy.tolerations, is_decided, scene.now)
+                if standing.repelled_by is not None:
+                    repelled |= concerned
+                    continue
+                if standing.shunned_for is not None:
+                    shunned.update(dict.fromkeys(concerned, standing.shunned_for))
+                requeue_at = earliest(requeue_at, standing.until)
+        return Filtered(clusters - repelled if repelled else clusters, None, shunned, requeue_at)

@@ -20,7 +20,7 @@ class Balance:
         highest = ledger.highest_load_without(scene.placement)
         if not highest:
             return Scores(dict.fromkeys(clusters, HIGHEST))
-        load_of, score_of = ledger.loads.get, _ScoreOfLoad(highest)
+        load_of, score_of = ledger.loads.get, ScoreOfLoad(highest)
         values = {name: score_of[load_of(name, 0)] for name in clusters}
         for name in scene.decided:
             if name in values:
@@ -28,13 +28,16 @@ class Balance:
         return Scores(values)
 
 
-class _ScoreOfLoad(dict[int, int]):
-    """Scores by number of placements, each worked out when first asked for: most numbers do not occur."""
+class ScoreOfLoad(dict[int, int]):
+    """Scores by number of placements, each worked out when first asked for: most numbers do not occur.
+
+    `highest` is the most that any cluster carries; if that is nothing, every score is the highest.
+    """
 
     def __init__(self, highest: int) -> None:
         self.highest = highest
 
     def __missing__(self, load: int) -> int:
         # Halved and truncated before doubling, as upstream: scores are even.
-        score = self[load] = 2 * int(HIGHEST * (0.5 - load / self.highest))
+        score = self[load] = 2 * int(HIGHEST * (0.5 - load / self.highest)) if self.highest else HIGHEST
         return score

@@ -1,0 +1,115 @@
+"""The way into a hub: the cluster is registered with what the user gave, and works as its agent from then on.
+
+    --hub kubeconfig ─▶ ManagedCluster ─▶ accepted by the hub ─▶ token of the agent's ServiceAccount ─▶ own client
+
+Whoever may accept clusters on the hub accepts the new one right away; else a hub admin has to. An agent may only touch
+its own cluster and lease. A kubeconfig that may not ask for the agent's token is taken to be the agent's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api.cluster import ManagedCluster, ManagedClusterSpec
+from dray.api.cluster.managed_cluster import AGENT_ACCOUNT, CONDITION_HUB_ACCEPTED
+from dray.api.generated.authorization import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
+from dray.api.meta import ObjectMeta
+from dray.api.registry import by_kind
+from dray.api.status import ApiError
+from dray.client import Client
+from dray.client.http import HttpClient
+from dray.client.kubeconfig import Connection
+
+CLUSTERS: Final = by_kind("cluster.open-cluster-management.io/v1", "ManagedCluster")
+ACCOUNTS: Final = by_kind("v1", "ServiceAccount")
+TOKEN_SECONDS: Final = 3600
+PROGRAM: Final = "dray cluster agent"
+
+
+class Membership(msgspec.Struct, frozen=True):
+    """As what a cluster joins which hub."""
+
+    cluster: str
+    hub: Connection
+    lease_seconds: int = 0
+    """How often the lease is renewed, 0 for what the hub says; counts when the cluster is new there."""
+
+
+class Access:
+    """Registers, and opens clients. Raises ApiError, OSError or TimeoutError."""
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+
+    async def register(self) -> ManagedCluster:
+        """The cluster on the hub, made if it is not there. One that is there is left as it is, accepted or not."""
+        name = self._membership.cluster
+        async with self._bootstrap() as client:
+            try:
+                found = await client.get(CLUSTERS, "", name)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+                found = await client.create(self._new_cluster(accepted=await _may_accept(client, name)))
+        assert isinstance(found, ManagedCluster)
+        return found
+
+    async def find(self) -> ManagedCluster | None:
+        """The cluster as it stands on the hub, None if it is not there."""
+        async with self._bootstrap() as client:
+            try:
+                found = await client.get(CLUSTERS, "", self._membership.cluster)
+            except ApiError as error:
+                if error.code == 404:
+                    return None
+                raise
+        assert isinstance(found, ManagedCluster)
+        return found
+
+    async def open(self) -> HttpClient:
+        """A client that acts as the cluster's agent; whoever opens it closes it."""
+        name, hub = self._membership.cluster, self._membership.hub
+        async with self._bootstrap() as client:
+            try:
+                body = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
+                answer = await client.post(ACCOUNTS, name, AGENT_ACCOUNT, "token", body)
+            except ApiError as error:
+                if error.code not in (403, 404):
+                    raise
+                return HttpClient(hub, agent=PROGRAM)
+        token: Any = answer.get("status", {}).get("token", "")
+        own = replace(hub, token=str(token), token_file=None, certificate=None, key=None, headers=())
+        return HttpClient(own, agent=PROGRAM)
+
+    def _bootstrap(self) -> HttpClient:
+        return HttpClient(self._membership.hub, agent=PROGRAM)
+
+    def _new_cluster(self, *, accepted: bool) -> ManagedCluster:
+        spec = ManagedClusterSpec(hub_accepts_client=accepted, lease_duration_seconds=self._membership.lease_seconds)
+        metadata = ObjectMeta(name=self._membership.cluster)
+        return ManagedCluster(kind="ManagedCluster", api_version=CLUSTERS.api_version, metadata=metadata, spec=spec)
+
+
+def is_accepted(cluster: ManagedCluster) -> bool:
+    """Whether the hub has accepted the cluster and made room for its agent."""
+    return any(one.type == CONDITION_HUB_ACCEPTED and one.status == "True" for one in cluster.status.conditions)
+
+
+async def _may_accept(client: Client, cluster: str) -> bool:
+    """Whether the hub lets this user accept clusters: the right that Open Cluster Management asks for."""
+    asked = ResourceAttributes(
+        verb="update",
+        group="register.open-cluster-management.io",
+        resource="managedclusters",
+        subresource="accept",
+        name=cluster,
+    )
+    review = SelfSubjectAccessReview(
+        kind="SelfSubjectAccessReview",
+        api_version="authorization.k8s.io/v1",
+        spec=SelfSubjectAccessReviewSpec(resource_attributes=asked),
+    )
+    return (await client.create(review)).status.allowed

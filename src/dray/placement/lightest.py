@@ -1,0 +1,65 @@
+"""The usual selection, without scoring everybody: by Balance and Steady alone, the least loaded clusters are the best.
+
+    decided clusters, each scored ────────────────────────────┐
+    others, from the lowest load on, until enough are found ──┴─▶ the best N
+
+A cluster's Balance score never rises with its load, so clusters with a higher load need not be looked at once as many
+as are wanted have been found. The result is exactly that of scoring and ranking them all.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+from dray.placement.policy import Weights
+from dray.placement.prioritizers import HIGHEST
+from dray.placement.prioritizers.balance import ScoreOfLoad
+from dray.placement.scene import Scene
+
+
+def select_lightest(scene: Scene, weights: Weights, clusters: AbstractSet[str], count: int) -> dict[str, int]:
+    """The best `count` of `clusters`, the best first, with their scores."""
+    ledger = scene.fleet.ledger
+    score_of = ScoreOfLoad(ledger.highest_load_without(scene.placement))
+    own = scene.decided & clusters
+    steady = weights.steady * HIGHEST
+    ranked = [(-(weights.balance * score_of[ledger.loads[name] - 1] + steady), name) for name in own]
+    wanted = count
+    for score, names in _levels(scene, score_of, clusters):
+        best = [name for name in heapq.nsmallest(wanted + len(own), names) if name not in own]
+        ranked += [(-weights.balance * score, name) for name in best]
+        wanted -= len(best)
+        if wanted <= 0:
+            break
+    return {name: -score for score, name in heapq.nsmallest(count, ranked)}
+
+
+def find_heavier(scene: Scene, weights: Weights, name: str) -> str | None:
+    """The worst of the decided clusters, if an undecided one is better."""
+    ledger = scene.fleet.ledger
+    score_of = ScoreOfLoad(ledger.highest_load_without(scene.placement))
+    steady = weights.steady * HIGHEST
+    own = weights.balance * score_of[ledger.loads.get(name, 0)]
+    if own < steady - weights.balance * HIGHEST:
+        return None  # no decided cluster can have so little
+    place, worst = max(
+        (-(weights.balance * score_of[ledger.loads[other] - 1] + steady), other) for other in scene.decided
+    )
+    return worst if (-own, name) < (place, worst) else None
+
+
+def _levels(scene: Scene, score_of: ScoreOfLoad, clusters: AbstractSet[str]) -> Iterator[tuple[int, list[str]]]:
+    """Clusters that have the same Balance score if they are not decided, best score first."""
+    by_load = scene.fleet.ledger.by_load
+    level: list[str] = []
+    score = score_of[0]
+    for load in sorted(by_load):
+        if score_of[load] != score:
+            if level:
+                yield score, level
+            level, score = [], score_of[load]
+        level += by_load[load] & clusters
+    if level:
+        yield score, level
