@@ -82,7 +82,7 @@ class LiveServer:
                 self._kept.request(method, path, data, sent)
                 response = self._kept.getresponse()
                 return Answer(response.status, response.headers, response.read())
-            except (http.client.HTTPException, ConnectionError):
+            except (http.client.HTTPException, ConnectionError, ssl.SSLEOFError):
                 self.close()  # the server ends idle connections when it likes to
                 if attempt == 2:
                     raise

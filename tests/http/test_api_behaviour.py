@@ -104,6 +104,13 @@ def test_writes_for_an_earlier_object_of_the_name_are_refused(server: LiveServer
     by_revision = {"metadata": {"resourceVersion": old["metadata"]["resourceVersion"], "labels": {"a": "b"}}}
     assert server.request("PATCH", f"{path}/twice", by_revision, MERGE).code == 409
     assert server.request("GET", f"{path}/twice").json == new
+    # Once the name is free, an apply for the old object makes no new one.
+    server.request("DELETE", f"{path}/twice")
+    named = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    applied = claim("twice") | named | {"metadata": {"name": "twice", "uid": old["metadata"]["uid"]}}
+    refused = server.request("PATCH", f"{path}/twice?fieldManager=test", applied, APPLY)
+    assert (refused.code, refused.json["reason"]) == (409, "Conflict")
+    assert server.request("GET", f"{path}/twice").code == 404
 
 
 @pytest.mark.req("4381-130")

@@ -185,7 +185,7 @@ def test_unknown_verbs(running: Running, method: str) -> None:
         ("/api/v1/namespaces/default/pods/x/y/z", 404),
         ("/api/v1/namespaces/default/pods/x/status/y", 404),
         ("/api/v1/nodes/x/proxy/etc/passwd", 404),
-        ("/api/v1/namespaces/default/pods/x/exec", 404),
+        ("/api/v1/namespaces/default/pods/x/exec", 501),
         ("/apis/resource.k8s.io/v1/nope", 404),
         ("/apis/nope.example.com/v1/pods", 404),
         ("/API/V1/PODS", 404),

@@ -102,6 +102,13 @@ class HttpClient:
         path = _path(form, obj.metadata.namespace)
         return cast(T, self._read(form, await self._request("POST", form, path, form.write(obj))))
 
+    async def try_create(self, obj: T) -> T:
+        """What the server would store for a new object: nothing is stored. Raises ApiError as `create` does."""
+        form = await self._form(by_kind(obj.api_version, obj.kind))
+        path = _path(form, obj.metadata.namespace)
+        data = await self._request("POST", form, path, form.write(obj), {"dryRun": "All"})
+        return cast(T, self._read(form, data))
+
     async def update(self, obj: T, subresource: str = "") -> T:
         """Replaces an object; with a resourceVersion only that version of it. Raises ApiError (409)."""
         form = await self._form(by_kind(obj.api_version, obj.kind))
@@ -149,6 +156,11 @@ class HttpClient:
         form = await self._form(kind)
         body = codec.encode(options) if options is not None else None
         await self._request("DELETE", form, _path(form, namespace, name), body)
+
+    async def delete_collection(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> None:
+        """Deletes all objects that selectors select. Raises ApiError."""
+        form = await self._form(kind)
+        await self._request("DELETE", form, _path(form, namespace), query=_selection(labels, fields))
 
     async def post(
         self, kind: Kind, namespace: str, name: str, subresource: str, body: Mapping[str, Any] | Object

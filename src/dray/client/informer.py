@@ -58,6 +58,8 @@ class Informer(Generic[T]):
         self._handlers: list[Handler[T]] = []
         self._indexes: dict[str, tuple[IndexFunction[T], dict[Hashable, dict[_Where, None]]]] = {}
         self._synced = asyncio.Event()
+        self._revision = ""
+        """How far list and watch have told us; what a write answers with may be ahead of it."""
         self.last_error: str = ""
 
     def on_change(self, handler: Handler[T]) -> None:
@@ -98,10 +100,14 @@ class Informer(Generic[T]):
         await self._synced.wait()
 
     def put(self, obj: T) -> None:
-        """Notes a newer version that a write answered with, so that the writer sees its own write at once."""
+        """Notes a newer version that a write answered with, so that the writer sees its own write at once.
+
+        The answer may come late: an object that the watch should have shown by now, and that is not there, is gone.
+        """
         place = _place(obj)
         current = self._objects.get(place)
-        if current is None or _is_newer(obj, current):
+        known = self._revision if current is None else current.metadata.resource_version
+        if _is_later(obj.metadata.resource_version, known):
             self._set(place, current, obj)
 
     async def run(self) -> None:
@@ -133,14 +139,27 @@ class Informer(Generic[T]):
     async def _list(self) -> str:
         listing = await self._client.list(self.kind, self._namespace, fields=self._fields)
         fresh = {_place(obj): cast(T, obj) for obj in listing.items}
-        for place in [place for place in self._objects if place not in fresh]:
+        ahead = self._ahead_of(listing.revision)
+        self._revision = listing.revision
+        for place in [place for place in self._objects if place not in fresh and place not in ahead]:
             self._remove(place)
         for place, obj in fresh.items():
             current = self._objects.get(place)
-            if current is None or current.metadata.resource_version != obj.metadata.resource_version:
+            if place not in ahead and (
+                current is None or current.metadata.resource_version != obj.metadata.resource_version
+            ):
                 self._set(place, current, obj)
         self._synced.set()
         return listing.revision
+
+    def _ahead_of(self, revision: str) -> set[_Where]:
+        """The objects that writes have answered with since a list was made; the watch is going to tell of them.
+
+        A list that is older than what the watch has told comes from a server that was restored: it alone counts.
+        """
+        if self._revision and _is_later(self._revision, revision):
+            return set()
+        return {place for place, obj in self._objects.items() if _is_later(obj.metadata.resource_version, revision)}
 
     async def _watch(self, revision: str) -> str:
         """Follows the watch until it ends; the revision to go on from. Progress made before an error is kept."""
@@ -153,7 +172,8 @@ class Informer(Generic[T]):
                     self._remove(place, obj)
                 elif event.type in ("ADDED", "MODIFIED"):
                     current = self._objects.get(place)
-                    if current is None or _is_newer(obj, current):
+                    known = current.metadata.resource_version if current is not None else ""
+                    if _is_later(obj.metadata.resource_version, known):
                         self._set(place, current, obj)
                 self._revision = obj.metadata.resource_version or self._revision
         except (ApiError, OSError, TimeoutError) as error:
@@ -201,11 +221,10 @@ def _place(obj: Object) -> _Where:
     return meta.namespace, meta.name
 
 
-def _is_newer(new: Object, old: Object) -> bool:
-    """Whether a version is later. Kubernetes' revisions are numbers that grow; anything else is taken as later."""
-    after, before = new.metadata.resource_version, old.metadata.resource_version
-    if len(after) == len(before):
-        return after > before if after.isdigit() else after != before
-    if after.isdigit() and before.isdigit():
-        return int(after) > int(before)
-    return after != before
+def _is_later(revision: str, known: str) -> bool:
+    """Whether a revision is later. Kubernetes' are numbers that grow; anything else is taken as later if it differs."""
+    if len(revision) == len(known):
+        return revision > known if revision.isdigit() else revision != known
+    if revision.isdigit() and known.isdigit():
+        return int(revision) > int(known)
+    return revision != known

@@ -10,7 +10,21 @@ from typing import Protocol
 
 from dray.api import codec
 from dray.api.meta import DeleteOptions, Object, Status, StatusDetails
-from dray.server import body, deletes, deprecations, errors, options, patches, reads, routes, scales, watches, writes
+from dray.server import (
+    body,
+    conditional_updates,
+    deletes,
+    deprecations,
+    errors,
+    field_owners,
+    options,
+    patches,
+    reads,
+    routes,
+    scales,
+    watches,
+    writes,
+)
 from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
 from dray.server.handling import Handling, Observer
@@ -28,8 +42,11 @@ CLIENT_GONE = 499
 log = logging.getLogger(__name__)
 
 
-MOST_WARNINGS = 40
-LONGEST_WARNING = 512
+MOST_WARNINGS = 80
+"""Python's clients give up at a hundred headers."""
+WARNINGS_TOGETHER = 4096
+LONGEST_WARNING = 256
+"""How many letters there may be in all warnings of an answer, and in one of them if they are too many."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -133,6 +150,8 @@ class App:
             return await page(request, caller)
         route = handling.route = self._route(request)
         self._gate.check(caller, route.verb, route, request)
+        if route.subresource in routes.OF_KUBELETS:
+            raise errors.no_containers(route.kind, route.name, route.subresource)
         if request.oversized:
             raise errors.too_large(MAX_BODY_BYTES)
         call = Call(route, caller, self._engine.clock(), warnings=deprecations.warnings(route))
@@ -167,7 +186,7 @@ class App:
     async def _watch(self, request: Request, call: Call) -> Answer:
         form = choose(request, call)
         given = options.list_options(request.query)
-        watch = watches.Watch(self._engine, call, given, form.render, lambda events: self._sent(call.route, events))
+        watch = watches.Watch(self._engine, call, given, form, lambda events: self._sent(call.route, events))
         return Stream(watch.chunks(), form.content_type)
 
     async def _create(self, request: Request, call: Call) -> Answer:
@@ -177,15 +196,17 @@ class App:
         if action is not None:
             return await action(self._engine, call, request)
         obj = self._decode(request, call, "CreateOptions")
-        return form.one(await writes.create(self._engine, call, obj, patches.track), code=201)
+        return form.one(await writes.create(self._engine, call, obj, field_owners.track), code=201)
 
     async def _update(self, request: Request, call: Call) -> Answer:
         form = choose(request, call)
         self._apply_options(request, call, "UpdateOptions")
         obj = named_as(self._decode(request, call, "UpdateOptions"), call.route)
+        writes.current(self._engine, call)
+        conditional_updates.check(call.route, obj)
         meta = obj.metadata
         record = await writes.update(
-            self._engine, call, lambda _: obj, patches.track, expected=meta.resource_version, uid=meta.uid
+            self._engine, call, lambda _: obj, field_owners.track, expected=meta.resource_version, uid=meta.uid
         )
         return form.one(record)
 
@@ -224,7 +245,7 @@ class App:
     def _apply_options(self, request: Request, call: Call, kind: str) -> None:
         given = options.write_options(request.query, kind)
         call.dry_run = given.dry_run
-        call.field_manager = given.field_manager
+        call.field_manager = given.field_manager or field_owners.manager_of(request.header("user-agent"))
 
     def _decode(self, request: Request, call: Call, kind: str) -> Object:
         given = options.write_options(request.query, kind)
@@ -236,6 +257,8 @@ class App:
         reading = codec.read(body.parse(request.body, request.header("content-type")), DeleteOptions)
         if reading.obj is None:
             raise errors.bad_request(f"delete options: {'; '.join(map(str, reading.errors))}")
+        if reading.obj.kind not in ("", "DeleteOptions"):
+            raise errors.bad_request(f"delete options: of kind {reading.obj.kind}, expected DeleteOptions")
         return reading.obj
 
 
@@ -297,8 +320,15 @@ def with_warnings(answer: Answer, warnings: list[str]) -> Answer:
 
 
 def _shortened(warnings: list[str]) -> list[str]:
-    """As many warnings as clients can take: Python's give up at a hundred headers, others at some kilobytes."""
-    if len(warnings) > MOST_WARNINGS:
-        left_out = len(warnings) - MOST_WARNINGS
-        warnings = [*warnings[:MOST_WARNINGS], f"and {left_out} more warnings like these"]
-    return [text if len(text) <= LONGEST_WARNING else text[:LONGEST_WARNING] + "..." for text in warnings]
+    """As many warnings as clients can take: all if they are short together, else the beginnings of the first ones."""
+    kept = warnings[:MOST_WARNINGS]
+    if sum(map(len, kept)) > WARNINGS_TOGETHER:
+        room = WARNINGS_TOGETHER
+        short, kept = [text[:LONGEST_WARNING] for text in kept], []
+        for text in short:
+            if room <= 0:
+                break
+            kept.append(text)
+            room -= len(text)
+    left_out = len(warnings) - MOST_WARNINGS
+    return [*kept, f"and {left_out} more warnings like these"] if left_out > 0 else kept

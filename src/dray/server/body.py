@@ -18,6 +18,17 @@ from dray.validation import to_hub
 
 JSON_TYPES = ("application/json", "")
 YAML_TYPE = "application/yaml"
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
 READ_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 
 
@@ -101,16 +112,37 @@ def _judge(reading: codec.Reading[Object], route: Route, options: WriteOptions, 
         raise errors.bad_request(message)
     obj = reading.obj
     _check_names(obj.api_version, obj.kind, route)
-    complaints = [f'unknown field "{path}"' for path in reading.unknown]
-    complaints += [f'duplicate field "{path}"' for path in reading.duplicates]
+    complain(reading, kind, route.version, options, warnings)
+    hub = to_hub(obj, route.kind.storage.api_version)
+    return hub if hub.kind else replace(hub, kind=kind)  # the path tells what the body left out
+
+
+def complain(reading: codec.Reading[Any], kind: str, version: str, options: WriteOptions, warnings: list[str]) -> None:
+    """Warns of unknown and duplicate fields, or refuses them (ApiError), as `fieldValidation` says."""
+    complaints = [f'unknown field "{_escaped(path)}"' for path in reading.unknown]
+    complaints += [f'duplicate field "{_escaped(path)}"' for path in reading.duplicates]
     if complaints and options.field_validation == "Strict":
         said = ", ".join(complaints)
-        message = f'{kind} in version "{route.version}" cannot be handled as a {kind}: strict decoding error: {said}'
+        message = f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {said}'
         raise errors.bad_request(message)
     if options.field_validation == "Warn":
         warnings.extend(complaints)
-    hub = to_hub(obj, route.kind.storage.api_version)
-    return hub if hub.kind else replace(hub, kind=kind)  # the path tells what the body left out
+
+
+def _escaped(path: str) -> str:
+    """Names may be anything: what cannot be seen is written as Go writes it between quotes."""
+    if path.isprintable() and '"' not in path and "\\" not in path:
+        return path
+    return "".join(_escaped_letter(letter) for letter in path)
+
+
+def _escaped_letter(letter: str) -> str:
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def check_type(value: Any, route: Route) -> None:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from dray.api.field import FieldError, not_supported
 from dray.api.generated.core import Namespace, Pod
-from dray.api.meta import DeleteOptions, Object
+from dray.api.meta import DeleteOptions, Object, StatusDetails
+from dray.api.registry import Kind
 from dray.api.times import Time
 from dray.server import errors
 from dray.server.engine import Call, Engine
@@ -72,10 +73,10 @@ async def delete(engine: Engine, call: Call, given: DeleteOptions) -> Deleted:
         engine.admission.check(engine, call, None, obj)
         marked = _mark(obj, given, call.now)
         if call.dry_run or given.dry_run:
-            return Deleted(dry(marked or obj, record.revision), marked is None)
+            return Deleted(dry(marked or _last(obj, call.now), record.revision), marked is None)
         try:
             if marked is None:
-                return Deleted(await engine.store.delete(call.key, record.revision, finish(obj)), True)
+                return Deleted(await engine.store.delete(call.key, record.revision, finish(_last(obj, call.now))), True)
             if marked == obj:
                 return Deleted(record, False)
             return Deleted(await engine.store.update(call.key, record.revision, finish(marked)), False)
@@ -96,8 +97,15 @@ def _check_preconditions(call: Call, given: DeleteOptions, obj: Object) -> None:
         ("ResourceVersion", wanted.resource_version, meta.resource_version),
     ):
         if expected is not None and expected != actual:
-            why = f"Precondition failed: {name} in precondition: {expected}, {name} in object meta: {actual}"
-            raise errors.conflict(call.route.kind, call.route.name, why)
+            raise _other_object(call.route.kind, call.route.name, name, expected, actual)
+
+
+def _other_object(kind: Kind, name: str, field: str, expected: str, actual: str) -> errors.ApiError:
+    """The object is not the one that should go. The kind is named here, where other conflicts name the resource."""
+    about = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    why = f"the {field} in the precondition ({expected}) does not match the {field} in record ({actual})"
+    details = StatusDetails(name=name, group=kind.group, kind=kind.kind)
+    return errors.ApiError(409, "Conflict", f'Operation cannot be fulfilled on {about} "{name}": {why}', details)
 
 
 def _mark(obj: Object, given: DeleteOptions, now: Time) -> Object | None:
@@ -119,6 +127,15 @@ def _mark(obj: Object, given: DeleteOptions, now: Time) -> Object | None:
     if isinstance(obj, Namespace):
         obj = replace(obj, status=replace(obj.status, phase="Terminating"))
     return obj if obj.metadata.finalizers == finalizers else with_metadata(obj, finalizers=finalizers)
+
+
+def _last(obj: Object, now: Time) -> Object:
+    """An object as it was when it went: of a pod, that includes when and that it had no time left."""
+    if not isinstance(obj, Pod):
+        return obj
+    if obj.metadata.deletion_timestamp is None:
+        obj = _next_generation(with_metadata(obj, deletion_timestamp=now))
+    return with_metadata(obj, deletion_grace_period_seconds=0)
 
 
 def _next_generation(obj: Object) -> Object:

@@ -12,6 +12,7 @@ from dray.api.generated.core import Namespace
 from dray.api.meta import Object
 from dray.api.registry import RESOURCE_GROUP, by_kind
 from dray.api.times import Time
+from dray.server.held_devices import HeldDevices
 from dray.server.routes import Route
 from dray.server.security.identity import Identity
 from dray.store import Key, Record, Store
@@ -65,6 +66,7 @@ class Engine:
         randomness: random.Random | None = None,
     ) -> None:
         self.store = store
+        self.held_devices = HeldDevices(store)
         self.clock = clock
         self.admission = admission
         self.disabled_gates = disabled_gates

@@ -51,12 +51,13 @@ def unauthorized() -> ApiError:
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
-def forbidden(kind: Kind | None, name: str, why: str) -> ApiError:
+def forbidden(kind: Kind | None, name: str, why: str, *causes: StatusCause) -> ApiError:
     """Whoever asks may not do this."""
     if kind is None:
         return ApiError(403, "Forbidden", f"forbidden: {why}", StatusDetails())
     subject = f'{kind.resource} "{name}"' if name else kind.resource
-    return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", _about(kind, name))
+    details = StatusDetails(name=name, group=kind.group, kind=kind.plural, causes=causes)
+    return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", details)
 
 
 def page_not_found() -> ApiError:
@@ -107,6 +108,12 @@ def internal(message: str) -> ApiError:
     """Something is wrong on the server's side."""
     causes = (StatusCause(message=message),)
     return ApiError(500, "InternalError", f"Internal error occurred: {message}", StatusDetails(causes=causes))
+
+
+def no_containers(kind: Kind, name: str, what: str) -> ApiError:
+    """The question is one for a kubelet, and no server of this kind has one to pass it on to."""
+    message = f'{kind.plural} "{name}": {what} is not available: this API server reaches no containers, only objects'
+    return ApiError(501, "", message, _about(kind, name))
 
 
 def unavailable(message: str) -> ApiError:

@@ -115,7 +115,7 @@ def _head(code: int, content_type: str, headers: tuple[tuple[str, str], ...], fr
     lines.extend(f"{name}: {value}" for name, value in headers)
     if close:
         lines.append("Connection: close")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace")  # warnings quote names that may be anything
 
 
 class _Connection(asyncio.Protocol):
@@ -132,6 +132,7 @@ class _Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._closing = False
+        self._deaf = False
         self._encrypted = False
         self._streaming = False
         self.deadline: float | None = self._loop.time() + server.limits.header_seconds
@@ -166,12 +167,12 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop."""
-        if self._closing:
+        if self._closing or self._deaf:
             return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._write_error(400, "upgrading the connection is not supported")
+            self._deaf = True  # nobody has to upgrade: the request is answered as it is, and is the last one
         except httptools.HttpParserError:
             self._write_error(400, "malformed HTTP request")
 
@@ -253,7 +254,7 @@ class _Connection(asyncio.Protocol):
             while self._queue and not self._closing:
                 request = self._queue.popleft()
                 self.deadline = None
-                close = request.header("connection").lower() == "close" or self._server.stopping
+                close = request.header("connection").lower() == "close" or self._deaf or self._server.stopping
                 answer = await self._server.application(request)
                 if isinstance(answer, Stream):
                     await self._send_stream(answer)

@@ -17,7 +17,7 @@ import msgspec
 from dray.api import codec, registry
 from dray.api.meta import Object
 from dray.api.times import Time
-from dray.server import first_objects, identity_actions, pages, review_actions
+from dray.server import first_objects, identity_actions, pages, published_authority, review_actions
 from dray.server.actions import ActionTable
 from dray.server.admission import default_chain
 from dray.server.app import App
@@ -120,6 +120,7 @@ class Instance:
         """
         self._tasks.append(asyncio.get_running_loop().create_task(self._compact_often()))
         await first_objects.ensure(self.engine, default_roles.default_objects())
+        await published_authority.publish(self.engine, self.credentials.authority.pair.certificate)
         await aggregate_roles(self.engine, self.roles)
         self._tasks.append(asyncio.get_running_loop().create_task(keep_aggregated(self.engine, self.roles)))
         settings = self.settings

@@ -14,7 +14,7 @@ from dray.api.meta import DeleteOptions, Object
 from dray.api.registry import Kind, by_kind
 from dray.api.struct import encode_value
 from dray.client.interface import ObjectList, PatchFormat, WatchEvent, WatchExpired
-from dray.server import deletes, errors, patches, reads, writes
+from dray.server import deletes, errors, field_owners, patches, reads, writes
 from dray.server.actions import ActionTable
 from dray.server.engine import Call, Engine
 from dray.server.gate import selected_name
@@ -119,7 +119,7 @@ class LocalClient:
         with _AS_API_ERRORS:
             call = self._call("update", kind, meta.namespace, meta.name, subresource)
             record = await writes.update(
-                self._engine, call, lambda _: obj, patches.track, expected=meta.resource_version, uid=meta.uid
+                self._engine, call, lambda _: obj, field_owners.track, expected=meta.resource_version, uid=meta.uid
             )
             return cast(T, record.obj)
 
@@ -133,7 +133,7 @@ class LocalClient:
                 self._engine,
                 call,
                 lambda _: obj,
-                patches.track,
+                field_owners.track,
                 expected=meta.resource_version,
                 uid=meta.uid,
                 then=status,
@@ -156,7 +156,7 @@ class LocalClient:
         with _AS_API_ERRORS:
             call = self._call("patch", kind, namespace, name, subresource)
             call.field_manager = field_manager
-            query = {"fieldManager": field_manager, "force": "true" if force else "false"}
+            query = {"fieldManager": field_manager, **({"force": "true"} if force else {})}
             request = _request("PATCH", query, format.value, patch)
             return cast(Object, (await patches.patch(self._engine, call, request)).record.obj)
 
@@ -165,6 +165,13 @@ class LocalClient:
         with _AS_API_ERRORS:
             call = self._call("delete", kind, namespace, name)
             await deletes.delete(self._engine, call, deletes.options(options, {}))
+
+    async def delete_collection(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> None:
+        """Deletes all objects that selectors select, one by one."""
+        with _AS_API_ERRORS:
+            self._call("deletecollection", kind, namespace, selected=selected_name(fields))
+        for obj in (await self.list(kind, namespace, labels=labels, fields=fields)).items:
+            await self.delete(kind, obj.metadata.namespace, obj.metadata.name)
 
     async def post(
         self, kind: Kind, namespace: str, name: str, subresource: str, body: Mapping[str, Any] | Object

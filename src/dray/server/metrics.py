@@ -65,6 +65,7 @@ class Metrics:
         self._reading = 0
         self._writing = 0
         self._registry = CollectorRegistry()
+        self._others: list[CollectorRegistry] = []
         self._registry.register(_Numbers(self.families))
         self._registry.register(_Numbers(lambda: store_families(store)))
         ProcessCollector(registry=self._registry)
@@ -109,9 +110,14 @@ class Metrics:
         labels = (route.kind.group, route.version, route.kind.plural)
         self._watch_events[labels] = self._watch_events.get(labels, 0) + events
 
+    def include(self, registry: CollectorRegistry) -> None:
+        """Shows the numbers of a component that runs in the same process, too."""
+        self._others.append(registry)
+
     async def page(self, _request: Request, _caller: Identity) -> Answer:
         """`/metrics`."""
-        return Response(200, generate_latest(self._registry), CONTENT_TYPE)
+        body = b"".join(generate_latest(registry) for registry in (self._registry, *self._others))
+        return Response(200, body, CONTENT_TYPE)
 
     def families(self) -> Iterator[Metric]:
         """What is counted here, as metric families."""

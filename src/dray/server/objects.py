@@ -21,6 +21,8 @@ from dray.validation import from_hub
 
 T = TypeVar("T", bound=Object)
 
+METADATA_KIND, METADATA_VERSION = "PartialObjectMetadata", "meta.k8s.io/v1"
+
 
 class PartialObjectMetadata(Object):
     """An object reduced to its metadata, for clients that need no more."""
@@ -81,15 +83,22 @@ def render_list(kind: Kind, version: str, records: Iterable[Record], meta: ListM
 def metadata_only(record: Record) -> PartialObjectMetadata:
     """An object reduced to its metadata."""
     meta: ObjectMeta = record.obj.metadata
-    return PartialObjectMetadata(kind="PartialObjectMetadata", api_version="meta.k8s.io/v1", metadata=meta)
+    return PartialObjectMetadata(kind=METADATA_KIND, api_version=METADATA_VERSION, metadata=meta)
+
+
+def render_bookmark(kind: str, api_version: str, meta: ObjectMeta) -> bytes:
+    """What tells a watch of nothing but its metadata: how far it has come."""
+    plain = codec.to_builtins(meta)
+    plain.setdefault("creationTimestamp", None)
+    return msgspec.json.encode({"kind": kind, "apiVersion": api_version, "metadata": plain})
 
 
 def render_metadata_list(records: Iterable[Record], meta: ListMeta) -> bytes:
     """A list of objects reduced to their metadata."""
     return msgspec.json.encode(
         {
-            "kind": "PartialObjectMetadataList",
-            "apiVersion": "meta.k8s.io/v1",
+            "kind": f"{METADATA_KIND}List",
+            "apiVersion": METADATA_VERSION,
             "metadata": codec.to_builtins(meta),
             "items": [codec.to_builtins(metadata_only(record)) for record in records],
         }

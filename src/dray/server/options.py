@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from dray.api import labels
-from dray.api.field import FieldError, invalid, not_supported, required
+from dray.api.field import FieldError, forbidden, invalid, not_supported, too_long
 from dray.api.meta import StatusCause, StatusDetails
 from dray.server import errors
 from dray.server.errors import ApiError
@@ -59,7 +59,7 @@ def invalid_options(kind: str, problems: list[FieldError]) -> ApiError:
 
 def is_true(text: str | None) -> bool:
     """A flag in a query: given without a value, or with a true one."""
-    return text is not None and text.lower() not in ("false", "0", "f")
+    return text is not None and text.lower() not in ("false", "0")
 
 
 def dry_run_problem(values: tuple[str, ...]) -> FieldError | None:
@@ -80,7 +80,7 @@ def write_options(query: Mapping[str, str], kind: str) -> WriteOptions:
     if validation not in FIELD_VALIDATION:
         problems.append(not_supported("fieldValidation", validation, FIELD_VALIDATION))
     if len(manager) > MANAGER_LENGTH:
-        problems.append(invalid("fieldManager", manager, f"must be no more than {MANAGER_LENGTH} characters"))
+        problems.append(too_long("fieldManager", MANAGER_LENGTH))
     found = [problem for problem in problems if problem is not None]
     if found:
         raise invalid_options(kind, found)
@@ -90,7 +90,9 @@ def write_options(query: Mapping[str, str], kind: str) -> WriteOptions:
 def list_options(query: Mapping[str, str]) -> ListOptions:
     """The options of a list, watch or deletecollection. Raises ApiError."""
     initial = query.get("sendInitialEvents")
-    _check_version_match(query, initial is not None)
+    problems = _version_match_problems(query)
+    if problems:
+        raise invalid_options("ListOptions", problems)
     return ListOptions(
         label_selector=_label_selector(query.get("labelSelector", "")),
         field_selector=_field_selector(query.get("fieldSelector", "")),
@@ -110,32 +112,44 @@ def revision(text: str) -> int | None:
         return None
     if not text.isdigit() or len(text) > 19:
         problem = invalid("resourceVersion", text, "must be a number, as lists and objects give it")
-        raise invalid_options("ListOptions", [problem])
+        raise errors.bad_request(f"invalid resource version: {problem}")
     return int(text)
 
 
-def _check_version_match(query: Mapping[str, str], initial: bool) -> None:
-    match = query.get("resourceVersionMatch", "")
-    if not match:
-        if initial:
-            problem = required("resourceVersionMatch", "sendInitialEvents needs resourceVersionMatch=NotOlderThan")
-            raise invalid_options("ListOptions", [problem])
-        return
+def _version_match_problems(query: Mapping[str, str]) -> list[FieldError]:
+    """Which objects may be asked for with which revision: lists and watches have rules of their own."""
+    match, given = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
+    if is_true(query.get("watch")):
+        return _watch_match_problems(query, match)
     problems = []
+    if "sendInitialEvents" in query:
+        problems.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if not match:
+        return problems
+    if query.get("continue"):
+        problems.append(forbidden("resourceVersionMatch", "not with continue"))
+    if not given:
+        problems.append(forbidden("resourceVersionMatch", "needs a resourceVersion"))
     if match not in VERSION_MATCHES:
         problems.append(not_supported("resourceVersionMatch", match, (*VERSION_MATCHES, "")))
-    elif not query.get("resourceVersion") and not initial:
-        problems.append(FieldError("FieldValueForbidden", "resourceVersionMatch", "Forbidden: needs a resourceVersion"))
-    elif match == "Exact" and query.get("resourceVersion") == "0":
-        problems.append(
-            FieldError(
-                "FieldValueForbidden", "resourceVersionMatch", "Forbidden: Exact needs a resourceVersion above 0"
-            )
-        )
+    elif match == "Exact" and given == "0":
+        problems.append(forbidden("resourceVersionMatch", "Exact needs a resourceVersion above 0"))
+    return problems
+
+
+def _watch_match_problems(query: Mapping[str, str], match: str) -> list[FieldError]:
+    problems = []
+    if "sendInitialEvents" in query:
+        if match != "NotOlderThan":
+            why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            problems.append(forbidden("resourceVersionMatch", why))
+    elif match:
+        problems.append(forbidden("resourceVersionMatch", "not for a watch without sendInitialEvents"))
+    if match not in ("", "NotOlderThan"):
+        problems.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
     if query.get("continue"):
-        problems.append(FieldError("FieldValueForbidden", "resourceVersionMatch", "Forbidden: not with continue"))
-    if problems:
-        raise invalid_options("ListOptions", problems)
+        problems.append(forbidden("resourceVersionMatch", "not with continue"))
+    return problems
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:

@@ -7,26 +7,28 @@ from typing import Any
 
 import msgspec
 
-from dray.api import codec, schema
-from dray.api.field import required
-from dray.api.meta import ManagedFieldsEntry, Object, StatusCause, StatusDetails
+from dray.api import schema
+from dray.api.field import forbidden, invalid, required
+from dray.api.meta import Object, StatusCause, StatusDetails
 from dray.api.registry import CLUSTER_GROUP
-from dray.api.struct import decode_value
 from dray.server import body, errors, objects, writes
 from dray.server.engine import Call, Engine
+from dray.server.field_owners import definition_of, document_of, track, typed
 from dray.server.http import Request
 from dray.server.options import WriteOptions, invalid_options, write_options
 from dray.server.patch import json_patch, managed, merge_patch, strategic
 from dray.server.patch.apply import apply
 from dray.server.patch.errors import ConflictsError, PatchError
 from dray.store import Record
-from dray.validation import from_hub
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 FORMATS = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+
+LONGEST_QUOTE = 1024
+"""How much of what a patch leaves is quoted when it makes no sense."""
 
 Document = dict[str, Any]
 
@@ -44,10 +46,12 @@ async def patch(engine: Engine, call: Call, request: Request) -> Patched:
     format_ = body.media_type(request.header("content-type"))
     if format_ == APPLY_PATCH:
         return await _apply(engine, call, request, given)
+    if "force" in request.query:
+        raise invalid_options("PatchOptions", [forbidden("force", "may not be specified for non-apply patch")])
     change = _change(call, format_, body.parse(request.body, "application/json"))
 
     def patched(old: Object) -> Object:
-        return _read(call, change(_document(call, old)), given)
+        return _read(call, change(document_of(call, old)), given)
 
     return Patched(await writes.update(engine, call, patched, track))
 
@@ -56,7 +60,7 @@ def _change(call: Call, format_: str, wanted: Any) -> Callable[[Document], Docum
     # Kubernetes knows strategic merge for its built-in kinds only; the cluster kinds are custom resources there.
     if format_ == STRATEGIC_PATCH and call.route.kind.group == CLUSTER_GROUP:
         raise errors.unsupported_media_type(format_, FORMATS)
-    return change_of(format_, wanted, _definition(call))
+    return change_of(format_, wanted, definition_of(call))
 
 
 def change_of(format_: str, wanted: Any, definition: schema.Definition) -> Callable[[Document], Document]:
@@ -70,21 +74,14 @@ def change_of(format_: str, wanted: Any, definition: schema.Definition) -> Calla
     raise errors.unsupported_media_type(format_, FORMATS)
 
 
-def _definition(call: Call) -> schema.Definition:
-    return schema.for_kind(call.route.kind.group, call.route.version, call.route.kind.kind)
-
-
-def _document(call: Call, obj: Object) -> Document:
-    """A stored object as plain values, in the version of the request."""
-    plain: Document = codec.to_builtins(from_hub(obj, call.route.api_version))
-    return plain
-
-
 def _read(call: Call, document: Any, given: WriteOptions) -> Object:
     """The patched document as an object that is still the one that the path names."""
     if not isinstance(document, dict):
         raise errors.bad_request("the patch does not leave an object")
-    obj = body.from_value(document, call.route, given, call.warnings)
+    try:
+        obj = body.from_value(document, call.route, given, call.warnings)
+    except errors.ApiError as error:
+        raise _unreadable(document, str(error)) from None
     meta = obj.metadata
     if meta.name != call.route.name:
         message = f"the name of the object ({meta.name}) does not match the name on the URL ({call.route.name})"
@@ -94,6 +91,13 @@ def _read(call: Call, document: Any, given: WriteOptions) -> Object:
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     return obj
+
+
+def _unreadable(document: Document, why: str) -> errors.ApiError:
+    """What is left is no object of the kind: the patch is invalid, and the request is not a bad one."""
+    problem = invalid("patch", msgspec.json.encode(document).decode()[:LONGEST_QUOTE], why)
+    cause = StatusCause(reason=problem.reason, message=problem.message, field=problem.field)
+    return errors.ApiError(422, "Invalid", f' "" is invalid: {problem}', StatusDetails(causes=(cause,)))
 
 
 def _carry_out(change: Callable[[], Any]) -> Any:
@@ -122,7 +126,7 @@ async def _apply(engine: Engine, call: Call, request: Request, given: WriteOptio
     if not given.field_manager:
         raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
     applied = body.parse_yaml(request.body)
-    write = managed.Write(_definition(call), given.field_manager, str(call.now), call.route.subresource)
+    write = managed.Write(definition_of(call), given.field_manager, str(call.now), call.route.subresource)
 
     def wanted(live: Document | None) -> Object:
         new, entries = _carry_out(lambda: apply(live, applied, write, force=given.force))
@@ -130,27 +134,13 @@ async def _apply(engine: Engine, call: Call, request: Request, given: WriteOptio
         if call.route.namespace:
             new["metadata"].setdefault("namespace", call.route.namespace)
         obj = _read(call, new, given)
-        return objects.with_metadata(obj, managed_fields=_entries(entries))
+        return objects.with_metadata(obj, managed_fields=typed(entries))
 
     if engine.store.get(call.key) is None and not call.route.subresource:
-        return Patched(await writes.create(engine, call, wanted(None)), created=True)
-    return Patched(await writes.update(engine, call, lambda old: wanted(_document(call, old))))
-
-
-def _entries(plain: list[dict[str, Any]]) -> tuple[ManagedFieldsEntry, ...]:
-    return msgspec.convert(plain, tuple[ManagedFieldsEntry, ...], dec_hook=decode_value)
-
-
-def track(call: Call, live: Object | None, new: Object) -> Object:
-    """Records in `managedFields` what a write other than apply sets.
-
-    Only where somebody will ask: for a client that names itself as field manager, or once an object has entries. An
-    object that nobody tracked gets its first entry, `before-first-apply`, when somebody applies it.
-    """
-    known = live is not None and live.metadata.managed_fields
-    if not call.field_manager or (live is not None and not known):
-        return new
-    write = managed.Write(_definition(call), call.field_manager, str(call.now), call.route.subresource)
-    before = None if live is None else _document(call, live)
-    entries = managed.track_update(before, _document(call, new), write)
-    return objects.with_metadata(new, managed_fields=_entries(entries))
+        new = wanted(None)
+        if new.metadata.uid:  # meant for an object that is gone, not for a new one in its place (4381-126)
+            uid = new.metadata.uid
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise errors.conflict(call.route.kind, call.route.name, why)
+        return Patched(await writes.create(engine, call, new), created=True)
+    return Patched(await writes.update(engine, call, lambda old: wanted(document_of(call, old))))

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from dray.api import codec
-from dray.api.generated.core import Binding, Pod, PodCondition
+from dray.api.field import FieldError, not_supported, required
+from dray.api.generated.core import Binding, ObjectReference, Pod, PodCondition
 from dray.api.generated.policy import Eviction, PodDisruptionBudget
 from dray.api.labels import LabelSelector
-from dray.api.meta import DeleteOptions, Status, StatusCause, StatusDetails
+from dray.api.meta import DeleteOptions, Object, Status, StatusCause, StatusDetails
 from dray.api.registry import by_kind
 from dray.api.times import Time
 from dray.server import body, deletes, errors
 from dray.server.engine import Call, Engine
 from dray.server.http import Request, Response
 from dray.server.objects import with_metadata
+from dray.server.options import write_options
 from dray.server.rewrites import rewrite
+
+T = TypeVar("T", bound=Object)
 
 PODS = by_kind("v1", "Pod")
 BUDGETS = by_kind("policy/v1", "PodDisruptionBudget")
 
 
-def _body(request: Request, kind: Any) -> Any:
+def _body(call: Call, request: Request, kind: type[T]) -> T:
+    """What was posted, which must be about the pod of the path if it says what it is about. Raises ApiError."""
     if isinstance(request.document, kind):
         return request.document
     reading = codec.read(body.parse(request.body, request.header("content-type")), kind)
     if reading.obj is None:
         raise errors.bad_request("; ".join(map(str, reading.errors)))
+    given = write_options(request.query, "CreateOptions")
+    body.complain(reading, kind.__name__, "v1", given, call.warnings)
+    name = reading.obj.metadata.name
+    if call.route.name and name and name != call.route.name:
+        raise errors.bad_request(f"name in URL does not match name in {kind.__name__} object")
     return reading.obj
 
 
@@ -38,11 +48,12 @@ def _done(code: int) -> Response:
 
 async def bind(engine: Engine, call: Call, request: Request) -> Response:
     """Gives a pod its node. Raises ApiError if it has one, is being deleted, or is held by a gate."""
-    binding: Binding = _body(request, Binding)
+    binding = _body(call, request, Binding)
     name = call.route.name or binding.metadata.name
     target = binding.target
-    if target.kind not in ("", "Node") or not target.name:
-        raise errors.bad_request("target: must be a Node with a name")
+    problem = _target_problem(target)
+    if problem is not None:
+        raise errors.bad_request(str(problem))
 
     def assign(pod: Pod) -> Pod:
         _check_bindable(pod, binding)
@@ -61,6 +72,12 @@ async def bind(engine: Engine, call: Call, request: Request) -> Response:
 
     await rewrite(engine, PODS, call.route.namespace, name, assign, dry_run=call.dry_run)
     return _done(201)
+
+
+def _target_problem(target: ObjectReference) -> FieldError | None:
+    if target.kind not in ("", "Node"):
+        return not_supported("target.kind", target.kind, ("Node", "<empty>"))
+    return None if target.name else required("target.name")
 
 
 def _check_bindable(pod: Pod, binding: Binding) -> None:
@@ -93,10 +110,8 @@ def _scheduled(pod: Pod, now: Time) -> tuple[PodCondition, ...]:
 
 async def evict(engine: Engine, call: Call, request: Request) -> Response:
     """Deletes a pod if its disruption budget allows it. Raises ApiError (429) if not now."""
-    eviction: Eviction = _body(request, Eviction)
+    eviction = _body(call, request, Eviction)
     name = call.route.name
-    if eviction.metadata.name and eviction.metadata.name != name:
-        raise errors.bad_request("name in URL does not match name in Eviction object")
     pod = engine.get(PODS.resource, call.route.namespace, name)
     if not isinstance(pod, Pod):
         raise errors.not_found(PODS, name)
@@ -104,9 +119,33 @@ async def evict(engine: Engine, call: Call, request: Request) -> Response:
     dry_run = call.dry_run or bool(given.dry_run)
     if pod.status.phase not in ("Succeeded", "Failed", "Pending") and pod.metadata.deletion_timestamp is None:
         await _spend_budget(engine, call, pod, dry_run)
+    if given.preconditions is None or given.preconditions.uid in (None, "", pod.metadata.uid):
+        await rewrite(
+            engine,
+            PODS,
+            call.route.namespace,
+            name,
+            lambda found: _disrupted(found, call.now),
+            dry_run=dry_run,
+        )
     one = replace(call.route, verb="delete", subresource="")
     await deletes.delete(engine, Call(one, call.caller, call.now, dry_run=dry_run, warnings=call.warnings), given)
     return _done(201)
+
+
+def _disrupted(pod: Pod, now: Time) -> Pod:
+    """The pod with the condition that tells why it is going to be deleted."""
+    known = pod.status.conditions
+    before = next((one for one in known if one.type == "DisruptionTarget" and one.status == "True"), None)
+    made = PodCondition(
+        type="DisruptionTarget",
+        status="True",
+        reason="EvictionByEvictionAPI",
+        message="Eviction API: evicting",
+        last_transition_time=now if before is None else before.last_transition_time,
+    )
+    others = tuple(one for one in known if one.type != made.type)
+    return replace(pod, status=replace(pod.status, conditions=(*others, made)))
 
 
 async def _spend_budget(engine: Engine, call: Call, pod: Pod, dry_run: bool) -> None:

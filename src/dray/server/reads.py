@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from dray.api.meta import ListMeta, Object
+from dray.api.meta import ListMeta, Object, StatusCause, StatusDetails
 from dray.server import errors, selectable_fields
 from dray.server.engine import Call, Engine
 from dray.server.options import ListOptions
@@ -68,7 +68,10 @@ def list_page(engine: Engine, call: Call, options: ListOptions) -> Page:
 
 
 def _too_new(asked: int, current: int) -> errors.ApiError:
-    return errors.ApiError(504, "Timeout", f"Too large resource version: {asked}, current: {current}")
+    """The cause is what clients look for: they list again without a revision."""
+    cause = StatusCause(reason="ResourceVersionTooLarge", message="Too large resource version")
+    details = StatusDetails(retry_after_seconds=1, causes=(cause,))
+    return errors.ApiError(504, "Timeout", f"Timeout: Too large resource version: {asked}, current: {current}", details)
 
 
 def _collect(

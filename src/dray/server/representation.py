@@ -7,7 +7,7 @@ from functools import lru_cache
 import msgspec
 
 from dray.api import codec
-from dray.api.meta import ListMeta, Status, StatusDetails
+from dray.api.meta import ListMeta, ObjectMeta, Status, StatusDetails
 from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
 from dray.server import errors, objects
 from dray.server.engine import Call
@@ -38,6 +38,10 @@ class Representation:
         """One object."""
         return objects.render(self._kind, self._version, record)
 
+    def bookmark(self, meta: ObjectMeta) -> bytes:
+        """An object that tells a watch of nothing but its metadata."""
+        return objects.render_bookmark(self._kind.kind, self._kind.api_version_of(self._version), meta)
+
     def one(self, record: Record, code: int = 200) -> Response:
         """An answer with one object."""
         return Response(code, self.render(record), self.content_type)
@@ -63,6 +67,10 @@ class MetadataOnly(Representation):
     def render(self, record: Record) -> bytes:
         """One object's metadata."""
         return codec.encode(objects.metadata_only(record))
+
+    def bookmark(self, meta: ObjectMeta) -> bytes:
+        """A bookmark of the same kind as the objects: clients of metadata know no other."""
+        return objects.render_bookmark(objects.METADATA_KIND, objects.METADATA_VERSION, meta)
 
     def many(self, page: Page) -> Response:
         """A list of metadata."""
@@ -116,8 +124,10 @@ def choose(request: Request, call: Call) -> Representation:
             case "Table":
                 version = wanted.parameters.get("v", "v1")
                 return AsTable(call, version, request.query.get("includeObject", "Metadata"))
-            case "PartialObjectMetadata" | "PartialObjectMetadataList":
+            case "PartialObjectMetadata" | "PartialObjectMetadataList" as form:
+                if form.endswith("List") and call.route.name:
+                    continue
                 return MetadataOnly(call)
-            case _:
+            case "":
                 return Representation(call)
     raise errors.not_acceptable(OFFERED)

@@ -12,8 +12,7 @@ import msgspec
 
 from dray.api import registry
 from dray.api.registry import Kind, Subresource
-
-_TRUE = ("true", "1", "")
+from dray.server.options import is_true
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -48,13 +47,14 @@ _COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": 
 _OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _ACTIONS = frozenset({"binding", "eviction", "token"})
 """Subresources that one posts to."""
-_OF_KUBELETS = frozenset({"attach", "exec", "log", "portforward", "proxy"})
-"""Subresources that lead to a node or a container, where no API server is the one to answer."""
+OF_KUBELETS = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+"""Subresources that lead to a node or a container: there is a path to ask at, but nobody behind it who could answer."""
+_KUBELET_VERBS = _OBJECT_VERBS | {"POST": "create"}
 
 
 def served_subresources(kind: Kind) -> tuple[Subresource, ...]:
-    """The subresources of a kind that this server answers."""
-    return tuple(found for found in kind.subresources if found.name not in _OF_KUBELETS)
+    """The subresources of a kind that this server has something to answer with."""
+    return tuple(found for found in kind.subresources if found.name not in OF_KUBELETS)
 
 
 class Table:
@@ -100,7 +100,7 @@ class Table:
         subresource = rest[2] if len(rest) > 2 else ""
         if kind.namespaced and name and not namespace:
             raise NoSuchResource(path)
-        if subresource and all(found.name != subresource for found in served_subresources(kind)):
+        if subresource and all(found.name != subresource for found in kind.subresources):
             raise NoSuchResource(path)
         verb = _verb(kind, method, name, subresource, query)
         if verb == "create" and kind.namespaced and not namespace:
@@ -115,8 +115,10 @@ class Table:
             group, version, rest = parts[1], parts[2], parts[3:]
         else:
             raise NoSuchPage("/".join(parts))
-        if version not in self.versions.get(group, ()):
+        if group not in self.versions:
             raise NoSuchPage("/".join(parts))
+        if version not in self.versions[group]:
+            raise NoSuchResource("/".join(parts))
         return group, version, rest
 
 
@@ -130,10 +132,12 @@ def _verb(kind: Kind, method: str, name: str, subresource: str, query: Mapping[s
         if method != "POST":
             raise NoSuchVerb(method)
         return "create"
+    if subresource in OF_KUBELETS:
+        return _KUBELET_VERBS.get(method, "get")
     verb = (_OBJECT_VERBS if name else _COLLECTION_VERBS).get(method)
     if verb is None or (subresource and verb == "delete"):
         raise NoSuchVerb(method)
-    if verb in ("list", "get") and "watch" in query and query["watch"] in _TRUE and not subresource:
+    if verb in ("list", "get") and is_true(query.get("watch")) and not subresource:
         verb = "watch"
     if verb not in kind.verbs and not subresource:
         raise NoSuchVerb(method)

@@ -12,7 +12,7 @@ from dray.api.generated.autoscaling import Scale, ScaleSpec, ScaleStatus
 from dray.api.labels import LabelSelector
 from dray.api.meta import Object, ObjectMeta, StatusCause, StatusDetails
 from dray.api.status import ApiError
-from dray.server import body, errors, patches, writes
+from dray.server import body, errors, field_owners, patches, writes
 from dray.server.engine import Call, Engine
 from dray.server.http import Answer, Request, Response
 
@@ -53,7 +53,7 @@ async def update(engine: Engine, call: Call, request: Request) -> Answer:
         engine,
         call,
         lambda old: _scaled(old, given),
-        patches.track,
+        field_owners.track,
         expected=given.metadata.resource_version,
         uid=given.metadata.uid,
     )
@@ -69,7 +69,7 @@ async def patch(engine: Engine, call: Call, request: Request) -> Answer:
         engine,
         call,
         lambda old: _scaled(old, _scale(change(codec.to_builtins(scale_of(old))), call)),
-        patches.track,
+        field_owners.track,
     )
     return _answer(record.obj)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-
-import msgspec
+from typing import Protocol
 
 from dray.api import codec
 from dray.api.meta import Object, ObjectMeta
@@ -20,10 +19,21 @@ DEFAULT_SECONDS = 45 * 60
 CHUNK_EVENTS = 500
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
-Render = Callable[[Record], bytes]
 Test = Callable[[Object], bool] | None
 Sent = Callable[[int], None]
 """Hears how many events go out."""
+
+
+class Form(Protocol):
+    """How the client wants to see objects."""
+
+    def render(self, record: Record) -> bytes:
+        """One object."""
+        ...
+
+    def bookmark(self, meta: ObjectMeta) -> bytes:
+        """An object that tells of nothing but its metadata."""
+        ...
 
 
 def line(kind: bytes, data: bytes) -> bytes:
@@ -40,13 +50,14 @@ class Watch:
     """One client's watch. `chunks` yields bytes until the client's time is over or the watch cannot go on."""
 
     def __init__(
-        self, engine: Engine, call: Call, options: ListOptions, render: Render, sent: Sent = lambda _: None
+        self, engine: Engine, call: Call, options: ListOptions, form: Form, sent: Sent = lambda _: None
     ) -> None:
         """Raises ApiError for selectors that cannot be."""
         self._engine = engine
         self._call = call
         self._options = options
-        self._render = render
+        self._render = form.render
+        self._form = form
         self._sent = sent
         self._test = matcher(call, options)
         self._name = _only_name(options) or call.route.name
@@ -121,11 +132,7 @@ class Watch:
         return self._test is None or self._test(obj)
 
     def _bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
-        kind, version = self._call.route.kind, self._call.route.version
-        meta = ObjectMeta(resource_version=str(revision), annotations=annotations)
-        empty = {"kind": kind.kind, "apiVersion": kind.api_version_of(version), "metadata": codec.to_builtins(meta)}
-        empty["metadata"].setdefault("creationTimestamp", None)
-        return msgspec.json.encode(empty)
+        return self._form.bookmark(ObjectMeta(resource_version=str(revision), annotations=annotations))
 
 
 def _only_name(options: ListOptions) -> str:

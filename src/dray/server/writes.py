@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dray import validation
 from dray.api.generated.core import Namespace
 from dray.api.meta import Object
+from dray.api.resource import ResourceClaim
 from dray.server import dropped_fields, errors, quota
 from dray.server.engine import Call, Engine
 from dray.server.namespace_finalize import finalized
@@ -195,7 +196,10 @@ async def _store(engine: Engine, call: Call, new: Object, record: Record) -> Rec
     """Stores the new object, or removes it if it was only waiting for its last finalizer."""
     if is_done(new):
         return await engine.store.delete(call.key, record.revision, finish(new))
-    return await engine.store.update(call.key, record.revision, finish(new))
+    complete = finish(new)
+    if isinstance(new, ResourceClaim):
+        complete = engine.held_devices.guarded(call.key, new, record.obj, complete)
+    return await engine.store.update(call.key, record.revision, complete)
 
 
 def is_done(obj: Object) -> bool:

@@ -93,6 +93,13 @@ class Store:
         table = self._tables.get(key[0])
         return None if table is None else table.records.get(key)
 
+    def pending(self, key: Key) -> Record | None:
+        """What is on its way to disk for `key`, if anything is: nobody can see it yet, and it may still fail."""
+        submission = self._in_flight.get(key)
+        if submission is None:
+            return None
+        return next(event.record for event in submission.events if event.record.key == key)
+
     def list(
         self,
         resource: str,

@@ -82,7 +82,7 @@ def test_unknown_fields_are_dropped_and_named() -> None:
 @pytest.mark.req("5027-13")
 def test_a_slice_attribute_has_no_null() -> None:
     reading = read_slice(devices=[{"name": "d", "attributes": {"a": {"null": {}}}}])
-    assert reading.unknown == ("spec.devices[0].attributes[a].null",)
+    assert reading.unknown == ("spec.devices[0].attributes.a.null",)
 
 
 def test_duplicate_fields_are_named() -> None:

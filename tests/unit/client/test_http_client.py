@@ -196,7 +196,7 @@ def test_an_informer_survives_a_restart_of_the_server(tmp_path: Path) -> None:
         port = int(first.url.rsplit(":", 1)[1])
         async with HttpClient(load_kubeconfig([first.kubeconfig])) as client:
             await client.create(config_map("before"))
-            informer: Informer[ConfigMap] = Informer(client, CONFIG_MAPS, sleep=asyncio.sleep)
+            informer: Informer[ConfigMap] = Informer(client, CONFIG_MAPS, namespace="default", sleep=asyncio.sleep)
             task = asyncio.get_running_loop().create_task(informer.run())
             await asyncio.wait_for(informer.synced(), 5)
             await first.stop(0.1)
@@ -300,7 +300,7 @@ def test_a_server_by_another_authority_is_not_trusted(tmp_path: Path) -> None:
             with pytest.raises(OSError, match="certificate"):
                 await careful.list(CONFIG_MAPS)
         async with HttpClient(replace(admin, authority=None, verify=False)) as careless:
-            assert (await careless.list(CONFIG_MAPS)).items == ()
+            assert (await careless.list(CONFIG_MAPS, "default")).items == ()
 
     against_server(tmp_path, scenario)
 

@@ -104,3 +104,56 @@ def test_indexes_follow() -> None:
     assert [found.metadata.name for found in informer.by_index("app", "x")] == ["b"]
     assert [found.metadata.name for found in informer.by_index("app", "y")] == ["a"]
     assert informer.by_index("app", "z") == []
+
+
+def put_after(script: Script, answer: Pod) -> Informer[Pod]:
+    """An informer that was told of an answer to a write when list and watch had told all that they are going to."""
+
+    async def scenario() -> Informer[Pod]:
+        clock = VirtualClock()
+        informer: Informer[Pod] = Informer(script, PODS, sleep=clock.sleep)  # type: ignore[arg-type]
+        task = asyncio.get_running_loop().create_task(informer.run())
+        await clock.advance(30)
+        informer.put(answer)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return informer
+
+    return asyncio.run(scenario())
+
+
+def test_an_answer_that_comes_after_the_news_of_the_deletion_does_not_bring_the_object_back() -> None:
+    script = Script([([pod("a", 1)], "5")], [[("MODIFIED", pod("a", 6)), ("DELETED", pod("a", 7))]])
+    assert list(put_after(script, pod("a", 6))) == []
+
+
+def test_an_answer_that_is_ahead_of_the_news_is_seen_at_once() -> None:
+    informer = put_after(Script([([pod("a", 1)], "5")], []), pod("b", 6))
+    assert [found.metadata.name for found in informer] == ["a", "b"]
+
+
+def relist_after_put(list_revision: str, *listed: Pod) -> tuple[list[str], list[str]]:
+    """Who is there after a write was answered with b@8 and a list came in; and who was told to be gone on the way."""
+    gone: list[str] = []
+
+    async def scenario() -> list[str]:
+        clock = VirtualClock()
+        script = Script([([pod("a", 1)], "6"), (list(listed), list_revision)], [[WatchExpired()]])
+        informer: Informer[Pod] = Informer(script, PODS, sleep=clock.sleep)  # type: ignore[arg-type]
+        informer.on_change(lambda old, new: gone.append(old.metadata.name) if old is not None and new is None else None)
+        informer.on_change(lambda _, new: informer.put(pod("b", 8)) if new is not None else None)
+        task = asyncio.get_running_loop().create_task(informer.run())
+        await clock.advance(30)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return [found.metadata.name for found in informer]
+
+    return asyncio.run(scenario()), gone
+
+
+def test_a_list_that_is_older_than_an_answer_does_not_take_the_object_away() -> None:
+    assert relist_after_put("7", pod("a", 1)) == (["a", "b"], [])
+
+
+def test_a_list_from_a_restored_server_counts_alone() -> None:
+    assert relist_after_put("3", pod("a", 1)) == (["a"], ["b"])

@@ -94,7 +94,10 @@ CASES = [
         {("Invalid", "spec.replicas")},
     ),
     (obj("Deployment", "apps/v1", spec={"selector": SELECTOR, "template": template()}), set()),
-    (obj("Deployment", "apps/v1", spec={"template": template()}), {("Required", "spec.selector")}),
+    (
+        obj("Deployment", "apps/v1", spec={"template": template()}),
+        {("Required", "spec.selector"), ("Invalid", "spec.template.metadata.labels")},
+    ),
     (
         obj("Deployment", "apps/v1", spec={"selector": {"matchLabels": {"app": "b"}}, "template": template()}),
         {("Invalid", "spec.template.metadata.labels")},

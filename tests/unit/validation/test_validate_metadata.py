@@ -33,7 +33,8 @@ CASES = [
     ({"annotations": {"a b": ""}}, {("Invalid", "annotations")}),
     ({"annotations": {"a": "x" * 256 * 1024}}, {("TooLong", "annotations")}),
     ({"finalizers": ["example.com/keep"]}, set()),
-    ({"finalizers": ["a b"]}, {("Invalid", "finalizers")}),
+    ({"finalizers": ["a b"]}, {("Invalid", "finalizers"), ("Invalid", "finalizers[0]")}),
+    ({"finalizers": ["kubernetes", "a"]}, {("Invalid", "finalizers[1]")}),
     ({"finalizers": ["orphan", "foregroundDeletion"]}, {("Invalid", "finalizers")}),
     ({"ownerReferences": [OWNER]}, set()),
     (

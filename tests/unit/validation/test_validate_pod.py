@@ -157,8 +157,9 @@ PULL_POLICIES = [
     ("app:v1", "IfNotPresent"),
     ("registry:5000/app", "Always"),
     ("registry:5000/app:v1", "IfNotPresent"),
-    ("app@sha256:0123", "IfNotPresent"),
-    ("app:latest@sha256:0123", "Always"),
+    (f"app@sha256:{'01' * 32}", "IfNotPresent"),
+    (f"app:latest@sha256:{'01' * 32}", "Always"),
+    ("app:latest@sha256:0123", "IfNotPresent"),
 ]
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dray.api.cluster import ManagedCluster
+from dray.api.cluster.managed_cluster import AGENT_ACCOUNT, TAINT_UNAVAILABLE, TAINT_UNREACHABLE
 from dray.api.meta import Object
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
 
-PROTECTED = frozenset(
-    {"cluster.open-cluster-management.io/unavailable", "cluster.open-cluster-management.io/unreachable"}
-)
+PROTECTED = frozenset({TAINT_UNAVAILABLE, TAINT_UNREACHABLE})
 AGENTS = "system:open-cluster-management"
 
 
@@ -31,6 +30,8 @@ class ClusterTaints(Plugin):
 
 
 def _is_agent(call: Call) -> bool:
+    if call.caller.user.startswith("system:serviceaccount:") and call.caller.user.endswith(f":{AGENT_ACCOUNT}"):
+        return True
     return any(group == AGENTS or group.startswith(f"{AGENTS}:") for group in call.caller.groups)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dray.server.admission.chain import Chain
+from dray.server.admission.cluster_acceptance import ClusterAcceptance
 from dray.server.admission.cluster_taints import ClusterTaints
 from dray.server.admission.escalation import Escalation
 from dray.server.admission.namespace_lifecycle import NamespaceLifecycle
@@ -21,6 +22,7 @@ def default_chain(roles: StoredRoles) -> Chain:
             PodPriority(),
             NewNodeTaint(),
             ClusterTaints(),
+            ClusterAcceptance(roles),
             Escalation(roles),
             NodeRestriction(),
             DriverRestriction(),

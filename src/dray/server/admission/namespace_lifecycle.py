@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dray.api.generated.core import Namespace
-from dray.api.meta import Object
+from dray.api.meta import Object, StatusCause
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import NAMESPACES, Call, Engine
@@ -17,7 +17,7 @@ class NamespaceLifecycle(Plugin):
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Before anything else is checked, so that a missing namespace is what the client hears of."""
         if old is None and call.route.namespace:
-            self._check_place(engine, call)
+            self._check_place(engine, call, new.metadata.name)
         return new
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:  # noqa: ARG002
@@ -25,11 +25,19 @@ class NamespaceLifecycle(Plugin):
         if new is None and isinstance(old, Namespace) and old.metadata.name in KEPT:
             raise errors.forbidden(call.route.kind, old.metadata.name, "this namespace may not be deleted")
 
-    def _check_place(self, engine: Engine, call: Call) -> None:
+    def _check_place(self, engine: Engine, call: Call, created: str) -> None:
         name = call.route.namespace
         namespace = engine.namespace(name)
         if namespace is None:
             raise errors.not_found(NAMESPACES, name)
         if namespace.metadata.deletion_timestamp is not None or namespace.status.phase == "Terminating":
-            why = f"unable to create new content in namespace {name} because it is being terminated"
-            raise errors.forbidden(call.route.kind, call.route.name, why)
+            raise _terminating(call, created)
+
+
+def _terminating(call: Call, created: str) -> errors.ApiError:
+    """The refusal with the cause that controllers look for, to leave a namespace alone that is on its way out."""
+    name = call.route.namespace
+    why = f"unable to create new content in namespace {name} because it is being terminated"
+    message = f"namespace {name} is being terminated"
+    cause = StatusCause(reason="NamespaceTerminating", message=message, field="metadata.namespace")
+    return errors.forbidden(call.route.kind, created, why, cause)

@@ -167,6 +167,7 @@ def test_the_device_taint_eviction_controller_has_exactly_what_it_needs(default_
     assert everything_allowed(default_rbac, controller("device-taint-eviction-controller")) == {
         "pods": {*READS, "delete"},
         "pods/status": {"patch", "update"},
+        "pods/eviction": {"create"},
         "resourceclaims.resource.k8s.io": set(READS),
         "resourceslices.resource.k8s.io": set(READS),
         "resourceslicepatches.resource.k8s.io": set(READS),

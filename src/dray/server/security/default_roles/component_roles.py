@@ -8,7 +8,6 @@ from dray.server.security.default_roles.building import (
     ANY,
     AUTHENTICATION,
     AUTHORIZATION,
-    CLUSTER,
     CORE,
     EVENTS,
     LEASES,
@@ -117,9 +116,16 @@ _DEVICES = (
         "device-taint-eviction-controller",
         rule(f"{READ} delete", CORE, "pods"),
         rule("patch update", CORE, "pods/status"),
+        rule("create", CORE, "pods/eviction"),
         rule(READ, RESOURCE, "resourceclaims resourceslices resourceslicepatches deviceclasses devicetaintrules"),
         rule("patch update", RESOURCE, "devicetaintrules/status"),
     ),
+)
+
+_EXPIRY = controller(
+    "taint-expiry-controller",
+    rule(f"{READ} delete", RESOURCE, "devicetaintrules"),
+    rule(f"{READ} patch", CORE, "nodes"),
 )
 
 _NODES = (
@@ -135,6 +141,9 @@ _NODES = (
         rule(READ, CORE, "nodes"),
         rule(f"{READ} delete", CORE, "pods"),
         rule("patch update", CORE, "pods/status"),
+        # For eviction policies that respect budgets, and for the guard.
+        rule("create", CORE, "pods/eviction"),
+        rule("patch", CORE, "nodes/status"),
     ),
     *controller(
         "pod-garbage-collector",
@@ -181,26 +190,4 @@ _WORKLOADS = (
     ),
 )
 
-_CLUSTERS = (
-    *controller(
-        "placement-controller",
-        rule(
-            READ,
-            CLUSTER,
-            "managedclusters managedclustersets managedclustersetbindings placements addonplacementscores",
-        ),
-        rule("patch update", CLUSTER, "placements/status placements/finalizers"),
-        rule(f"{READ} create delete patch update", CLUSTER, "placementdecisions"),
-        rule("patch update", CLUSTER, "placementdecisions/status"),
-    ),
-    # Availability from Leases, and the two taints that only the hub sets (OCM-32).
-    *controller(
-        "managed-cluster-controller",
-        rule(f"{READ} patch update", CLUSTER, "managedclusters"),
-        rule("patch update", CLUSTER, "managedclusters/status managedclustersets/status"),
-        rule(READ, CLUSTER, "managedclustersets managedclustersetbindings"),
-        rule(READ, LEASES, "leases"),
-    ),
-)
-
-OBJECTS = (*_SCHEDULER, *_MANAGER, *_DEVICES, *_NODES, *_OBJECTS, *_WORKLOADS, *_CLUSTERS)
+OBJECTS = (*_SCHEDULER, *_MANAGER, *_DEVICES, *_EXPIRY, *_NODES, *_OBJECTS, *_WORKLOADS)

@@ -183,6 +183,11 @@ _IDENTITIES = (
         reports=False,
     ),
     *controller(
+        "kube-apiserver-serving-clustertrustbundle-publisher",
+        rule("attest", CERTIFICATES, "signers", names="kubernetes.io/kube-apiserver-serving"),
+        rule("create delete list update watch", CERTIFICATES, "clustertrustbundles"),
+    ),
+    *controller(
         "legacy-service-account-token-cleaner",
         rule("get", CORE, "configmaps", names="kube-apiserver-legacy-service-account-token-tracking"),
         rule("delete patch", CORE, "secrets"),

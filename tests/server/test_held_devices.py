@@ -1,0 +1,182 @@
+"""A published device is given to one claim only, whoever writes the allocation, and however close together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from controller_world import Manifest, manifest, typed
+from dray.api.registry import by_kind
+from dray.api.resource import ResourceClaim
+from dray.api.status import ApiError
+from dray.client import Client
+from eviction_objects import DRIVER, V1, device_slice
+from local_server import LocalServer, local_server
+
+CLAIMS = by_kind(V1, "ResourceClaim")
+SHARE = "8d1a8a3c-3b53-4f6f-9c38-7e0d7f6f3f0{}"
+
+
+async def add_claim(client: Client, name: str) -> ResourceClaim:
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
+    return await client.create(typed(manifest(V1, "ResourceClaim", name, spec={"devices": {"requests": requests}})))
+
+
+def result(device: str, pool: str = "pool", **more: Any) -> Manifest:
+    return {"request": "gpu", "driver": DRIVER, "pool": pool, "device": device, **more}
+
+
+async def allocate(client: Client, name: str, *results: Manifest) -> None:
+    """As a scheduler does it, with the claim as it is stored."""
+    claim = await client.get(CLAIMS, "default", name)
+    assert isinstance(claim, ResourceClaim)
+    wanted: ResourceClaim = typed(
+        manifest(V1, "ResourceClaim", name, status={"allocation": {"devices": {"results": list(results)}}})
+    )
+    await client.update(replace(claim, status=wanted.status), subresource="status")
+
+
+async def release(client: Client, name: str) -> None:
+    await client.patch(CLAIMS, "default", name, {"status": {"allocation": None}}, subresource="status")
+
+
+def run(scenario: Callable[[LocalServer], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with local_server(with_roles=False) as server:
+            admin = server.client()
+            devices = [
+                {"name": "gpu-0"},
+                {"name": "gpu-1"},
+                {"name": "link", "allowMultipleAllocations": True, "capacity": {"bandwidth": {"value": "10"}}},
+            ]
+            await admin.create(typed(device_slice("pool", devices=devices)))
+            await admin.create(typed(parts_slice(sharedCounters=[{"name": "card", "counters": memory(4)}])))
+            parts = [{"name": f"part-{units}", "consumesCounters": draw(units)} for units in (1, 2, 3)]
+            await admin.create(typed(parts_slice("-devices", devices=parts)))
+            for name in ("a", "b", "c"):
+                await add_claim(admin, name)
+            await scenario(server)
+
+    asyncio.run(whole())
+
+
+def memory(units: int) -> Manifest:
+    return {"memory": {"value": str(units)}}
+
+
+def draw(units: int) -> list[Manifest]:
+    return [{"counterSet": "card", "counters": memory(units)}]
+
+
+def parts_slice(suffix: str = "", **content: Any) -> Manifest:
+    pool = {"name": "parts", "generation": 1, "resourceSliceCount": 2}
+    spec = {"driver": DRIVER, "nodeName": "node-1", "pool": pool, **content}
+    return manifest(V1, "ResourceSlice", f"parts{suffix}", spec=spec)
+
+
+async def expect_refusal(call: Awaitable[None], why: str) -> None:
+    with pytest.raises(ApiError, match=why) as failure:
+        await call
+    assert (failure.value.code, failure.value.reason) == (409, "Conflict")
+
+
+def test_a_device_that_a_claim_has_is_not_given_to_another() -> None:
+    async def scenario(server: LocalServer) -> None:
+        admin = server.client()
+        await allocate(admin, "a", result("gpu-0"))
+        refused = f"device {DRIVER}/pool/gpu-0 is allocated to ResourceClaim default/a; allocate anew"
+        await expect_refusal(allocate(admin, "b", result("gpu-1"), result("gpu-0")), refused)
+        await allocate(admin, "b", result("gpu-1"))
+        await release(admin, "a")
+        await allocate(admin, "c", result("gpu-0"))
+
+    run(scenario)
+
+
+@pytest.mark.req("4381-128")
+def test_of_two_writes_at_the_same_time_one_is_refused() -> None:
+    async def scenario(server: LocalServer) -> None:
+        admin = server.client()
+        outcome = await asyncio.gather(
+            *(allocate(admin, name, result("gpu-0")) for name in ("a", "b", "c")), return_exceptions=True
+        )
+        assert [type(one) for one in outcome].count(ApiError) == 2
+
+    run(scenario)
+
+
+def test_a_server_that_starts_again_knows_who_has_what() -> None:
+    async def scenario(server: LocalServer) -> None:
+        await allocate(server.client(), "a", result("gpu-0"))
+        restarted = LocalServer(server.clock, server.backend, 2)
+        await expect_refusal(allocate(restarted.client(), "b", result("gpu-0")), "is allocated to")
+        await restarted.store.close()
+
+    run(scenario)
+
+
+def test_a_device_stays_taken_when_it_is_not_published_any_more() -> None:
+    async def scenario(server: LocalServer) -> None:
+        admin = server.client()
+        await allocate(admin, "a", result("gpu-0"))
+        await admin.delete(by_kind(V1, "ResourceSlice"), "", "pool-slice")
+        await expect_refusal(allocate(admin, "b", result("gpu-0")), "is allocated to")
+
+    run(scenario)
+
+
+def test_devices_that_do_not_exist_and_admin_access_are_not_counted() -> None:
+    async def scenario(server: LocalServer) -> None:
+        admin = server.client()
+        label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+        await admin.patch(by_kind("v1", "Namespace"), "", "default", label)
+        await allocate(admin, "a", result("gpu-0", "elsewhere"), result("gpu-0"))
+        await allocate(admin, "b", result("gpu-0", "elsewhere"), result("gpu-0", adminAccess=True))
+        await allocate(admin, "c", result("gpu-1"))
+
+    run(scenario)
+
+
+@pytest.mark.req("4381-48")
+def test_what_admins_look_at_can_be_given_away() -> None:
+    async def scenario(server: LocalServer) -> None:
+        admin = server.client()
+        label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+        await admin.patch(by_kind("v1", "Namespace"), "", "default", label)
+        await allocate(admin, "a", result("gpu-0", adminAccess=True))
+        await allocate(admin, "b", result("gpu-0"))
+
+    run(scenario)
+
+
+def share(number: int, amount: int) -> Manifest:
+    return result("link", shareID=SHARE.format(number), consumedCapacity={"bandwidth": str(amount)})
+
+
+def test_shares_of_a_device_are_given_away_as_long_as_there_is_capacity() -> None:
+    async def scenario(server: LocalServer) -> None:
+        admin = server.client()
+        await allocate(admin, "a", share(1, 6))
+        await expect_refusal(allocate(admin, "b", share(2, 5)), "has not enough bandwidth left")
+        await allocate(admin, "b", share(2, 4))
+        await expect_refusal(allocate(admin, "c", result("link")), "is allocated to")
+
+    run(scenario)
+
+
+def test_counters_that_devices_share_are_not_overdrawn() -> None:
+    async def scenario(server: LocalServer) -> None:
+        admin = server.client()
+        await allocate(admin, "a", result("part-2", "parts"))
+        await expect_refusal(
+            allocate(admin, "b", result("part-3", "parts")), "needs more of counter card/memory than is left"
+        )
+        await allocate(admin, "b", result("part-1", "parts"))
+        await release(admin, "a")
+        await allocate(admin, "c", result("part-3", "parts"))
+
+    run(scenario)
