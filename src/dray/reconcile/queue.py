@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from dray.reconcile.clock import Clock
@@ -27,8 +27,8 @@ class WorkQueue(Generic[K]):
     def __init__(self, name: str, clock: Clock) -> None:
         self.name = name
         self._clock = clock
-        self._waiting: dict[K, None] = {}
-        self._processing: set[K] = set()
+        self._waiting: dict[K, float] = {}
+        self._processing: dict[K, float] = {}
         self._again: set[K] = set()
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}
@@ -38,6 +38,8 @@ class WorkQueue(Generic[K]):
         self._timer: asyncio.Task[None] | None = None
         self.adds = 0
         self.retries = 0
+        self.on_wait: Callable[[float], None] | None = None
+        """Hears of each key how many seconds it waited before it was handed out."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -46,6 +48,11 @@ class WorkQueue(Generic[K]):
     def processing(self) -> int:
         """How many keys are being worked on."""
         return len(self._processing)
+
+    def working_seconds(self) -> list[float]:
+        """For how long each key that is being worked on has been."""
+        now = self._clock.monotonic()
+        return [now - since for since in self._processing.values()]
 
     @property
     def idle(self) -> bool:
@@ -58,7 +65,7 @@ class WorkQueue(Generic[K]):
         if key in self._processing:
             self._again.add(key)
         elif key not in self._waiting:
-            self._waiting[key] = None
+            self._waiting[key] = self._clock.monotonic()
             self._wake_one()
 
     def add_at(self, key: K, moment: float) -> None:
@@ -101,8 +108,11 @@ class WorkQueue(Generic[K]):
         while not self._waiting:
             await self._sleep()
         key = next(iter(self._waiting))
-        del self._waiting[key]
-        self._processing.add(key)
+        now = self._clock.monotonic()
+        since = self._waiting.pop(key)
+        self._processing[key] = now
+        if self.on_wait is not None:
+            self.on_wait(now - since)
         return key
 
     async def _sleep(self) -> None:
@@ -125,7 +135,7 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         """The work on a key has ended, well or not."""
-        self._processing.discard(key)
+        self._processing.pop(key, None)
         if key in self._again:
             self._again.discard(key)
             self.add(key)

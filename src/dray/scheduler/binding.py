@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from msgspec.structs import replace
 
+from dray.allocator import claim_key
 from dray.api.generated.core import Binding, ObjectReference, Pod
 from dray.api.meta import ObjectMeta
 from dray.api.registry import by_kind
@@ -12,7 +15,7 @@ from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.client.interface import Client
 from dray.scheduler.claims import is_reserved_for
-from dray.scheduler.decide import Chosen
+from dray.scheduler.decide import Chosen, Observer
 
 PODS = by_kind("v1", "Pod")
 CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
@@ -24,42 +27,83 @@ class Binder:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def bind(self, pod: Pod, chosen: Chosen) -> list[ResourceClaim]:
-        """Stores the decision; returns the claims as they are stored then. Raises ApiError or OSError."""
-        stored = []
-        for claim in chosen.claims:
-            key = f"{claim.metadata.namespace}/{claim.metadata.name}"
-            allocation = chosen.allocations[key][1] if key in chosen.allocations else claim.status.allocation
-            if is_reserved_for(claim, pod) and claim.status.allocation is not None:
-                stored.append(claim)
-                continue
-            reserved_for = (*claim.status.reserved_for, consumer(pod))
-            claim = replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=reserved_for))
-            if FINALIZER in claim.metadata.finalizers:
-                stored.append(await self._client.update(claim, subresource="status"))
-            else:  # never allocated without it: the finalizer is stored first, or with the allocation
-                stored.append(await self._client.update_with_status(_with_finalizer(claim)))
-        await self._client.post(PODS, pod.metadata.namespace, pod.metadata.name, "binding", _binding(pod, chosen.node))
-        return stored
+    async def bind(self, pod: Pod, chosen: Chosen, observer: Observer | None = None) -> list[ResourceClaim]:
+        """Stores the decision; returns the claims as they are stored then. Raises ApiError or OSError.
 
-    async def unreserve(self, pod: Pod, claims: tuple[ResourceClaim, ...]) -> None:
-        """Takes the pod off the claims that were reserved for it before the binding failed (4381-116)."""
+        What was reserved is released again if the server refuses the rest (4381-116). If there is no answer, the rest
+        may have been stored, or be stored any moment: then the reservation stays for the next attempt.
+        """
+        stored: list[ResourceClaim] = []
+        reserved: list[ResourceClaim] = []
+        try:
+            for claim in chosen.claims:
+                if is_reserved_for(claim, pod) and claim.status.allocation is not None:
+                    claim = await self._look_again(claim)
+                if is_reserved_for(claim, pod):
+                    stored.append(claim)
+                else:
+                    reserved.append(await self._reserve(claim, pod, chosen))
+            if observer is not None:
+                observer.done("PreBind")
+            meta = pod.metadata
+            await self._client.post(PODS, meta.namespace, meta.name, "binding", _binding(pod, chosen.node))
+        except ApiError:
+            with contextlib.suppress(ApiError, OSError, TimeoutError):
+                await self._unreserve(pod, reserved)
+            raise
+        return [*stored, *reserved]
+
+    async def _look_again(self, claim: ResourceClaim) -> ResourceClaim:
+        """A claim that was reserved before this attempt, as it is now: another scheduler may have let go of it."""
+        current = await self._client.get(CLAIMS, claim.metadata.namespace, claim.metadata.name)
+        if not isinstance(current, ResourceClaim) or current.status.allocation != claim.status.allocation:
+            raise ApiError(409, "Conflict", f"ResourceClaim {claim.metadata.name} has another allocation now")
+        return current
+
+    async def _reserve(self, claim: ResourceClaim, pod: Pod, chosen: Chosen) -> ResourceClaim:
+        """The claim as it is stored with its allocation, and with the pod among its users."""
+        decided = chosen.allocations.get(claim_key(claim))
+        allocation = decided[1] if decided is not None else claim.status.allocation
+        users = (*claim.status.reserved_for, consumer(pod))
+        claim = replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=users))
+        if FINALIZER in claim.metadata.finalizers:
+            return await self._client.update(claim, subresource="status")
+        # Never allocated without it: the finalizer is stored first, or together with the allocation.
+        return await self._client.update_with_status(_with_finalizer(claim))
+
+    async def _unreserve(self, pod: Pod, claims: list[ResourceClaim]) -> None:
+        """Takes the pod off claims that were reserved for it, unless another scheduler gave it a node with them."""
+        if not claims or await self._has_node(pod):
+            return
         for claim in claims:
             meta = claim.metadata
             try:
                 current = await self._client.get(CLAIMS, meta.namespace, meta.name)
                 if isinstance(current, ResourceClaim) and is_reserved_for(current, pod):
-                    left = tuple(one for one in current.status.reserved_for if one.uid != pod.metadata.uid)
-                    status = replace(current.status, reserved_for=left)
+                    status = replace(current.status, reserved_for=_without(current, pod))
                     await self._client.update(replace(current, status=status), subresource="status")
             except ApiError as error:
                 if error.code not in (404, 409):
                     raise
 
+    async def _has_node(self, pod: Pod) -> bool:
+        try:
+            current = await self._client.get(PODS, pod.metadata.namespace, pod.metadata.name)
+        except ApiError as error:
+            if error.code == 404:
+                return False
+            raise
+        is_same = current.metadata.uid == pod.metadata.uid
+        return isinstance(current, Pod) and is_same and bool(current.spec.node_name)
+
     async def deallocate(self, claim: ResourceClaim) -> None:
         """Clears the allocation of a claim that nobody uses, so that it can be made anew elsewhere (4381-113)."""
-        status = replace(claim.status, allocation=None, devices=())
+        status = replace(claim.status, allocation=None, reserved_for=(), devices=())
         await self._client.update(replace(claim, status=status), subresource="status")
+
+
+def _without(claim: ResourceClaim, pod: Pod) -> tuple[ResourceClaimConsumerReference, ...]:
+    return tuple(one for one in claim.status.reserved_for if one.uid != pod.metadata.uid)
 
 
 def consumer(pod: Pod) -> ResourceClaimConsumerReference:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Protocol
 
 import msgspec
 
@@ -41,11 +42,21 @@ class Refused(msgspec.Struct, frozen=True):
     reason: str = "Unschedulable"
     quiet: bool = False
     """True if the pod only waits for something that is on its way; nobody need be told at once."""
+    unallocated: tuple[ResourceClaim, ...] = ()
+    """The claims for which devices were looked for in vain."""
     unused_claim: ResourceClaim | None = None
     """A claim that is allocated, not in use, and in the way: it may be deallocated (4381-113)."""
 
 
-def decide(cluster: Cluster, pod: PodInfo, options: Options) -> Chosen | Refused:
+class Observer(Protocol):
+    """Hears which extension points of the scheduling framework an attempt has passed."""
+
+    def done(self, point: str, status: str = "Success", detail: str = "") -> None:
+        """An extension point has ended."""
+        ...
+
+
+def decide(cluster: Cluster, pod: PodInfo, options: Options, observer: Observer | None = None) -> Chosen | Refused:
     """A node for the pod, or why there is none."""
     if pod.unsupported:
         return Refused(pod.unsupported, Cause.NOTHING, "Unsupported")
@@ -55,9 +66,11 @@ def decide(cluster: Cluster, pod: PodInfo, options: Options) -> Chosen | Refused
     if found.problem:
         waiting = found.problem.startswith(NOT_CREATED)
         return Refused(found.problem, Cause.CLAIM, quiet=waiting)
+    if observer is not None:
+        observer.done("PreEnqueue")
     if not found.claims:
         return _decide_plain(cluster, pod)
-    return _Decision(cluster, pod, found.claims, options).decide()
+    return _Decision(cluster, pod, found.claims, options).decide(observer)
 
 
 def _decide_plain(cluster: Cluster, pod: PodInfo) -> Chosen | Refused:
@@ -110,8 +123,10 @@ class _Decision:
         self._reasons: Counter[str] = Counter()
         self._in_the_way: ResourceClaim | None = None
 
-    def decide(self) -> Chosen | Refused:
+    def decide(self, observer: Observer | None = None) -> Chosen | Refused:
         refused = self._check_claims()
+        if observer is not None:
+            observer.done("PreFilter", "Success" if refused is None else "Unschedulable")
         if refused is not None:
             return refused
         shape = self._shape()
@@ -144,7 +159,9 @@ class _Decision:
         if ruled_out > 0 and self._pending:
             self._reasons[CANNOT_ALLOCATE] += ruled_out
         causes = _DEVICE_CAUSES | Cause.NODE | Cause.POD_GONE
-        return Refused(summary(total, self._reasons), causes, unused_claim=self._in_the_way)
+        return Refused(
+            summary(total, self._reasons), causes, unallocated=tuple(self._pending), unused_claim=self._in_the_way
+        )
 
     def _check_claims(self) -> Refused | None:
         """What keeps the pod from every node."""
@@ -161,8 +178,13 @@ class _Decision:
             taint = self._untolerated(claim)
             if taint:
                 message = f'resourceclaim "{claim.metadata.name}" has a device with an untolerated taint: {taint}'
-                return Refused(message, _DEVICE_CAUSES)
+                unused = claim if self._is_free(claim) else None
+                return Refused(message, _DEVICE_CAUSES, unused_claim=unused)
         return None
+
+    def _is_free(self, claim: ResourceClaim) -> bool:
+        """Whether nobody uses a claim; that an earlier attempt reserved it for this pod does not count."""
+        return all(one.uid == self._pod.pod.metadata.uid for one in claim.status.reserved_for)
 
     def _untolerated(self, claim: ResourceClaim) -> str:
         """A taint on an allocated device that the claim does not tolerate: no new pod may use it (5055-54)."""
@@ -207,7 +229,7 @@ class _Decision:
                     continue
             except NodeSelectorError:
                 pass
-            if not claim.status.reserved_for:
+            if self._is_free(claim):
                 self._in_the_way = claim
             return "resourceclaim not available on the node"
         return SUITS

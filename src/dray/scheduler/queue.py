@@ -54,7 +54,8 @@ class SchedulingQueue:
         self._entries: dict[PodKey, _Entry] = {}
         self._active: list[tuple[int, float, int, PodKey]] = []
         self._queued: set[PodKey] = set()
-        self._waiting: set[PodKey] = set()
+        # In the order in which they began to wait, so that they are tried again in the same order every time.
+        self._waiting: dict[PodKey, None] = {}
         self._in_hand: set[PodKey] = set()
         self._missed: set[PodKey] = set()
         self._users: dict[tuple[str, str], dict[PodKey, None]] = {}
@@ -101,7 +102,7 @@ class SchedulingQueue:
         if entry is not None:
             self._unlink(entry.info)
         self._queued.discard(key)
-        self._waiting.discard(key)
+        self._waiting.pop(key, None)
         self._in_hand.discard(key)
 
     async def pop(self) -> PodInfo:
@@ -128,7 +129,7 @@ class SchedulingQueue:
         backoff = min(FIRST_BACKOFF * 2 ** min(entry.attempts - 1, 10), LONGEST_BACKOFF)
         now = self._clock.monotonic()
         entry.retry_at = now + backoff
-        self._waiting.add(key)
+        self._waiting[key] = None
         if key in self._missed:
             # Something happened while the pod was being decided on: the decision may be out of date.
             self._missed.discard(key)
@@ -170,7 +171,7 @@ class SchedulingQueue:
             self._missed.add(key)
         elif key in self._waiting:
             if at_once or entry.retry_at <= self._clock.monotonic():
-                self._waiting.discard(key)
+                self._waiting.pop(key, None)
                 self._activate(key)
             else:
                 self._schedule(key, entry.retry_at)
@@ -202,7 +203,7 @@ class SchedulingQueue:
                 continue
             heapq.heappop(self._timers)
             if key in self._waiting:
-                self._waiting.discard(key)
+                self._waiting.pop(key, None)
                 self._activate(key)
         self._timer = None
 

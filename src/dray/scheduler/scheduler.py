@@ -6,7 +6,10 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Coroutine
+from time import perf_counter
 from typing import Any
+
+from prometheus_client import CollectorRegistry
 
 from dray.allocator import Options
 from dray.api.generated.core import Node, Pod, PodCondition
@@ -21,8 +24,11 @@ from dray.scheduler.binding import Binder
 from dray.scheduler.claims import NOT_CREATED, find_claims
 from dray.scheduler.cluster import Cluster
 from dray.scheduler.decide import Chosen, Refused, decide
+from dray.scheduler.messages import Messages
+from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.pod_info import PodInfo, read_pod
 from dray.scheduler.queue import Cause, SchedulingQueue
+from dray.scheduler.trace import ERROR, PROGRESS_FROM, Trace
 from dray.tracker import Remove, Upsert
 
 RESOURCE = "resource.k8s.io/v1"
@@ -39,6 +45,7 @@ FILTER_SECONDS = 10.0
 MAX_BINDING = 512
 DECISIONS_PER_TURN = 20
 QUIET_SECONDS = 1.0
+UNANSWERED_SECONDS = 30.0
 
 
 class Scheduler:
@@ -52,8 +59,13 @@ class Scheduler:
         name: str = DEFAULT_NAME,
         filter_seconds: float = FILTER_SECONDS,
         disabled_gates: frozenset[str] = frozenset(),
+        metrics: SchedulerMetrics | None = None,
+        verbosity: int = 0,
     ) -> None:
-        """`filter_seconds` limits the search for devices on one node (4381-106); features can be turned off."""
+        """`filter_seconds` limits the search for devices on one node (4381-106); features can be turned off.
+
+        Attempts are counted in `metrics`, and told in the log with a `verbosity` of 4 or more (4381-222).
+        """
         self.name = name
         self.cluster = Cluster(
             taints="DRADeviceTaints" not in disabled_gates,
@@ -61,6 +73,10 @@ class Scheduler:
             patches="DRAAdminControlledDeviceAttributes" not in disabled_gates,
         )
         self.queue = SchedulingQueue(clock)
+        self._messages = Messages(self.cluster, clock)
+        self._metrics = metrics or SchedulerMetrics(CollectorRegistry(), name)
+        self._metrics.follow(self.queue)
+        self._verbosity = verbosity
         self._client = client
         self._clock = clock
         self._binder = Binder(client)
@@ -73,6 +89,15 @@ class Scheduler:
         self._quiet: deque[tuple[float, PodInfo, Refused]] = deque()
         self.decided = 0
         self.bound = 0
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot schedule now; empty if it can."""
+        for informer in self._informers.values():
+            if not informer.has_synced:
+                why = f": {informer.last_error}" if informer.last_error else ""
+                return f"waiting for {informer.kind.resource}{why}"
+        return ""
 
     async def run(self) -> None:
         """Schedules until cancelled."""
@@ -172,17 +197,34 @@ class Scheduler:
     def _schedule_one(self, info: PodInfo) -> None:
         """Decides, and leaves the writing to a task of its own."""
         self.decided += 1
-        answer = decide(self.cluster, info, self.options)
+        started = perf_counter()
+        trace = self._trace(info, started)
+        answer = decide(self.cluster, info, self.options, trace)
         if isinstance(answer, Chosen):
+            if trace is not None:
+                trace.done("Filter", detail=f"node {answer.node}")
             self.cluster.assume(info, answer.node, answer.allocations)
-            self._spawn(self._bind(info, answer))
-            return
-        self.queue.refuse(info.key, answer.causes)
-        if answer.quiet:
-            self._binding.release()
-            self._tell_later(info, answer)
+            if trace is not None:
+                trace.done("Reserve")
+            self._spawn(self._bind(info, answer, trace))
         else:
-            self._spawn(self._tell(info.pod, answer))
+            self.queue.refuse(info.key, answer.causes)
+            self._metrics.refused(info.key, answer)
+            if trace is not None:
+                trace.refused(answer)
+            if answer.quiet:
+                self._binding.release()
+                self._tell_later(info, answer)
+            else:
+                self._spawn(self._tell(info, answer))
+        self._metrics.attempted(_result(answer), perf_counter() - started)
+
+    def _trace(self, info: PodInfo, now: float) -> Trace | None:
+        """Follows the attempt if the log wants to know, or if it is its turn to be measured."""
+        is_measured = self._metrics.wants_trace(now)
+        if not is_measured and self._verbosity < PROGRESS_FROM:
+            return None
+        return Trace(info, perf_counter, self._metrics if is_measured else None, self._verbosity)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Starts writing what was decided; there is room for `MAX_BINDING` of those at a time."""
@@ -201,18 +243,23 @@ class Scheduler:
         finally:
             self._binding.release()
 
-    async def _bind(self, info: PodInfo, chosen: Chosen) -> None:
+    async def _bind(self, info: PodInfo, chosen: Chosen, trace: Trace | None) -> None:
         pod = info.pod
         try:
-            claims = await self._binder.bind(pod, chosen)
+            claims = await self._binder.bind(pod, chosen, trace)
         except (ApiError, OSError, TimeoutError) as error:
+            self._metrics.failed()
+            if trace is not None:
+                trace.done("Unreserve", ERROR, str(error))
             self.cluster.take_back(info, chosen.allocations)
             self.queue.refuse(info.key, Cause.ERROR | Cause.CLAIM | Cause.DEVICES)
-            await self._binder.unreserve(pod, chosen.claims)
             if not (isinstance(error, ApiError) and error.code in (404, 409)):
                 await self._recorder.warning(pod, "FailedScheduling", f"binding rejected: {error}")
             return
         self.bound += 1
+        if trace is not None:
+            trace.done("Bind")
+            trace.ended(f"bound to {chosen.node}")
         for claim in claims:
             self._informers[CLAIMS.resource].put(claim)
         message = f"Successfully assigned {Place.of(pod)} to {chosen.node}"
@@ -233,7 +280,7 @@ class Scheduler:
             current = self._still_waiting(info.pod, refused)
             if current is not None:
                 with contextlib.suppress(ApiError, OSError, TimeoutError):  # the next attempt will tell again
-                    await self._tell(current, refused)
+                    await self._tell(read_pod(current), refused)
             self._quiet.popleft()
 
     def _still_waiting(self, pod: Pod, refused: Refused) -> Pod | None:
@@ -243,37 +290,50 @@ class Scheduler:
             return None
         return current if find_claims(current, self.cluster.find_claim).problem == refused.message else None
 
-    async def _tell(self, pod: Pod, refused: Refused) -> None:
+    async def _deallocate(self, pod: Pod, claim: ResourceClaim) -> None:
+        """Lets go of a claim that is in the way (4381-113).
+
+        One that is reserved for the pod was left behind by a binding that was not answered: it may still be on its way.
+        """
+        if claim.status.reserved_for:
+            await self._clock.sleep(UNANSWERED_SECONDS)
+            current = self._informers[PODS.resource].get(pod.metadata.namespace, pod.metadata.name)
+            if current is None or not self._is_ours(current):
+                return
+        await self._binder.deallocate(claim)
+
+    async def _tell(self, info: PodInfo, refused: Refused) -> None:
         """Says in the pod's status and in an event why it waits."""
+        pod = info.pod
         if refused.unused_claim is not None:
-            await self._binder.deallocate(refused.unused_claim)
+            await self._deallocate(pod, refused.unused_claim)
             return
         known = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
-        if known is not None and (known.status, known.reason, known.message) == (
-            "False",
-            refused.reason,
-            refused.message,
-        ):
+        message = self._messages.tell(info, refused)
+        same = known is not None and (known.status, known.reason) == ("False", refused.reason)
+        if not self._messages.is_news(info, refused, known.message if known is not None and same else "", message):
             return
-        condition = _condition(known, refused, self._clock.now())
+        condition = _condition(known, refused.reason, message, self._clock.now())
         patch = {"status": {"conditions": [condition]}}
         await self._client.patch(
             PODS, pod.metadata.namespace, pod.metadata.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
         )
         if refused.reason != "SchedulingGated":
-            await self._recorder.warning(pod, "FailedScheduling", refused.message)
+            await self._recorder.warning(pod, "FailedScheduling", message)
 
 
-def _condition(known: PodCondition | None, refused: Refused, now: float) -> dict[str, Any]:
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": refused.reason,
-        "message": refused.message,
-    }
+def _condition(known: PodCondition | None, reason: str, message: str, now: float) -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     if known is None or known.status != "False":
         condition["lastTransitionTime"] = str(as_time(now))
     return condition
+
+
+def _result(answer: Chosen | Refused) -> str:
+    """The result of a decision, as metrics call it."""
+    if isinstance(answer, Chosen):
+        return "scheduled"
+    return "error" if Cause.ERROR in answer.causes else "unschedulable"
 
 
 def _has_claims(pod: PodInfo) -> bool:

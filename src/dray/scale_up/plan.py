@@ -1,0 +1,183 @@
+"""The search for the nodes to add.
+
+    ┌▶ schedule everybody on what is there and what was added, in the scheduler's order
+    │  who is left? ── nobody, or nobody can be helped ─▶ drop nodes that turn out not to be needed ─▶ Plan
+    │  for each group: fill its nodes one by one with those who are left
+    └─ add the nodes of the group that helps most pods for its price
+
+Several nodes are added at a time (4381-199), and what the plan promises was replayed as the scheduler would do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from dray.api.resource import DeviceClass, ResourceSlice
+from dray.rehearsal import Rehearsal
+from dray.scale_up.answer import GroupAnswer, Plan, Unplaced
+from dray.scale_up.node_group import Machine, NodeGroup
+from dray.scheduler.decide import Refused
+from dray.scheduler.pod_info import PodInfo
+from dray.snapshot import Snapshot
+
+MAX_NODES: Final = 1000
+MAX_EXPLAINED: Final = 20
+"""Pods that stay pending for which it is said, group by group, why."""
+
+Counts = tuple[int, ...]
+"""How many nodes of each group."""
+
+
+class _Option(msgspec.Struct, frozen=True):
+    """So many nodes of a group would help so many pods."""
+
+    group: int
+    nodes: int
+    helped: int
+    cost: float
+
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        """Smaller is better: price per pod, then nodes, then the order in which groups were given."""
+        return self.cost / self.helped, self.nodes, self.group
+
+
+def plan(snapshot: Snapshot, groups: Sequence[NodeGroup], *, max_nodes: int = MAX_NODES) -> Plan:
+    """The nodes to add for the pods that wait, at most `max_nodes` in all. Nothing is changed anywhere."""
+    return _Search(snapshot, groups, max_nodes).run()
+
+
+class _Search:
+    def __init__(self, snapshot: Snapshot, groups: Sequence[NodeGroup], max_nodes: int) -> None:
+        self._rehearsal = Rehearsal(snapshot)
+        self._groups = groups
+        self._max_nodes = max_nodes
+        self._bring_objects(snapshot)
+
+    def _bring_objects(self, snapshot: Snapshot) -> None:
+        """What groups need and the cluster lacks; slices that all nodes share come once."""
+        slices = {one.metadata.name for one in snapshot.objects(ResourceSlice)}
+        for obj in (obj for group in self._groups for obj in group.objects):
+            if isinstance(obj, DeviceClass) and not self._rehearsal.has_class(obj.metadata.name):
+                self._rehearsal.track(obj)
+            elif isinstance(obj, ResourceSlice) and obj.metadata.name not in slices:
+                slices.add(obj.metadata.name)
+                self._rehearsal.track(obj)
+
+    def run(self) -> Plan:
+        rehearsal = self._rehearsal
+        counts, placed = self._grow()
+        counts, placed = self._shrink(counts, placed)
+        groups = tuple(self._answer(number, counts, placed) for number in range(len(self._groups)))
+        on_new = {pod for group in groups for pod in group.pods}
+        return Plan(
+            pending=len(rehearsal.pending) + len(rehearsal.problems),
+            fitting=tuple(_name(pod) for pod in placed if _name(pod) not in on_new),
+            groups=groups,
+            placements={_name(pod): node for pod, node in placed.items()},
+            unplaced=self._unplaced(counts, placed),
+        )
+
+    def _grow(self) -> tuple[Counts, dict[PodInfo, str]]:
+        counts: Counts = (0,) * len(self._groups)
+        rehearsal = self._rehearsal
+        while True:
+            mark = rehearsal.mark
+            placed = self._replay(counts)
+            left = [pod for pod in rehearsal.pending if pod not in placed]
+            found = [self._option(number, counts, left) for number in range(len(self._groups))] if left else []
+            rehearsal.go_back(mark)
+            options = [option for option in found if option is not None]
+            if not options:
+                return counts, placed
+            best = min(options, key=lambda option: option.rank)
+            counts = _changed(counts, best.group, best.nodes)
+
+    def _shrink(self, counts: Counts, placed: dict[PodInfo, str]) -> tuple[Counts, dict[PodInfo, str]]:
+        """Without the nodes, dearest first, that nobody misses: filling group by group may have bought too much."""
+        dearest = sorted(range(len(self._groups)), key=lambda number: -self._groups[number].price)
+        for number in dearest:
+            while counts[number]:
+                fewer = _changed(counts, number, -1)
+                mark = self._rehearsal.mark
+                still = self._replay(fewer)
+                self._rehearsal.go_back(mark)
+                if len(still) < len(placed) or not still.keys() >= placed.keys():
+                    break
+                counts, placed = fewer, still
+        return counts, placed
+
+    def _replay(self, counts: Counts) -> dict[PodInfo, str]:
+        """All nodes join, then all pods are scheduled. Whoever calls goes back afterwards."""
+        for number, count in enumerate(counts):
+            for index in range(count):
+                self._join(self._machine(number, index))
+        return self._rehearsal.schedule(self._rehearsal.pending)
+
+    def _option(self, number: int, counts: Counts, left: Sequence[PodInfo]) -> _Option | None:
+        """What more nodes of a group would do for those who are left; None if nothing."""
+        rehearsal, group = self._rehearsal, self._groups[number]
+        room = min(group.limit - counts[number], self._max_nodes - sum(counts))
+        mark = rehearsal.mark
+        waiting, nodes, helped = list(left), 0, 0
+        while nodes < room and waiting:
+            self._join(self._machine(number, counts[number] + nodes))
+            placed = rehearsal.schedule(waiting)
+            if not placed:
+                break
+            nodes += 1
+            helped += len(placed)
+            waiting = [pod for pod in waiting if pod not in placed]
+        rehearsal.go_back(mark)
+        return _Option(number, nodes, helped, nodes * group.price) if nodes else None
+
+    def _join(self, machine: Machine) -> None:
+        self._rehearsal.add_node(machine.node, machine.slices)
+
+    def _machine(self, number: int, index: int) -> Machine:
+        group = self._groups[number]
+        return group.machine(f"{group.name}#{index + 1}")  # no node that is there can be called like this
+
+    def _answer(self, number: int, counts: Counts, placed: dict[PodInfo, str]) -> GroupAnswer:
+        group = self._groups[number]
+        own = {self._machine(number, index).name for index in range(counts[number])}
+        pods = tuple(_name(pod) for pod, node in placed.items() if node in own)
+        return GroupAnswer(group.name, counts[number], group.limit, group.price, pods)
+
+    def _unplaced(self, counts: Counts, placed: dict[PodInfo, str]) -> tuple[Unplaced, ...]:
+        rehearsal = self._rehearsal
+        mark = rehearsal.mark
+        self._replay(counts)
+        found = [Unplaced(pod, problem) for pod, problem in rehearsal.problems.items()]
+        left = [pod for pod in rehearsal.pending if pod not in placed]
+        for pod in left[:MAX_EXPLAINED]:
+            reasons = {group.name: self._why_not(number, counts, pod) for number, group in enumerate(self._groups)}
+            answer = rehearsal.decide(pod)
+            found.append(Unplaced(_name(pod), answer.message if isinstance(answer, Refused) else "", reasons))
+        found += [Unplaced(_name(pod), "") for pod in left[MAX_EXPLAINED:]]
+        rehearsal.go_back(mark)
+        return tuple(found)
+
+    def _why_not(self, number: int, counts: Counts, pod: PodInfo) -> str:
+        group = self._groups[number]
+        machine = self._machine(number, counts[number])
+        mark = self._rehearsal.mark
+        self._join(machine)
+        reason = self._rehearsal.why_not(pod, machine.name)
+        self._rehearsal.go_back(mark)
+        if reason:
+            return reason
+        if counts[number] >= group.limit:
+            return f"would fit, but no more than {group.limit} nodes may be added"
+        return f"would fit, but no more than {self._max_nodes} nodes may be added in all"
+
+
+def _changed(counts: Counts, number: int, step: int) -> Counts:
+    return (*counts[:number], counts[number] + step, *counts[number + 1 :])
+
+
+def _name(pod: PodInfo) -> str:
+    return "/".join(pod.key)

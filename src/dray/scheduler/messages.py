@@ -1,0 +1,101 @@
+"""What a pod that waits for devices is told: the scheduler's counts, then the words of `dray explain`, shortened.
+
+Only refusals cost anything, and not much however many there are: pods with equal claims share one explanation for a
+second, few are made per second, and each looks at a limited number of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from dray.allocator import explain
+from dray.api import codec
+from dray.reconcile.clock import Clock
+from dray.scheduler.cluster import Cluster
+from dray.scheduler.decide import Refused
+from dray.scheduler.node_info import SUITS
+from dray.scheduler.pod_info import PodInfo
+from dray.snapshot import prose
+from dray.snapshot.wording import shorten
+
+FRESH_SECONDS: Final = 1.0
+EXPLANATIONS_PER_PERIOD: Final = 10
+NODES_LOOKED_AT: Final = 20
+RETELL_SECONDS: Final = 10.0
+"""How long counts may be out of date before the same refusal is told again: each telling is two writes."""
+MAX_TOLD: Final = 10_000
+
+
+class Messages:
+    """Texts for the PodScheduled condition and its event."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._period = 0.0
+        self._explained: dict[tuple[bytes, tuple[str, ...], tuple[bytes, ...]], str] = {}
+        self._told: dict[str, float] = {}
+
+    def tell(self, pod: PodInfo, refused: Refused) -> str:
+        """Why the pod has no node, in at most as many characters as an event may have."""
+        why = self._explain(pod, refused) if refused.unallocated else ""
+        return shorten(f"{refused.message} {why}." if why else refused.message, prose.MAX_SUMMARY)
+
+    def is_news(self, pod: PodInfo, refused: Refused, known: str, message: str) -> bool:
+        """Whether to tell a pod that knows a message another one. Other counts for the same reason can wait."""
+        now, uid = self._clock.monotonic(), pod.pod.metadata.uid
+        only_counts = known.startswith(refused.message)
+        if known == message or (only_counts and now - self._told.get(uid, -RETELL_SECONDS) < RETELL_SECONDS):
+            return False
+        while len(self._told) >= MAX_TOLD:
+            del self._told[next(iter(self._told))]
+        self._told.pop(uid, None)
+        self._told[uid] = now
+        return True
+
+    def _explain(self, pod: PodInfo, refused: Refused) -> str:
+        now = self._clock.monotonic()
+        if now - self._period >= FRESH_SECONDS:
+            self._period = now
+            self._explained.clear()
+        names = self._claim_names(pod, refused)
+        specs = tuple(codec.encode(claim.spec) for claim in refused.unallocated)
+        key = (pod.placement_key, names, specs)
+        text = self._explained.get(key)
+        if text is None:
+            if len(self._explained) >= EXPLANATIONS_PER_PERIOD:
+                return ""
+            text = self._explained[key] = self._explain_now(pod, refused, names)
+        return text
+
+    def _explain_now(self, pod: PodInfo, refused: Refused, names: tuple[str, ...]) -> str:
+        nodes = list(self._suitable(pod))
+        if not nodes:
+            return ""  # it is not for want of devices
+        report = explain(self._cluster.inventory, self._cluster.classes, refused.unallocated, nodes)
+        claims = tuple(replace(claim, claim=name) for claim, name in zip(report.claims, names, strict=True))
+        why = prose.brief(replace(report, claims=claims))
+        if not why:
+            return ""
+        if len(nodes) == NODES_LOOKED_AT and len(self._cluster.nodes) > NODES_LOOKED_AT:
+            return f"On {NODES_LOOKED_AT} nodes that were looked at: {why}"
+        return f"Claim {why}" if len(names) > 1 else f"{why[0].upper()}{why[1:]}"
+
+    def _suitable(self, pod: PodInfo) -> Iterator[str]:
+        """Nodes on which only devices are missing."""
+        found = 0
+        for info in self._cluster.nodes:
+            if (self._cluster.nodes.suits(pod, info) or info.room_for(pod)) == SUITS:
+                yield info.node.metadata.name
+                found += 1
+                if found == NODES_LOOKED_AT:
+                    return
+
+    @staticmethod
+    def _claim_names(pod: PodInfo, refused: Refused) -> tuple[str, ...]:
+        """What the pod calls its claims; the same for all pods of a template."""
+        made = {status.resource_claim_name: status.name for status in pod.pod.status.resource_claim_statuses}
+        return tuple(made.get(claim.metadata.name, claim.metadata.name) for claim in refused.unallocated)

@@ -1,0 +1,138 @@
+"""Numbers of the scheduler under the names that Kubernetes uses (4381-195 … 197, 4381-258).
+
+Counting a decision costs a few additions. How long each extension point takes is noted for every attempt, or, when pods
+come in thousands, for some of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dray.scheduler.decide import Refused
+from dray.scheduler.plugins import DYNAMIC_RESOURCES, plugins_of
+from dray.scheduler.queue import PodKey, SchedulingQueue
+
+TRACES_PER_SECOND: Final = 100.0
+"""How many attempts are looked at closely; as many at once if there were few before."""
+ATTEMPT_BUCKETS: Final = tuple(0.001 * 2**power for power in range(15))
+STEP_BUCKETS: Final = tuple(0.0001 * 2**power for power in range(12))
+PLUGIN_BUCKETS: Final = tuple(0.00001 * 1.5**power for power in range(20))
+
+
+class SchedulerMetrics(Collector):
+    """Outlives the scheduler that it is about: one that failed and was made anew goes on counting."""
+
+    def __init__(self, registry: CollectorRegistry, profile: str) -> None:
+        self._profile = profile
+        self._queue: Callable[[], SchedulingQueue | None] = lambda: None
+        self._plugins: dict[PodKey, tuple[str, ...]] = {}
+        self._credit = TRACES_PER_SECOND
+        self._credited_at = 0.0
+        self._results: dict[str, tuple[Counter, Histogram]] = {}
+        self._attempts = Counter(
+            "scheduler_schedule_attempts",
+            "Attempts to schedule pods, by result.",
+            ["result", "profile"],
+            registry=registry,
+        )
+        self._durations = Histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "How long a decision takes, from taking the pod from the queue.",
+            ["result", "profile"],
+            buckets=ATTEMPT_BUCKETS,
+            registry=registry,
+        )
+        self._points = Histogram(
+            "scheduler_framework_extension_point_duration_seconds",
+            "How long all plugins of an extension point take.",
+            ["extension_point", "status", "profile"],
+            buckets=STEP_BUCKETS,
+            registry=registry,
+        )
+        self._plugin_points = Histogram(
+            "scheduler_plugin_execution_duration_seconds",
+            "How long a plugin takes at an extension point.",
+            ["plugin", "extension_point", "status"],
+            buckets=PLUGIN_BUCKETS,
+            registry=registry,
+        )
+        registry.register(self)
+
+    def follow(self, queue: SchedulingQueue) -> None:
+        """From now on the numbers of pending pods are those of this queue."""
+        self._queue = lambda: queue
+        self._plugins.clear()
+
+    def wants_trace(self, now: float) -> bool:
+        """Whether the attempt that starts now is one to look at closely."""
+        earned = (now - self._credited_at) * TRACES_PER_SECOND
+        self._credit = min(self._credit + earned, TRACES_PER_SECOND)
+        self._credited_at = now
+        if self._credit < 1.0:
+            return False
+        self._credit -= 1.0
+        return True
+
+    def attempted(self, result: str, seconds: float) -> None:
+        """A decision was made; `result` is scheduled, unschedulable or error."""
+        known = self._results.get(result)
+        if known is None:
+            labels = (result, self._profile)
+            known = self._results[result] = (self._attempts.labels(*labels), self._durations.labels(*labels))
+        known[0].inc()
+        known[1].observe(seconds)
+
+    def failed(self) -> None:
+        """A decision could not be stored."""
+        self._attempts.labels("error", self._profile).inc()
+
+    def refused(self, key: PodKey, refused: Refused) -> None:
+        """Notes which plugins keep a pod waiting."""
+        queue = self._queue()
+        if queue is not None and len(self._plugins) > 2 * len(queue) + 1000:
+            self._forget_gone(queue)
+        self._plugins[key] = plugins_of(refused)
+
+    def took(self, point: str, status: str, plugin: str, seconds: float) -> None:
+        """An extension point has ended; `plugin` is named where it did all the work."""
+        self._points.labels(point, status, self._profile).observe(seconds)
+        if plugin:
+            self._plugin_points.labels(plugin, point, status).observe(seconds)
+
+    def collect(self) -> Iterator[Metric]:
+        """What can be counted when somebody asks."""
+        queue = self._queue()
+        sizes = queue.sizes() if queue is not None else {}
+        pending = GaugeMetricFamily("scheduler_pending_pods", "Pods without a node, by queue.", labels=["queue"])
+        waiting = sizes.get("unschedulable", 0)
+        gated = sum("SchedulingGates" in plugins for plugins in self._waiting(queue).values())
+        for name, number in (
+            ("active", sizes.get("active", 0) + sizes.get("in flight", 0)),
+            ("backoff", sizes.get("backoff", 0)),
+            ("unschedulable", waiting - gated),
+            ("gated", gated),
+        ):
+            pending.add_metric([name], number)
+        yield pending
+        by_plugin = Counts(plugin for plugins in self._waiting(queue).values() for plugin in plugins)
+        unschedulable = GaugeMetricFamily(
+            "scheduler_unschedulable_pods", "Pods that a plugin keeps waiting.", labels=["plugin", "profile"]
+        )
+        for plugin in sorted({DYNAMIC_RESOURCES, *by_plugin}):
+            unschedulable.add_metric([plugin, self._profile], by_plugin[plugin])
+        yield unschedulable
+
+    def _waiting(self, queue: SchedulingQueue | None) -> dict[PodKey, tuple[str, ...]]:
+        if queue is not None:
+            self._forget_gone(queue)
+        return self._plugins
+
+    def _forget_gone(self, queue: SchedulingQueue) -> None:
+        waiting = {info.key for info in queue.waiting()}
+        self._plugins = {key: plugins for key, plugins in self._plugins.items() if key in waiting}

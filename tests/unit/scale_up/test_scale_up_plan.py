@@ -1,0 +1,174 @@
+"""How many nodes of which group make the pending pods schedulable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dray.scale_up import NodeGroupError, plan
+from dray.snapshot import load
+from scale_up_objects import added, group, groups_of, node, plan_for, template, waiting
+from snapshot_objects import claim, device, device_class, held, resource_slice, rule
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.mark.req("4381-199", "4381-201")
+def test_each_pod_sees_what_the_one_before_it_took() -> None:
+    pods = [waiting("a", claim_template="one"), waiting("b", claim_template="one")]
+    answer = plan_for([device_class(), template("one"), *pods], group("single", devices=1))
+    assert added(answer) == {"single": 2}
+    assert answer.placements == {"ml/a": "single#1", "ml/b": "single#2"}
+
+
+@pytest.mark.req("4381-199", "4381-200")
+@pytest.mark.parametrize(("pods", "devices", "nodes"), [(1, 4, 1), (4, 4, 1), (5, 4, 2), (40, 4, 10), (7, 2, 4)])
+def test_many_nodes_at_a_time(pods: int, devices: int, nodes: int) -> None:
+    objects = [device_class(), template("one"), *(waiting(f"pod-{n}", claim_template="one") for n in range(pods))]
+    answer = plan_for(objects, group("gpu", devices=devices))
+    assert added(answer) == {"gpu": nodes}
+    assert len(answer.placements) == pods
+    assert not answer.unplaced
+
+
+@pytest.mark.req("4381-200")
+def test_nothing_is_changed() -> None:
+    snapshot = load(device_class(), template("one"), waiting("a", claim_template="one"))
+    groups = groups_of(snapshot, group("gpu", devices=1))
+    first, second = plan(snapshot, groups), plan(snapshot, groups)
+    assert first == second
+    assert snapshot.nodes() == []
+    assert list(snapshot.devices()) == []
+
+
+def test_nodes_that_are_there_are_used_first() -> None:
+    objects = [device_class(), template("one"), node("here"), resource_slice("here", device("gpu-0"), device("gpu-1"))]
+    objects += [waiting(f"pod-{n}", claim_template="one") for n in range(3)]
+    answer = plan_for(objects, group("gpu", devices=4))
+    assert added(answer) == {"gpu": 1}
+    objects += [held(claim("busy"), "here", "gpu-0", "gpu-1")]
+    assert added(plan_for(objects, group("gpu", devices=1))) == {"gpu": 3}
+    assert added(plan_for(objects[:-2], group("gpu", devices=4))) == {}, "two pods fit"
+
+
+def test_the_cheaper_group_wins_and_a_limit_is_kept() -> None:
+    objects = [device_class(), template("one"), *(waiting(f"pod-{n}", claim_template="one") for n in range(6))]
+    dear, cheap = group("dear", devices=4, price=10), group("cheap", devices=2, price=3)
+    assert added(plan_for(objects, dear, cheap)) == {"cheap": 3}
+    limited = group("cheap", devices=2, price=3, limit=1)
+    assert added(plan_for(objects, dear, limited)) == {"cheap": 1, "dear": 1}
+    assert plan_for(objects, dear, limited).cost == 13
+    few = plan_for(objects, dear, cheap, max_nodes=1)
+    assert few.nodes == 1
+    assert {one.groups["cheap"] for one in few.unplaced} == {"would fit, but no more than 1 nodes may be added in all"}
+
+
+def test_nodes_that_nobody_needs_are_dropped() -> None:
+    """Filling one group for its price may leave a node without a purpose once another has come."""
+    objects = [device_class(), template("one"), waiting("small", cpu=1), waiting("gpu", cpu=1, claim_template="one")]
+    answer = plan_for(objects, group("plain", cpu=4, price=1), group("gpus", cpu=4, devices=1, price=3))
+    assert added(answer) == {"gpus": 1}
+
+
+def test_resources_selectors_and_taints_of_templates_count() -> None:
+    template_node = {**node("tainted", cpu=4), "spec": {"taints": [{"key": "dedicated", "effect": "NoSchedule"}]}}
+    tainted = group("tainted", template=[template_node])
+    answer = plan_for([waiting("a", cpu=3), waiting("big", cpu=30)], tainted, group("plain", cpu=4))
+    assert added(answer) == {"plain": 1}
+    [refused] = answer.unplaced
+    assert refused.pod == "ml/big"
+    assert refused.groups == {"tainted": "node(s) had untolerated taint {dedicated}", "plain": "insufficient cpu"}
+    chosen = plan_for([waiting("a", nodeSelector={"zone": "b"})], group("zoned", template=[node("zoned", zone="b")]))
+    assert added(chosen) == {"zoned": 1}
+
+
+def test_why_no_group_helps() -> None:
+    objects = [device_class(), template("three", 3), waiting("a", claim_template="three")]
+    answer = plan_for(objects, group("pair", devices=2))
+    [refused] = answer.unplaced
+    assert refused.groups["pair"].startswith('request "gpu": 2 of 2 devices match; 2 free')
+    assert "1 fits on no node of any group" in answer.text()
+
+
+def test_pods_that_share_a_claim_go_together() -> None:
+    pods = [waiting(f"pod-{n}", claim="shared") for n in range(3)]
+    answer = plan_for([device_class(), claim("shared"), *pods], group("gpu", devices=1))
+    assert added(answer) == {"gpu": 1}
+    assert set(answer.placements.values()) == {"gpu#1"}
+
+
+def test_priority_decides_who_gets_the_last_node() -> None:
+    objects = [device_class(), template("one")]
+    objects += [waiting("low", claim_template="one"), waiting("high", claim_template="one", priority=10)]
+    answer = plan_for(objects, group("gpu", devices=1, limit=1))
+    assert list(answer.placements) == ["ml/high"]
+
+
+@pytest.mark.req("4381-203")
+def test_slices_of_whoever_published_them_and_rules_count() -> None:
+    """A rule that taints a driver's devices also taints those of nodes to come."""
+    network = resource_slice("pool", device("net-0"), device("net-1"))
+    del network["spec"]["nodeName"]
+    network["spec"]["allNodes"] = True
+    objects = [device_class(), template("one"), *(waiting(f"pod-{n}", claim_template="one") for n in range(2))]
+    answer = plan_for([*objects, network], group("plain"))
+    assert added(answer) == {"plain": 1}, "devices come over the network, only a node is missing"
+    everywhere = rule("all-bad", effect="NoSchedule", driver="gpu.example.com")
+    assert len(plan_for([*objects, everywhere], group("gpu", devices=2)).unplaced) == 2
+
+
+def test_a_node_that_is_there_as_the_template() -> None:
+    like = {
+        **node("old"),
+        "spec": {
+            "unschedulable": True,
+            "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
+        },
+    }
+    objects = [device_class(), template("two", 2), like, resource_slice("old", device("gpu-0"), device("gpu-1"))]
+    objects += [waiting("a", claim_template="two"), waiting("b", claim_template="two")]
+    answer = plan_for(objects, group("same", fromNode="old"))
+    assert added(answer) == {"same": 2}
+
+
+def test_a_profile_as_the_template_brings_its_class() -> None:
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 8}}]
+    made = template("eight")
+    made["spec"]["spec"]["devices"]["requests"] = requests
+    pods = [waiting(f"pod-{n}", claim_template="eight") for n in range(2)]
+    assert added(plan_for([made, *pods], group("racks", profile="gpu-8"))) == {"racks": 2}
+
+
+def test_a_template_that_is_missing_is_said() -> None:
+    [refused] = plan_for([waiting("a", claim_template="gone")], group("plain")).unplaced
+    assert refused.message == "there is no ResourceClaimTemplate ml/gone"
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"profile": "gpu-8", "fromNode": "x"}, "give one of fromNode, profile and template, not fromNode and profile"),
+        ({"maxNodes": 3}, "give one of fromNode, profile and template, not none"),
+        ({"fromNode": "x"}, "spec.fromNode: there is no node x"),
+        ({"profile": "none"}, "there is no profile 'none'"),
+        ({"profile": "gpu-8", "maxNodes": -1}, "spec.maxNodes: must be from 0 to 1000"),
+        ({"profile": "gpu-8", "price": -2.0}, "spec.price: must not be negative"),
+        ({"profil": "gpu-8"}, "spec.profil: unknown field"),
+        ({"template": [claim("x")]}, "a ResourceClaim is no part of a node"),
+        ({"template": [resource_slice("a", device("d"))]}, "one Node is needed, not 0"),
+        ({"template": [node("b"), resource_slice("a", device("d"))]}, "ResourceSlice a-slice is not one of node b"),
+        ({"template": [{"kind": "Node"}]}, "spec.template[0]: an object has no apiVersion"),
+    ],
+)
+def test_groups_that_cannot_be_used(spec: dict[str, Any], says: str) -> None:
+    with pytest.raises(NodeGroupError) as failure:
+        plan_for([], group("bad", **spec))
+    assert str(failure.value).startswith("<dict>: NodeGroup bad: ")
+    assert says in str(failure.value)
+
+
+def test_two_groups_of_one_name() -> None:
+    with pytest.raises(NodeGroupError, match="two node groups called a"):
+        plan_for([], group("a", devices=1), group("a", devices=2))

@@ -1,0 +1,105 @@
+"""What a pod that waits for devices is told, and how little it costs to tell many."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dray.allocator import Options, explain
+from dray.reconcile import VirtualClock
+from dray.rehearsal import Rehearsal
+from dray.scheduler import messages
+from dray.scheduler.decide import Refused, decide
+from dray.scheduler.messages import Messages
+from dray.scheduler.pod_info import PodInfo
+from dray.snapshot import load
+from scale_up_objects import node, template, waiting
+from snapshot_objects import Manifest, device, device_class, resource_slice, rule
+
+
+class World:
+    """Pods that were scheduled as far as possible."""
+
+    def __init__(self, *objects: Manifest) -> None:
+        self.clock = VirtualClock()
+        self.rehearsal = Rehearsal(load(*objects))
+        self.rehearsal.schedule(self.rehearsal.pending)
+        self.cluster = self.rehearsal._cluster
+        self.messages = Messages(self.cluster, self.clock)
+
+    def refusal(self, name: str) -> tuple[PodInfo, Refused]:
+        info = next(pod for pod in self.rehearsal.pending if pod.key[1] == name)
+        answer = decide(self.cluster, info, Options())
+        assert isinstance(answer, Refused)
+        return info, answer
+
+    def tell(self, name: str) -> str:
+        return self.messages.tell(*self.refusal(name))
+
+
+def cluster(nodes: int, devices: int = 2) -> list[Manifest]:
+    names = [f"node-{number}" for number in range(nodes)]
+    slices = [resource_slice(name, *(device(f"gpu-{number}") for number in range(devices))) for name in names]
+    return [device_class(), template("one"), template("nine", 9), *map(node, names), *slices]
+
+
+@pytest.mark.req("4381-217")
+def test_counts_and_reasons_are_those_of_explain() -> None:
+    here = World(*cluster(2), rule("worn", "NoSchedule", pool="node-1"), waiting("big", claim_template="nine"))
+    assert here.tell("big") == (
+        "0/2 nodes are available: 2 cannot allocate all claims. "
+        'Request "gpu": 4 of 4 devices match; 2 tainted by rule worn, 2 free; nearest node is node-0, '
+        "short by 7 devices."
+    )
+
+
+def test_a_pod_that_lacks_other_things_is_told_those() -> None:
+    here = World(*cluster(1), waiting("big", cpu=99, claim_template="one"))
+    assert here.tell("big") == "0/1 nodes are available: 1 insufficient cpu."
+
+
+def test_of_many_nodes_some_are_looked_at_and_that_is_said() -> None:
+    here = World(*cluster(25), waiting("big", claim_template="nine"))
+    assert "25 cannot allocate all claims. On 20 nodes that were looked at: request" in here.tell("big")
+
+
+def test_several_claims_are_named_as_the_pod_names_them() -> None:
+    pod = waiting("big", claim_template="nine")
+    pod["spec"]["resourceClaims"].append({"name": "other", "resourceClaimTemplateName": "nine"})
+    told = World(*cluster(1), pod).tell("big")
+    assert '. Claim gpu: request "gpu": 2 of 2 devices match' in told
+    assert '; other: request "gpu": 2 of 2 devices match' in told
+
+
+def test_equal_claims_share_an_explanation_and_few_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def counted(*given: Any) -> Any:
+        made.append(given)
+        return explain(*given)
+
+    monkeypatch.setattr(messages, "explain", counted)
+    pods = [waiting(f"pod-{number}", claim_template="nine") for number in range(30)]
+    different = [waiting(f"odd-{number}", claim_template=f"t-{number}") for number in range(20)]
+    templates = [template(f"t-{number}", 10 + number) for number in range(20)]
+    here = World(*cluster(1), *templates, *pods, *different)
+    texts = {here.tell(f"pod-{number}") for number in range(30)}
+    assert (len(made), len(texts)) == (1, 1)
+    for number in range(20):
+        assert here.tell(f"odd-{number}").startswith("0/1 nodes are available: 1 cannot allocate all claims.")
+    assert len(made) == messages.EXPLANATIONS_PER_PERIOD
+
+
+def test_other_counts_for_the_same_reason_can_wait() -> None:
+    here = World(*cluster(1), waiting("big", claim_template="nine"))
+    info, refused = here.refusal("big")
+    first = here.messages.tell(info, refused)
+    assert here.messages.is_news(info, refused, "", first)
+    assert not here.messages.is_news(info, refused, first, first)
+    changed = f"{refused.message} Other counts."
+    assert not here.messages.is_news(info, refused, first, changed), "so soon"
+    assert here.messages.is_news(info, refused, "something else", changed), "another reason is told at once"
+    asyncio.run(here.clock.advance(messages.RETELL_SECONDS))
+    assert here.messages.is_news(info, refused, first, changed)

@@ -1,0 +1,115 @@
+"""The scheduler's numbers and its log, against a real (in-memory) server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from dray.api.registry import by_kind
+from dray.scheduler.metrics import SchedulerMetrics
+from dray.scheduler.scheduler import Scheduler
+from local_server import LocalServer, local_server, typed
+from scale_up_objects import node, template, waiting
+from snapshot_objects import Manifest, claim, device, device_class, resource_slice
+
+PODS = by_kind("v1", "Pod")
+POINTS = ["PreEnqueue", "PreFilter", "Filter", "Reserve", "PreBind", "Bind"]
+
+
+def run(*objects: Manifest, verbosity: int = 0) -> CollectorRegistry:
+    """The numbers after everything was tried."""
+    registry = CollectorRegistry()
+
+    async def whole() -> None:
+        async with local_server() as server:
+            metrics = SchedulerMetrics(registry, "default-scheduler")
+            scheduler = Scheduler(
+                server.component("kube-scheduler"), server.clock, metrics=metrics, verbosity=verbosity
+            )
+            task = asyncio.get_running_loop().create_task(scheduler.run())
+            await _create(server, objects)
+            await server.clock.advance(0.5, turns=200)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(whole())
+    return registry
+
+
+async def _create(server: LocalServer, objects: tuple[Manifest, ...]) -> None:
+    admin = server.client()
+    await admin.create(typed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}))
+    for obj in objects:
+        made: Any = await admin.create(typed(obj))
+        if obj["kind"] == "Node":
+            await admin.patch(by_kind("v1", "Node"), "", made.metadata.name, {"spec": {"taints": None}})
+            await admin.patch(
+                by_kind("v1", "Node"), "", made.metadata.name, {"status": obj["status"]}, subresource="status"
+            )
+
+
+def cluster() -> list[Manifest]:
+    return [device_class(), node("node-1"), resource_slice("node-1", device("gpu-0"))]
+
+
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
+    return registry.get_sample_value(name, labels) or 0.0
+
+
+@pytest.mark.req("4381-195", "4381-196", "4381-197", "4381-258")
+def test_pending_and_unschedulable_pods_attempts_and_durations() -> None:
+    pods = [waiting("first", claim="a"), waiting("second", claim="b"), waiting("large", cpu=99)]
+    registry = run(*cluster(), claim("a"), claim("b"), *pods, waiting("gated", schedulingGates=[{"name": "wait"}]))
+    profile = {"profile": "default-scheduler"}
+    assert value(registry, "scheduler_schedule_attempts_total", result="scheduled", **profile) == 1
+    assert value(registry, "scheduler_schedule_attempts_total", result="unschedulable", **profile) >= 3
+    assert value(registry, "scheduler_pending_pods", queue="unschedulable") == 2
+    assert value(registry, "scheduler_pending_pods", queue="gated") == 1
+    assert value(registry, "scheduler_pending_pods", queue="active") == 0
+    assert value(registry, "scheduler_unschedulable_pods", plugin="DynamicResources", **profile) == 1
+    assert value(registry, "scheduler_unschedulable_pods", plugin="NodeResourcesFit", **profile) == 1
+    for point in POINTS:
+        labels = {"extension_point": point, "status": "Success"}
+        name = "scheduler_framework_extension_point_duration_seconds_count"
+        assert value(registry, name, **labels, **profile) >= 1, point
+        name = "scheduler_plugin_execution_duration_seconds_count"
+        assert value(registry, name, plugin="DynamicResources", **labels) >= 1, point
+    name = "scheduler_scheduling_attempt_duration_seconds_count"
+    assert value(registry, name, result="scheduled", **profile) == 1
+
+
+@pytest.mark.req("4381-202", "4381-222")
+def test_the_log_has_the_steps_in_the_order_of_the_framework(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "dray.scheduler"):
+        run(*cluster(), claim("a"), waiting("first", claim="a"), verbosity=5)
+    lines = [record.getMessage().partition(":")[0] for record in caplog.records]
+    assert lines == ["attempting to schedule pod ml/first", *POINTS, "pod ml/first"]
+    caplog.clear()
+    with caplog.at_level(logging.INFO, "dray.scheduler"):
+        run(*cluster(), claim("a", count=2), waiting("first", claim="a"), verbosity=5)
+    lines = [record.getMessage().partition(":")[0] for record in caplog.records]
+    assert lines[:5] == ["attempting to schedule pod ml/first", "PreEnqueue", "PreFilter", "Filter", "PostFilter"]
+
+
+@pytest.mark.req("4381-222")
+def test_less_is_logged_at_lower_verbosity(caplog: pytest.LogCaptureFixture) -> None:
+    objects = [*cluster(), template("one"), claim("a"), waiting("first", claim="a")]
+    with caplog.at_level(logging.INFO, "dray.scheduler"):
+        run(*objects, verbosity=4)
+    assert [record.getMessage() for record in caplog.records] == [
+        "attempting to schedule pod ml/first",
+        "pod ml/first: bound to node-1",
+    ]
+    caplog.clear()
+    with caplog.at_level(logging.INFO, "dray.scheduler"):
+        run(*objects, verbosity=3)
+    assert not caplog.records
+
+
+def test_of_very_many_attempts_some_are_looked_at_closely() -> None:
+    metrics = SchedulerMetrics(CollectorRegistry(), "default-scheduler")
+    assert sum(metrics.wants_trace(number / 10_000) for number in range(50_000)) == pytest.approx(600, abs=10)
