@@ -1,0 +1,219 @@
+"""The agent: everything of this package, wired together, on one root directory.
+
+ROOT/plugins_registry/    sockets of drivers that want to be registered
+ROOT/plugins/             where drivers keep their own sockets
+ROOT/dra_manager_state    the checkpoint
+ROOT/pods/                logs and exit codes of containers (process runtime)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from dray.api.generated.core import Pod
+from dray.client import Informer
+from dray.node import checkpoint, device_status, node_object
+from dray.node.checkpoint import Checkpoint, CheckpointError, State
+from dray.node.claim_record import ClaimBook
+from dray.node.claim_work import ClaimWork
+from dray.node.confirmation import Confirmation
+from dray.node.driver_calls import DriverCalls
+from dray.node.drivers import Drivers
+from dray.node.environment import Environments
+from dray.node.health import DeviceKey, HealthTable
+from dray.node.health_watch import HealthWatch
+from dray.node.heartbeat import Heartbeat, NodeTaken
+from dray.node.metrics import ANY_DRIVER, NodeMetrics
+from dray.node.plugin_watch import PluginWatch
+from dray.node.pod_worker import PODS, Site
+from dray.node.pod_workers import PodWorkers
+from dray.node.runtime import Runtime
+from dray.node.slices import DEFAULT_DELAY, NodeClient, SliceWiper
+from dray.plugins import contracts
+from dray.reconcile import Clock, EventRecorder
+
+if TYPE_CHECKING:
+    from dray.server.component_endpoints import ComponentEndpoints
+
+log = logging.getLogger(__name__)
+
+COMPONENT: Final = "kubelet"
+WRITES_AT_ONCE: Final = 32
+
+
+class AgentError(Exception):
+    """The agent cannot run; the message says why and what to do."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How to run. `root` is this agent's alone."""
+
+    name: str
+    root: Path
+    address: str = ""
+    """The node's; by default found out."""
+    wipe_delay: float = DEFAULT_DELAY
+    call_seconds: float = contracts.CALL_SECONDS
+    metrics_address: str = "127.0.0.1"
+    metrics_port: int | None = None
+    """Where /metrics is served; 0 for a free port, None for nowhere."""
+
+
+class Agent:
+    """One node. `ready` is set once pods are worked on."""
+
+    def __init__(self, settings: Settings, client: NodeClient, runtime: Runtime, clock: Clock, boot: str = "") -> None:
+        """`boot` tells starts of the machine apart; by default the kernel says. Raises AgentError."""
+        self.settings = settings
+        self._boot = boot or node_object.boot_id()
+        self._problem = ""
+        self.book = self._load()
+        self.metrics = NodeMetrics(self._claims_in_use)
+        self.drivers = Drivers()
+        self.health = HealthTable()
+        self.metrics_port: int | None = None
+        self._endpoints: ComponentEndpoints | None = None
+        self.ready = asyncio.Event()
+        self._runtime = runtime
+        address = settings.address or node_object.local_address()
+        self._recorder = EventRecorder(client, COMPONENT, clock)
+        self._heartbeat = Heartbeat(client, settings.name, address, runtime.name, clock)
+        calls = DriverCalls(self.drivers, self.metrics, clock, settings.call_seconds)
+        saved = Checkpoint(settings.root, lambda: State(self._boot, tuple(self.book)))
+        claims = ClaimWork(client, self.book, saved, calls, self.metrics, clock)
+        self._pods: Informer[Pod] = Informer(client, PODS, fields=f"spec.nodeName={settings.name}", sleep=clock.sleep)
+        self.workers = PodWorkers(
+            Site(
+                client=client,
+                clock=clock,
+                runtime=runtime,
+                claims=claims,
+                environments=Environments(client),
+                health=self.health,
+                recorder=self._recorder,
+                metrics=self.metrics,
+                address=address,
+                note=self._pods.put,
+                writes=asyncio.Semaphore(WRITES_AT_ONCE),
+            )
+        )
+        self._wiper = SliceWiper(client, settings.name, self.drivers, clock, settings.wipe_delay)
+        self._health_watch = HealthWatch(self.drivers, self.health, clock, self._on_health)
+        self._confirmation = Confirmation(claims, self.drivers, clock)
+        self._plugins = PluginWatch(settings.root / "plugins_registry", self.drivers, clock)
+        self.drivers.on_change(lambda _: self.workers.wake())
+
+    async def run(self) -> None:
+        """Runs until cancelled; containers go on. Raises AgentError or ApiError."""
+        with _locked(self.settings.root):
+            tasks: list[asyncio.Task[None]] = []
+            try:
+                await self._start_endpoints()
+                await self._register()
+                loop = asyncio.get_running_loop()
+                tasks += [loop.create_task(one) for one in self._parts()]
+                await self._pods.synced()
+                # Only now is it known which pods are gone; before, all that is here might still be wanted.
+                self.workers.take_down({uid for record in self.book for uid in record.pods})
+                self.workers.take_down(self._runtime.known_pods())
+                self.ready.set()
+                await asyncio.gather(*tasks)
+            finally:
+                self.ready.clear()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await self.workers.close()
+                await self._confirmation.close()
+                await self.drivers.close()
+                await self._runtime.close()
+                if self._endpoints is not None:
+                    await self._endpoints.stop()
+
+    def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
+        self._pods.on_change(self.workers.on_pod)
+        yield self._wiper.run()
+        yield self._heartbeat.run()
+        yield self._plugins.run()
+        yield self._health_watch.run()
+        yield self._pods.run()
+
+    async def _register(self) -> None:
+        try:
+            node = await self._heartbeat.register()
+        except NodeTaken as error:
+            raise AgentError(str(error)) from None
+        if self._problem:
+            await self._recorder.warning(node, "DamagedCheckpoint", self._problem)
+
+    async def _start_endpoints(self) -> None:
+        """Health and metrics, if they are wanted; only then is there memory for them."""
+        port = self.settings.metrics_port
+        if port is None:
+            return
+        from dray.server.component_endpoints import ComponentEndpoints
+
+        self._endpoints = ComponentEndpoints(self.metrics.registry(), self._problems)
+        try:
+            self.metrics_port = await self._endpoints.start(self.settings.metrics_address, port)
+        except OSError as error:
+            raise AgentError(
+                f"cannot serve metrics on {self.settings.metrics_address}:{port}: {error.strerror or error}. "
+                "Give another --metrics-port, or 0 for a free one."
+            ) from None
+
+    def _problems(self) -> dict[str, str]:
+        return {"pods": "" if self.ready.is_set() else "waiting for the API server"}
+
+    def _load(self) -> ClaimBook:
+        root = self.settings.root
+        try:
+            for directory in (root, root / "plugins", root / "plugins_registry"):
+                directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+            found = checkpoint.load(root, self._boot)
+        except OSError as error:
+            raise AgentError(f"cannot use {root} as root directory: {error.strerror}. Give another --root.") from None
+        except CheckpointError as error:
+            raise AgentError(str(error)) from None
+        if found.problem:
+            self._problem = found.problem
+            log.error("%s; claims are prepared again as their pods need them", found.problem)
+        if found.state.boot != self._boot:
+            # What drivers had set up (CDI files, kernel state) did not survive the restart of the machine.
+            return ClaimBook(record.unconfirmed() for record in found.state.claims)
+        return ClaimBook(found.state.claims)
+
+    def _on_health(self, changed: set[DeviceKey]) -> None:
+        self.workers.wake(device_status.pods_with(self.book, changed))
+
+    def _claims_in_use(self) -> dict[str, int]:
+        return {ANY_DRIVER: len(self.book), **self.book.in_use()}
+
+
+@contextlib.contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """The root directory is this agent's alone meanwhile. Raises AgentError."""
+    path = root / "agent.lock"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
+            raise AgentError(
+                f"another dray node (pid {holder}) uses {root}. Stop it, or give another --root."
+            ) from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,86 @@
+"""Whether a driver's answer can be believed. Pure: plain values in, prepared devices or a problem per claim out.
+
+A driver is another program: it may leave claims out, answer for others, name devices that were not allocated, or send
+anything else that the protocol can carry. Nothing of a bad answer is used; the claim is tried again (4381-167, 168).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from dray.cdi import CdiError, DeviceId
+from dray.node.claim_record import ClaimRecord, DriverPart, PreparedDevice
+
+LONGEST_ERROR: Final = 512
+MOST_CDI_IDS: Final = 256
+
+
+class ClaimAnswer(msgspec.Struct, frozen=True):
+    """What a driver says of one claim. With an error the devices do not count."""
+
+    devices: tuple[PreparedDevice, ...] = ()
+    error: str = ""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """By claim uid: what can be used, and why the others cannot."""
+
+    accepted: dict[str, tuple[PreparedDevice, ...]]
+    problems: dict[str, str]
+
+
+def judge_prepare(driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]) -> Verdict:
+    """Which of the claims that a driver was asked to prepare it has prepared."""
+    verdict = _judge("NodePrepareResources", driver, asked, answers)
+    for record in asked:
+        devices = verdict.accepted.get(record.uid)
+        problem = _device_problem(record.drivers[driver], devices) if devices is not None else ""
+        if problem:
+            del verdict.accepted[record.uid]
+            verdict.problems[record.uid] = f"driver {driver} answered for ResourceClaim {record.name}: {problem}"
+    return verdict
+
+
+def judge_unprepare(driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]) -> Verdict:
+    """Which of the claims that a driver was asked to unprepare it has unprepared."""
+    return _judge("NodeUnprepareResources", driver, asked, answers)
+
+
+def _judge(method: str, driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]) -> Verdict:
+    known = {record.uid for record in asked}
+    stranger = next((uid for uid in answers if uid not in known), None)
+    if stranger is not None:
+        # Who answers for what was not asked has mixed claims up: none of it can be relied on.
+        problem = f"{method} of driver {driver} returned a result for unknown claim UID {stranger[:64]!r}"
+        return Verdict({}, {record.uid: problem for record in asked})
+    accepted, problems = {}, {}
+    for record in asked:
+        answer = answers.get(record.uid)
+        if answer is None:
+            problems[record.uid] = f"{method} of driver {driver} skipped ResourceClaim {record.name}"
+        elif answer.error:
+            problems[record.uid] = f"{method} failed for ResourceClaim {record.name}: {answer.error[:LONGEST_ERROR]}"
+        else:
+            accepted[record.uid] = answer.devices
+    return Verdict(accepted, problems)
+
+
+def _device_problem(part: DriverPart, devices: Sequence[PreparedDevice]) -> str:
+    allocated = set(part.allocated)
+    if sum(len(device.cdi_ids) for device in devices) > MOST_CDI_IDS:
+        return f"more than {MOST_CDI_IDS} CDI devices"
+    for device in devices:
+        if (device.pool, device.device) not in allocated:
+            return f"device {device.device[:64]!r} of pool {device.pool[:64]!r} is not allocated to it"
+        for request in device.requests:
+            if request.partition("/")[0] not in part.requests:
+                return f"device {device.device} is for request {request[:64]!r}, for which the driver has no device"
+        for cdi_id in device.cdi_ids:
+            try:
+                DeviceId.parse(cdi_id)
+            except CdiError as error:
+                return str(error)[:LONGEST_ERROR]
+    return ""

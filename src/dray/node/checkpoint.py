@@ -1,0 +1,155 @@
+"""The agent's memory on disk: the claims of this node, with a checksum, written whole or not at all.
+
+    ROOT/dra_manager_state            the newest
+    ROOT/dra_manager_state.previous   the one before it, for when the newest turns out to be damaged
+
+Both are enough to converge: what they say too much is unprepared, which drivers must take more than once; what they
+say too little is prepared again, which they must, too (4381-163, 172).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dray.node.claim_record import ClaimRecord
+
+FILE: Final = "dra_manager_state"
+VERSION: Final = "dray/v1"
+MAX_BYTES: Final = 64 * 1024 * 1024
+
+
+class CheckpointError(Exception):
+    """The state cannot be written, or nothing of what is there can be read. The message names the file."""
+
+
+class State(msgspec.Struct, frozen=True):
+    """Everything that a restart needs. `boot` is that of the machine when it was written."""
+
+    boot: str
+    claims: tuple[ClaimRecord, ...] = ()
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What was there at start, and what was wrong with it (empty if nothing)."""
+
+    state: State
+    problem: str = ""
+
+
+class _File(msgspec.Struct, frozen=True):
+    version: str
+    checksum: str
+    data: msgspec.Raw
+
+
+def encode(state: State) -> bytes:
+    """The content of the file."""
+    data = msgspec.json.encode(state)
+    return msgspec.json.encode(_File(VERSION, _checksum(data), msgspec.Raw(data)))
+
+
+def decode(content: bytes) -> State:
+    """The state in a file. Raises ValueError for anything but what `encode` made."""
+    file = msgspec.json.decode(content, type=_File)
+    if file.version != VERSION:
+        raise ValueError(f"version {file.version!r} is not {VERSION!r}")
+    if _checksum(bytes(file.data)) != file.checksum:
+        raise ValueError("its checksum does not fit its content")
+    return msgspec.json.decode(file.data, type=State)
+
+
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def load(root: Path, boot: str) -> Found:
+    """The newest readable state. A damaged file is set aside, never deleted. Raises CheckpointError if it cannot be."""
+    newest, previous = root / FILE, root / f"{FILE}.previous"
+    problem = ""
+    for path in (newest, previous):
+        try:
+            return Found(decode(_read(path)), problem)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise CheckpointError(f"cannot read {path}: {error.strerror}. Repair it, or give another --root.") from None
+        except (ValueError, msgspec.DecodeError) as error:
+            aside = _set_aside(path)
+            problem = problem or f"{path} is damaged ({error}); it was set aside as {aside.name}"
+    return Found(State(boot), problem)
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"larger than {MAX_BYTES} bytes")
+    return content
+
+
+def _set_aside(path: Path) -> Path:
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    try:
+        return path.rename(aside)
+    except OSError as error:
+        raise CheckpointError(f"{path} is damaged and cannot be set aside: {error.strerror}") from None
+
+
+class Checkpoint:
+    """Writes the state. Saves that come together share one write, so that many pods can start at once."""
+
+    def __init__(self, root: Path, current: Callable[[], State]) -> None:
+        """`current` gives the state as of now."""
+        self._path = root / FILE
+        self._current = current
+        self._waiting: list[asyncio.Future[None]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self.writes = 0
+
+    async def save(self) -> None:
+        """Returns when the state as of this call, or a later one, is on disk. Raises CheckpointError."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        if self._writer is None:
+            self._writer = asyncio.get_running_loop().create_task(self._write())
+        await future
+
+    async def _write(self) -> None:
+        while self._waiting:
+            served, self._waiting = self._waiting, []
+            problem: CheckpointError | None = None
+            try:
+                await asyncio.to_thread(_replace, self._path, encode(self._current()))
+                self.writes += 1
+            except OSError as error:
+                problem = CheckpointError(f"cannot write {self._path}: {error.strerror or error}")
+            for future in served:
+                if future.done():
+                    continue
+                if problem is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(problem)
+        self._writer = None
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Old content or new, on disk when this returns; the old one stays as the previous."""
+    fresh, previous = path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.previous")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fdatasync(file.fileno())
+    if path.exists():
+        path.replace(previous)
+    fresh.replace(path)

@@ -1,0 +1,114 @@
+"""The two calls to a driver, with their time limit, their metric and their answers as plain values."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+import grpc
+import grpc.aio
+
+from dray.node.answers import ClaimAnswer
+from dray.node.claim_record import PREPARE, UNPREPARE, ClaimRecord, PreparedDevice
+from dray.node.drivers import DriverMissing, Drivers, Instance
+from dray.node.metrics import NodeMetrics
+from dray.plugins import contracts
+from dray.plugins.generated import dra_v1_pb2 as messages
+from dray.reconcile import Clock
+
+A = TypeVar("A")
+
+LONGEST_DETAILS: Final = 512
+
+
+class CallFailed(Exception):
+    """A whole call failed: the driver is away, hangs, crashed, answered with an error or with garbage."""
+
+
+class DriverCalls:
+    """Calls drivers by name, whichever instance is the one to use."""
+
+    def __init__(
+        self, drivers: Drivers, metrics: NodeMetrics, clock: Clock, seconds: float = contracts.CALL_SECONDS
+    ) -> None:
+        self._drivers = drivers
+        self._metrics = metrics
+        self._clock = clock
+        self._seconds = seconds
+
+    def check(self, driver: str) -> None:
+        """Raises DriverMissing if nobody could be called."""
+        self._drivers.instance(driver)
+
+    async def prepare(self, driver: str, records: Sequence[ClaimRecord]) -> dict[str, ClaimAnswer]:
+        """NodePrepareResources for several claims. Raises DriverMissing or CallFailed."""
+        request = messages.NodePrepareResourcesRequest(claims=_claims(records))
+
+        async def call(instance: Instance) -> messages.NodePrepareResourcesResponse:
+            method = contracts.PREPARE[instance.identity.version]
+            return await contracts.call(instance.channel, method, request, timeout=self._seconds)
+
+        response = await self._call(driver, PREPARE, call)
+        return {uid: ClaimAnswer(_devices(one.devices), one.error) for uid, one in response.claims.items()}
+
+    async def unprepare(self, driver: str, records: Sequence[ClaimRecord]) -> dict[str, ClaimAnswer]:
+        """NodeUnprepareResources for several claims. Raises DriverMissing or CallFailed."""
+        request = messages.NodeUnprepareResourcesRequest(claims=_claims(records))
+
+        async def call(instance: Instance) -> messages.NodeUnprepareResourcesResponse:
+            method = contracts.UNPREPARE[instance.identity.version]
+            return await contracts.call(instance.channel, method, request, timeout=self._seconds)
+
+        response = await self._call(driver, UNPREPARE, call)
+        return {uid: ClaimAnswer(error=one.error) for uid, one in response.claims.items()}
+
+    async def _call(self, driver: str, method: str, call: Callable[[Instance], Awaitable[A]]) -> A:
+        try:
+            instance = self._drivers.instance(driver)
+        except DriverMissing:
+            # Nobody was called, and still it is a try that failed: retries show in the metric (4381-159).
+            self._metrics.called(driver, method, _metric_code(grpc.StatusCode.UNAVAILABLE), 0.0)
+            raise
+        started = self._clock.monotonic()
+        code = grpc.StatusCode.UNKNOWN
+        try:
+            answer = await call(instance)
+            if answer is None:  # which is how gRPC hands on what it could not decode
+                code = grpc.StatusCode.INTERNAL
+                raise CallFailed(f"{method} of driver {driver}: INTERNAL: the answer is not what the protocol says")
+            code = grpc.StatusCode.OK
+            return answer
+        except grpc.aio.AioRpcError as error:
+            code = error.code()
+            details = (error.details() or "")[:LONGEST_DETAILS]
+            raise CallFailed(f"{method} of driver {driver}: {code.name}: {details}") from None
+        except asyncio.CancelledError:
+            code = grpc.StatusCode.CANCELLED
+            raise
+        finally:
+            self._metrics.called(driver, method, _metric_code(code), self._clock.monotonic() - started)
+
+
+def _claims(records: Sequence[ClaimRecord]) -> list[messages.Claim]:
+    return [messages.Claim(namespace=one.namespace, uid=one.uid, name=one.name) for one in records]
+
+
+def _devices(devices: Sequence[messages.Device]) -> tuple[PreparedDevice, ...]:
+    return tuple(
+        PreparedDevice(
+            one.pool_name,
+            one.device_name,
+            tuple(one.request_names),
+            tuple(one.cdi_device_ids),
+            one.share_id if one.HasField("share_id") else None,
+        )
+        for one in devices
+    )
+
+
+def _metric_code(code: grpc.StatusCode) -> str:
+    """As Go names it: `DeadlineExceeded` for DEADLINE_EXCEEDED."""
+    if code in (grpc.StatusCode.OK, grpc.StatusCode.CANCELLED):
+        return "OK" if code is grpc.StatusCode.OK else "Canceled"
+    return str(code.name).title().replace("_", "")

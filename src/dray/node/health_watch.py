@@ -1,0 +1,105 @@
+"""Follows the health that drivers report, one stream per driver, and tells whose pods are concerned."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import grpc
+import grpc.aio
+
+from dray.node.drivers import DriverMissing, Drivers, Instance
+from dray.node.health import HEALTHY, UNHEALTHY, UNKNOWN, DeviceKey, HealthTable, Report
+from dray.plugins import contracts
+from dray.plugins.generated import health_v1_pb2 as messages
+from dray.reconcile import Clock
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 5.0
+LOOK_SECONDS: Final = 1.0
+LONGEST_LEASE: Final = 24 * 3600.0
+
+_NAMES: Final = {messages.HEALTHY: HEALTHY, messages.UNHEALTHY: UNHEALTHY}
+
+
+class HealthWatch:
+    """Keeps the table current. `on_change` hears of devices whose health is another one now."""
+
+    def __init__(
+        self, drivers: Drivers, table: HealthTable, clock: Clock, on_change: Callable[[set[DeviceKey]], None]
+    ) -> None:
+        self._drivers = drivers
+        self._table = table
+        self._clock = clock
+        self._on_change = on_change
+        self._streams: dict[str, tuple[Instance, asyncio.Task[None]]] = {}
+        drivers.on_change(self._driver_changed)
+
+    async def run(self) -> None:
+        """Lets reports grow old, until cancelled."""
+        try:
+            while True:
+                await self._clock.sleep(LOOK_SECONDS)
+                if self._table.next_expiry is not None:
+                    self._tell(self._table.expire(self._clock.monotonic()))
+        finally:
+            tasks = [task for _, task in self._streams.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _driver_changed(self, driver: str) -> None:
+        """The stream is that of the instance to use, and of no other."""
+        try:
+            instance = self._drivers.instance(driver)
+        except DriverMissing:
+            instance = None
+        current = self._streams.get(driver)
+        if current is not None and current[0] is not instance:
+            current[1].cancel()
+            del self._streams[driver]
+            self._tell(self._table.forget(driver))
+        if instance is not None and instance.identity.health_version is not None and driver not in self._streams:
+            task = asyncio.get_running_loop().create_task(self._follow(instance, instance.identity.health_version))
+            self._streams[driver] = (instance, task)
+
+    async def _follow(self, instance: Instance, version: str) -> None:
+        while True:
+            try:
+                async for response in contracts.stream(
+                    instance.channel, contracts.WATCH_HEALTH[version], messages.NodeWatchResourcesRequest()
+                ):
+                    if not isinstance(response, messages.NodeWatchResourcesResponse):
+                        break  # which is how gRPC hands on what it could not decode
+                    now = self._clock.monotonic()
+                    self._tell(self._table.update(instance.driver, _reports(response.devices), now))
+            except grpc.aio.AioRpcError as error:
+                if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                    return  # it has no health to report after all, until it registers again
+                log.info("health of driver %s: %s: %s", instance.driver, error.code().name, error.details())
+            self._tell(self._table.forget(instance.driver))
+            await self._clock.sleep(RETRY_SECONDS)
+
+    def _tell(self, changed: set[DeviceKey]) -> None:
+        if changed:
+            self._on_change(changed)
+
+
+def _reports(devices: Sequence[messages.DeviceHealth]) -> list[Report]:
+    return [
+        Report(
+            one.device.pool_name,
+            one.device.device_name,
+            _NAMES.get(one.health, UNKNOWN),
+            one.message,
+            _lease(one.health_check_timeout_seconds),
+        )
+        for one in devices
+    ]
+
+
+def _lease(seconds: int) -> float:
+    return min(float(seconds), LONGEST_LEASE) if seconds > 0 else contracts.HEALTH_SECONDS

@@ -1,0 +1,106 @@
+"""Watches the registry directory: sockets that appear are registered, those that go are unregistered.
+
+The directory is looked at twice a second, which costs a few microseconds and misses nothing: a socket that a restarted
+driver has made anew under the same name is another file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dray.node import registration
+from dray.node.drivers import Drivers, Instance, RegistrationRefused
+from dray.node.registration import RegistrationFailed
+from dray.reconcile import Clock
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 0.5
+FIRST_RETRY: Final = 0.5
+LONGEST_RETRY: Final = 122.0
+DEEPEST: Final = 8
+
+
+class SocketFile(msgspec.Struct, frozen=True):
+    """A socket in the registry directory; one that was made anew is not equal."""
+
+    path: Path
+    inode: int
+    born: int
+
+
+def find_sockets(directory: Path, depth: int = 0) -> Iterator[SocketFile]:
+    """The sockets in a directory and below. Hidden names and other files are passed over, as are unreadable places."""
+    try:
+        entries = list(os.scandir(directory))
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        try:
+            found = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue
+        if stat.S_ISSOCK(found.st_mode):
+            yield SocketFile(Path(entry.path), found.st_ino, found.st_ctime_ns)
+        elif stat.S_ISDIR(found.st_mode) and depth < DEEPEST:
+            yield from find_sockets(Path(entry.path), depth + 1)
+
+
+class PluginWatch:
+    """The loop. Each socket has a task of its own, so that one that hangs holds up no other."""
+
+    def __init__(self, directory: Path, drivers: Drivers, clock: Clock) -> None:
+        self._directory = directory
+        self._drivers = drivers
+        self._clock = clock
+        self._tasks: dict[SocketFile, asyncio.Task[None]] = {}
+        self._registered: dict[SocketFile, Instance] = {}
+
+    async def run(self) -> None:
+        """Watches until cancelled. Raises OSError if the directory cannot be made."""
+        self._directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+        try:
+            while True:
+                await self.look()
+                await self._clock.sleep(LOOK_SECONDS)
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def look(self) -> None:
+        """Compares the directory with what is known. New sockets are taken in the order in which they were made."""
+        there = set(find_sockets(self._directory))
+        for socket in [one for one in self._tasks if one not in there]:
+            await self._forget(socket)
+        for socket in sorted(there - self._tasks.keys(), key=lambda one: one.born):
+            self._tasks[socket] = asyncio.get_running_loop().create_task(self._register(socket))
+
+    async def _register(self, socket: SocketFile) -> None:
+        pause = FIRST_RETRY
+        while True:
+            try:
+                self._registered[socket] = await registration.register(socket.path, self._drivers)
+                return
+            except (RegistrationRefused, RegistrationFailed) as error:
+                log.warning("plugin %s is not registered: %s", socket.path, error)
+            await self._clock.sleep(pause)
+            pause = min(pause * 2, LONGEST_RETRY)
+
+    async def _forget(self, socket: SocketFile) -> None:
+        task = self._tasks.pop(socket)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        instance = self._registered.pop(socket, None)
+        if instance is not None:
+            await self._drivers.remove(instance)

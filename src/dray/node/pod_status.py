@@ -1,0 +1,176 @@
+"""The status that the agent writes for a pod, from how its containers stand. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api.generated.core import (
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    HostIP,
+    Pod,
+    PodCondition,
+    PodIP,
+    PodSpec,
+    PodStatus,
+    ResourceStatus,
+)
+from dray.api.times import Time
+from dray.node import pod_plan
+from dray.node.pod_plan import NEW, Ended, View
+from dray.reconcile.clock import as_time
+
+FINISHED: Final = (pod_plan.SUCCEEDED, pod_plan.FAILED)
+LOST_CODE: Final = 137
+
+Resources = Mapping[str, tuple[ResourceStatus, ...]]
+"""By container: the devices that it got and their health."""
+
+
+class End(msgspec.Struct, frozen=True):
+    """Why a pod is over: its phase, and a reason if it is not its containers' own doing."""
+
+    phase: str
+    reason: str = ""
+    message: str = ""
+
+
+def status(pod: Pod, views: Mapping[str, View], address: str, now: float, resources: Resources) -> PodStatus:
+    """The status of a pod that goes on."""
+    initialized = pod_plan.is_initialized(pod.spec, views)
+    begun = any(_was_started(views.get(container.name, NEW)) for container in pod.spec.containers)
+    ready = initialized and all(views.get(container.name, NEW).running for container in pod.spec.containers)
+    return _status(
+        pod, views, resources, address, now, "Running" if initialized and begun else "Pending", initialized, ready
+    )
+
+
+def final_status(
+    pod: Pod, views: Mapping[str, View], address: str, now: float, resources: Resources, end: End
+) -> PodStatus:
+    """The status of a pod that is over."""
+    made = _status(pod, views, resources, address, now, end.phase, pod_plan.is_initialized(pod.spec, views), False)
+    why = "PodCompleted" if end.phase == pod_plan.SUCCEEDED else "PodFailed"
+    conditions = tuple(
+        replace(one, reason=why) if one.type in ("Ready", "ContainersReady") else one for one in made.conditions
+    )
+    return replace(made, conditions=conditions, reason=end.reason, message=end.message)
+
+
+def _status(
+    pod: Pod,
+    views: Mapping[str, View],
+    resources: Resources,
+    address: str,
+    now: float,
+    phase: str,
+    initialized: bool,
+    ready: bool,
+) -> PodStatus:
+    written = as_time(now)
+
+    def statuses(containers: tuple[Container, ...], waiting: str) -> tuple[ContainerStatus, ...]:
+        made = []
+        for one in containers:
+            view = views.get(one.name, NEW)
+            state, before = _states(pod.spec, one, view, waiting, over=phase in FINISHED)
+            made.append(_container(one, view, state, before, resources.get(one.name, ())))
+        return tuple(made)
+
+    return replace(
+        pod.status,
+        phase=phase,
+        start_time=pod.status.start_time or written,
+        conditions=_conditions(pod, written, initialized=initialized, ready=ready),
+        init_container_statuses=statuses(pod.spec.init_containers, "PodInitializing"),
+        container_statuses=statuses(pod.spec.containers, "ContainerCreating" if initialized else "PodInitializing"),
+        host_ip=address,
+        host_ips=(HostIP(ip=address),),
+        pod_ip=address,
+        pod_ips=(PodIP(ip=address),),
+        observed_generation=pod.metadata.generation or 0,
+    )
+
+
+def _container(
+    container: Container, view: View, state: ContainerState, before: Ended | None, resources: tuple[ResourceStatus, ...]
+) -> ContainerStatus:
+    return ContainerStatus(
+        name=container.name,
+        image=container.image,
+        image_id="",
+        state=state,
+        last_state=ContainerState(terminated=_terminated(before)) if before is not None else ContainerState(),
+        ready=view.running,
+        started=view.running,
+        restart_count=view.restarts,
+        container_id=view.identity,
+        allocated_resources_status=resources,
+    )
+
+
+def _states(
+    spec: PodSpec, container: Container, view: View, waiting: str, *, over: bool
+) -> tuple[ContainerState, Ended | None]:
+    """The state of a container and how its last run before that ended."""
+    if view.running_since is not None:
+        return ContainerState(running=ContainerStateRunning(started_at=as_time(view.running_since))), view.before
+    ended = view.ended
+    if not over and view.reason:
+        return _waiting(view.reason, view.message), ended or view.before
+    if not over and ended is not None and pod_plan.must_restart(spec, container, ended):
+        pause = pod_plan.backoff(view)
+        message = f"back-off {pause:g}s restarting failed container={container.name}"
+        return (_waiting("CrashLoopBackOff", message), ended) if pause else (_waiting(waiting), ended)
+    if ended is not None:
+        return ContainerState(terminated=_terminated(ended)), view.before
+    return _waiting(waiting), view.before
+
+
+def _waiting(reason: str, message: str = "") -> ContainerState:
+    return ContainerState(waiting=ContainerStateWaiting(reason=reason, message=message))
+
+
+def _terminated(ended: Ended) -> ContainerStateTerminated:
+    return ContainerStateTerminated(
+        exit_code=LOST_CODE if ended.code is None else ended.code,
+        reason="ContainerStatusUnknown" if ended.code is None else "Error" if ended.code else "Completed",
+        started_at=as_time(ended.started_at),
+        finished_at=as_time(ended.finished_at),
+        container_id=ended.identity,
+    )
+
+
+def _was_started(view: View) -> bool:
+    return view.running or view.ended is not None
+
+
+def _conditions(pod: Pod, now: Time, *, initialized: bool, ready: bool) -> tuple[PodCondition, ...]:
+    """The kubelet's conditions; those of others (PodScheduled, for one) stay. A time changes only with its status."""
+    before = {condition.type: condition for condition in pod.status.conditions}
+    gates = all(
+        (known := before.get(gate.condition_type)) is not None and known.status == "True"
+        for gate in pod.spec.readiness_gates
+    )
+    wanted = {
+        "PodReadyToStartContainers": (True, ""),
+        "Initialized": (initialized, "ContainersNotInitialized"),
+        "Ready": (ready and gates, "ReadinessGatesNotReady" if ready else "ContainersNotReady"),
+        "ContainersReady": (ready, "ContainersNotReady"),
+    }
+    own = []
+    for name, (value, why) in wanted.items():
+        text, known = str(value), before.get(name)
+        same = known is not None and known.status == text
+        since = known.last_transition_time if same and known is not None else now
+        own.append(PodCondition(type=name, status=text, last_transition_time=since, reason="" if value else why))
+    others = (condition for condition in pod.status.conditions if condition.type not in wanted)
+    return (*own, *others)

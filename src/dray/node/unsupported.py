@@ -1,0 +1,31 @@
+"""What of a pod the process runtime does not do, so that it is said and not silently left out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from dray.api.generated.core import Container
+
+TOKEN_VOLUME: Final = "kube-api-access-"
+"""The volume that every pod gets for its ServiceAccount; nobody asked for it by name."""
+
+
+def features(container: Container) -> Iterator[str]:
+    """The features of a container that have no effect on a local process."""
+    mounts = [mount.name for mount in container.volume_mounts if not mount.name.startswith(TOKEN_VOLUME)]
+    if mounts:
+        yield f"volumes are not mounted ({', '.join(mounts)})"
+    probes = [
+        name
+        for name, probe in (
+            ("livenessProbe", container.liveness_probe),
+            ("readinessProbe", container.readiness_probe),
+            ("startupProbe", container.startup_probe),
+        )
+        if probe is not None
+    ]
+    if probes:
+        yield f"{', '.join(probes)} not run: the container counts as well while it runs"
+    if container.lifecycle is not None and (container.lifecycle.post_start or container.lifecycle.pre_stop):
+        yield "lifecycle handlers are not run"

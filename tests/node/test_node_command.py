@@ -1,0 +1,91 @@
+"""`dray node` and `dray node-kubeconfig` as people use them, right and wrong; and a server of another version."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from dray.client.http import HttpClient
+from dray.client.kubeconfig import load_kubeconfig
+from live_server import LiveServer, running_server
+from node_world import NODE, NodeWorld, inhabited
+
+DRAY = str(Path(sys.executable).with_name("dray"))
+
+
+def dray(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([DRAY, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """The one or two lines of a failure."""
+    assert done.returncode == 2, done
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("dray: ")
+    assert done.stderr.count("\n") <= 2
+    return done.stderr
+
+
+def node_kubeconfig(server: LiveServer, name: str, directory: Path) -> Path:
+    done = dray("node-kubeconfig", name, "--dir", str(server.directory))
+    assert done.returncode == 0, done.stderr
+    path = directory / f"{name}.kubeconfig"
+    path.write_text(done.stdout)
+    return path
+
+
+def test_bad_options_are_refused_in_a_line(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    assert "cannot be a node's name" in said(dray("node", "--name", "Not_A_Name", "--kubeconfig", missing))
+    assert "missing" in said(dray("node", "--name", "n", "--kubeconfig", missing))
+    assert "cannot be a node's name" in said(dray("node-kubeconfig", "Not_A_Name"))
+    assert "cannot read" in said(dray("node-kubeconfig", "n", "--dir", missing))
+
+
+def test_two_agents_on_one_root_and_a_wrong_identity_are_refused(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="cmd-") as directory, running_server(tmp_path / "state") as server:
+        root = str(Path(directory) / "root")
+        kubeconfig = str(node_kubeconfig(server, "n1", tmp_path))
+        command = [DRAY, "node", "--name", "n1", "--kubeconfig", kubeconfig, "--root", root, "--runtime", "none"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as agent:
+            assert agent.stdout is not None
+            assert "dray node n1" in agent.stdout.readline()
+            again = dray("node", "--name", "n1", "--kubeconfig", kubeconfig, "--root", root)
+            assert f"another dray node (pid {agent.pid})" in said(again)
+            other = dray("node", "--name", "n2", "--kubeconfig", kubeconfig, "--root", f"{root}-2")
+            assert 'is not allowed to modify node "n2"' in said(other)
+            agent.terminate()
+            assert agent.wait(20) == 0
+
+
+@pytest.mark.req("4381-175", "4381-214")
+def test_a_server_without_v1_is_served_in_the_version_that_it_has(tmp_path: Path) -> None:
+    async def scenario(server: LiveServer, root: Path) -> None:
+        kubeconfig = node_kubeconfig(server, NODE, tmp_path)
+        async with (
+            HttpClient(load_kubeconfig([server.kubeconfig])) as admin,
+            HttpClient(load_kubeconfig([kubeconfig])) as node,
+            inhabited(NodeWorld(admin, node, root)) as world,
+        ):
+            await world.publish("stale")
+            await world.start()
+            driver = await world.driver()
+            await world.claim("c", "gpu-0")
+            await world.pod("p", claims=["c"])
+            await world.phase("p", "Running")
+            assert await world.slices() == []
+            await world.delete("p")
+            await world.gone("p")
+            assert (driver.prepared, driver.unprepared) == ([["c"]], [["c"]])
+
+    off = "resource.k8s.io/v1=false"
+    with (
+        tempfile.TemporaryDirectory(prefix="skew-") as directory,
+        running_server(tmp_path / "state", "--runtime-config", off) as server,
+    ):
+        asyncio.run(scenario(server, Path(directory)))

@@ -1,0 +1,343 @@
+"""Drivers that misbehave, and a server or disk that is not there: clear events, nothing runs that must not, and all is
+well again once the fault is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import grpc
+import pytest
+from msgspec.structs import replace
+
+from dray.node import checkpoint
+from dray.plugins.generated import dra_v1_pb2 as dra
+from local_server import LocalServer
+from node_world import CLAIMS, LocalWorld, NodeWorld, play
+from scripted_driver import ScriptedDriver, device
+
+Bad = Callable[[dra.NodePrepareResourcesRequest], Awaitable[dra.NodePrepareResourcesResponse]]
+Response = dra.NodePrepareResourcesResponse
+
+
+def answering(make: Callable[[str], dict[str, dra.NodePrepareResourceResponse]]) -> Bad:
+    """Answers for a claim (by uid) with whatever `make` makes of it."""
+
+    async def prepare(request: dra.NodePrepareResourcesRequest) -> Response:
+        return Response(claims=make(request.claims[0].uid))
+
+    return prepare
+
+
+async def fails(_request: dra.NodePrepareResourcesRequest) -> Response:
+    raise RuntimeError("boom")
+
+
+def of(*devices: dra.Device, error: str = "") -> dra.NodePrepareResourceResponse:
+    return dra.NodePrepareResourceResponse(devices=devices, error=error)
+
+
+BAD_ANSWERS: dict[str, tuple[Bad, str]] = {
+    "an error for the claim": (
+        answering(lambda uid: {uid: of(device("gpu-0"), error="device fell off the bus")}),
+        "NodePrepareResources failed for ResourceClaim c: device fell off the bus",
+    ),
+    "an error for the call": (fails, "NodePrepareResources of driver gpu.example.com: UNKNOWN"),
+    "no entry": (answering(lambda _: {}), "skipped ResourceClaim c"),
+    "the wrong claim": (answering(lambda _: {"other": of(device("gpu-0"))}), "unknown claim UID 'other'"),
+    "one claim too many": (
+        answering(lambda uid: {uid: of(device("gpu-0")), "other": of()}),
+        "unknown claim UID 'other'",
+    ),
+    "another device": (
+        answering(lambda uid: {uid: of(device("gpu-7"))}),
+        "device 'gpu-7' of pool 'node-1' is not allocated to it",
+    ),
+    "one device too many": (
+        answering(lambda uid: {uid: of(device("gpu-0"), device("gpu-1"))}),
+        "device 'gpu-1' of pool 'node-1' is not allocated",
+    ),
+    "another pool": (answering(lambda uid: {uid: of(device("gpu-0", pool="node-2"))}), "of pool 'node-2'"),
+    "another request": (answering(lambda uid: {uid: of(device("gpu-0", "tpu"))}), "is for request 'tpu'"),
+    "a bad CDI id": (answering(lambda uid: {uid: of(device("gpu-0", cdi="/dev/nvidia0"))}), "is not qualified"),
+    "too many CDI ids": (
+        answering(
+            lambda uid: {
+                uid: of(
+                    dra.Device(pool_name="node-1", device_name="gpu-0", cdi_device_ids=["example.com/gpu=a"] * 1000)
+                )
+            }
+        ),
+        "more than 256 CDI devices",
+    ),
+}
+
+
+@pytest.mark.req("4381-165", "4381-167", "4381-168", "4381-170", "4381-171", "4381-223", "4381-261")
+@pytest.mark.parametrize("fault", BAD_ANSWERS)
+def test_a_bad_answer_is_told_not_used_and_asked_for_again(fault: str) -> None:
+    prepare, why = BAD_ANSWERS[fault]
+
+    async def scenario(world: NodeWorld) -> None:
+        driver = await world.driver()
+        driver.prepare = prepare
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        message = await world.event("FailedPrepareDynamicResources", why)
+        assert message.startswith("Failed to prepare dynamic resources: prepare dynamic resources: ")
+        pod = await world.get("p")
+        assert pod is not None
+        assert pod.status.phase == "Pending"
+        await world.until(lambda: len(driver.prepared) >= 2)
+        driver.prepare = driver.prepare_well
+        await world.phase("p", "Running")
+
+    play(scenario)
+
+
+@pytest.mark.req("4381-167", "4381-170")
+def test_only_what_is_missing_is_asked_for_again_and_later_and_later() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        driver = await world.driver()
+        moments: list[float] = []
+
+        async def prepare(request: dra.NodePrepareResourcesRequest) -> Response:
+            moments.append(time.monotonic())
+            answer = await driver.prepare_well(request)
+            if len(moments) < 4:
+                del answer.claims[next(one.uid for one in request.claims if one.name == "c2")]
+            return answer
+
+        driver.prepare = prepare
+        await world.claim("c1", "gpu-0")
+        await world.claim("c2", "gpu-1")
+        await world.pod("p", claims=["c1", "c2"])
+        await world.phase("p", "Running")
+        assert [sorted(names) for names in driver.prepared] == [["c1", "c2"], ["c2"], ["c2"], ["c2"]]
+        pauses = [after - before for before, after in itertools.pairwise(moments)]
+        assert pauses[0] >= 0.2
+        assert pauses[2] >= 0.9  # twice as long each time
+
+    play(scenario)
+
+
+@pytest.mark.req("SVS-55")
+def test_a_driver_that_hangs_is_given_up_after_a_time_and_holds_up_no_others() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        world.settings = replace(world.settings, call_seconds=0.5)
+        await world.start()
+        hanging, good = await world.driver(), await world.driver("good.example.com")
+        release = asyncio.Event()
+
+        async def prepare(request: dra.NodePrepareResourcesRequest) -> Response:
+            await release.wait()
+            return await hanging.prepare_well(request)
+
+        hanging.prepare = prepare
+        for number in range(20):
+            await world.claim(f"stuck-{number}", f"gpu-{number}")
+            await world.pod(f"stuck-{number}", claims=[f"stuck-{number}"])
+        await world.claim("fine", "x-0", driver=good.name)
+        await world.pod("fine", claims=["fine"])
+        await world.phase("fine", "Running")
+        await world.event("FailedPrepareDynamicResources", "DEADLINE_EXCEEDED")
+        release.set()
+        for number in range(20):
+            await world.phase(f"stuck-{number}", "Running")
+
+    play(scenario, started=False)
+
+
+def test_a_driver_that_crashes_in_the_middle_of_a_call_is_asked_again_when_it_is_back() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        driver = await world.driver()
+
+        async def crash(_request: dra.NodePrepareResourcesRequest) -> Response:
+            asyncio.get_running_loop().create_task(driver.stop(leave_sockets=True))
+            await asyncio.sleep(30)
+            raise AssertionError("unreachable")
+
+        driver.prepare = crash
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.event("FailedPrepareDynamicResources", "gpu.example.com")
+        driver.prepare = driver.prepare_well
+        await driver.start()
+        await world.phase("p", "Running")
+
+    play(scenario)
+
+
+def test_an_answer_that_is_no_protobuf_is_an_error_like_any_other() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        driver = await world.driver()
+        good = driver._dra
+
+        def garbage() -> list[object]:
+            handler = grpc.unary_unary_rpc_method_handler(
+                _garbage, request_deserializer=bytes, response_serializer=bytes
+            )
+            return [one._replace(handler=handler) for one in good()]
+
+        await driver.stop()
+        driver._dra = garbage  # type: ignore[method-assign,assignment]
+        await driver.start()
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.event("FailedPrepareDynamicResources", "NodePrepareResources of driver gpu.example.com: INTERNAL")
+        await driver.stop()
+        driver._dra = good  # type: ignore[method-assign]
+        await driver.start()
+        await world.phase("p", "Running")
+
+    play(scenario)
+
+
+async def _garbage(_request: bytes, _context: object) -> bytes:
+    return b"\xff\xff\xff\xff garbage \x00"
+
+
+@pytest.mark.req("4381-132", "4381-159", "4381-172")
+def test_a_driver_that_vanished_with_claims_prepared_is_asked_to_unprepare_when_it_is_back() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        driver = await world.driver()
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.phase("p", "Running")
+        await driver.stop(leave_sockets=True)
+        await world.delete("p", grace=0)  # force: the object is gone at once
+        await world.gone("p")
+        await world.until(lambda: any(one.unpreparing for one in world.agent.book))
+        back = ScriptedDriver(world.root)
+        await world.start_driver(back)
+        await world.until(lambda: back.unprepared == [["c"]])
+        await world.until(lambda: len(world.agent.book) == 0)
+
+    play(scenario)
+
+
+@pytest.mark.req("4381-132")
+def test_a_claim_that_was_forced_away_is_unprepared_from_what_the_agent_remembers() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        driver = await world.driver()
+        claim = await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.phase("p", "Running")
+        await world.admin.patch(CLAIMS, "default", "c", {"metadata": {"finalizers": None}})
+        await world.admin.delete(CLAIMS, "default", "c")
+        await world.delete("p")
+        await world.gone("p")
+        assert driver.unprepared == [["c"]]
+        assert claim.metadata.uid not in driver.held
+
+    play(scenario)
+
+
+def test_a_full_disk_keeps_pods_waiting_and_nothing_is_prepared_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = True
+    written = checkpoint._replace
+
+    def replace_file(path: Path, content: bytes) -> None:
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written(path, content)
+
+    monkeypatch.setattr(checkpoint, "_replace", replace_file)
+
+    async def scenario(world: NodeWorld) -> None:
+        nonlocal full
+        driver = await world.driver()
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.event("FailedPrepareDynamicResources", "No space left on device")
+        assert driver.prepared == []
+        assert len(world.agent.book) == 0
+        full = False
+        await world.phase("p", "Running")
+        full = True
+        await world.delete("p")
+        await world.event("FailedUnprepareDynamicResources", "No space left on device")
+        assert await world.get("p") is not None
+        full = False
+        await world.gone("p")
+        assert not driver.held
+
+    play(scenario)
+
+
+@pytest.mark.req("4381-227")
+def test_without_the_server_running_pods_go_on_and_containers_restart() -> None:
+    async def scenario(world: LocalWorld) -> None:
+        driver = await world.driver()
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"], restartPolicy="Always")
+        running = await world.phase("p", "Running")
+        away = _Away(world.server)
+        away.begin()
+        orders = world.runtime.orders  # type: ignore[attr-defined]
+        orders.clear()
+        for one in list(world.runtime._exits):  # type: ignore[attr-defined]
+            world.runtime.end(one, 1)  # type: ignore[attr-defined]
+        await world.until(lambda: bool(orders))
+        assert orders[running.metadata.uid, "main"].cdi_ids == ("example.com/gpu=gpu-0",)
+        assert driver.prepared == [["c"]]
+        away.end()
+        for _ in range(600):
+            pod = await world.get("p")
+            assert pod is not None
+            if pod.status.container_statuses[0].restart_count == 1:
+                break
+            await asyncio.sleep(0.05)
+        else:
+            raise AssertionError("the restart was never reported")
+
+    play(scenario)
+
+
+class _Away:
+    """Makes every write and read of the node fail as if nobody listened."""
+
+    def __init__(self, server: LocalServer) -> None:
+        self._engine = server.engine
+        self._store = server.engine.store
+
+    def begin(self) -> None:
+        def unreachable(*_arguments: object, **_options: object) -> object:
+            raise ConnectionError("connection refused")
+
+        self._engine.store = _Broken(unreachable)  # type: ignore[assignment]
+
+    def end(self) -> None:
+        self._engine.store = self._store
+
+
+class _Broken:
+    """A store of which everything fails."""
+
+    def __init__(self, failure: Callable[..., object]) -> None:
+        self._failure = failure
+
+    def __getattr__(self, _name: str) -> Callable[..., object]:
+        return self._failure
+
+
+def test_pods_of_the_same_name_are_told_apart() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        driver = await world.driver()
+        await world.claim("c", "gpu-0")
+        first = await world.pod("p", claims=["c"])
+        await world.phase("p", "Running")
+        driver.unprepare_error = "busy"
+        await world.delete("p", grace=0)
+        second = await world.pod("p", claims=["c"])
+        await world.event("FailedPrepareDynamicResources", "is being unprepared")
+        driver.unprepare_error = ""
+        await world.phase("p", "Running")
+        assert first.metadata.uid != second.metadata.uid
+        assert [record.pods for record in world.agent.book] == [(second.metadata.uid,)]
+
+    play(scenario)

@@ -1,0 +1,102 @@
+"""What drivers say of their devices' health reaches pod status, and stops counting in time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from dray.api.generated.core import Pod, ResourceHealth
+from dray.node.health import HEALTHY, UNHEALTHY, UNKNOWN, DeviceKey, Health, HealthTable, Report
+from dray.plugins.generated import health_v1_pb2 as health
+from node_world import DRIVER, NodeWorld, play
+from scripted_driver import ScriptedDriver
+
+GPU = DeviceKey(DRIVER, "node-1", "gpu-0")
+
+
+def report(
+    state: health.HealthStatus, message: str = "", seconds: int = 0, device: str = "gpu-0"
+) -> health.DeviceHealth:
+    return health.DeviceHealth(
+        device=health.DeviceIdentifier(pool_name="node-1", device_name=device),
+        health=state,
+        message=message,
+        health_check_timeout_seconds=seconds,
+    )
+
+
+async def shows(world: NodeWorld, state: str, message: str | None = None) -> ResourceHealth:
+    """Waits until the pod's status shows a health."""
+    pod: Pod | None = None
+    for _ in range(1500):
+        pod = await world.get("p")
+        assert pod is not None
+        shown = [
+            (status.name, one)
+            for container in pod.status.container_statuses
+            for status in container.allocated_resources_status
+            for one in status.resources
+        ]
+        if shown and shown[0][1].health == state and shown[0][1].message == message:
+            assert shown[0][0] == "claim:c"
+            return shown[0][1]
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"{state} {message} is not in {pod.status.container_statuses if pod else None}")
+
+
+@pytest.mark.parametrize("version", ["v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"])
+def test_health_is_in_the_status_of_the_pods_that_use_the_device(version: str) -> None:
+    async def scenario(world: NodeWorld) -> None:
+        driver = ScriptedDriver(world.root)
+        driver.info.supported_versions.append(version)
+        await world.start_driver(driver)
+        await world.until(lambda: bool(driver.notified))
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.phase("p", "Running")
+        assert (await shows(world, "Unknown")).resource_id == "example.com/gpu=gpu-0"
+        driver.report(report(health.UNHEALTHY, "x" * 2000), report(health.HEALTHY, device="gpu-1"))
+        await shows(world, "Unhealthy", "x" * 1021 + "...")
+        driver.report(report(health.HEALTHY, "fine again"))
+        await shows(world, "Healthy", "fine again")
+        await driver.stop()
+        await shows(world, "Unknown")
+
+    play(scenario)
+
+
+def test_a_report_that_is_not_renewed_stops_counting() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        driver = ScriptedDriver(world.root)
+        driver.info.supported_versions.append("v1.DRAResourceHealth")
+        await world.start_driver(driver)
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.phase("p", "Running")
+        began = time.monotonic()
+        driver.report(report(health.HEALTHY, seconds=2))
+        await shows(world, "Healthy")
+        await shows(world, "Unknown")
+        assert time.monotonic() - began >= 2
+
+    play(scenario)
+
+
+def test_the_table_tells_what_changed_and_when_it_ends() -> None:
+    table = HealthTable()
+    assert table.get(GPU) == Health(UNKNOWN)
+    assert table.next_expiry is None
+    good, bad = (Report("node-1", "gpu-0", state, "", 30.0) for state in (HEALTHY, UNHEALTHY))
+    assert table.update(DRIVER, [good], 0.0) == {GPU}
+    assert table.update(DRIVER, [good], 10.0) == set()
+    assert table.next_expiry == 40.0
+    assert table.update(DRIVER, [bad], 20.0) == {GPU}
+    assert table.expire(49.9) == set()
+    assert table.expire(50.0) == {GPU}
+    assert table.get(GPU).health == UNKNOWN
+    assert table.update(DRIVER, [Report("node-1", "gpu-0", UNKNOWN, "", 30.0)], 60.0) == set()
+    table.update(DRIVER, [bad], 60.0)
+    assert table.forget("other.example.com") == set()
+    assert table.forget(DRIVER) == {GPU}

@@ -1,0 +1,127 @@
+"""Which containers start when, and what the pod's status says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dray.api.generated.core import Pod
+from dray.node import pod_plan, pod_status
+from dray.node.pod_plan import Ended, Plan, View, plan
+from dray.node.pod_status import End
+from local_server import typed
+
+NOW = 1_000.0
+RUNNING = View(running_since=900.0)
+
+
+def ended(code: int | None, *, at: float = 990.0, since: float = 980.0, restarts: int = 0) -> View:
+    return View(restarts=restarts, ended=Ended(code, since, at))
+
+
+def pod(policy: str = "Always", containers: str = "main", init: tuple[dict[str, Any], ...] = ()) -> Pod:
+    made = typed(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "default"},
+            "spec": {
+                "restartPolicy": policy,
+                "containers": [{"name": name, "image": "x"} for name in containers.split()],
+                "initContainers": [{"image": "x", **one} for one in init],
+            },
+        }
+    )
+    assert isinstance(made, Pod)
+    return made
+
+
+INIT = {"name": "init"}
+SIDECAR = {"name": "side", "restartPolicy": "Always"}
+
+
+@pytest.mark.parametrize(
+    ("given", "views", "wanted"),
+    [
+        (pod(), {}, Plan(("main",))),
+        (pod(containers="a b"), {"a": RUNNING}, Plan(("b",))),
+        (pod(), {"main": RUNNING}, Plan()),
+        # Ended containers, by policy.
+        (pod("Always"), {"main": ended(0)}, Plan(("main",))),
+        (pod("Always"), {"main": ended(0, restarts=1)}, Plan(("main",))),
+        (pod("Always"), {"main": ended(1, at=999.0, restarts=1)}, Plan((), 9.0)),
+        (pod("Always"), {"main": ended(1, at=999.0, restarts=3)}, Plan((), 39.0)),
+        (pod("Always"), {"main": ended(1, at=999.0, restarts=50)}, Plan((), 299.0)),
+        (pod("Always"), {"main": ended(1, at=999.0, since=100.0, restarts=9)}, Plan(("main",))),
+        (pod("OnFailure"), {"main": ended(0)}, Plan(outcome="Succeeded")),
+        (pod("OnFailure"), {"main": ended(1)}, Plan(("main",))),
+        (pod("OnFailure"), {"main": ended(None)}, Plan(("main",))),
+        (pod("Never"), {"main": ended(0)}, Plan(outcome="Succeeded")),
+        (pod("Never"), {"main": ended(1)}, Plan(outcome="Failed")),
+        (pod("Never"), {"main": ended(None)}, Plan(outcome="Failed")),
+        (pod("Never", "a b"), {"a": ended(1), "b": RUNNING}, Plan()),
+        (pod("Never", "a b"), {"a": ended(0), "b": ended(2)}, Plan(outcome="Failed")),
+        # Init containers, one after the other.
+        (pod(init=(INIT, {"name": "second"})), {}, Plan(("init",))),
+        (pod(init=(INIT,)), {"init": RUNNING}, Plan()),
+        (pod(init=(INIT,)), {"init": ended(0)}, Plan(("main",))),
+        (pod(init=(INIT,)), {"init": ended(1)}, Plan(("init",))),
+        (pod("Never", init=(INIT,)), {"init": ended(1)}, Plan(outcome="Failed")),
+        (pod("OnFailure", init=(INIT,)), {"init": ended(1, at=999.0, restarts=1)}, Plan((), 9.0)),
+        # Sidecars.
+        (pod(init=(SIDECAR, INIT)), {}, Plan(("side",))),
+        (pod(init=(SIDECAR, INIT)), {"side": RUNNING}, Plan(("init",))),
+        (pod("Never", init=(SIDECAR,)), {"side": ended(1), "main": RUNNING}, Plan(("side",))),
+        (pod("Never", init=(SIDECAR,)), {"side": RUNNING, "main": ended(0)}, Plan(outcome="Succeeded")),
+        # Starts that failed.
+        (pod(), {"main": View(start_failures=1, failed_at=999.5)}, Plan((), 0.5)),
+        (pod(), {"main": View(start_failures=3, failed_at=999.0)}, Plan((), 3.0)),
+        (pod(), {"main": View(start_failures=1, failed_at=990.0)}, Plan(("main",))),
+    ],
+)
+def test_plans(given: Pod, views: dict[str, View], wanted: Plan) -> None:
+    assert plan(given.spec, views, NOW) == wanted
+
+
+def test_a_failed_container_waits_in_the_status() -> None:
+    given = pod()
+    view = ended(1, at=999.0, restarts=1)
+    status = pod_status.status(given, {"main": view}, "10.0.0.1", NOW, {})
+    [container] = status.container_statuses
+    assert container.state.waiting is not None
+    assert container.state.waiting.reason == "CrashLoopBackOff"
+    assert container.last_state.terminated is not None
+    assert (status.phase, container.restart_count, container.ready) == ("Running", 1, False)
+
+
+@pytest.mark.parametrize(
+    ("views", "phase", "ready"),
+    [
+        ({}, "Pending", "False"),
+        ({"init": RUNNING}, "Pending", "False"),
+        ({"init": ended(0)}, "Pending", "False"),
+        ({"init": ended(0), "main": RUNNING}, "Running", "True"),
+        ({"init": ended(0), "main": ended(1)}, "Running", "False"),
+    ],
+)
+def test_phases_and_readiness(views: dict[str, View], phase: str, ready: str) -> None:
+    status = pod_status.status(pod(init=(INIT,)), views, "10.0.0.1", NOW, {})
+    conditions = {one.type: one.status for one in status.conditions}
+    assert (status.phase, conditions["Ready"], conditions["ContainersReady"]) == (phase, ready, ready)
+
+
+def test_times_of_conditions_change_only_with_their_status() -> None:
+    given = pod()
+    first = pod_status.status(given, {"main": RUNNING}, "10.0.0.1", NOW, {})
+    again = pod_status.status(
+        Pod(spec=given.spec, status=first, metadata=given.metadata), {"main": RUNNING}, "10.0.0.1", NOW + 60, {}
+    )
+    assert again == first
+
+
+def test_what_nobody_saw_end_is_told_so() -> None:
+    status = pod_status.final_status(pod(), {"main": ended(None)}, "10.0.0.1", NOW, {}, End(pod_plan.FAILED))
+    done = status.container_statuses[0].state.terminated
+    assert done is not None
+    assert (done.exit_code, done.reason, status.phase) == (137, "ContainerStatusUnknown", "Failed")

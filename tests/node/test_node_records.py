@@ -1,0 +1,168 @@
+"""Records of claims, what a pod may do with claims, and which answers of drivers are believed. Pure rules."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dray.api.generated.core import Pod
+from dray.api.resource import ResourceClaim
+from dray.node import checkpoint
+from dray.node.answers import ClaimAnswer, judge_prepare, judge_unprepare
+from dray.node.checkpoint import FILE, State
+from dray.node.claim_record import PREPARE, UNPREPARE, ClaimRecord, DriverPart, PreparedDevice, new_record
+from dray.node.pod_claims import PodClaim, Refused, check_claim, pod_claims
+from local_server import typed
+
+names = st.text("abc", min_size=1, max_size=3)
+devices = st.builds(
+    PreparedDevice,
+    names,
+    names,
+    st.lists(names, max_size=2).map(tuple),
+    st.lists(names.map(lambda name: f"example.com/gpu={name}"), max_size=2).map(tuple),
+    st.none() | names,
+)
+parts = st.builds(
+    DriverPart,
+    st.lists(st.tuples(names, names), min_size=1, max_size=3).map(tuple),
+    st.lists(names, max_size=2).map(tuple),
+    st.lists(st.sampled_from((PREPARE, UNPREPARE, "*")), max_size=2).map(tuple),
+    st.booleans(),
+    st.lists(devices, max_size=3).map(tuple),
+)
+records = st.builds(
+    ClaimRecord,
+    names,
+    names,
+    names,
+    st.dictionaries(names, parts, max_size=3),
+    st.lists(names).map(tuple),
+    st.booleans(),
+)
+states = st.builds(State, names, st.lists(records, max_size=4).map(tuple))
+
+
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@unhurried
+@given(states)
+def test_a_checkpoint_reads_as_it_was_written(state: State) -> None:
+    assert checkpoint.decode(checkpoint.encode(state)) == state
+
+
+@unhurried
+@given(states, st.data())
+def test_any_changed_byte_of_a_checkpoint_is_noticed(state: State, data: st.DataObject) -> None:
+    good = checkpoint.encode(state)
+    at = data.draw(st.integers(0, len(good) - 1))
+    byte = data.draw(st.integers(0, 255).filter(lambda value: value != good[at]))
+    bad = good[:at] + bytes([byte]) + good[at + 1 :]
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / FILE).write_bytes(bad)
+        found = checkpoint.load(Path(directory), "boot")
+    assert found.state in (state, State("boot"))
+    assert found.problem or found.state == state
+
+
+@unhurried
+@given(records, st.dictionaries(names, st.builds(ClaimAnswer, st.lists(devices).map(tuple), st.text(max_size=3))))
+def test_only_devices_that_were_allocated_are_accepted(record: ClaimRecord, answers: dict[str, ClaimAnswer]) -> None:
+    for driver, part in record.drivers.items():
+        verdict = judge_prepare(driver, [record], answers)
+        assert verdict.accepted.keys() | verdict.problems.keys() == {record.uid}
+        assert not verdict.accepted.keys() & verdict.problems.keys()
+        for accepted in verdict.accepted.values():
+            assert {(one.pool, one.device) for one in accepted} <= set(part.allocated)
+
+
+def test_every_claim_needs_an_answer_to_unprepare_too() -> None:
+    asked = [ClaimRecord("ns", name, name, {}) for name in ("a", "b", "c")]
+    verdict = judge_unprepare("d", asked, {"a": ClaimAnswer(), "b": ClaimAnswer(error="x" * 2000)})
+    assert set(verdict.accepted) == {"a"}
+    assert verdict.problems["c"].endswith("skipped ResourceClaim c")
+    assert len(verdict.problems["b"]) < 600
+
+
+def claim(*results: dict[str, Any], owner: str = "", reserved: str = "") -> ResourceClaim:
+    meta: dict[str, Any] = {"name": "c", "namespace": "default", "uid": "claim-uid"}
+    if owner:
+        meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner, "controller": True}]
+    status: dict[str, Any] = {"allocation": {"devices": {"results": list(results)}}} if results else {}
+    if reserved:
+        status["reservedFor"] = [{"resource": "pods", "name": "p", "uid": reserved}]
+    made = typed({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta, "status": status})
+    assert isinstance(made, ResourceClaim)
+    return made
+
+
+def result(request: str, device: str, driver: str = "d", *, skips: tuple[str, ...] = ()) -> dict[str, Any]:
+    names = {"request": request, "driver": driver, "pool": "p", "device": device}
+    return {**names, "skipNodeOperations": list(skips)} if skips else names
+
+
+def test_an_operation_is_skipped_only_if_all_devices_of_the_driver_say_so() -> None:
+    made = new_record(
+        claim(
+            result("a", "1", skips=(PREPARE, UNPREPARE)),
+            result("b", "2", skips=(PREPARE,)),
+            result("c/x", "3", "other"),
+        )
+    )
+    assert made.drivers["d"].allocated == (("p", "1"), ("p", "2"))
+    assert (made.drivers["d"].needs(PREPARE), made.drivers["d"].needs(UNPREPARE)) == (False, True)
+    assert made.drivers["other"].requests == ("c",)
+    assert not made.prepared
+    assert made.with_answer("other", ()).prepared
+
+
+def pod(*claims: dict[str, Any], statuses: tuple[dict[str, Any], ...] = (), **status: Any) -> Pod:
+    made = typed(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "default", "uid": "pod-uid"},
+            "spec": {"containers": [{"name": "main", "image": "x"}], "resourceClaims": list(claims)},
+            "status": {"resourceClaimStatuses": list(statuses), **status},
+        }
+    )
+    assert isinstance(made, Pod)
+    return made
+
+
+def test_which_claims_a_pod_has() -> None:
+    direct = {"name": "direct", "resourceClaimName": "c1"}
+    template = {"name": "made", "resourceClaimTemplateName": "t"}
+    made = pod(direct, template, statuses=({"name": "made", "resourceClaimName": "p-made-xyz"},))
+    assert pod_claims(made) == (PodClaim("direct", "c1"), PodClaim("made", "p-made-xyz", from_template=True))
+    assert pod_claims(pod(template, statuses=({"name": "made"},))) == ()
+    with pytest.raises(Refused, match="claim made: no ResourceClaim has been made from template t yet"):
+        pod_claims(pod(template))
+    extended = {"resourceClaimName": "ext", "requestMappings": []}
+    assert pod_claims(pod(extendedResourceClaimStatus=extended)) == (PodClaim("", "ext"),)
+
+
+@pytest.mark.req("4381-157")
+@pytest.mark.parametrize(
+    ("found", "from_template", "why"),
+    [
+        (claim(result("a", "1"), owner="pod-uid", reserved="pod-uid"), True, ""),
+        (claim(result("a", "1"), reserved="pod-uid"), False, ""),
+        (claim(result("a", "1"), owner="another", reserved="pod-uid"), True, "was not created for pod default/p"),
+        (claim(result("a", "1"), reserved="another"), False, "is not allowed to use ResourceClaim c"),
+        (claim(reserved="pod-uid"), False, "is not allocated"),
+    ],
+)
+def test_which_claims_a_pod_may_use(found: ResourceClaim, from_template: bool, why: str) -> None:
+    wanted = PodClaim("x", "c", from_template)
+    if not why:
+        check_claim(pod(), wanted, found)
+        return
+    with pytest.raises(Refused, match=why):
+        check_claim(pod(), wanted, found)

@@ -1,0 +1,59 @@
+"""Servers and channels on Unix sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+
+from dray.plugins import contracts, unix
+from dray.plugins.generated import registration_pb2
+
+
+async def get_info(
+    _request: registration_pb2.InfoRequest, _context: grpc.aio.ServicerContext
+) -> registration_pb2.PluginInfo:
+    return registration_pb2.PluginInfo(type=contracts.PLUGIN_TYPE, name="gpu.example.com")
+
+
+HANDLERS = contracts.services(contracts.answer(contracts.GET_INFO, get_info))
+
+
+async def ask(path: Path) -> str:
+    """The name that a plugin answers with."""
+    channel = unix.channel(path)
+    try:
+        info = await contracts.call(channel, contracts.GET_INFO, registration_pb2.InfoRequest(), timeout=20)
+        return info.name
+    finally:
+        await channel.close()
+
+
+def test_a_call_reaches_the_server_that_replaced_a_stale_socket(tmp_path: Path) -> None:
+    path = tmp_path / "gpu-reg.sock"
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(path))
+
+    async def scenario() -> str:
+        server = await unix.listen(path, HANDLERS)
+        try:
+            return await ask(path)
+        finally:
+            await server.stop(None)
+
+    assert asyncio.run(scenario()) == "gpu.example.com"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("missing/x.sock", "does not exist"), ("x" * 120, "longer than 107 bytes"), ("file", "not a socket")],
+)
+def test_a_socket_that_cannot_be(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(unix.SocketError, match=why):
+        asyncio.run(unix.listen(tmp_path / name, HANDLERS))
+    assert (tmp_path / "file").read_text() == "precious"
