@@ -1,0 +1,52 @@
+"""What came out: one result per rule."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class Outcome(StrEnum):
+    """What became of a rule. Advice that was not followed is no failure."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ADVICE = "advice"
+    SKIPPED = "skipped"
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One rule and its outcome, with the reason unless it passed."""
+
+    rule: str
+    title: str
+    outcome: Outcome
+    message: str = ""
+    seconds: float = 0.0
+
+
+class Report(msgspec.Struct, frozen=True):
+    """All results for one driver."""
+
+    driver: str
+    results: tuple[Result, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no rule was broken."""
+        return not any(result.outcome is Outcome.FAILED for result in self.results)
+
+    def count(self, outcome: Outcome) -> int:
+        """How many rules ended so."""
+        return sum(result.outcome is outcome for result in self.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "driver": self.driver,
+            "passed": self.passed,
+            "counts": {outcome.value: self.count(outcome) for outcome in Outcome},
+            "results": [msgspec.to_builtins(result) for result in self.results],
+        }

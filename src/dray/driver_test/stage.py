@@ -1,0 +1,231 @@
+"""The cluster of a trial: an API server, one node, claims, and the history of the driver's slices."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api.generated.core import Namespace, Node
+from dray.api.meta import DeleteOptions, Object, ObjectMeta, Preconditions
+from dray.api.registry import Kind, by_kind
+from dray.api.resource import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceClaim,
+    DeviceRequest,
+    DeviceRequestAllocationResult,
+    ExactDeviceRequest,
+    OpaqueDeviceConfiguration,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceSlice,
+)
+from dray.api.status import ApiError
+from dray.client import Client, Informer
+from dray.client.http import HttpClient
+from dray.client.kubeconfig import find_connection
+from dray.reconcile import RealClock
+from dray.server.instance import Instance, Settings
+from dray.server.security.identity import MASTERS, authenticated
+
+NAMESPACE: Final = "dray-driver-test"
+REQUEST: Final = "request"
+CLAIM: Final = by_kind("resource.k8s.io/v1", "ResourceClaim")
+SLICE: Final = by_kind("resource.k8s.io/v1", "ResourceSlice")
+
+
+class StageError(Exception):
+    """There is no cluster for the trial. The message says what to change."""
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Where things are."""
+
+    node: str
+    kubeconfig: Path
+    registry: Path
+    plugins: Path
+    plugin: Path
+    cdi: Path
+
+    def by_name(self) -> dict[str, str]:
+        """All of them as text."""
+        return {name: str(getattr(self, name)) for name in self.__struct_fields__}
+
+
+class DeviceName(NamedTuple):
+    """A published device."""
+
+    pool: str
+    device: str
+
+
+class Change(NamedTuple):
+    """What happened to a slice: None for what was not there, or is gone."""
+
+    old: ResourceSlice | None
+    new: ResourceSlice | None
+
+
+class Stage:
+    """What rules see of the cluster."""
+
+    def __init__(self, client: Client, places: Places) -> None:
+        self.client = client
+        self.places = places
+        self.parameters: Any = None
+        """Opaque parameters that claims bring along, for drivers that need some."""
+        self.changes: list[Change] = []
+        """Every change of slices on the node, in order."""
+        self.tampered: set[str] = set()
+        """The versions of slices that the kit itself has written."""
+        self._numbers = itertools.count(1)
+        self._slices: Informer[ResourceSlice] = Informer(
+            client, SLICE, fields=f"spec.nodeName={places.node}", sleep=RealClock().sleep
+        )
+        self._slices.on_change(lambda old, new: self.changes.append(Change(old, new)))
+
+    async def run(self) -> None:
+        """Follows the slices until cancelled."""
+        await self._slices.run()
+
+    async def ready(self) -> None:
+        """Once the node and the namespace are there, and slices are being followed."""
+        await self._ensure(Node(api_version="v1", kind="Node", metadata=ObjectMeta(name=self.places.node)))
+        await self._ensure(Namespace(api_version="v1", kind="Namespace", metadata=ObjectMeta(name=NAMESPACE)))
+        await self._slices.synced()
+
+    def slices(self, driver: str) -> list[ResourceSlice]:
+        """The driver's slices on the node."""
+        return [found for found in self._slices if found.spec.driver == driver]
+
+    def devices(self, driver: str) -> list[DeviceName]:
+        """The driver's devices."""
+        return [
+            DeviceName(found.spec.pool.name, device.name)
+            for found in self.slices(driver)
+            for device in found.spec.devices
+        ]
+
+    async def create_claim(self) -> ResourceClaim:
+        """A claim that nobody has allocated."""
+        request = DeviceRequest(name=REQUEST, exactly=ExactDeviceRequest(device_class_name="any", count=1))
+        claim = ResourceClaim(
+            api_version="resource.k8s.io/v1",
+            kind="ResourceClaim",
+            metadata=ObjectMeta(name=f"claim-{next(self._numbers)}", namespace=NAMESPACE),
+            spec=ResourceClaimSpec(devices=DeviceClaim(requests=(request,))),
+        )
+        return await self.client.create(claim)
+
+    async def allocate(
+        self, claim: ResourceClaim, driver: str, candidates: Iterable[DeviceName] | None = None
+    ) -> DeviceName | None:
+        """Gives a claim the first device that is free; None if there is none."""
+        for device in self.devices(driver) if candidates is None else candidates:
+            status = replace(claim.status, allocation=self._allocation(driver, device))
+            try:
+                await self.client.update(replace(claim, status=status), "status")
+            except ApiError as error:
+                if error.code != 409:
+                    raise
+                continue
+            return device
+        return None
+
+    async def deallocate(self, claim: ResourceClaim) -> None:
+        """Removes a claim, if it is still there; drivers hear nothing of it."""
+        await self._delete(CLAIM, claim)
+
+    async def delete_slice(self, found: ResourceSlice) -> None:
+        """Removes a slice, if it is still there."""
+        await self._delete(SLICE, found)
+
+    async def empty_slice(self, found: ResourceSlice) -> str:
+        """Takes the devices out of a slice, as somebody else might; the version that this makes."""
+        changed = await self.client.patch(SLICE, "", found.metadata.name, {"spec": {"devices": None}})
+        self.tampered.add(changed.metadata.resource_version)
+        return changed.metadata.resource_version
+
+    async def close(self) -> None:
+        """Removes what the trial made and a cluster would keep."""
+        for claim in (await self.client.list(CLAIM, NAMESPACE)).items:
+            await self._delete(CLAIM, claim)
+
+    def _allocation(self, driver: str, device: DeviceName) -> AllocationResult:
+        result = DeviceRequestAllocationResult(request=REQUEST, driver=driver, pool=device.pool, device=device.device)
+        config: tuple[DeviceAllocationConfiguration, ...] = ()
+        if self.parameters is not None:
+            opaque = OpaqueDeviceConfiguration(driver=driver, parameters=self.parameters)
+            config = (DeviceAllocationConfiguration(source="FromClaim", opaque=opaque),)
+        return AllocationResult(devices=DeviceAllocationResult(results=(result,), config=config))
+
+    async def _ensure(self, obj: Object) -> None:
+        try:
+            await self.client.create(obj)
+        except ApiError as error:
+            if error.code != 409:
+                raise
+
+    async def _delete(self, kind: Kind, obj: Object) -> None:
+        meta = obj.metadata
+        options = DeleteOptions(preconditions=Preconditions(uid=meta.uid))
+        try:
+            await self.client.delete(kind, meta.namespace, meta.name, options)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+
+@contextlib.asynccontextmanager
+async def own_stage(node: str = "test-node") -> AsyncIterator[Stage]:
+    """A cluster of the trial's own: an API server in this process, in a directory that goes away at the end."""
+    root = Path(tempfile.mkdtemp(prefix="dray-dt-"))  # short: sockets have names of at most 107 bytes
+    instance = Instance(Settings(directory=root / "state", port=0))
+    try:
+        await instance.start()
+        client = instance.client_of(authenticated("driver-test", (MASTERS,)))
+        plugins = root / "plugins"
+        places = Places(node, instance.kubeconfig, root / "registry", plugins, plugins / "driver", root / "cdi")
+        for path in (places.registry, places.plugin, places.cdi):
+            path.mkdir(parents=True)
+        async with _followed(Stage(client, places)) as stage:
+            yield stage
+    finally:
+        await instance.stop(0.5)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@contextlib.asynccontextmanager
+async def external_stage(kubeconfig: Path, node: str, cdi: Path) -> AsyncIterator[Stage]:
+    """The cluster that a running driver belongs to. Raises StageError if it cannot be reached."""
+    places = Places(node, kubeconfig, Path(), Path(), Path(), cdi)
+    async with HttpClient(find_connection(kubeconfig), agent="dray driver-test") as client:
+        try:
+            async with _followed(Stage(client, places)) as stage:
+                yield stage
+                await stage.close()
+        except (ApiError, OSError) as error:
+            raise StageError(f"the API server of {kubeconfig} cannot be used: {error}") from None
+
+
+@contextlib.asynccontextmanager
+async def _followed(stage: Stage) -> AsyncIterator[Stage]:
+    following = asyncio.create_task(stage.run())
+    try:
+        await stage.ready()
+        yield stage
+    finally:
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following

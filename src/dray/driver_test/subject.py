@@ -1,0 +1,160 @@
+"""The driver under test, from outside: how it is started and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from dray.driver_test.stage import Places
+
+OUTPUT_BYTES: Final = 8192
+_PLACES: Final = "node, kubeconfig, registry, plugins, plugin, cdi"
+
+
+class SubjectError(Exception):
+    """The driver cannot be run at all. The message says what to change."""
+
+
+class Subject(Protocol):
+    """A driver. `can_restart` says whether the kit may start and end it."""
+
+    can_restart: bool
+
+    async def start(self, places: Places, extra: Mapping[str, str]) -> None:
+        """Starts it, with more environment variables. Raises SubjectError if that is impossible."""
+        ...
+
+    def problem(self) -> str:
+        """Why it does not run any more; empty while it does."""
+        ...
+
+    async def kill(self) -> None:
+        """Ends it at once, with no chance to tidy up."""
+        ...
+
+    async def stop(self, patience: float) -> bool:
+        """Asks it to end; whether it did within so many seconds. It is gone in any case."""
+        ...
+
+
+class RunningSubject:
+    """A driver that runs already; the kit only talks to it."""
+
+    can_restart = False
+
+    async def start(self, places: Places, extra: Mapping[str, str]) -> None:
+        """Nothing to do."""
+        del places, extra
+
+    def problem(self) -> str:
+        """Not known."""
+        return ""
+
+    async def kill(self) -> None:
+        """Left alone."""
+
+    async def stop(self, patience: float) -> bool:
+        """Left alone."""
+        del patience
+        return True
+
+
+class CommandSubject:
+    """A driver that the kit starts, as often as it needs to.
+
+    In the command, {node}, {kubeconfig}, {registry}, {plugins}, {plugin} and {cdi} stand for where things are; the same
+    is in the environment (NODE_NAME, KUBECONFIG, REGISTRY_DIR, PLUGIN_DIR, CDI_DIR), where drivers made with
+    `dray.driver` find it.
+    """
+
+    can_restart = True
+
+    def __init__(self, command: str) -> None:
+        """Raises SubjectError for a command that is no command."""
+        try:
+            self._words = shlex.split(command)
+        except ValueError as error:
+            raise SubjectError(f"the command cannot be read: {error}") from None
+        if not self._words:
+            raise SubjectError("the command is empty")
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._said = b""
+
+    async def start(self, places: Places, extra: Mapping[str, str]) -> None:
+        """Starts the command in a process group of its own."""
+        self._said = b""
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._filled(places),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                env={**os.environ, **_environment(places), **extra},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SubjectError(f"cannot run {self._words[0]}: {error.strerror}") from None
+        self._reading = asyncio.create_task(self._read())
+
+    def problem(self) -> str:
+        """How it ended, and the last that it said."""
+        if self._process is None or self._process.returncode is None:
+            return ""
+        lines = self._said.decode(errors="replace").strip().splitlines()[-3:]
+        return f"the driver ended with code {self._process.returncode}: {' | '.join(lines) or 'it said nothing'}"
+
+    async def kill(self) -> None:
+        """SIGKILL for the whole group."""
+        self._signal(signal.SIGKILL)
+        await self._ended()
+
+    async def stop(self, patience: float) -> bool:
+        """SIGTERM, and SIGKILL if that does not help."""
+        self._signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self._ended(), patience)
+        except TimeoutError:
+            await self.kill()
+            return False
+        return True
+
+    def _filled(self, places: Places) -> list[str]:
+        values = places.by_name()
+        try:
+            return [word.format_map(values) for word in self._words]
+        except (KeyError, ValueError, IndexError):
+            raise SubjectError(f"the command has braces that stand for nothing; known are {_PLACES}") from None
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+    async def _ended(self) -> None:
+        if self._process is not None:
+            await self._process.wait()
+        if self._reading is not None:
+            await self._reading
+
+    async def _read(self) -> None:
+        """Keeps the end of what the driver says; a driver must not block on a full pipe."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        while data := await self._process.stdout.read(OUTPUT_BYTES):
+            self._said = (self._said + data)[-OUTPUT_BYTES:]
+
+
+def _environment(places: Places) -> dict[str, str]:
+    return {
+        "NODE_NAME": places.node,
+        "KUBECONFIG": str(places.kubeconfig),
+        "REGISTRY_DIR": str(places.registry),
+        "PLUGIN_DIR": str(places.plugin),
+        "CDI_DIR": str(places.cdi),
+    }

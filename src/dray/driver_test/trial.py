@@ -1,0 +1,213 @@
+"""A trial: one driver, one stage, some rules, one after the other. After a broken rule the next has its turn."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+from dray import cdi
+from dray.api.resource import ResourceClaim
+from dray.api.status import ApiError
+from dray.driver_test.kubelet import Answer, CallFailed, Plugin, Reference, Registration, find_sockets
+from dray.driver_test.report import Outcome, Report, Result
+from dray.driver_test.rule import Broken, Level, NotApplicable, Rule
+from dray.driver_test.stage import DeviceName, Stage
+from dray.driver_test.subject import Subject
+
+POLL_SECONDS: Final = 0.05
+STOP_SECONDS: Final = 15.0
+
+T = TypeVar("T")
+
+
+class Trial:
+    """What a rule has to work with. Everything that it prepares is unprepared after it."""
+
+    def __init__(self, stage: Stage, subject: Subject, *, socket: Path | None = None, timeout: float = 45.0) -> None:
+        """`socket`: the driver's registration socket, if it runs already."""
+        self.stage = stage
+        self.subject = subject
+        self.timeout = timeout
+        self.many: Mapping[str, str] = {}
+        """Environment variables with which the driver publishes more than 128 devices."""
+        self.cdi = cdi.Cache([stage.places.cdi])
+        self.driver = ""
+        self._socket = socket
+        self._registration: Registration | None = None
+        self._plugin: Plugin | None = None
+        self._claims: list[ResourceClaim] = []
+        self._started = False
+        self._absent = ""
+
+    async def start(self, extra: Mapping[str, str] | None = None) -> None:
+        """Starts the driver, if it does not run."""
+        if not self._started:
+            await self.subject.start(self.stage.places, extra or {})
+            self._started = True
+
+    async def end(self, end: Callable[[], Awaitable[T]]) -> T:
+        """Ends the driver in some way; everything about it must be found out again."""
+        await self._disconnect()
+        self._started = False
+        self._absent = ""
+        return await end()
+
+    async def registration(self) -> Registration:
+        """The registration socket, once there is one. Raises Broken."""
+        await self.start()
+        if self._absent:
+            raise Broken(self._absent)  # it was waited for once; not again for every rule
+        if self._registration is None:
+            try:
+                found = await self.until(self._find_sockets, "no registration socket appeared where nodes look for it")
+            except Broken as error:
+                self._absent = str(error)
+                raise
+            self._registration = Registration(found[0], self.timeout)
+        return self._registration
+
+    async def plugin(self) -> Plugin:
+        """The registered driver. Raises Broken."""
+        if self._plugin is None:
+            registration = await self.registration()
+            try:
+                info = await registration.get_info()
+                await registration.notify()
+            except CallFailed as error:
+                raise Broken(f"the driver cannot be registered: {error}") from None
+            self._plugin = Plugin(info, registration.socket, self.timeout)
+            self.driver = info.name
+        return self._plugin
+
+    async def claim(self) -> ResourceClaim:
+        """A claim with a device of the driver. Raises NotApplicable if the driver has none that is free."""
+        await self.plugin()
+        claim = await self.unallocated_claim()
+        await self.allocate(claim)
+        return claim
+
+    async def allocate(self, claim: ResourceClaim) -> DeviceName:
+        """Gives a claim a device. Raises NotApplicable if there is none that is free."""
+        with contextlib.suppress(Broken):
+            await self.until(lambda: self.stage.devices(self.driver), "")
+        device = await self.stage.allocate(claim, self.driver)
+        if device is None:
+            raise NotApplicable("the driver has not published enough devices that are free")
+        return device
+
+    async def unallocated_claim(self) -> ResourceClaim:
+        """A claim without devices."""
+        claim = await self.stage.create_claim()
+        self._claims.append(claim)
+        return claim
+
+    async def prepared(self, *claims: ResourceClaim) -> list[Answer]:
+        """Prepares claims in one call; the answers, in that order. Raises Broken unless all are prepared."""
+        plugin = await self.plugin()
+        try:
+            answers = await plugin.prepare([Reference.of(claim) for claim in claims])
+        except CallFailed as error:
+            raise Broken(f"NodePrepareResources failed with {error}") from None
+        return [self._good(answers, claim, "NodePrepareResources") for claim in claims]
+
+    async def unprepared(self, *claims: ResourceClaim) -> None:
+        """Unprepares claims in one call. Raises Broken unless that succeeds."""
+        plugin = await self.plugin()
+        try:
+            answers = await plugin.unprepare([Reference.of(claim) for claim in claims])
+        except CallFailed as error:
+            raise Broken(f"NodeUnprepareResources failed with {error}") from None
+        for claim in claims:
+            self._good(answers, claim, "NodeUnprepareResources")
+
+    async def refused(self, claim: Reference) -> str:
+        """Tries to prepare a claim that cannot be; how the driver says no. Raises Broken if it does not."""
+        plugin = await self.plugin()
+        try:
+            answers = await plugin.prepare([claim])
+        except CallFailed as error:
+            return str(error)
+        answer = answers.get(claim.uid)
+        if answer is None:
+            raise Broken("NodePrepareResources left the claim out of its answer; it must have an entry for every claim")
+        return answer.error
+
+    def cdi_files(self) -> set[str]:
+        """The names of all files in the CDI directory."""
+        directory = self.stage.places.cdi
+        return {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+
+    async def until(self, holds: Callable[[], T], otherwise: str) -> T:
+        """What a function returns once that is true. Raises Broken after the timeout, or when the driver has ended."""
+        deadline = time.monotonic() + self.timeout
+        while not (found := holds()):
+            problem = self.subject.problem()
+            if problem or time.monotonic() > deadline:
+                raise Broken(problem or f"{otherwise} within {self.timeout:g} s")
+            await asyncio.sleep(POLL_SECONDS)
+        return found
+
+    async def tidy(self) -> None:
+        """Unprepares and removes the claims of a rule."""
+        claims, self._claims = self._claims, []
+        if claims and self._plugin is not None:
+            with contextlib.suppress(CallFailed, Broken):
+                await self._plugin.unprepare([Reference.of(claim) for claim in claims])
+        for claim in claims:
+            await self.stage.deallocate(claim)
+
+    async def close(self) -> None:
+        """Ends the driver, if the kit started it."""
+        await self._disconnect()
+        if self._started:
+            await self.subject.stop(STOP_SECONDS)
+
+    def _find_sockets(self) -> list[Path]:
+        if self._socket is not None:
+            return [self._socket] if self._socket.exists() else []
+        return find_sockets(self.stage.places.registry)
+
+    async def _disconnect(self) -> None:
+        for connection in (self._registration, self._plugin):
+            if connection is not None:
+                await connection.close()
+        self._registration = self._plugin = None
+
+    def _good(self, answers: Mapping[str, Answer], claim: ResourceClaim, method: str) -> Answer:
+        answer = answers.get(claim.metadata.uid)
+        if answer is None:
+            raise Broken(f"{method} left a claim out of its answer; it must have an entry for every claim")
+        if answer.error:
+            raise Broken(f"{method} failed for a claim: {answer.error}")
+        return answer
+
+
+async def run_trial(trial: Trial, rules: Iterable[Rule], heard: Callable[[Result], None] = lambda _: None) -> Report:
+    """Tries rules in order; `heard` is told of each result at once. Raises SubjectError or StageError."""
+    results = []
+    try:
+        for rule in rules:
+            result = await _try(trial, rule)
+            heard(result)
+            results.append(result)
+    finally:
+        await trial.close()
+    return Report(trial.driver, tuple(results))
+
+
+async def _try(trial: Trial, rule: Rule) -> Result:
+    began = time.monotonic()
+    outcome, message = Outcome.PASSED, ""
+    try:
+        await rule.check(trial)
+    except NotApplicable as error:
+        outcome, message = Outcome.SKIPPED, str(error)
+    except (Broken, CallFailed, ApiError, OSError) as error:
+        outcome, message = Outcome.FAILED if rule.level is Level.MUST else Outcome.ADVICE, str(error)
+    finally:
+        await trial.tidy()
+    return Result(rule.name, rule.title, outcome, message, round(time.monotonic() - began, 3))

@@ -1,0 +1,186 @@
+"""`dray driver-test` as people run it, the pytest plugin, and the example drivers under the kit."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dray.cli.main import app
+from dray.driver_test import all_rules
+from server_process import DRAY, run_dray, server_on_thread
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "drivers"
+FAKE_GPU = f"{sys.executable} {EXAMPLES / 'fake_gpu.py'}"
+SOME = ("plugin-info", "prepare-is-idempotent", "cdi-ids-are-valid", "restart-with-prepared-claims", "clean-stop")
+
+
+def chosen(*rules: str) -> list[str]:
+    """Options for some rules."""
+    return [word for rule in rules for word in ("--rule", rule)]
+
+
+def test_a_command_is_started_restarted_and_judged() -> None:
+    done = run_dray("driver-test", "--command", FAKE_GPU, *chosen(*SOME), timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.findall(r"^✔ ([a-z-]+)", done.stdout, re.MULTILINE) == list(SOME)
+    assert done.stdout.splitlines()[-1] == "gpu.example.com: 5 rules kept, 0 broken, 0 advised, 0 not tried."
+
+
+def test_json_is_for_programs_and_broken_rules_for_exit_codes(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text(
+        (EXAMPLES / "fake_gpu.py").read_text().replace("driver.Edits(env=env)", "driver.Edits(env={'': ''})")
+    )
+    command = f"{sys.executable} {broken}"
+    rules = chosen("plugin-info", "prepare-is-idempotent")
+    done = run_dray("driver-test", "--command", command, *rules, "-o", "json", timeout=120)
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["driver"], report["passed"]) == ("gpu.example.com", False)
+    assert report["counts"] == {"passed": 1, "failed": 1, "advice": 0, "skipped": 0}
+    assert [it["outcome"] for it in report["results"]] == ["passed", "failed"]
+    assert "must be NAME=value" in report["results"][1]["message"]
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """A directory with a short name, for sockets."""
+    path = Path(tempfile.mkdtemp(prefix="dray-"))
+    (path / "registry").mkdir()
+    yield path
+    shutil.rmtree(path)
+
+
+def test_a_running_driver_is_judged_through_its_socket(root: Path) -> None:
+    with server_on_thread(root / "state") as (server, instance):
+        server.request("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
+        places = ["--node-name", "n", "--kubeconfig", str(instance.kubeconfig), "--cdi-dir", str(root / "cdi")]
+        own = ["--plugin-dir", str(root / "plugin"), "--registry-dir", str(root / "registry")]
+        process = subprocess.Popen([*FAKE_GPU.split(), *places, *own], stderr=subprocess.DEVNULL)
+        try:
+            socket = root / "registry" / "gpu.example.com-reg.sock"
+            rules = chosen("slices-published", "prepare-is-idempotent", "restart-with-prepared-claims")
+            done = run_dray("driver-test", "--socket", socket, *places, *rules, timeout=120)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert "2 rules kept, 0 broken, 0 advised, 1 not tried" in done.stdout
+            assert "cannot restart a driver that it did not start" in done.stdout
+            claims = server.request("GET", "/apis/resource.k8s.io/v1/resourceclaims").json["items"]
+            assert claims == []
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ([], "give either --command, to start a driver, or --socket, for one that runs."),
+        (["--command", "x", "--socket", "y"], "give either --command"),
+        (["--command", "/no/such/program"], "cannot run /no/such/program: No such file or directory."),
+        (["--command", "x {nonsense}"], "braces that stand for nothing; known are node, kubeconfig"),
+        (["--command", "'"], "the command cannot be read"),
+        (["--command", "true", "--rule", "nonsense"], 'there is no rule "nonsense"; there are plugin-info, '),
+        (["--command", "true", "--parameters", "{"], "--parameters is not JSON"),
+        (["--command", "true", "--many", "x"], '--many must be NAME=VALUE, not "x".'),
+        (["--socket", "/tmp/x"], "the kubeconfig of the cluster"),
+        (["--socket", "/tmp/x", "--kubeconfig", "/nowhere"], "/nowhere"),
+    ],
+)
+def test_what_cannot_be_tested_is_said_in_one_line(arguments: list[str], why: str) -> None:
+    done = CliRunner().invoke(app, ["driver-test", *arguments])
+    assert done.exit_code == 2, done.stdout
+    assert done.stderr.startswith("dray: ")
+    assert why in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_driver_that_ends_at_once_is_quoted() -> None:
+    code = "print('no hardware'); raise SystemExit(3)"
+    done = run_dray("driver-test", "--command", f'{sys.executable} -c "{code}"', *chosen("plugin-info"), timeout=60)
+    assert done.returncode == 1
+    assert "the driver ended with code 3: no hardware" in done.stdout
+
+
+def test_the_rules_are_listed() -> None:
+    done = CliRunner().invoke(app, ["driver-test", "--list"])
+    assert done.exit_code == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == [rule.name for rule in all_rules()]
+
+
+def test_stopping_the_kit_stops_the_driver(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    script = tmp_path / "driver.py"
+    script.write_text(f"import os, time\nopen({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
+    kit = subprocess.Popen([DRAY, "driver-test", "--command", f"{sys.executable} {script}"], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not mark.exists() or not mark.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    kit.send_signal(signal.SIGTERM)
+    assert kit.wait(60) != 0
+    assert not Path("/proc", mark.read_text()).exists()
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """A driver author's tests."""
+    (tmp_path / "test_mine.py").write_text("def test_driver(driver_rule):\n    driver_rule()\n")
+    return tmp_path
+
+
+def run_pytest(suite: Path) -> subprocess.CompletedProcess[str]:
+    """The tests of a driver author, with no other plugin than the kit's."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "dray.pytest_plugin", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(
+        [*command, str(suite)], capture_output=True, text=True, timeout=240, check=False, cwd=suite, env=environment
+    )
+
+
+def test_the_pytest_plugin_has_one_test_per_rule(suite: Path) -> None:
+    absent = f'{sys.executable} -c "raise SystemExit(3)"'
+    (suite / "pytest.ini").write_text(f"[pytest]\ndriver_command = {absent}\n")
+    done = run_pytest(suite)
+    failed = sum(rule.level == "must" for rule in all_rules())
+    assert f"{failed} failed, {len(all_rules()) - failed} passed" in done.stdout, done.stdout + done.stderr
+    assert "the driver ended with code 3" in done.stdout
+    assert "test_driver[plugin-info]" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_the_pytest_plugin_passes_a_good_driver(suite: Path) -> None:
+    (suite / "test_mine.py").write_text(
+        "import pytest\n"
+        "from dray.driver_test import Outcome, Report, Result, all_rules\n"
+        "@pytest.fixture(scope='session')\n"
+        "def driver_report():\n"
+        "    outcomes = [Outcome.SKIPPED, Outcome.ADVICE, *[Outcome.PASSED] * 100]\n"
+        "    return Report('x', tuple(Result(r.name, r.title, o) for r, o in zip(all_rules(), outcomes)))\n"
+        "def test_driver(driver_rule):\n    driver_rule()\n"
+    )
+    done = run_pytest(suite)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(all_rules()) - 1} passed, 1 skipped" in done.stdout
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("example", "options"), [("fake_gpu", ["--many", "FAKE_GPU_BOARDS=30"]), ("network_interfaces", [])]
+)
+def test_the_examples_keep_all_rules(example: str, options: list[str]) -> None:
+    command = f"{sys.executable} {EXAMPLES / f'{example}.py'}"
+    done = run_dray("driver-test", "--command", command, *options, timeout=300)
+    assert done.returncode == 0, done.stdout
+    assert " 0 broken, 0 advised" in done.stdout

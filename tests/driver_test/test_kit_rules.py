@@ -1,0 +1,155 @@
+"""Every rule of the kit: a driver that keeps all of them passes, one that breaks a rule fails that rule."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from dray.driver_test import Outcome, Report, Stage, Trial, all_rules, find_rules, run_trial
+from dray.driver_test.stage import Places
+from local_server import local_server
+from small_driver import SmallDriver
+
+PATIENCE = 30.0
+SHORT = 2.0
+"""For what never comes; long enough for what does."""
+NEVER = {"publishes-nothing", "incomplete-pool", "same-names", "publishes-once", "no-split", "silent-health"}
+
+
+@contextlib.asynccontextmanager
+async def stage() -> AsyncIterator[Stage]:
+    """A stage on a server in memory."""
+    root = Path(tempfile.mkdtemp(prefix="dray-"))
+    try:
+        async with local_server(with_roles=False) as server:
+            plugins = root / "plugins"
+            places = Places("node-1", root / "none", root / "registry", plugins, plugins / "driver", root / "cdi")
+            for path in (places.registry, places.plugin, places.cdi):
+                path.mkdir(parents=True)
+            made = Stage(server.client(), places)
+            following = asyncio.create_task(made.run())
+            try:
+                await made.ready()
+                yield made
+            finally:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+    finally:
+        shutil.rmtree(root)
+
+
+async def judge(*rules: str, breaks: tuple[str, ...] = (), devices: int = 3, timeout: float = PATIENCE) -> Report:
+    """The report about a small driver; all rules if none is named."""
+    async with stage() as made:
+        trial = Trial(made, SmallDriver(made.client, *breaks, devices=devices), timeout=timeout)
+        trial.many = {"DEVICES": "130"}
+        return await run_trial(trial, find_rules(rules))
+
+
+def test_a_driver_that_keeps_all_rules_passes() -> None:
+    report = asyncio.run(judge())
+    assert report.driver == "small.example.com"
+    assert [(it.rule, it.message) for it in report.results if it.outcome is not Outcome.PASSED] == [
+        ("health-reports", "no health service is advertised")
+    ]
+    assert len(report.results) == len(all_rules())
+    assert report.passed
+
+
+BROKEN = [
+    ("type", "plugin-info", 'type is "DevicePlugin"'),
+    ("name", "plugin-info", 'name is "Not_A_Name"'),
+    ("relative-endpoint", "plugin-info", "must be an absolute path"),
+    ("no-version", "advertised-versions", r"supported_versions is \[1.0.0\]"),
+    ("unserved-version", "advertised-versions", "v1beta1.DRAPlugin is advertised, but .*UNIMPLEMENTED"),
+    ("fails-when-empty", "advertised-versions", "a call without claims fails with INVALID_ARGUMENT"),
+    ("one-version", "both-versions", "v1beta1.DRAPlugin is not advertised"),
+    ("ends-when-refused", "refused-registration", "refused"),
+    ("silent-health", "health-reports", "no health report came"),
+    ("foreign-health", "health-reports", "nowhere/nothing is reported, which is not published"),
+    ("unserved-health", "health-reports", "watching fails"),
+    ("publishes-nothing", "slices-published", "no complete pool was published within 2 s"),
+    ("incomplete-pool", "slices-published", "1 slices of the newest generation, and resourceSliceCount says 2"),
+    ("same-names", "slices-published", "has device same twice"),
+    ("no-owner", "slices-owned-by-node", "no owner reference"),
+    ("always-writes", "slices-left-alone", "although nothing had changed"),
+    ("publishes-once", "slices-after-wipe", "the slices did not come back"),
+    ("publishes-once", "slices-put-right", "the devices did not come back"),
+    ("no-split", "many-devices", "no complete pools with more than 128 devices"),
+    ("other-device", "prepare-allocated-devices", "device pool/d-0 was allocated, and the answer has .*other"),
+    ("other-request", "prepare-allocated-devices", 'request "request"'),
+    ("fresh-ids", "prepare-is-idempotent", "the first answer was"),
+    ("beta-differs", "versions-agree", "v1.DRAPlugin answers"),
+    ("first-claim-only", "prepare-answers-every-claim", "the answer has 1 entries"),
+    ("prepares-anything", "prepare-refuses-other-claims", "a claim that does not exist was prepared"),
+    ("no-uid-check", "prepare-refuses-other-claims", "whose uid is not the one"),
+    ("sticky-failure", "prepare-after-failure", "still refused after"),
+    ("not-reentrant", "prepare-concurrently", "busy"),
+    ("ends-on-strange-input", "strange-claims", "UNAVAILABLE|does not answer any more|ended with code 139"),
+    ("unprepare-unknown-fails", "unprepare-is-idempotent", "it is not prepared"),
+    ("unprepare-unknown-fails", "unprepare-unknown-claim", "it is not prepared"),
+    ("unprepare-answers-nothing", "unprepare-unknown-claim", "must have an entry for every claim"),
+    ("unprepare-reads-claim", "unprepare-deleted-claim", "no such claim"),
+    ("unprepare-unknown-fails", "unprepare-after-failure", "it is not prepared"),
+    ("prepares-once", "prepare-again", "used up"),
+    ("holds-devices", "reuse-without-unprepare", "the device is in use"),
+    ("unqualified-ids", "cdi-ids-are-valid", "is not qualified"),
+    ("no-cdi-file", "cdi-ids-are-valid", "is not defined in"),
+    ("invalid-spec", "cdi-ids-are-valid", "containerEdits"),
+    ("shared-ids", "cdi-devices-are-exclusive", "example.com/small=shared"),
+    ("leaves-files", "cdi-devices-are-removed", "stayed behind"),
+    ("forgets", "unprepare-after-restart", "stayed behind in the CDI directory"),
+    ("fresh-ids", "restart-with-prepared-claims", "before the restart"),
+    ("hangs-on-stop", "clean-stop", "had not ended"),
+    ("keeps-sockets", "clean-stop", "small-reg.sock stayed behind"),
+]
+
+
+@pytest.mark.parametrize(("broken", "rule", "why"), BROKEN)
+def test_a_driver_that_breaks_a_rule_is_found_out(broken: str, rule: str, why: str) -> None:
+    (result,) = asyncio.run(judge(rule, breaks=(broken,), timeout=SHORT if broken in NEVER else PATIENCE)).results
+    advice = {it.name for it in all_rules() if it.level == "should"}
+    assert result.outcome is (Outcome.ADVICE if rule in advice else Outcome.FAILED), result
+    assert re.search(why, result.message), result.message
+
+
+def test_devices_that_change_without_a_new_generation_are_found_out() -> None:
+    report = asyncio.run(judge("slices-put-right", "pool-generations", breaks=("same-generation",)))
+    assert [it.outcome for it in report.results] == [Outcome.PASSED, Outcome.FAILED]
+    assert "pool pool kept its generation" in report.results[1].message
+
+
+def test_every_rule_can_be_broken() -> None:
+    tried = {rule for _, rule, _ in BROKEN} | {"pool-generations"}
+    assert {rule.name for rule in all_rules()} - tried == set()
+
+
+def test_rules_that_need_more_devices_or_cdi_are_not_tried() -> None:
+    report = asyncio.run(judge("prepare-answers-every-claim", "cdi-ids-are-valid", breaks=("no-cdi-ids",), devices=1))
+    assert [it.outcome for it in report.results] == [Outcome.SKIPPED, Outcome.SKIPPED]
+    assert report.passed
+
+
+def test_a_driver_that_never_registers_is_waited_for_once() -> None:
+    class Absent(SmallDriver):
+        async def start(self, places: Places, extra: object) -> None:
+            del places, extra
+
+        async def stop(self, patience: float) -> bool:
+            return patience > 0
+
+    async def scenario() -> Report:
+        async with stage() as made:
+            return await run_trial(Trial(made, Absent(made.client), timeout=0.2), all_rules())
+
+    report = asyncio.run(scenario())
+    assert {it.outcome for it in report.results} <= {Outcome.FAILED, Outcome.ADVICE}
+    assert sum(it.seconds for it in report.results) < 5
+    assert "no registration socket appeared" in report.results[0].message
