@@ -47,6 +47,7 @@ format: setup
 
 generate: setup
 	$(BIN)/python -m tools.generate_api
+	$(BIN)/python -m tools.generate_protos
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

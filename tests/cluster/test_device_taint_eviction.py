@@ -282,7 +282,7 @@ def test_a_rule_without_effect_tells_once_what_it_would_do_and_then_does_just_th
         assert (told.status, told.reason, told.observed_generation) == ("False", "NoEffect", 1)
         for part in ("4 published devices", "5 allocated devices", "5 pods would be evicted in 2 different namespaces"):
             assert part in told.message
-        await use_devices(world, "later", "gpu-1", pods=("late",))
+        await use_devices(world, "later", "older-gpu", pods=("late",))
         await world.settle(60)
         assert await status(world) == told
         assert await leaving(world) == set()

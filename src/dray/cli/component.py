@@ -1,14 +1,15 @@
-"""Running one component alone, against any API server: the way in, leader election, and a clean end."""
+"""Running one component alone, against any API server: the way in, leader election, health and metrics, a clean end."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -18,6 +19,8 @@ import typer
 from dray.cli import output
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
     from dray.client import Client
     from dray.client.kubeconfig import Connection
     from dray.reconcile import Clock
@@ -33,16 +36,39 @@ LeaderElect: TypeAlias = Annotated[
     bool, typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding the lease; others wait.")
 ]
 
+MetricsPort: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        help="Serve /metrics, /healthz, /livez and /readyz here; 0 takes a free port.",
+        min=0,
+        max=65535,
+    ),
+]
+MetricsBind: TypeAlias = Annotated[
+    str, typer.Option("--bind", help="Address for --metrics-port. Whoever reaches it may read.")
+]
+Verbosity: TypeAlias = Annotated[
+    int, typer.Option("--verbosity", "-v", help="1 logs details, 4 every pod, 5 every step of it.", min=0)
+]
+
 Work = Callable[["Client", "Clock"], Coroutine[Any, Any, None]]
 """The component, until cancelled."""
 
 
 class Component(msgspec.Struct, frozen=True):
-    """What to run: `lease` is what replicas compete for, empty for no competition."""
+    """What to run: `lease` is what replicas compete for, empty for no competition.
+
+    `problems` says, by part, why the component is not ready; an empty text if it is.
+    """
 
     name: str
     work: Work
+    registry: CollectorRegistry
+    problems: Callable[[], Mapping[str, str]]
     lease: str = ""
+    port: int | None = None
+    bind: str = "127.0.0.1"
 
 
 def connect(kubeconfig: Path | None, context: str) -> Connection:
@@ -55,13 +81,13 @@ def connect(kubeconfig: Path | None, context: str) -> Connection:
         output.fail(str(error))
 
 
-def run(component: Component, connection: Connection) -> None:
+def run(component: Component, connection: Connection, *, verbosity: int = 0) -> None:
     """Runs a component until it is told to stop. Ends with exit code 2 if it cannot go on."""
     import uvloop
 
     from dray.server import logs
 
-    logs.configure(json=False, verbosity=0)
+    logs.configure(json=False, verbosity=verbosity)
     problem = uvloop.run(_run(component, connection))
     if problem:
         output.fail(problem)
@@ -79,7 +105,9 @@ async def _run(component: Component, connection: Connection) -> str:
         client = HttpClient(connection, agent=f"dray {component.name}")
     except KubeconfigError as error:
         return str(error)
-    async with client:
+    async with client, _endpoints(component) as problem:
+        if problem:
+            return problem
         loop = asyncio.get_running_loop()
         task = loop.create_task(_lead(component, client, RealClock()))
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -94,6 +122,28 @@ async def _run(component: Component, connection: Connection) -> str:
         except (ApiError, OSError, TimeoutError) as error:
             return f"{component.name} stopped: {connection.server}: {error}"
     return ""
+
+
+@contextlib.asynccontextmanager
+async def _endpoints(component: Component) -> AsyncIterator[str]:
+    """Health and metrics, if they are wanted; gives what is in the way, empty if nothing is."""
+    from dray.server.component_endpoints import ComponentEndpoints
+
+    if component.port is None:
+        yield ""
+        return
+    endpoints = ComponentEndpoints(component.registry, component.problems)
+    try:
+        try:
+            port = await endpoints.start(component.bind, component.port)
+        except OSError as error:
+            yield f"--metrics-port: cannot listen on {component.bind}:{component.port}: {error.strerror or error}."
+            return
+        host = f"[{component.bind}]" if ":" in component.bind else component.bind
+        print(f"metrics http://{host}:{port}/metrics", flush=True)
+        yield ""
+    finally:
+        await endpoints.stop()
 
 
 async def _lead(component: Component, client: Client, clock: Clock) -> None:

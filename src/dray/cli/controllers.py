@@ -6,7 +6,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from dray.cli import component, output
+from dray.cli import component, output, server_options
+from dray.cli import controller_options as options
 
 LEASE = "kube-controller-manager"
 
@@ -37,16 +38,58 @@ def run(
     lease: Annotated[
         str, typer.Option("--lease", help="The lease (in kube-system) that replicas compete for.")
     ] = LEASE,
+    feature_gates: server_options.FeatureGates = "",
+    config: options.ConfigFile = None,
+    eviction_policy: options.EvictionPolicy = "",
+    max_evictions: options.MaxEvictions = "",
+    node_monitor_period: options.MonitorPeriod = "",
+    node_monitor_grace_period: options.GracePeriod = "",
+    node_startup_grace_period: options.StartupGracePeriod = "",
+    node_eviction_rate: options.EvictionRate = None,
+    secondary_node_eviction_rate: options.SecondaryRate = None,
+    large_cluster_size_threshold: options.LargeCluster = None,
+    unhealthy_zone_threshold: options.UnhealthyZone = None,
+    metrics_port: component.MetricsPort = None,
+    bind: component.MetricsBind = "127.0.0.1",
+    verbosity: component.Verbosity = 0,
 ) -> None:
     """Run controllers: claims from templates, evictions, garbage collection and the rest of --controllers."""
+    from prometheus_client import CollectorRegistry
+
     from dray.client import Client
     from dray.controllers import Manager
     from dray.reconcile import Clock
 
     wanted = read_list(controllers)
+    given = options.Given(
+        config=config,
+        feature_gates=feature_gates,
+        eviction_policy=eviction_policy,
+        max_evictions=max_evictions,
+        monitor_period=node_monitor_period,
+        grace_period=node_monitor_grace_period,
+        startup_grace_period=node_startup_grace_period,
+        eviction_rate=node_eviction_rate,
+        secondary_rate=secondary_node_eviction_rate,
+        large_cluster=large_cluster_size_threshold,
+        unhealthy_zone=unhealthy_zone_threshold,
+    )
+    settings = options.read_settings(given)
+    registry = CollectorRegistry()
+    running: list[Manager] = []
 
     async def work(client: Client, clock: Clock) -> None:
-        await Manager(client, clock, wanted=wanted).run()
+        running[:] = [Manager(client, clock, wanted=wanted, metrics=registry, settings=settings)]
+        await running[0].run()
 
     connection = component.connect(kubeconfig, context)
-    component.run(component.Component("controllers", work, lease if leader_elect else ""), connection)
+    chosen = component.Component(
+        "controllers",
+        work,
+        registry,
+        lambda: running[0].health() if running else {},
+        lease=lease if leader_elect else "",
+        port=metrics_port,
+        bind=bind,
+    )
+    component.run(chosen, connection, verbosity=verbosity)

@@ -1,45 +1,52 @@
-"""`dray explain`: why a claim is pending, and why a placement chose the clusters that it chose."""
+"""`dray explain`: why a claim or pod is pending, and why a placement chose the clusters that it chose.
+
+With files, of the cluster in them; without, of the running one.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import inputs, output, tables
+from dray.cli import component, inputs, live, output, tables
 
 if TYPE_CHECKING:
     from dray.api.resource import ResourceClaim
     from dray.placement import Explanation
+    from dray.snapshot import Snapshot
     from dray.snapshot.explanation import ClaimExplanation
 
 app = typer.Typer(
-    help="Why a claim is pending, or a placement has the clusters that it has.",
+    help="Why a claim or a pod is pending, or a placement has the clusters that it has.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 Format = Annotated[output.Format, typer.Option("--output", "-o", help="How to print; json has the whole tree.")]
+Node = Annotated[str | None, typer.Option(help="Only this node, device by device.")]
 
 
 @app.command("claim")
 def explain_claim(
     name: Annotated[str, typer.Argument(metavar="NS/NAME", help="A ResourceClaim.")],
     files: inputs.Files = None,
-    node: Annotated[str | None, typer.Option(help="Only this node, device by device.")] = None,
+    node: Node = None,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
     now: inputs.Now = None,
     format_: Format = output.Format.TEXT,
 ) -> None:
     """Say why a claim fits or not: node by node, with the closest node and what would make it fit.
 
-    Exit code 0: it is allocated, or fits; 1: it does not fit; 2: input cannot be read or judged.
+    Without -f of the running cluster. Exit code 0: it is allocated, or fits; 1: it does not fit; 2: input cannot be
+    read or judged.
     """
     from dray.snapshot import SnapshotError
 
     moment = inputs.read_time(now)
-    snapshot = inputs.load(files or ())
-    if node is not None and node not in snapshot.nodes():
-        output.fail(f"no node {node} in the input.")
+    snapshot = _load(files, kubeconfig, context, node)
     try:
         claim = snapshot.claim(name)
         if claim.status.allocation is not None:
@@ -58,21 +65,55 @@ def explain_claim(
     raise typer.Exit(_exit_code(explanation))
 
 
+@app.command("pod")
+def explain_waiting_pod(
+    name: Annotated[str, typer.Argument(metavar="NS/NAME", help="A Pod.")],
+    files: inputs.Files = None,
+    node: Node = None,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+    now: inputs.Now = None,
+    format_: Format = output.Format.TEXT,
+) -> None:
+    """Say why a pod has no node: what keeps it away from nodes, and why its claims do not fit on the others.
+
+    Without -f of the running cluster. Exit code 0: it has a node, or fits on one; 1: it does not fit; 2: input cannot
+    be read.
+    """
+    from dray.rehearsal import explain_pod
+    from dray.snapshot import SnapshotError
+
+    moment = inputs.read_time(now)
+    snapshot = _load(files, kubeconfig, context, node)
+    try:
+        with inputs.busy("Explaining"):
+            explanation = explain_pod(snapshot, name, nodes=[node] if node else None)
+    except SnapshotError as error:
+        output.fail(f"{error}.")
+    if format_ is output.Format.JSON:
+        output.print_json(explanation.to_dict())
+    else:
+        print(explanation.text(now=moment, width=tables.width()))
+    raise typer.Exit(output.NO if explanation.status == "pending" else output.YES)
+
+
 @app.command("placement")
 def explain_placement(
     name: Annotated[str, typer.Argument(metavar="NS/NAME", help="A Placement.")],
     files: inputs.Files = None,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
     now: inputs.Now = None,
     format_: Format = output.Format.TEXT,
 ) -> None:
     """Say which clusters a placement gets, and why not the others.
 
-    Exit code 0: it gets what it asks for; 1: it does not; 2: input cannot be read.
+    Without -f of the running hub. Exit code 0: it gets what it asks for; 1: it does not; 2: input cannot be read.
     """
     from dray.snapshot import SnapshotError
 
     moment = inputs.read_time(now)
-    snapshot = inputs.load(files or ())
+    snapshot = inputs.load(files) if files else _load_fleet(kubeconfig, context)
     try:
         placed = snapshot.place(name, now=moment)
     except SnapshotError as error:
@@ -80,9 +121,30 @@ def explain_placement(
     if format_ is output.Format.JSON:
         output.print_json({**placed.result.to_dict(), "explanation": placed.explain().to_dict()})
     else:
-        _print_placement(placed.explain(), placed.requeue_after)
+        print_placement(placed.explain(), placed.requeue_after)
     satisfied = placed.conditions.get("PlacementSatisfied", {}).get("status") == "True"
     raise typer.Exit(output.YES if satisfied else output.NO)
+
+
+def _load(files: list[str] | None, kubeconfig: Path | None, context: str, node: str | None) -> Snapshot:
+    """The cluster in files, else the running one. Ends with exit code 2 if it cannot be read or lacks the node."""
+    if files:
+        if kubeconfig is not None or context:
+            output.fail("-f is a cluster in files, --kubeconfig and --context a running one: give one of them.")
+        snapshot = inputs.load(files)
+    else:
+        snapshot = live.call(live.load_snapshot, "explain", kubeconfig=kubeconfig, context=context)
+    if node is not None and node not in snapshot.nodes():
+        output.fail(f"no node {node} in the input." if files else f"there is no node {node} in the cluster.")
+    return snapshot
+
+
+def _load_fleet(kubeconfig: Path | None, context: str) -> Snapshot:
+    """The running hub. Ends with exit code 2 if it cannot be read."""
+    from dray.cli.live_fleet import load_fleet
+    from dray.snapshot import from_objects
+
+    return from_objects(live.call(load_fleet, "explain", kubeconfig=kubeconfig, context=context))
 
 
 def _show_allocated(claim: ResourceClaim, format_: output.Format) -> None:
@@ -113,7 +175,8 @@ def _exit_code(explanation: ClaimExplanation) -> int:
     return output.CANNOT if unjudged else output.NO
 
 
-def _print_placement(explanation: Explanation, requeue_after: float | None) -> None:
+def print_placement(explanation: Explanation, requeue_after: float | None) -> None:
+    """The summary, a row for each cluster, and when time alone may change it."""
     print(f"{explanation.placement}: {explanation.summary}")
     if explanation.problem is not None:
         print(f"Misconfigured: {explanation.problem}")

@@ -1,4 +1,4 @@
-"""`dray get`: devices, claims and nodes of a running cluster in merged tables, live with -w."""
+"""`dray get`: devices, claims and nodes of a running cluster, clusters of a hub, in merged tables, live with -w."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from dray.cli import component, output, tables
 if TYPE_CHECKING:
     from dray.api.resource import ResourceClaim
     from dray.client.kubeconfig import Connection
+    from dray.cluster.fleet_view import FleetView
     from dray.cluster.live_view import DeviceRow, LiveView
+
+    View = LiveView | FleetView
 
 NOTHING = "–"
 CALM_SECONDS = 0.2
@@ -30,6 +33,7 @@ class What(StrEnum):
     DEVICES = "devices"
     CLAIMS = "claims"
     NODES = "nodes"
+    CLUSTERS = "clusters"
 
 
 class Sheet(msgspec.Struct, frozen=True):
@@ -59,7 +63,8 @@ def run(
         output.TableFormat, typer.Option("--output", "-o", help="How to print.")
     ] = output.TableFormat.TABLE,
 ) -> None:
-    """Show devices with their taints and holders, claims with their devices, or nodes with their devices in numbers.
+    """Show devices with their taints and holders, claims with their devices, nodes with their devices in numbers, or
+    the clusters of a hub with their state, taints and placements.
 
     Exit code 0: there are some; 1: there are none; 2: the cluster cannot be read.
     """
@@ -80,6 +85,7 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> Sheet
     from dray.api.status import ApiError
     from dray.client.http import HttpClient
     from dray.client.kubeconfig import KubeconfigError
+    from dray.cluster.fleet_view import FleetView
     from dray.cluster.live_view import LiveView
     from dray.reconcile import RealClock
 
@@ -88,7 +94,8 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> Sheet
     except KubeconfigError as error:
         output.fail(str(error))
     async with client:
-        view = LiveView(client, RealClock())
+        make = FleetView if wanted.what is What.CLUSTERS else LiveView
+        view: View = make(client, RealClock())
         try:
             try:
                 await view.start()
@@ -102,12 +109,13 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> Sheet
             await view.stop()
 
 
-def sheet(view: LiveView, wanted: Wanted) -> Sheet:
-    """The table as of now."""
-    build: dict[What, Callable[[LiveView, Wanted], Sheet]] = {
+def sheet(view: View, wanted: Wanted) -> Sheet:
+    """The table as of now; clusters are in a view of the fleet, everything else in one of the cluster."""
+    build: dict[What, Callable[[Any, Wanted], Sheet]] = {
         What.DEVICES: _devices,
         What.CLAIMS: _claims,
         What.NODES: _nodes,
+        What.CLUSTERS: _clusters,
     }
     return build[wanted.what](view, wanted)
 
@@ -192,6 +200,14 @@ def _nodes(view: LiveView, wanted: Wanted) -> Sheet:
     return Sheet(("NODE", "STATE", "DEVICES", "FREE", "HELD", "TAINTED", "PODS"), tuple(rows))
 
 
+def _clusters(view: FleetView, _wanted: Wanted) -> Sheet:
+    from dray.cli import cluster_rows
+
+    selections = view.selections()
+    rows = [cluster_rows.row(cluster, selections[cluster.metadata.name]) for cluster in view.clusters()]
+    return Sheet(cluster_rows.HEADER, tuple(rows))
+
+
 def _print(found: Sheet, wanted: Wanted) -> None:
     if wanted.format is not output.TableFormat.TABLE:
         names = [title.lower().replace(" ", "_") for title in found.header]
@@ -203,7 +219,7 @@ def _print(found: Sheet, wanted: Wanted) -> None:
         print(f"No {wanted.what.value}.")
 
 
-async def _watch(view: LiveView, wanted: Wanted) -> None:
+async def _watch(view: View, wanted: Wanted) -> None:
     """On a terminal a table that keeps up; in a pipe a line for every row that is new or different."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -227,7 +243,7 @@ async def _watch(view: LiveView, wanted: Wanted) -> None:
             print(f"{row[0]}  (gone)", flush=True)
 
 
-async def _watch_live(view: LiveView, wanted: Wanted, stop: asyncio.Event) -> None:
+async def _watch_live(view: View, wanted: Wanted, stop: asyncio.Event) -> None:
     from rich.live import Live
 
     with Live(_rich_table(sheet(view, wanted)), console=output.console(), auto_refresh=False) as live:
@@ -247,7 +263,7 @@ def _rich_table(found: Sheet) -> Any:
     return table
 
 
-async def _next_change(view: LiveView, stop: asyncio.Event) -> bool:
+async def _next_change(view: View, stop: asyncio.Event) -> bool:
     """Waits for a change, and a little longer for what belongs to it; False if it is time to stop."""
     waiting = [asyncio.create_task(one.wait()) for one in (view.changed, stop)]
     try:

@@ -15,11 +15,20 @@ from dray.cli import (
     cel,
     controllers,
     devices,
+    drain,
+    driver_test,
     explain,
     get,
+    node,
+    node_kubeconfig,
+    nodes,
+    placement,
     restore,
+    scale_up,
     scheduler,
     server,
+    taint,
+    untaint,
     up,
     validate,
     what_if,
@@ -57,11 +66,20 @@ app.command("allocate")(allocate.run)
 app.add_typer(explain.app, name="explain")
 app.command("devices")(devices.run)
 app.command("what-if")(what_if.run)
+app.command("scale-up")(scale_up.run)
 app.command("up")(up.run)
 app.command("server")(server.run)
 app.command("scheduler")(scheduler.run)
 app.command("controllers")(controllers.run)
+app.command("node")(node.run)
+app.command("node-kubeconfig")(node_kubeconfig.run)
+app.command("driver-test")(driver_test.run)
 app.command("get")(get.run)
+app.add_typer(taint.app, name="taint")
+app.add_typer(untaint.app, name="untaint")
+app.add_typer(drain.app, name="drain")
+app.add_typer(nodes.app, name="nodes")
+app.add_typer(placement.app, name="placement")
 app.command("backup")(backup.run)
 app.command("restore")(restore.run)
 
@@ -69,9 +87,14 @@ app.command("restore")(restore.run)
 def main() -> None:
     """Runs the command line. A closed pipe ends quietly, Ctrl-C with the usual code."""
     try:
-        app()
+        app(prog_name=_program())
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _program() -> str:
+    """What people typed: kubectl finds `kubectl-dray` on the path and offers it as `kubectl dray`."""
+    return "kubectl dray" if os.path.basename(sys.argv[0]) == "kubectl-dray" else "dray"

@@ -22,13 +22,19 @@ def run(
         str, typer.Option("--lease", help="The lease (in kube-system) that replicas compete for.")
     ] = LEASE,
     feature_gates: server_options.FeatureGates = "",
+    metrics_port: component.MetricsPort = None,
+    bind: component.MetricsBind = "127.0.0.1",
+    verbosity: component.Verbosity = 0,
 ) -> None:
     """Run the scheduler: pods get nodes, and their claims get devices.
 
     Instead of kube-scheduler, or beside it under another --scheduler-name and --lease.
     """
+    from prometheus_client import CollectorRegistry
+
     from dray.client import Client
     from dray.reconcile import Clock
+    from dray.scheduler.metrics import SchedulerMetrics
     from dray.scheduler.scheduler import Scheduler
     from dray.server import switches
 
@@ -36,9 +42,22 @@ def run(
         gates = switches.disabled_gates(feature_gates)
     except switches.SwitchError as error:
         output.fail(str(error))
+    registry = CollectorRegistry()
+    metrics = SchedulerMetrics(registry, name)
+    running: list[Scheduler] = []
 
     async def work(client: Client, clock: Clock) -> None:
-        await Scheduler(client, clock, name=name, disabled_gates=gates).run()
+        running[:] = [Scheduler(client, clock, name=name, disabled_gates=gates, metrics=metrics, verbosity=verbosity)]
+        await running[0].run()
 
     connection = component.connect(kubeconfig, context)
-    component.run(component.Component("scheduler", work, lease if leader_elect else ""), connection)
+    wanted = component.Component(
+        "scheduler",
+        work,
+        registry,
+        lambda: {"informers": running[0].problem} if running else {},
+        lease=lease if leader_elect else "",
+        port=metrics_port,
+        bind=bind,
+    )
+    component.run(wanted, connection, verbosity=verbosity)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dray.cli import controller_options, hub_options, output, server, server_options
 from dray.cli import controllers as controllers_command
-from dray.cli import output, server, server_options
 
 if TYPE_CHECKING:
     from dray.cluster import Cluster, Plan
@@ -33,7 +33,14 @@ def run(
     profile: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="What kind of machines to simulate.")
     ] = DEFAULT_PROFILE,
+    cluster: hub_options.Cluster = "",
+    hub: hub_options.Hub = None,
+    hub_lease: hub_options.HubLease = hub_options.DEFAULT_LEASE,
     controllers: controllers_command.Controllers = "*",
+    controllers_config: controller_options.ConfigFile = None,
+    eviction_policy: controller_options.EvictionPolicy = "",
+    max_evictions: controller_options.MaxEvictions = "",
+    node_monitor_grace_period: controller_options.GracePeriod = "",
     token_file: server_options.TokenFile = None,
     feature_gates: server_options.FeatureGates = "",
     runtime_config: server_options.RuntimeConfig = "",
@@ -64,11 +71,20 @@ def run(
         )
     except (TokenFileError, switches.SwitchError) as error:
         output.fail(str(error))
+    given = controller_options.Given(
+        config=controllers_config,
+        feature_gates=feature_gates,
+        eviction_policy=eviction_policy,
+        max_evictions=max_evictions,
+        grace_period=node_monitor_grace_period,
+    )
     plan = Plan(
         server=settings,
         controllers=controllers_command.read_list(controllers),
+        settings=controller_options.read_settings(given),
         nodes=nodes,
         profile=_profile(profile) if nodes else None,
+        membership=hub_options.membership(cluster, hub, hub_lease),
     )
     logs.configure(json=log_format is output.Format.JSON, verbosity=verbosity)
     uvloop.run(_run(plan, started))
@@ -140,6 +156,8 @@ def _announce_components(cluster: Cluster) -> None:
     if simulated:
         machines = f"{output.plural(simulated, 'simulated node')}, {output.plural(totals.devices, 'device')}"
         print(f"  {machines:<37} ready")
+    if cluster.plan.membership is not None:
+        print(f"  {'hub':<12} {cluster.plan.membership.hub.server:<24} joining as {cluster.plan.membership.cluster}")
     print(f"\n  export KUBECONFIG={_short(cluster.instance.kubeconfig)}\n  kubectl get resourceslices\n", flush=True)
 
 

@@ -56,10 +56,24 @@ def run(
 
 
 def check(item: Any, *, strict: bool) -> Iterator[Finding]:
-    """All findings of one object."""
+    """All findings of one object. Node groups are not part of the API, but people write them beside what is."""
     from dray import validation
 
     name = _describe(item.value)
+    if isinstance(item.value, dict) and item.value.get("kind") == "NodeGroup":
+        from dray.scale_up.node_group_files import check_group
+
+        problem = check_group(item)
+        if problem:
+            yield Finding(item.source, item.line_of("spec"), name, "FieldValueInvalid", "spec", problem)
+        return
+    if isinstance(item.value, dict) and item.value.get("kind") == "ControllersConfiguration":
+        from dray.controllers.configuration import check_configuration
+
+        problem = check_configuration(item.value)
+        if problem:
+            yield Finding(item.source, item.line_of("kind"), name, "FieldValueInvalid", "", problem)
+        return
     for error in validation.validate(item.value):
         line = item.line_of(error.field)
         excerpt = _excerpt(item.value, error.field)

@@ -30,7 +30,7 @@ class Heartbeats:
         self._client = client
         self._clock = clock
         self._turns: list[dict[str, Lease]] = [{} for _ in range(TURNS)]
-        self._new: set[str] = set()
+        self._new: dict[str, None] = {}
         self.renewals = 0
         self.failures = 0
 
@@ -40,12 +40,12 @@ class Heartbeats:
         turn = self._turn(name)
         if name not in turn or turn[name].metadata.owner_references[0].uid != node.metadata.uid:
             turn[name] = _lease(node)
-            self._new.add(name)
+            self._new[name] = None
 
     def stop(self, name: str) -> None:
         """A node has stopped or is gone."""
         self._turn(name).pop(name, None)
-        self._new.discard(name)
+        self._new.pop(name, None)
 
     def _turn(self, name: str) -> dict[str, Lease]:
         return self._turns[zlib.crc32(name.encode()) % TURNS]

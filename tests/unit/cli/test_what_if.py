@@ -1,10 +1,8 @@
-"""`dray what-if`, and the demo that shows it."""
+"""`dray what-if`."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -66,11 +64,3 @@ def test_bad_input_is_exit_code_2(arguments: tuple[str, ...], stdin: str, says: 
     assert done.exit_code == 2
     assert done.stderr.startswith("dray: ")
     assert says in done.stderr
-
-
-def test_the_demo_runs_through() -> None:
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "demo.py")], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("\n$ dray ") == 8

@@ -1,0 +1,155 @@
+"""Taints on a cluster of a running hub: look at which placements lose it, write; and take them away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import typer
+from msgspec.structs import replace
+
+from dray.api import codec
+from dray.api.cluster import ManagedCluster, Taint
+from dray.api.registry import by_kind
+from dray.api.status import ApiError
+from dray.cli import live, output, tables
+from dray.cli.live_fleet import load_fleet
+from dray.cli.taint_options import Manner, Place, TaintText
+from dray.placement import PlacementChange, preview_change
+from dray.placement.availability import AUTOMATIC_TAINTS
+from dray.snapshot.objects import current_time
+from dray.snapshot.wording import names
+
+if TYPE_CHECKING:
+    from dray.client import Client
+    from dray.client.http import HttpClient
+    from dray.placement import FleetObject
+
+CLUSTERS: Final = by_kind("cluster.open-cluster-management.io/v1", "ManagedCluster")
+ATTEMPTS: Final = 10
+ROWS: Final = 50
+"""How many placements a preview lists for people."""
+NOTHING: Final = "–"
+
+Change = Callable[[ManagedCluster], tuple[Taint, ...]]
+"""The taints that a cluster should have."""
+
+
+def taint(name: str, taints: Sequence[TaintText], place: Place, manner: Manner) -> None:
+    """Taints a cluster after showing which placements lose it. Ends with 0."""
+    now = current_time()
+    wanted = tuple(Taint(key=key, value=value, effect=effect, time_added=now) for key, value, effect in taints)
+    undo = " && ".join(f"dray untaint cluster {name} {key}:{effect}" for key, _, effect in taints)
+
+    async def work(client: HttpClient) -> int:
+        objects = await load_fleet(client)
+        changes = _preview(objects, _find(objects, name), lambda cluster: _with(cluster, wanted))
+        if not manner.dry_run:
+            await _write(client, name, lambda cluster: _with(cluster, wanted))
+        _show(name, changes, manner)
+        if not manner.dry_run:
+            manner.say(f"\n✔ tainted (cluster {name})\nPut back with: {undo}")
+        return output.YES
+
+    raise typer.Exit(live.call(work, "taint", kubeconfig=place.kubeconfig, context=place.context))
+
+
+def untaint(name: str, key: str, effect: str, place: Place, manner: Manner) -> None:
+    """Takes taints of a key away from a cluster. Ends with 0, or 1 if it has none."""
+
+    async def work(client: HttpClient) -> int:
+        objects = await load_fleet(client)
+        found = _find(objects, name)
+        if _without(found, key, effect) == found.spec.taints:
+            has = names([_text(one) for one in found.spec.taints]) or "none at all"
+            manner.say(f"Cluster {name} has no taint {key}{f':{effect}' if effect else ''}; it has {has}.")
+            if manner.is_json:
+                output.print_json({"cluster": name, "dryRun": manner.dry_run, "placements": []})
+            return output.NO
+        changes = _preview(objects, found, lambda cluster: _without(cluster, key, effect))
+        if not manner.dry_run:
+            await _write(client, name, lambda cluster: _without(cluster, key, effect))
+        _show(name, changes, manner)
+        if not manner.dry_run:
+            manner.say(f"\n✔ taint {key} removed (cluster {name})")
+        if key in AUTOMATIC_TAINTS:
+            manner.say("The hub sets this taint itself: it comes back unless the cluster is available.")
+        return output.YES
+
+    raise typer.Exit(live.call(work, "untaint", kubeconfig=place.kubeconfig, context=place.context))
+
+
+def _find(objects: Sequence[FleetObject], name: str) -> ManagedCluster:
+    clusters = {obj.metadata.name: obj for obj in objects if isinstance(obj, ManagedCluster)}
+    if name not in clusters:
+        output.fail(f"no cluster {name}; there is {names(sorted(clusters), 5) or 'none at all'}.")
+    return clusters[name]
+
+
+def _preview(objects: Sequence[FleetObject], cluster: ManagedCluster, change: Change) -> list[PlacementChange]:
+    changed = replace(cluster, spec=replace(cluster.spec, taints=change(cluster)))
+    return preview_change(objects, changed, current_time().datetime())
+
+
+async def _write(client: Client, name: str, change: Change) -> None:
+    """Changes the taints of the cluster as it is now: nobody else's taint is lost. Raises ApiError."""
+    for attempt in range(ATTEMPTS):
+        cluster = await client.get(CLUSTERS, "", name)
+        assert isinstance(cluster, ManagedCluster)
+        patch = {
+            "metadata": {"resourceVersion": cluster.metadata.resource_version},
+            "spec": {"taints": codec.to_builtins(change(cluster)) or None},
+        }
+        try:
+            await client.patch(CLUSTERS, "", name, patch)
+            return
+        except ApiError as error:
+            if error.code != 409 or attempt == ATTEMPTS - 1:
+                raise
+
+
+def _with(cluster: ManagedCluster, wanted: Sequence[Taint]) -> tuple[Taint, ...]:
+    """Of one key and effect there is one taint; if it is there already with this value, it stays as old as it is."""
+    added = {(one.key, one.effect): one for one in wanted}
+    kept = [one for one in cluster.spec.taints if (one.key, one.effect) not in added]
+    old = {(one.key, one.effect, one.value): one for one in cluster.spec.taints}
+    return (*kept, *(old.get((one.key, one.effect, one.value), one) for one in wanted))
+
+
+def _without(cluster: ManagedCluster, key: str, effect: str) -> tuple[Taint, ...]:
+    return tuple(one for one in cluster.spec.taints if one.key != key or effect not in ("", one.effect))
+
+
+def _text(taint: Taint) -> str:
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+
+
+def _show(name: str, changes: Sequence[PlacementChange], manner: Manner) -> None:
+    if manner.is_json:
+        shown = {"cluster": name, "dryRun": manner.dry_run, "placements": [change.to_dict() for change in changes]}
+        output.print_json(shown)
+        return
+    would = "would " if manner.dry_run else ""
+    losing = sum(change.loses for change in changes)
+    gaining = sum(not change.had and change.has for change in changes)
+    having = output.plural(sum(change.had for change in changes), "placement")
+    verb = "lose" if would or losing != 1 else "loses"
+    print(f"Cluster {name} is selected by {having}; {losing} {would}{verb} it, {gaining} {would}get it.")
+    if changes:
+        print()
+        header = ("placement", "cluster", "gets instead", "has then")
+        tables.print_table(header, [_row(change) for change in changes[:ROWS]])
+    if len(changes) > ROWS:
+        print(f"… and {len(changes) - ROWS} more; -o json has them all.")
+    if manner.dry_run:
+        print("\nNothing was changed. Run again without --dry-run to apply.")
+
+
+def _row(change: PlacementChange) -> tuple[str, str, str, str]:
+    if change.had and change.has:
+        lot = "stays" if change.leaves_after is None else f"stays for {change.leaves_after:.0f} s"
+    else:
+        lot = "leaves" if change.had else "comes" if change.has else "was not selected"
+    count = str(change.selected) if change.wanted is None else f"{change.selected} of {change.wanted}"
+    others = [name for name in change.gained if not change.has] or []
+    return str(change.placement), lot, ", ".join(others[:5]) or NOTHING, count + (" (short)" if change.is_short else "")

@@ -1,0 +1,145 @@
+"""Taints on devices of a running cluster: look, ask, write the rules, and wait if that is wanted."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dray.cli import live, output, tables
+from dray.cli.taint_options import Manner, Place, confirm, mark
+from dray.snapshot.device_selection import (
+    DeviceSelection,
+    SelectionError,
+    check,
+    find_devices,
+    find_unpublished,
+)
+from dray.snapshot.objects import current_time
+from dray.snapshot.taint_preview import TaintPreview, preview_rules
+from dray.snapshot.taint_preview_text import tell
+from dray.snapshot.taint_rules import TaintRequest, as_stored
+
+if TYPE_CHECKING:
+    from dray.api.resource import DeviceTaintRule
+    from dray.cli.waiting import Ending
+    from dray.client.http import HttpClient
+    from dray.snapshot import Snapshot
+
+
+def taint(request: TaintRequest, place: Place, manner: Manner, *, until_idle: bool = False) -> None:
+    """Taints devices after showing who is hit. Ends with 0, or 1 if no device matches or it did not end in time."""
+
+    async def work(client: HttpClient) -> int:
+        snapshot = await live.load_snapshot(client)
+        rules = await _plan(client, snapshot, request)
+        if not rules:
+            print(f"No device matches ({request.selection}). Nothing was changed.", file=sys.stderr)
+            return output.NO
+        now = current_time()
+        preview = preview_rules(snapshot, as_stored(rules, snapshot, now), now.datetime())
+        return await _go_on(client, snapshot, request, rules, preview, manner, until_idle=until_idle)
+
+    raise typer.Exit(live.call(work, "taint", kubeconfig=place.kubeconfig, context=place.context))
+
+
+async def _plan(client: HttpClient, snapshot: Snapshot, request: TaintRequest) -> tuple[DeviceTaintRule, ...]:
+    """The rules; none if there is nothing to taint. Ends with exit code 2 for what the cluster does not have."""
+    from dray.cli.rule_writing import find_support, plan_rules
+
+    try:
+        check(snapshot, request.selection)
+        if not (find_devices(snapshot, request.selection) or find_unpublished(snapshot, request.selection)):
+            return ()
+        support = await find_support(client, request)
+        if not support.rate:
+            note = "this server keeps no evictionsPerSecond; an annotation carries it for dray's eviction controller"
+            print(f"dray: {note}.", file=sys.stderr)
+        return plan_rules(snapshot, request, support)
+    except SelectionError as error:
+        output.fail(f"{error}.")
+
+
+async def _go_on(
+    client: HttpClient,
+    snapshot: Snapshot,
+    request: TaintRequest,
+    rules: tuple[DeviceTaintRule, ...],
+    preview: TaintPreview,
+    manner: Manner,
+    *,
+    until_idle: bool,
+) -> int:
+    from dray.cli.rule_writing import write_rules
+
+    answer: dict[str, Any] = {"dryRun": manner.dry_run, "preview": preview.to_dict()}
+    if not manner.is_json:
+        print(tell(preview, tables.width(), is_done=not manner.dry_run))
+    if not manner.dry_run:
+        if request.selection.is_broad and request.effect != "None" and not manner.yes:
+            confirm(len(preview.devices), f"This taints {request.selection}.", "devices")
+        await write_rules(client, snapshot, request, rules)
+    code = output.YES
+    if manner.dry_run:
+        manner.say("\nNothing was changed. Run again without --dry-run to apply.")
+    elif manner.wait:
+        ending = await _wait(client, request, preview, manner, until_idle=until_idle)
+        code, answer["result"] = ending.code, ending.to_dict()
+    else:
+        manner.say(f"\n{_tell_written(request, preview)}\nPut back with: {untaint_command(request.selection)}")
+    if manner.is_json:
+        output.print_json(answer)
+    return code
+
+
+def _tell_written(request: TaintRequest, preview: TaintPreview) -> str:
+    name = f"rule {preview.rules[0]}" if len(preview.rules) == 1 else f"{len(preview.rules)} rules {request.name}-…"
+    until = f", until {request.until}" if request.until is not None else ""
+    return f"✔ tainted ({name}{until})"
+
+
+async def _wait(
+    client: HttpClient, request: TaintRequest, preview: TaintPreview, manner: Manner, *, until_idle: bool
+) -> Ending:
+    """Waits until all pods are evicted, or until the devices are idle, and says how it ended."""
+    from dray.cli.eviction_watch import DeviceWatch
+    from dray.cli.waiting import moving_pods, wait_for
+    from dray.reconcile import RealClock
+
+    watch = DeviceWatch(client, RealClock(), preview.rules, preview.devices, moving_pods(preview))
+    ending = await wait_for(watch, manner, until_idle=until_idle)
+    manner.say(_tell_end(request, preview, ending, until_idle=until_idle))
+    return ending
+
+
+def _tell_end(request: TaintRequest, preview: TaintPreview, ending: Ending, *, until_idle: bool) -> str:
+    standing = ending.standing
+    if standing.is_called_off:
+        return f"✘ called off: the rule is gone; {standing.evicted} of {standing.total} evicted"
+    parts = [_tell_written(request, preview)]
+    parts.append(f"{mark(standing.is_evicted)} {standing.evicted} of {standing.total} evicted")
+    if until_idle:
+        nodes = sorted({pod.node for pod in preview.pods if pod.node})
+        where = f" on {', '.join(nodes)}" if 0 < len(nodes) <= 3 else ""
+        parts.append(f"{mark(not standing.held)} {'claims released' if not standing.held else 'held still'}")
+        parts.append(f"{mark(standing.gone >= standing.total)} unprepared{where}")
+    line = "   ".join([*parts, f"{ending.seconds:.0f} s"])
+    if not until_idle:
+        return f"{line}\nPut back with: {untaint_command(request.selection)}"
+    if not standing.is_idle:
+        return f"{line}\nNot idle: {', '.join(standing.held[:5]) or 'pods are still stopping'}."
+    what = "Device is" if len(preview.devices) == 1 else f"{len(preview.devices)} devices are"
+    stay = f", but for {len(preview.protected)} pods that tolerate it" if preview.protected else ""
+    return f"{line}\n{what} idle{stay}. Put back with: {untaint_command(request.selection)}"
+
+
+def untaint_command(selection: DeviceSelection) -> str:
+    """What takes the taint away again."""
+    options = {"node": "node", "driver": "driver", "pool": "pool", "device": "device", "class": "device_class"}
+    words = [
+        word for name, field in options.items() if (value := getattr(selection, field)) for word in (f"--{name}", value)
+    ]
+    words += [word for expression in selection.cel for word in ("--cel", expression)]
+    return shlex.join(["dray", "untaint", "device", *(words or ["--all"])])

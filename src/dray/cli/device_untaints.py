@@ -1,0 +1,119 @@
+"""Puts devices of a running cluster back into service: removes the rules that taint them, and no others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+
+from dray.cli import live, output
+from dray.cli.taint_options import Manner, Place
+from dray.snapshot.device_selection import DeviceSelection, SelectionError, check, find_devices, find_unpublished
+from dray.snapshot.taint_preview_text import tell_devices
+from dray.snapshot.taint_rules import rules_of
+from dray.snapshot.wording import names
+
+if TYPE_CHECKING:
+    from dray.api.resource import DeviceTaintRule
+    from dray.client.http import HttpClient
+    from dray.snapshot import Snapshot
+
+
+class Unwanted(NamedTuple):
+    """The rules to remove, and what taints the devices besides."""
+
+    rules: tuple[DeviceTaintRule, ...]
+    wider: tuple[str, ...] = ()
+    """Rules that taint other devices as well; they stay."""
+
+
+def untaint(selection: DeviceSelection, key: str, rule: str, place: Place, manner: Manner) -> None:
+    """Removes the rule of that name, or those for a selection. Ends with 0, or 1 if there was nothing to remove."""
+
+    async def work(client: HttpClient) -> int:
+        snapshot = await live.load_snapshot(client)
+        unwanted = _named(snapshot, rule) if rule else _find(snapshot, selection, key)
+        return await _remove(client, snapshot, unwanted, manner)
+
+    raise typer.Exit(live.call(work, "untaint", kubeconfig=place.kubeconfig, context=place.context))
+
+
+def _named(snapshot: Snapshot, name: str) -> Unwanted:
+    from dray.api.resource import DeviceTaintRule
+
+    known = {rule.metadata.name: rule for rule in snapshot.objects(DeviceTaintRule)}
+    if name not in known:
+        output.fail(f"no rule {name}; there is {names(sorted(known), 5) or 'none at all'}.")
+    return Unwanted((known[name],))
+
+
+def _find(snapshot: Snapshot, selection: DeviceSelection, key: str) -> Unwanted:
+    """Rules that were made for this selection; else those that taint devices of it only, whoever made them."""
+    from dray.api.resource import DeviceTaintRule
+
+    made = rules_of(snapshot, selection, key)
+    if made:
+        return Unwanted(made)
+    try:
+        check(snapshot, selection)
+    except SelectionError as error:
+        output.fail(f"{error}.")
+    meant = {str(device.id) for device in find_devices(snapshot, selection)}
+    meant.update(map(str, find_unpublished(snapshot, selection)))
+    only: list[DeviceTaintRule] = []
+    wider: list[DeviceTaintRule] = []
+    for rule in snapshot.objects(DeviceTaintRule):
+        hit = {str(device.id) for device in snapshot.selected_devices(rule.metadata.name)}
+        if hit & meant and key in ("", rule.spec.taint.key):
+            (only if hit <= meant else wider).append(rule)
+    return Unwanted(tuple(only), tuple(rule.metadata.name for rule in wider))
+
+
+async def _remove(client: HttpClient, snapshot: Snapshot, unwanted: Unwanted, manner: Manner) -> int:
+    from dray.cli.rule_writing import delete_rules
+
+    removed = [rule.metadata.name for rule in unwanted.rules]
+    devices = tuple(dict.fromkeys(str(device.id) for name in removed for device in snapshot.selected_devices(name)))
+    after = snapshot.without(*(f"devicetaintrule/{name}" for name in removed))
+    still = {
+        str(device.id): sorted({f"{one.taint.key}:{one.taint.effect} ({_source(one.rule)})" for one in device.taints})
+        for device in after.devices()
+        if device.taints and str(device.id) in devices
+    }
+    if not manner.dry_run:
+        await delete_rules(client, unwanted.rules)
+    if manner.is_json:
+        output.print_json(_to_dict(manner, removed, devices, still, unwanted.wider))
+    else:
+        _tell(manner, removed, devices, still, unwanted.wider)
+    return output.YES if removed else output.NO
+
+
+def _to_dict(
+    manner: Manner, removed: list[str], devices: tuple[str, ...], still: dict[str, list[str]], wider: tuple[str, ...]
+) -> dict[str, Any]:
+    return {
+        "dryRun": manner.dry_run,
+        "rules": removed,
+        "devices": list(devices),
+        "stillTainted": still,
+        "widerRules": list(wider),
+    }
+
+
+def _tell(
+    manner: Manner, removed: list[str], devices: tuple[str, ...], still: dict[str, list[str]], wider: tuple[str, ...]
+) -> None:
+    if removed:
+        verb = "Would remove" if manner.dry_run else "Removed"
+        print(f"{verb} {'rule' if len(removed) == 1 else 'rules'} {names(removed, 5)}: {tell_devices(devices)}.")
+    else:
+        print(f"No rule taints {'only ' if wider else ''}these devices. Nothing was changed.")
+    for name in wider:
+        print(f"Rule {name} taints others as well, and stays. Remove it with: dray untaint device --rule {name}")
+    for device, taints in list(still.items())[:10]:
+        print(f"{device.partition('/')[2]} still has {', '.join(taints)}.")
+
+
+def _source(rule: str | None) -> str:
+    return f"rule {rule}" if rule else "the driver"

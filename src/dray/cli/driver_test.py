@@ -1,0 +1,144 @@
+"""`dray driver-test`: plays kubelet and API server against a DRA driver and says which rules it keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dray.cli import output
+
+if TYPE_CHECKING:
+    from dray.driver_test import Report, Result, Rule
+
+_MARKS = {"passed": "✔", "failed": "✘", "advice": "!", "skipped": "–"}
+
+
+def run(
+    command: Annotated[
+        str,
+        typer.Option(
+            help="Start the driver with this command, in a cluster of its own. {node}, {kubeconfig}, {registry}, "
+            "{plugins}, {plugin} and {cdi} stand for where things are; NODE_NAME, KUBECONFIG, REGISTRY_DIR, PLUGIN_DIR "
+            "and CDI_DIR in its environment too."
+        ),
+    ] = "",
+    socket: Annotated[
+        Path | None, typer.Option(help="The registration socket of a driver that runs. Needs --kubeconfig.")
+    ] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="The cluster that the running driver belongs to.")] = None,
+    node: Annotated[str, typer.Option("--node-name", help="The node that the driver is on.")] = "test-node",
+    cdi_dir: Annotated[Path, typer.Option(help="Where the running driver writes CDI specs.")] = Path("/var/run/cdi"),
+    rules: Annotated[list[str] | None, typer.Option("--rule", help="Try this rule only; may be repeated.")] = None,
+    many: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An environment variable that makes it publish over 128 devices."),
+    ] = None,
+    parameters: Annotated[
+        str, typer.Option(help="Opaque parameters (JSON) for claims, if the driver needs some.")
+    ] = "",
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for anything.")] = 45.0,
+    list_rules: Annotated[bool, typer.Option("--list", help="Show the rules and end.")] = False,
+    format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
+) -> None:
+    """Test a DRA driver, in whatever language, against the rules of the kubelet's plugin API.
+
+    Exit code 0: it keeps all rules; 1: it breaks some; 2: it cannot be tested.
+    """
+    import uvloop
+
+    from dray.client.kubeconfig import KubeconfigError
+    from dray.driver_test import StageError, SubjectError, session
+
+    chosen = _find_rules(rules or [])
+    if list_rules:
+        _print_rules(chosen)
+        return
+    if bool(command) == bool(socket):
+        output.fail("give either --command, to start a driver, or --socket, for one that runs.")
+    options = session.Options(
+        command=command,
+        socket=socket,
+        kubeconfig=kubeconfig,
+        node=node,
+        cdi_dir=cdi_dir,
+        timeout=timeout,
+        parameters=_parameters(parameters),
+        many=dict(_variable(text) for text in many or ()),
+    )
+    try:
+        heard = _print_result if format_ is output.Format.TEXT else _ignore
+        report = uvloop.run(_until_told_to_stop(session.run(options, chosen, heard)))
+    except (SubjectError, StageError, KubeconfigError) as error:
+        output.fail(f"{error}.")
+    if format_ is output.Format.JSON:
+        output.print_json(report.to_dict())
+    else:
+        _print_summary(report)
+    raise typer.Exit(output.YES if report.passed else output.NO)
+
+
+async def _until_told_to_stop(work: Coroutine[Any, Any, Report]) -> Report:
+    """SIGTERM ends the driver too, which has a process group of its own. Raises KeyboardInterrupt then."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _find_rules(names: list[str]) -> tuple[Rule, ...]:
+    from dray.driver_test import find_rules
+
+    try:
+        return find_rules(names)
+    except LookupError as error:
+        output.fail(str(error.args[0]))
+
+
+def _parameters(text: str) -> Any:
+    from dray.api.codec import DecodeError, parse_json
+
+    if not text:
+        return None
+    try:
+        return parse_json(text.encode())
+    except DecodeError as error:
+        output.fail(f"--parameters is not JSON: {error}")
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        output.fail(f'--many must be NAME=VALUE, not "{text}".')
+    return name, value
+
+
+def _print_rules(rules: tuple[Rule, ...]) -> None:
+    from dray.cli import tables
+
+    tables.print_table(("rule", "level", "what"), [(rule.name, rule.level.value, rule.title) for rule in rules])
+
+
+def _ignore(_result: Result) -> None:
+    """Programs get everything at the end."""
+
+
+def _print_result(result: Result) -> None:
+    print(f"{_MARKS[result.outcome]} {result.rule:30} {result.title}", flush=True)
+    if result.message:
+        print(f"  {'':30} {result.message}", flush=True)
+
+
+def _print_summary(report: Report) -> None:
+    from dray.driver_test import Outcome
+
+    kept, broken = report.count(Outcome.PASSED), report.count(Outcome.FAILED)
+    advice, skipped = report.count(Outcome.ADVICE), report.count(Outcome.SKIPPED)
+    name = report.driver or "The driver"
+    print(f"\n{name}: {output.plural(kept, 'rule')} kept, {broken} broken, {advice} advised, {skipped} not tried.")

@@ -1,0 +1,49 @@
+"""`dray node-kubeconfig`: a credential for a node agent, from the state directory of the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dray.cli import output, server_options
+
+
+def run(
+    name: Annotated[str, typer.Argument(help="The node's name.")],
+    directory: server_options.Directory = server_options.DEFAULT_DIRECTORY,
+    server: Annotated[str, typer.Option("--server", help="URL of the server; by default that of the admin.")] = "",
+) -> None:
+    """Print a kubeconfig for a node agent: it may do what a node may, and nothing of other nodes.
+
+    Runs beside the server or without it: the certificate is signed with the authority in --dir.
+    """
+    print(_kubeconfig(name, directory.expanduser(), server), end="")
+
+
+def _kubeconfig(name: str, directory: Path, server: str) -> str:
+    import datetime as dt
+
+    from dray.api import names
+    from dray.client.kubeconfig import KubeconfigError, load_kubeconfig
+    from dray.server.security.certificates import Authority, CertificateError, KeyPair
+    from dray.server.security.identity import NODE_PREFIX, NODES
+    from dray.server.security.kubeconfig import Cluster, kubeconfig
+
+    problems = names.validate_dns1123_subdomain(name)
+    if problems:
+        output.fail(f"{name!r} cannot be a node's name: {problems[0]}")
+    pki = directory / "pki"
+    user = f"{NODE_PREFIX}{name}"
+    try:
+        authority = Authority(KeyPair((pki / "ca.crt").read_bytes(), (pki / "ca.key").read_bytes()))
+        pair = authority.issue_client_certificate(user, (NODES,), dt.datetime.now(dt.UTC))
+        url = server or load_kubeconfig([directory / "kubeconfig"]).server
+    except OSError as error:
+        output.fail(
+            f"cannot read {error.filename}: {(error.strerror or '').lower()}. Give --dir of a server that was started."
+        )
+    except (CertificateError, KubeconfigError) as error:
+        output.fail(f"{directory}: {error}")
+    return kubeconfig(Cluster(url, authority.pair.certificate), user, pair).decode()

@@ -1,0 +1,78 @@
+"""`dray nodes`: simulated nodes lose power and come back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dray.cli import component, live, output
+
+if TYPE_CHECKING:
+    from dray.client import Client
+
+app = typer.Typer(help="Stop and start simulated nodes.", no_args_is_help=True, rich_markup_mode=None)
+
+Names = Annotated[list[str], typer.Argument(metavar="NODE...", help="Simulated nodes.")]
+
+
+@app.command("stop")
+def stop(names: Names, kubeconfig: component.Kubeconfig = None, context: component.Context = "") -> None:
+    """Switch simulated nodes off, as if they had lost power: no heartbeats, no status.
+
+    What follows (not ready, unreachable, evictions) is the controllers' doing, and takes as long as with real nodes.
+    """
+    _switch(names, kubeconfig, context, stopped=True)
+
+
+@app.command("start")
+def start(names: Names, kubeconfig: component.Kubeconfig = None, context: component.Context = "") -> None:
+    """Switch simulated nodes on again."""
+    _switch(names, kubeconfig, context, stopped=False)
+
+
+def _switch(names: list[str], kubeconfig: component.Kubeconfig, context: str, *, stopped: bool) -> None:
+    wanted = list(dict.fromkeys(names))
+    state = "stopped" if stopped else "running"
+
+    async def work(client: Client) -> list[str]:
+        await _check(client, wanted)
+        return [name for name in wanted if await _set(client, name, stopped=stopped)]
+
+    changed = live.call(work, "nodes", kubeconfig=kubeconfig, context=context)
+    for name in wanted:
+        print(f"{name} {'is' if name in changed else 'was already'} {state}.")
+
+
+async def _check(client: Client, names: list[str]) -> None:
+    """Ends with exit code 2, before anything was changed, if a node is not there or not simulated."""
+    from dray.api.generated.core import Node
+    from dray.api.registry import by_kind
+    from dray.api.status import ApiError
+    from dray.simulation.node_status import is_simulated
+
+    for name in names:
+        try:
+            node = await client.get(by_kind("v1", "Node"), "", name)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            output.fail(f"there is no node {name}. See which there are: kubectl get nodes")
+        assert isinstance(node, Node)
+        if not is_simulated(node):
+            output.fail(f"node {name} is not simulated, so it cannot be switched from here.")
+
+
+async def _set(client: Client, name: str, *, stopped: bool) -> bool:
+    """Whether the node was in the other state."""
+    from dray.api.registry import by_kind
+    from dray.client import PatchFormat
+    from dray.simulation import names as marks
+
+    kind = by_kind("v1", "Node")
+    before = (await client.get(kind, "", name)).metadata.annotations.get(marks.STATE) == marks.STOPPED
+    if before == stopped:
+        return False
+    patch = {"metadata": {"annotations": {marks.STATE: marks.STOPPED if stopped else None}}}
+    await client.patch(kind, "", name, patch, format=PatchFormat.MERGE)
+    return True

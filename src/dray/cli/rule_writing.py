@@ -1,0 +1,108 @@
+"""Writes the DeviceTaintRules of a request, in the form that the server at hand can keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api import codec
+from dray.api.meta import DeleteOptions, ObjectMeta, Preconditions
+from dray.api.registry import by_kind
+from dray.api.resource import DeviceTaintRule
+from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND, EXPIRES_AT
+from dray.api.status import ApiError
+from dray.snapshot.device_selection import resolve
+from dray.snapshot.taint_rules import MADE_FOR, SELECTION, TaintRequest, build_rules, carry_rate
+
+if TYPE_CHECKING:
+    from dray.client import Client
+    from dray.client.http import HttpClient
+    from dray.snapshot import Snapshot
+
+RULES: Final = by_kind("resource.k8s.io/v1", "DeviceTaintRule")
+NOBODY: Final = "dray-trial"
+"""The name of no device, so that a trial could not hurt anybody even if it were stored."""
+
+
+class Support(msgspec.Struct, frozen=True):
+    """What the server keeps of a rule: Kubernetes drops what it does not know (SVS-07, SVS-10)."""
+
+    class_and_cel: bool = True
+    rate: bool = True
+
+
+async def find_support(client: HttpClient, request: TaintRequest) -> Support:
+    """Lets the server show what it would keep, without storing anything. Raises ApiError.
+
+    Comes before any write: a rule that lost its class or CEL selectors on the way would hit more than was meant.
+    """
+    selection = request.selection
+    if not (selection.device_class or selection.cel or request.rate is not None):
+        return Support()
+    wanted = replace(selection.selector(), device=NOBODY)
+    (rule,) = build_rules(request, [wanted])
+    kept = (await client.try_create(replace(rule, metadata=ObjectMeta(generate_name="dray-trial-")))).spec
+    selector = kept.device_selector
+    return Support(
+        class_and_cel=selector is not None
+        and (selector.device_class_name, selector.selectors) == (wanted.device_class_name, wanted.selectors),
+        rate=kept.taint.evictions_per_second == request.rate,
+    )
+
+
+def plan_rules(snapshot: Snapshot, request: TaintRequest, support: Support) -> tuple[DeviceTaintRule, ...]:
+    """The rules to write. Raises SelectionError if too many would be needed."""
+    rules = build_rules(request, resolve(snapshot, request.selection, by_names=not support.class_and_cel))
+    return rules if support.rate else tuple(map(carry_rate, rules))
+
+
+async def write_rules(
+    client: Client, snapshot: Snapshot, request: TaintRequest, rules: Sequence[DeviceTaintRule]
+) -> None:
+    """Makes these the rules of the request, in place of those that were there. Raises ApiError."""
+    known = {
+        rule.metadata.name: rule
+        for rule in snapshot.objects(DeviceTaintRule)
+        if rule.metadata.labels.get(MADE_FOR) == request.name or rule.metadata.name == request.name
+    }
+    for rule in rules:
+        old = known.pop(rule.metadata.name, None)
+        if old is None:
+            await client.create(rule)
+        else:
+            await client.patch(RULES, "", rule.metadata.name, _patch(rule, old))
+    await delete_rules(client, known.values())
+
+
+async def delete_rules(client: Client, rules: Iterable[DeviceTaintRule]) -> None:
+    """Deletes these rules, and no others of the same names. Raises ApiError; who is gone already is no matter."""
+    for rule in rules:
+        options = DeleteOptions(preconditions=Preconditions(uid=rule.metadata.uid))
+        try:
+            await client.delete(RULES, "", rule.metadata.name, options)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+
+def _patch(rule: DeviceTaintRule, old: DeviceTaintRule) -> dict[str, Any]:
+    """What turns the old rule into the new one; what others wrote into the metadata stays.
+
+    The time of the taint is left to the server, which knows when it starts anew (SVS-09).
+    """
+    meta = rule.metadata
+    ours = {name: meta.annotations.get(name) for name in (SELECTION, EXPIRES_AT, EVICTIONS_PER_SECOND)}
+    taint = codec.to_builtins(rule.spec.taint)
+    fields = ("key", "value", "effect", "evictionsPerSecond")
+    selector = codec.to_builtins(rule.spec.device_selector)
+    before = codec.to_builtins(old.spec.device_selector) if old.spec.device_selector is not None else {}
+    return {
+        "metadata": {"uid": old.metadata.uid, "labels": meta.labels, "annotations": ours},
+        "spec": {
+            "deviceSelector": {name: selector.get(name) for name in {**before, **selector}},
+            "taint": {name: taint.get(name) for name in fields},
+        },
+    }

@@ -1,0 +1,110 @@
+"""`dray taint`: takes devices, a node or a cluster out of service, after showing who is hit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dray.cli import component, output
+from dray.cli import taint_options as options
+
+app = typer.Typer(
+    help="Take devices, nodes or clusters out of service, after a look at who is hit.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("device")
+def device(
+    taint: Annotated[
+        str, typer.Argument(metavar="KEY[=VALUE]:EFFECT", help="The taint; effects: None, NoSchedule, NoExecute.")
+    ],
+    node: options.Node = "",
+    device: options.Device = "",
+    driver: options.Driver = "",
+    pool: options.Pool = "",
+    device_class: options.Class = "",
+    cel: options.Cel = None,
+    dry_run: options.DryRun = False,
+    rate: options.Rate = None,
+    for_: options.For = "",
+    wait: options.Wait = False,
+    timeout: options.Timeout = "",
+    yes: options.Yes = False,
+    format_: options.Format = output.Format.TEXT,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+) -> None:
+    """Taint devices with a DeviceTaintRule. Asked for again with another effect, the same rule is changed.
+
+    Everything that is given must hold of a device; with nothing given every device is meant, and the number of devices
+    is asked for. Exit code 0: done; 1: no device matches, not confirmed, or not ended in time; 2: cannot.
+    """
+    text = options.read_taint(taint, options.DEVICE_EFFECTS)
+    manner = options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), yes=yes, format=format_)
+    until = options.read_until(for_)
+    from dray.cli import device_taints
+    from dray.snapshot.device_selection import DeviceSelection
+    from dray.snapshot.taint_rules import TaintRequest
+
+    selection = DeviceSelection(node, driver, pool, device, device_class, tuple(cel or ()))
+    request = TaintRequest(
+        selection=selection, key=text.key, value=text.value, effect=text.effect, rate=rate, until=until
+    )
+    device_taints.taint(request, options.Place(kubeconfig, context), manner)
+
+
+@app.command("node")
+def node(
+    name: Annotated[str, typer.Argument(metavar="NODE", help="The node.")],
+    taints: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY[=VALUE]:EFFECT...", help="Taints; effects: NoSchedule, PreferNoSchedule, NoExecute."
+        ),
+    ],
+    dry_run: options.DryRun = False,
+    for_: options.For = "",
+    wait: options.Wait = False,
+    timeout: options.Timeout = "",
+    format_: options.Format = output.Format.TEXT,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+) -> None:
+    """Taint a node, as `kubectl taint node` does, with a look at the pods that have to leave.
+
+    A taint of the same key and effect is replaced. Exit code 0: done; 1: not ended in time; 2: cannot.
+    """
+    texts = [options.read_taint(taint, options.NODE_EFFECTS) for taint in taints]
+    manner = options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), format=format_)
+    until = options.read_until(for_)
+    from dray.cli import node_taints
+
+    node_taints.taint(name, texts, until, options.Place(kubeconfig, context), manner)
+
+
+@app.command("cluster")
+def cluster(
+    name: Annotated[str, typer.Argument(metavar="CLUSTER", help="A ManagedCluster of the hub.")],
+    taints: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY[=VALUE]:EFFECT...", help="Taints; effects: NoSelect, PreferNoSelect, NoSelectIfNew."
+        ),
+    ],
+    dry_run: options.DryRun = False,
+    format_: options.Format = output.Format.TEXT,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+) -> None:
+    """Taint a cluster on its hub, with a look at the placements that lose it.
+
+    A taint of the same key and effect is replaced. Exit code 0: done; 2: cannot.
+    """
+    texts = [options.read_taint(taint, options.CLUSTER_EFFECTS) for taint in taints]
+    from dray.cli import cluster_taints
+
+    manner = options.Manner(dry_run=dry_run, format=format_)
+    cluster_taints.taint(name, texts, options.Place(kubeconfig, context), manner)

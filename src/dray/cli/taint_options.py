@@ -1,0 +1,142 @@
+"""The options that `taint`, `untaint` and `drain` share, and how their texts are read."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
+
+import msgspec
+import typer
+
+from dray.cli import output
+
+if TYPE_CHECKING:
+    from dray.api.times import Time
+
+DEVICE_EFFECTS: Final = ("None", "NoSchedule", "NoExecute")
+NODE_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+CLUSTER_EFFECTS: Final = ("NoSelect", "PreferNoSelect", "NoSelectIfNew")
+MAINTENANCE: Final = "maintenance"
+"""The key of the taint with which `drain` empties, if none is given."""
+
+_DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
+_LONGEST: Final = timedelta(days=3650)
+
+Node: TypeAlias = Annotated[str, typer.Option("--node", help="Devices of this node.")]
+Device: TypeAlias = Annotated[str, typer.Option("--device", help="Devices of this name.")]
+Driver: TypeAlias = Annotated[str, typer.Option("--driver", help="Devices of this driver.")]
+Pool: TypeAlias = Annotated[str, typer.Option("--pool", help="Devices of this pool.")]
+Class: TypeAlias = Annotated[str, typer.Option("--class", help="Devices that this device class selects.")]
+Cel: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--cel", metavar="EXPR", help="Devices for which this is true; may be repeated.")
+]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show who is hit, and change nothing.")]
+Rate: TypeAlias = Annotated[
+    int | None, typer.Option("--evictions-per-second", min=1, metavar="N", help="How fast pods leave; 10 if not given.")
+]
+For: TypeAlias = Annotated[
+    str, typer.Option("--for", metavar="TIME", help="Take the taint away again after this time, such as 2h or 1d12h.")
+]
+Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Wait until it is done, and show how far it is.")]
+Timeout: TypeAlias = Annotated[
+    str, typer.Option("--timeout", metavar="TIME", help="Wait no longer than this, such as 90s or 10m.")
+]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however many devices are hit.")]
+Format: TypeAlias = Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Which cluster."""
+
+    kubeconfig: Path | None
+    context: str
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How to go about it."""
+
+    dry_run: bool = False
+    wait: bool = False
+    timeout: float | None = None
+    yes: bool = False
+    format: output.Format = output.Format.TEXT
+
+    @property
+    def is_json(self) -> bool:
+        """Whether standard output is for programs."""
+        return self.format is output.Format.JSON
+
+    def say(self, text: str) -> None:
+        """Prints for people; programs get one document at the end."""
+        if not self.is_json:
+            print(text, flush=True)
+
+
+class TaintText(NamedTuple):
+    """A taint as people write it."""
+
+    key: str
+    value: str
+    effect: str
+
+
+def read_taint(text: str, effects: tuple[str, ...], default_effect: str = "") -> TaintText:
+    """`key=value:Effect`, `key:Effect`, or without the effect if there is a default. Ends with exit code 2."""
+    from dray.api.names import validate_label_key, validate_label_value
+
+    rest, colon, effect = text.rpartition(":")
+    if not colon:
+        rest, effect = text, default_effect
+    key, _, value = rest.partition("=")
+    if effect not in effects:
+        wanted = f"KEY[=VALUE]:EFFECT with the effect {', '.join(effects[:-1])} or {effects[-1]}"
+        output.fail(f"taint {text!r}: {f'there is no effect {effect!r}' if effect else 'no effect'}. Write {wanted}.")
+    for what, problems in (("key", validate_label_key(key)), ("value", validate_label_value(value))):
+        if problems:
+            output.fail(f"taint {text!r}: the {what} {key if what == 'key' else value!r} is not valid: {problems[0]}")
+    return TaintText(key, value, effect)
+
+
+def read_duration(text: str, option: str) -> timedelta | None:
+    """`2h`, `90m`, `1d12h`, `30s`; None if nothing was given. Ends with exit code 2 for anything else."""
+    if not text:
+        return None
+    found = _DURATION.fullmatch(text)
+    days, hours, minutes, seconds = (int((part or "0")[:9]) for part in (found.groups() if found else ("", "", "", "")))
+    length = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    if not timedelta(0) < length <= _LONGEST:
+        wrong = f"{option} {text[:40]!r} is not a time from 1s to {_LONGEST.days}d"
+        output.fail(f"{wrong}. Write it as 2h, 90m, 1d12h or 30s.")
+    return length
+
+
+def read_until(text: str) -> Time | None:
+    """When `--for` is over; None if it was not given."""
+    from dray.api.times import Time
+    from dray.snapshot.objects import current_time
+
+    length = read_duration(text, "--for")
+    return None if length is None else Time.of(current_time().datetime() + length)
+
+
+def read_timeout(text: str) -> float | None:
+    """How many seconds to wait at most."""
+    length = read_duration(text, "--timeout")
+    return None if length is None else length.total_seconds()
+
+
+def mark(is_good: bool) -> str:
+    """A tick, or a cross."""
+    return "✔" if is_good else "✘"
+
+
+def confirm(count: int, what: str, noun: str) -> None:
+    """Asks for the number of things that are hit. Ends with exit code 1 unless it is given."""
+    print(f"{what} Type the number of {noun} ({count}) to go on: ", file=sys.stderr, end="", flush=True)
+    answer = sys.stdin.readline().strip()
+    if answer != str(count):
+        print("Nothing was changed. Type the number, or give --yes.", file=sys.stderr)
+        raise SystemExit(output.NO)

@@ -1,0 +1,88 @@
+"""`dray untaint`: puts devices, a node or a cluster back into service."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dray.cli import component, output
+from dray.cli import taint_options as options
+
+app = typer.Typer(help="Put devices, nodes or clusters back into service.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("device")
+def device(
+    key: Annotated[str, typer.Argument(metavar="[KEY]", help="Only taints with this key.")] = "",
+    node: options.Node = "",
+    device: options.Device = "",
+    driver: options.Driver = "",
+    pool: options.Pool = "",
+    device_class: options.Class = "",
+    cel: options.Cel = None,
+    rule: Annotated[str, typer.Option("--rule", help="The rule of this name, whatever it selects.")] = "",
+    all_: Annotated[bool, typer.Option("--all", help="Rules for every device; nothing else selects.")] = False,
+    dry_run: options.DryRun = False,
+    format_: options.Format = output.Format.TEXT,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+) -> None:
+    """Remove the rules that were made for a selection; else those that taint only devices of it, whoever made them.
+
+    Pods that were about to be evicted stay. Exit code 0: done; 1: there was nothing to remove; 2: cannot.
+    """
+    from dray.cli import device_untaints
+    from dray.snapshot.device_selection import DeviceSelection
+
+    selection = DeviceSelection(node, driver, pool, device, device_class, tuple(cel or ()))
+    ways = [bool(rule), all_, selection != DeviceSelection()]
+    if sum(ways) != 1:
+        output.fail("say which devices with --node, --device and the like, or give one of --rule and --all.")
+    manner = options.Manner(dry_run=dry_run, format=format_)
+    device_untaints.untaint(selection, key, rule, options.Place(kubeconfig, context), manner)
+
+
+@app.command("node")
+def node(
+    name: Annotated[str, typer.Argument(metavar="NODE", help="The node.")],
+    taint: Annotated[str, typer.Argument(metavar="[KEY[:EFFECT]]", help="Which taint.")] = options.MAINTENANCE,
+    dry_run: options.DryRun = False,
+    format_: options.Format = output.Format.TEXT,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+) -> None:
+    """Take taints of a key away from a node; without a key, what `dray drain node` put there.
+
+    Pods that were about to be evicted stay. Exit code 0: done; 1: the node has no such taint; 2: cannot.
+    """
+    from dray.cli import node_taints
+
+    key, colon, effect = taint.partition(":")
+    if colon and effect not in options.NODE_EFFECTS:
+        output.fail(f"taint {taint!r}: there is no effect {effect!r}. Effects are {', '.join(options.NODE_EFFECTS)}.")
+    manner = options.Manner(dry_run=dry_run, format=format_)
+    node_taints.untaint(name, key.partition("=")[0], effect, options.Place(kubeconfig, context), manner)
+
+
+@app.command("cluster")
+def cluster(
+    name: Annotated[str, typer.Argument(metavar="CLUSTER", help="A ManagedCluster of the hub.")],
+    taint: Annotated[str, typer.Argument(metavar="KEY[:EFFECT]", help="Which taint.")],
+    dry_run: options.DryRun = False,
+    format_: options.Format = output.Format.TEXT,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+) -> None:
+    """Take taints of a key away from a cluster on its hub, with a look at the placements that get it.
+
+    Exit code 0: done; 1: the cluster has no such taint; 2: cannot.
+    """
+    from dray.cli import cluster_taints
+
+    key, colon, effect = taint.partition(":")
+    if colon and effect not in options.CLUSTER_EFFECTS:
+        known = ", ".join(options.CLUSTER_EFFECTS)
+        output.fail(f"taint {taint!r}: there is no effect {effect!r}. Effects are {known}.")
+    manner = options.Manner(dry_run=dry_run, format=format_)
+    cluster_taints.untaint(name, key.partition("=")[0], effect, options.Place(kubeconfig, context), manner)

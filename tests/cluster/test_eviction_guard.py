@@ -1,0 +1,231 @@
+"""Evictions that are so many that they may be a mistake wait for a confirmation, on a real server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from controller_world import World, controller_world, manifest
+from dray.controllers.settings import Settings
+from dray.eviction.settings import EvictionSettings, Limit
+from eviction_objects import KEY, ago, device_slice, leaving, rule, run_pod, taint, use_devices
+
+DEVICE = "device-taint-eviction-controller"
+NODE = "taint-eviction-controller"
+CONFIRM = "dray.dev/confirm-evictions"
+
+Story = Callable[[World], Awaitable[None]]
+
+
+def play(story: Story, limit: str) -> None:
+    """Runs a story with both eviction controllers, two nodes and one pool."""
+    settings = Settings(eviction=EvictionSettings(max_evictions=Limit.parse(limit)))
+
+    async def run() -> None:
+        async with controller_world(DEVICE, NODE, settings=settings) as world:
+            for name in ("node-1", "node-2", "node-3"):
+                await world.create(manifest("v1", "Node", name))
+            await world.create(device_slice("pool", "gpu-0", "gpu-1"))
+            await story(world)
+
+    asyncio.run(run())
+
+
+async def conditions(world: World, plural: str, name: str) -> dict[str, Any]:
+    """The conditions of an object by type."""
+    found = await world.get(plural, name)
+    return {one.type: one for one in found.status.conditions}
+
+
+async def confirm(world: World, plural: str, name: str, value: str) -> None:
+    await world.patch(plural, name, {"metadata": {"annotations": {CONFIRM: value}}})
+
+
+def test_a_rule_that_hits_too_many_is_held_until_its_generation_is_confirmed() -> None:
+    async def story(world: World) -> None:
+        await use_devices(world, "claim", "gpu-0", pods=("a", "b", "c"))
+        await world.create(rule())
+        await world.settle(60)
+        assert await leaving(world) == set()
+        found = await conditions(world, "devicetaintrules", "rule")
+        held = found["EvictionHeld"]
+        assert (held.status, held.reason, held.observed_generation) == ("True", "TooManyPods", 1)
+        assert held.message == (
+            "3 pods of 3 would be evicted, more than 2. "
+            "To confirm: kubectl annotate --overwrite devicetaintrule rule dray.dev/confirm-evictions=1"
+        )
+        assert found["EvictionInProgress"].status == "True"
+        assert "3 pods need to be evicted in 1 namespace. They are held" in found["EvictionInProgress"].message
+        assert ("EvictionHeld", held.message) in await world.events("rule")
+        await confirm(world, "devicetaintrules", "rule", "7")
+        await world.settle(20)
+        assert await leaving(world) == set()
+        await confirm(world, "devicetaintrules", "rule", "1")
+        await world.settle(20)
+        assert await leaving(world) == {"a", "b", "c"}
+        found = await conditions(world, "devicetaintrules", "rule")
+        assert (found["EvictionHeld"].status, found["EvictionHeld"].reason) in (
+            ("False", "NotHeld"),
+            ("False", "Confirmed"),
+        )
+        assert found["EvictionInProgress"].reason == "Completed"
+
+    play(story, "2")
+
+
+def test_a_changed_rule_needs_another_confirmation() -> None:
+    async def story(world: World) -> None:
+        await use_devices(world, "claim", "gpu-0", pods=("a",))
+        await use_devices(world, "other", "gpu-1", pods=("b", "c"))
+        small = rule(selector={"device": "gpu-0"})
+        small["metadata"]["annotations"] = {CONFIRM: "1"}
+        await world.create(small)
+        await world.settle(5)
+        assert await leaving(world) == {"a"}
+        await world.patch("devicetaintrules", "rule", {"spec": {"deviceSelector": {"device": None}}})
+        await world.settle(20)
+        assert await leaving(world) == {"a"}
+        held = (await conditions(world, "devicetaintrules", "rule"))["EvictionHeld"]
+        assert (held.status, held.observed_generation) == ("True", 2)
+
+    play(story, "1")
+
+
+@pytest.mark.parametrize(("limit", "is_held"), [("3", False), ("2", True), ("75%", False), ("74%", True), ("0", True)])
+def test_a_limit_is_a_number_or_a_share_of_the_pods_that_use_devices(limit: str, is_held: bool) -> None:
+    async def story(world: World) -> None:
+        await use_devices(world, "claim", "gpu-0", pods=("a", "b", "c"))
+        await use_devices(world, "other", "gpu-1", pods=("d",))
+        await run_pod(world, "without-devices")
+        await world.create(rule(selector={"device": "gpu-0"}))
+        await world.settle(20)
+        assert await leaving(world) == (set() if is_held else {"a", "b", "c"})
+        assert ("EvictionHeld" in await conditions(world, "devicetaintrules", "rule")) == is_held
+
+    play(story, limit)
+
+
+def test_what_was_evicted_counts_so_that_many_in_small_steps_are_held_too() -> None:
+    async def story(world: World) -> None:
+        await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
+        await world.create(rule())
+        await world.settle(5)
+        assert await leaving(world) == {"a", "b"}
+        await use_devices(world, "late", "old-1", pods=("c",))
+        await world.settle(5)
+        assert await leaving(world) == {"a", "b", "c"}
+        await use_devices(world, "later", "old-2", pods=("d",))
+        await world.settle(5)
+        assert await leaving(world) == {"a", "b", "c"}
+
+    play(story, "3")
+
+
+def test_a_hold_ends_when_few_are_left() -> None:
+    async def story(world: World) -> None:
+        await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
+        await world.create(rule())
+        await world.settle(5)
+        await world.delete("pods", "a", grace_period_seconds=0)
+        await world.settle(15)
+        assert await leaving(world) == {"b"}
+
+    play(story, "1")
+
+
+def test_taints_of_drivers_are_confirmed_on_a_slice() -> None:
+    async def story(world: World) -> None:
+        await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
+        devices = [{"name": "gpu-0", "taints": [taint()]}, {"name": "gpu-1"}]
+        await world.patch("resourceslices", "pool-slice", {"spec": {"devices": devices}})
+        await world.settle(20)
+        assert await leaving(world) == set()
+        ((reason, message),) = await world.events("pool-slice")
+        assert reason == "EvictionHeld"
+        assert message.endswith("kubectl annotate --overwrite resourceslice pool-slice dray.dev/confirm-evictions=1")
+        await confirm(world, "resourceslices", "pool-slice", "1")
+        await world.settle(5)
+        assert await leaving(world) == {"a", "b"}
+
+    play(story, "1")
+
+
+async def taint_nodes(world: World, *names: str, **more: Any) -> None:
+    for name in names:
+        await world.patch("nodes", name, {"spec": {"taints": [{"key": KEY, "effect": "NoExecute", **more}]}})
+
+
+def test_a_node_taint_that_hits_too_many_is_held_and_confirmed_node_by_node() -> None:
+    async def story(world: World) -> None:
+        for name in ("node-1", "node-2"):
+            for number in range(2):
+                await run_pod(world, f"{name}-{number}", nodeName=name)
+        await run_pod(world, "elsewhere", nodeName="node-3")
+        added = ago(world, 0)
+        tolerated = [{"key": "example.com/slow", "operator": "Exists", "effect": "NoExecute"}]
+        await run_pod(world, "tolerant", nodeName="node-1", tolerations=tolerated)
+        slow = [{"key": "example.com/slow", "effect": "NoExecute", "timeAdded": added}]
+        for name in ("node-1", "node-2"):
+            await world.patch("nodes", name, {"spec": {"taints": slow}})
+            await world.settle(20)
+        gone = await leaving(world)
+        assert gone == {"node-1-0", "node-1-1"}  # few, until the second node
+        held = (await conditions(world, "nodes", "node-2"))["EvictionHeld"]
+        assert (held.status, held.reason) == ("True", "TooManyPods")
+        assert held.message.startswith("taint example.com/slow: 2 pods of ")
+        command = f"kubectl annotate --overwrite node node-2 {CONFIRM}=example.com/slow@{added}"
+        assert held.message.endswith(command)
+        assert ("EvictionHeld", held.message) in await world.events("node-2")
+        assert "EvictionHeld" not in await conditions(world, "nodes", "node-1")
+        await confirm(world, "nodes", "node-2", "example.com/slow")
+        await world.settle(5)
+        assert await leaving(world) == gone
+        await confirm(world, "nodes", "node-2", f"example.com/other,example.com/slow@{added}")
+        await world.settle(5)
+        assert await leaving(world) == {*gone, "node-2-0", "node-2-1"}
+        assert (await conditions(world, "nodes", "node-2"))["EvictionHeld"].status == "False"
+
+    play(story, "2")
+
+
+def test_nodes_that_return_end_the_hold_and_a_new_taint_counts_anew() -> None:
+    async def story(world: World) -> None:
+        for name in ("node-1", "node-2", "node-3"):
+            await run_pod(world, f"on-{name}", nodeName=name, tolerations=[_for(30)])
+        await taint_nodes(world, "node-1", "node-2", "node-3")
+        await world.settle(40)
+        assert await leaving(world) == set()
+        await taint_nodes_off(world, "node-1")
+        await world.settle(40)
+        assert await leaving(world) == {"on-node-2", "on-node-3"}
+        await taint_nodes_off(world, "node-2", "node-3")
+        await run_pod(world, "second", nodeName="node-2")
+        await taint_nodes(world, "node-2")
+        await world.settle(5)
+        assert "second" in await leaving(world)
+
+    play(story, "2")
+
+
+async def taint_nodes_off(world: World, *names: str) -> None:
+    for name in names:
+        await world.patch("nodes", name, {"spec": {"taints": []}})
+
+
+def _for(seconds: int) -> dict[str, Any]:
+    return {"key": KEY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+
+
+def test_without_a_limit_nothing_is_held() -> None:
+    async def story() -> None:
+        async with controller_world(DEVICE, NODE) as world:
+            await world.create(manifest("v1", "Node", "node-1"))
+            await world.create(device_slice("pool", "gpu-0"))
+            await use_devices(world, "claim", "gpu-0", pods=tuple(f"p{number}" for number in range(20)))
+            await world.create(rule(evictionsPerSecond=100))
+            await world.settle(20)
+            assert len(await leaving(world)) == 20
+            assert list(await conditions(world, "devicetaintrules", "rule")) == ["EvictionInProgress"]
+
+    asyncio.run(story())

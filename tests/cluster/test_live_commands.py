@@ -1,0 +1,126 @@
+"""Commands that look at a running cluster: explain, scale-up, nodes; as `dray …` and as `kubectl dray …`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from live_server import Kubectl, LiveServer, running_server
+from scale_up_objects import template, waiting
+from server_process import DRAY, run_dray
+
+SECONDS = 25.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    directory = tmp_path_factory.mktemp("live") / "state"
+    with running_server(directory, "--nodes", "2", program="up") as server:
+        yield server
+
+
+def eventually(check: Callable[[], object]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not check():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def two_pods_want_six(server: LiveServer, kubectl: Kubectl) -> str:
+    """A namespace with three pods, of which two fit."""
+    namespace = server.new_namespace()
+    six = template("six", 6)
+    six["spec"]["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "gpu.example.com"
+    objects = [six, *(waiting(f"pod-{number}", claim_template="six") for number in range(3))]
+    for obj in objects:
+        obj["metadata"]["namespace"] = namespace
+    kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+    eventually(lambda: kubectl("get", "pods", "-n", namespace).count("Running") == 2)
+    return namespace
+
+
+def pending(kubectl: Kubectl, namespace: str) -> str:
+    names = kubectl("get", "pods", "-n", namespace, "--field-selector=status.phase=Pending", "-o", "name").split()
+    assert len(names) == 1
+    return names[0].removeprefix("pod/")
+
+
+@pytest.mark.req("4381-199", "4381-200", "4381-221")
+def test_explain_and_scale_up_of_a_running_cluster(server: LiveServer, tmp_path: Path) -> None:
+    kubectl = Kubectl(server, tmp_path)
+    namespace = two_pods_want_six(server, kubectl)
+    name = pending(kubectl, namespace)
+    told = run_dray("explain", "pod", f"{namespace}/{name}", "--kubeconfig", server.kubeconfig)
+    assert told.returncode == 1, told.stderr
+    assert "0/2 nodes are available: 2 cannot allocate all claims." in told.stdout
+    assert "16 of 16 devices match; 12 in use, 4 free." in told.stdout
+    claim = kubectl(
+        "get", "pod", name, "-n", namespace, "-o", "jsonpath={.status.resourceClaimStatuses[0].resourceClaimName}"
+    )
+    told = run_dray("explain", "claim", f"{namespace}/{claim}", "--kubeconfig", server.kubeconfig)
+    assert told.returncode == 1, told.stderr
+    assert f"{namespace}/{claim} is pending: request" in told.stdout
+    # The same words, shortened, are in the pod's message and event.
+    eventually(lambda: "16 of 16 devices match; 12 in use, 4 free" in kubectl("describe", "pod", name, "-n", namespace))
+    groups = tmp_path / "groups.yaml"
+    spec = {"fromNode": "node-1"}
+    groups.write_text(
+        yaml.safe_dump({"apiVersion": "dray.dev/v1", "kind": "NodeGroup", "metadata": {"name": "more"}, "spec": spec})
+    )
+    before = kubectl("get", "nodes,resourceslices,resourceclaims", "-A", "-o", "name")
+    planned = run_dray("scale-up", "-f", groups, "--kubeconfig", server.kubeconfig, "-o", "json")
+    assert planned.returncode == 0, planned.stderr
+    answer = json.loads(planned.stdout)
+    assert answer["placements"] == {f"{namespace}/{name}": "more#1"}
+    assert kubectl("get", "nodes,resourceslices,resourceclaims", "-A", "-o", "name") == before
+    kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def test_simulated_nodes_are_stopped_and_started(server: LiveServer, tmp_path: Path) -> None:
+    kubectl = Kubectl(server, tmp_path)
+
+    def renewed() -> str:
+        return kubectl("get", "lease", "node-2", "-n", "kube-node-lease", "-o", "jsonpath={.spec.renewTime}")
+
+    def switch(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return run_dray("nodes", *arguments, "--kubeconfig", server.kubeconfig)
+
+    stopped = switch("stop", "node-2")
+    assert (stopped.returncode, stopped.stdout) == (0, "node-2 is stopped.\n")
+    assert switch("stop", "node-2").stdout == "node-2 was already stopped.\n"
+    silent_since = renewed()
+    kubectl(
+        "apply", "-f", "-", stdin=yaml.safe_dump({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "real"}})
+    )
+    refused = switch("stop", "node-1", "real")
+    assert refused.returncode == 2
+    assert "node real is not simulated" in refused.stderr
+    missing = switch("start", "nowhere")
+    assert missing.returncode == 2
+    assert missing.stderr.startswith("dray: there is no node nowhere.")
+    assert switch("start", "node-1").stdout == "node-1 was already running.\n", "nothing was changed before"
+    assert renewed() == silent_since
+    assert switch("start", "node-2").stdout == "node-2 is running.\n"
+    eventually(lambda: renewed() != silent_since)
+
+
+def test_kubectl_offers_it_as_its_own_command(server: LiveServer, tmp_path: Path) -> None:
+    kubectl = Kubectl(server, tmp_path)
+    path = f"{Path(DRAY).parent}{os.pathsep}{os.environ['PATH']}"
+    assert shutil.which("kubectl-dray", path=path), "run make setup"
+    usage = kubectl("dray", "--help", PATH=path)
+    assert "Usage: kubectl dray [OPTIONS] COMMAND" in usage
+    nodes = kubectl("dray", "get", "nodes", PATH=path)
+    assert nodes.startswith("NODE")
+    assert "node-1" in nodes
+    failed = kubectl.run("dray", "explain", "pod", "default/none", PATH=path)
+    assert failed.returncode == 2
+    assert "no Pod default/none in the snapshot" in failed.stderr

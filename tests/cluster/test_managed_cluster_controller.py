@@ -1,0 +1,306 @@
+"""Clusters on a hub in memory: accepted or denied, watched over by their leases, and what their agents may do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from msgspec.structs import replace
+
+from controller_world import Manifest, find_kind, manifest, typed
+from dray.reconcile import VirtualClock
+from dray.server.local import LocalClient
+from dray.server.security.identity import authenticated, service_account_groups, service_account_user
+from hub_world import (
+    GROUP,
+    UNAVAILABLE,
+    UNREACHABLE,
+    Hub,
+    binding,
+    cluster,
+    cluster_set,
+    hub_world,
+    placement,
+    taint,
+)
+from local_server import local_server, refused
+
+Scenario = Callable[[Hub], Awaitable[None]]
+CLUSTERS = find_kind("managedclusters")
+LEASES = find_kind("leases")
+LEASE = "managed-cluster-lease"
+ROLE = "open-cluster-management:managedcluster:{}"
+
+
+def on_hub(scenario: Scenario) -> None:
+    async def run() -> None:
+        async with hub_world() as hub:
+            await scenario(hub)
+
+    asyncio.run(run())
+
+
+def agent(hub: Hub, name: str) -> LocalClient:
+    """The agent of a cluster, by its token of the hub."""
+    user = service_account_user(name, "cluster-agent")
+    return hub.server.client(authenticated(user, service_account_groups(name)))
+
+
+def agent_of_group(hub: Hub, name: str) -> LocalClient:
+    """The agent of a cluster, by a certificate that says so."""
+    user = f"system:open-cluster-management:{name}:agent"
+    return hub.server.client(authenticated(user, (f"system:open-cluster-management:{name}",)))
+
+
+async def condition(hub: Hub, name: str, kind: str) -> tuple[str, str] | None:
+    found = await hub.get("managedclusters", name)
+    return next(((one.status, one.reason) for one in found.status.conditions if one.type == kind), None)
+
+
+async def available(hub: Hub, name: str) -> tuple[str, str] | None:
+    return await condition(hub, name, "ManagedClusterConditionAvailable")
+
+
+async def accepted(hub: Hub, name: str) -> tuple[str, str] | None:
+    return await condition(hub, name, "HubAcceptedManagedCluster")
+
+
+def test_an_accepted_cluster_gets_what_it_needs_on_the_hub() -> None:
+    async def scenario(hub: Hub) -> None:
+        await hub.create(cluster("c1"))
+        await hub.settle()
+        assert await accepted(hub, "c1") == ("True", "HubClusterAdminAccepted")
+        assert (await hub.get("namespaces", "c1")).metadata.labels["open-cluster-management.io/cluster-name"] == "c1"
+        assert (await hub.get("leases", LEASE, "c1")).spec.renew_time is not None
+        assert ("ManagedClusterAccepted", "Cluster c1: Accepted by hub cluster admin") in await hub.events("c1")
+
+    on_hub(scenario)
+
+
+def test_nobody_is_expected_of_a_cluster_that_was_never_accepted() -> None:
+    async def scenario(hub: Hub) -> None:
+        await hub.create(manifest(f"{GROUP}/v1", "ManagedCluster", "c1", spec={"hubAcceptsClient": False}))
+        await hub.settle(1000)
+        assert await accepted(hub, "c1") is None
+        assert await available(hub, "c1") is None
+        assert await hub.get("namespaces", "c1") is None
+        assert await hub.taints("c1") == [f"{UNREACHABLE}:NoSelect"]
+
+    on_hub(scenario)
+
+
+@pytest.mark.parametrize("as_agent", [agent, agent_of_group])
+def test_an_agent_may_touch_its_own_cluster_and_nothing_else(as_agent: Callable[[Hub, str], LocalClient]) -> None:
+    async def scenario(hub: Hub) -> None:
+        await hub.create(cluster("c1"), cluster("c2"))
+        await hub.settle()
+        own = as_agent(hub, "c1")
+        await own.get(CLUSTERS, "", "c1")
+        await own.list(CLUSTERS, fields="metadata.name=c1")
+        await own.patch(LEASES, "c1", LEASE, {"spec": {"renewTime": "2025-06-15T15:06:41.000000Z"}})
+        await own.patch(CLUSTERS, "", "c1", {"status": {"version": {"kubernetes": "v1"}}}, subresource="status")
+        await refused(own.get(CLUSTERS, "", "c2"), "c2")
+        await refused(own.list(CLUSTERS), "list")
+        await refused(own.patch(CLUSTERS, "", "c2", {}, subresource="status"), "c2")
+        await refused(own.patch(LEASES, "c2", LEASE, {}), "leases")
+        await refused(own.delete(CLUSTERS, "", "c1"), "delete")
+        await refused(own.list(find_kind("placements")), "placements")
+
+    on_hub(scenario)
+
+
+@pytest.mark.req("OCM-32")
+@pytest.mark.parametrize("as_agent", [agent, agent_of_group])
+@pytest.mark.parametrize("key", [UNAVAILABLE, UNREACHABLE])
+def test_an_agent_may_taint_its_cluster_but_for_the_taints_of_the_hub(
+    as_agent: Callable[[Hub, str], LocalClient], key: str
+) -> None:
+    async def scenario(hub: Hub) -> None:
+        await hub.create(cluster("c1"))
+        await hub.settle()
+        own = as_agent(hub, "c1")
+        why = "agents may not add, change or remove"
+        await refused(own.patch(CLUSTERS, "", "c1", {"spec": {"taints": []}}), why)
+        await hub.report("c1", "True")
+        await hub.settle()
+        await refused(own.patch(CLUSTERS, "", "c1", {"spec": {"taints": [taint(f"{key}:NoSelect")]}}), why)
+        await own.patch(CLUSTERS, "", "c1", {"spec": {"taints": [taint("example.com/own:NoSelect")]}})
+        await hub.settle()
+        assert await hub.taints("c1") == ["example.com/own:NoSelect"]
+
+    on_hub(scenario)
+
+
+def test_accepting_a_cluster_is_a_right_of_its_own() -> None:
+    async def scenario(hub: Hub) -> None:
+        await hub.create(
+            role("joins", "create get update patch", "managedclusters", GROUP),
+            role("accepts", "update", "managedclusters/accept", "register.open-cluster-management.io"),
+            role_binding("joins", "ann", "ben"),
+            role_binding("accepts", "ben"),
+        )
+        ann, ben = (hub.server.client(authenticated(name)) for name in ("ann", "ben"))
+        wanted = typed(cluster("c1"))
+        why = "'ann' may not accept or deny clusters"
+        await refused(ann.create(wanted), why)
+        await ann.create(replace(wanted, spec=replace(wanted.spec, hub_accepts_client=False)))
+        await refused(ann.patch(CLUSTERS, "", "c1", {"spec": {"hubAcceptsClient": True}}), why)
+        await ben.patch(CLUSTERS, "", "c1", {"spec": {"hubAcceptsClient": True}})
+        await ann.patch(CLUSTERS, "", "c1", {"metadata": {"labels": {"region": "eu"}}})
+        await refused(ann.patch(CLUSTERS, "", "c1", {"spec": {"hubAcceptsClient": False}}), why)
+
+    on_hub(scenario)
+
+
+def role(name: str, verbs: str, resource: str, group: str) -> Manifest:
+    rule = {"apiGroups": [group], "resources": [resource], "verbs": verbs.split()}
+    return manifest("rbac.authorization.k8s.io/v1", "ClusterRole", name, rules=[rule])
+
+
+def role_binding(name: str, *users: str) -> Manifest:
+    api = "rbac.authorization.k8s.io"
+    subjects = [{"kind": "User", "apiGroup": api, "name": user} for user in users]
+    reference = {"kind": "ClusterRole", "apiGroup": api, "name": name}
+    return manifest(f"{api}/v1", "ClusterRoleBinding", name, roleRef=reference, subjects=subjects)
+
+
+def test_a_cluster_that_is_denied_loses_its_rights_and_is_missed() -> None:
+    async def scenario(hub: Hub) -> None:
+        await hub.fleet("c1")
+        await hub.patch("managedclusters", "c1", {"spec": {"hubAcceptsClient": False}})
+        await hub.settle()
+        assert await accepted(hub, "c1") == ("False", "HubClusterAdminDenied")
+        own = agent(hub, "c1")
+        await own.get(CLUSTERS, "", "c1")
+        await refused(own.patch(LEASES, "c1", LEASE, {"spec": {}}), "leases")
+        await refused(own.patch(CLUSTERS, "", "c1", {}, subresource="status"), "managedclusters/status")
+        await hub.settle(300)
+        assert await available(hub, "c1") == ("Unknown", "ManagedClusterLeaseUpdateStopped")
+        await hub.patch("managedclusters", "c1", {"spec": {"hubAcceptsClient": True}})
+        await hub.settle()
+        await own.patch(LEASES, "c1", LEASE, {"spec": {}})
+
+    on_hub(scenario)
+
+
+def test_what_a_cluster_has_goes_with_it_and_is_made_again_if_somebody_removes_it() -> None:
+    async def scenario(hub: Hub) -> None:
+        await hub.create(cluster("c1"))
+        await hub.settle()
+        await hub.delete("clusterroles", ROLE.format("c1"))
+        await hub.settle()
+        assert await hub.get("clusterroles", ROLE.format("c1")) is not None
+        await hub.delete("managedclusters", "c1")
+        await hub.settle(10)
+        for plural in ("clusterroles", "clusterrolebindings"):
+            assert await hub.get(plural, ROLE.format("c1")) is None
+        assert await hub.objects("rolebindings", "c1") == []
+        assert await hub.get("leases", LEASE, "c1") is None
+        assert await hub.get("namespaces", "c1") is not None
+
+    on_hub(scenario)
+
+
+@pytest.mark.req("OCM-29", "OCM-30", "OCM-31", "OCM-33", "OCM-42", "SVS-74")
+def test_the_automatic_taints_follow_what_the_agent_says() -> None:
+    async def scenario(hub: Hub) -> None:
+        await hub.create(cluster("c1", taint("own:PreferNoSelect")))
+        await hub.settle()
+        own = "own:PreferNoSelect"
+        assert await hub.taints("c1") == [own, f"{UNREACHABLE}:NoSelect"]
+        for said, key in (
+            ("True", None),
+            ("False", UNAVAILABLE),
+            ("Unknown", UNREACHABLE),
+            ("True", None),
+            (None, UNREACHABLE),
+        ):
+            await hub.report("c1", said)
+            await hub.settle()
+            assert await hub.taints("c1") == [own, *([f"{key}:NoSelect"] if key else [])], said
+        added = (await hub.get("managedclusters", "c1")).spec.taints[-1].time_added
+        assert added.datetime().timestamp() == pytest.approx(hub.clock.now(), abs=2)
+
+    on_hub(scenario)
+
+
+@pytest.mark.req("OCM-26", "OCM-27", "OCM-30", "OCM-31")
+def test_a_cluster_that_stops_renewing_is_left_by_everybody_and_taken_back() -> None:
+    async def scenario(hub: Hub) -> None:
+        await hub.fleet("c1", "c2")
+        await hub.create(placement(numberOfClusters=1), placement("all"))
+        await hub.settle()
+        assert (await hub.decisions(), await hub.decisions("all")) == (["c1"], ["c1", "c2"])
+        for _ in range(5):
+            await hub.settle(58)
+            await hub.renew("c2")
+        assert await available(hub, "c1") == ("True", "Reported")
+        await hub.settle(12)
+        assert await available(hub, "c1") == ("Unknown", "ManagedClusterLeaseUpdateStopped")
+        assert await hub.taints("c1") == [f"{UNREACHABLE}:NoSelect"]
+        assert (await hub.decisions(), await hub.decisions("all")) == (["c2"], ["c2"])
+        assert "AvailableUnknown" in [reason for reason, _ in await hub.events("c1")]
+        await hub.renew("c1")
+        await hub.report("c1", "True")
+        await hub.settle()
+        assert await hub.taints("c1") == []
+        assert (len(await hub.decisions()), await hub.decisions("all")) == (1, ["c1", "c2"])
+
+    on_hub(scenario)
+
+
+def test_the_lease_duration_of_the_spec_counts() -> None:
+    async def scenario(hub: Hub) -> None:
+        await hub.fleet("c1")
+        await hub.patch("managedclusters", "c1", {"spec": {"leaseDurationSeconds": 2}})
+        await hub.renew("c1")
+        await hub.settle(9)
+        assert await available(hub, "c1") == ("True", "Reported")
+        await hub.settle(2)
+        assert await available(hub, "c1") == ("Unknown", "ManagedClusterLeaseUpdateStopped")
+
+    on_hub(scenario)
+
+
+def test_a_hub_that_was_away_itself_lets_its_clusters_come_back_first() -> None:
+    async def run() -> None:
+        async with local_server(VirtualClock()) as server:
+            async with hub_world(server=server) as hub:
+                await hub.fleet("c1", "c2")
+                await hub.create(placement())
+                await hub.settle()
+            await server.clock.advance(3600)
+            async with hub_world(server=server) as hub:
+                await hub.settle(20)
+                assert await hub.decisions() == ["c1", "c2"]
+                await hub.renew("c1")
+                await hub.settle(20)
+                assert await hub.decisions() == ["c1"]
+                assert await available(hub, "c1") == ("True", "Reported")
+                assert await available(hub, "c2") == ("Unknown", "ManagedClusterLeaseUpdateStopped")
+
+    asyncio.run(run())
+
+
+def test_sets_say_whether_they_are_empty_and_bindings_whether_they_are_bound() -> None:
+    async def scenario(hub: Hub) -> None:
+        async def said(plural: str) -> tuple[str, str, str]:
+            (one,) = (await hub.get(plural, "clusterset1")).status.conditions
+            return one.type, one.status, one.reason
+
+        await hub.create(binding())
+        await hub.settle()
+        assert await said("managedclustersetbindings") == ("Bound", "False", "ClusterSetNotFound")
+        await hub.create(cluster_set())
+        await hub.settle()
+        assert await said("managedclustersetbindings") == ("Bound", "True", "ClusterSetBound")
+        assert await said("managedclustersets") == ("ClusterSetEmpty", "True", "NoClusterMatched")
+        await hub.create(cluster("c1"))
+        await hub.settle()
+        assert await said("managedclustersets") == ("ClusterSetEmpty", "False", "ClustersSelected")
+        await hub.delete("managedclusters", "c1")
+        await hub.settle()
+        assert await said("managedclustersets") == ("ClusterSetEmpty", "True", "NoClusterMatched")
+
+    on_hub(scenario)

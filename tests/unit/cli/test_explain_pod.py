@@ -1,0 +1,59 @@
+"""`dray explain pod` with files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dray.cli.main import app
+from scale_up_objects import node, template, waiting
+from snapshot_objects import Manifest, device, device_class, pod, resource_slice
+
+
+def dray(name: str, *objects: Manifest, options: tuple[str, ...] = ()) -> Result:
+    items = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    return CliRunner().invoke(app, ["explain", "pod", name, "-f", "-", *options], input=items)
+
+
+CLUSTER = [
+    device_class(),
+    template("one"),
+    template("two", 2),
+    node("small", cpu=1),
+    node("gpus", cpu=8),
+    resource_slice("gpus", device("gpu-0")),
+]
+
+
+@pytest.mark.req("4381-221")
+def test_nodes_that_do_not_suit_and_claims_that_do_not_fit() -> None:
+    done = dray("ml/a", *CLUSTER, waiting("a", cpu=4, claim_template="two"))
+    assert done.exit_code == 1
+    assert "ml/a is pending: 0/2 nodes are available: " in done.stdout
+    assert "  small  insufficient cpu" in done.stdout
+    assert 'ml/a/gpu is pending: request "gpu" (class gpu, 2 devices) does not fit on node gpus.' in done.stdout
+    tree = json.loads(dray("ml/a", *CLUSTER, waiting("a", cpu=4, claim_template="two"), options=("-o", "json")).stdout)
+    assert tree["status"] == "pending"
+    assert tree["unsuitableNodes"] == {"small": "insufficient cpu"}
+    assert [one["node"] for one in tree["claims"]["nodes"]] == ["gpus"]
+
+
+def test_a_pod_that_fits_and_one_that_has_a_node() -> None:
+    fits = dray("ml/a", *CLUSTER, waiting("a", cpu=4, claim_template="one"))
+    assert (fits.exit_code, fits.stdout) == (0, "ml/a fits on gpus.\n")
+    there = dray("ml/b", pod("b", node="gpus"))
+    assert (there.exit_code, there.stdout) == (0, "ml/b is on gpus.\n")
+
+
+def test_a_pod_without_claims() -> None:
+    done = dray("ml/a", *CLUSTER, waiting("a", cpu=40))
+    assert done.exit_code == 1
+    assert "  gpus, small  insufficient cpu" in done.stdout or "  small, gpus  insufficient cpu" in done.stdout
+
+
+def test_a_template_that_is_missing() -> None:
+    done = dray("ml/a", *CLUSTER, waiting("a", claim_template="gone"))
+    assert done.exit_code == 1
+    assert done.stdout == "ml/a is pending: there is no ResourceClaimTemplate ml/gone\n"

@@ -1,0 +1,84 @@
+"""How taints and times are read from the command line."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dray.cli.taint_options import DEVICE_EFFECTS, NODE_EFFECTS, confirm, read_duration, read_taint
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("maintenance=hbm:NoExecute", ("maintenance", "hbm", "NoExecute")),
+        ("maintenance:None", ("maintenance", "", "None")),
+        ("example.com/fw=:NoSchedule", ("example.com/fw", "", "NoSchedule")),
+    ],
+)
+def test_taints(text: str, parts: tuple[str, str, str]) -> None:
+    assert read_taint(text, DEVICE_EFFECTS) == parts
+
+
+def test_an_effect_may_be_left_out_where_there_is_only_one() -> None:
+    assert read_taint("maintenance=fan", ("NoExecute",), "NoExecute") == ("maintenance", "fan", "NoExecute")
+
+
+@pytest.mark.parametrize(
+    ("text", "effects", "says"),
+    [
+        ("", DEVICE_EFFECTS, "no effect. Write KEY[=VALUE]:EFFECT with the effect None, NoSchedule or NoExecute"),
+        ("a=b", DEVICE_EFFECTS, "no effect"),
+        ("a=b:", DEVICE_EFFECTS, "no effect"),
+        ("a=b:PreferNoSchedule", DEVICE_EFFECTS, "there is no effect 'PreferNoSchedule'"),
+        ("a=b:None", NODE_EFFECTS, "there is no effect 'None'"),
+        (":NoExecute", DEVICE_EFFECTS, "the key"),
+        ("a b:NoExecute", DEVICE_EFFECTS, "the key"),
+        ("a=b=c:NoExecute", DEVICE_EFFECTS, "the value"),
+        (f"a={'x' * 64}:NoExecute", DEVICE_EFFECTS, "the value"),
+    ],
+)
+def test_what_is_no_taint_is_said(
+    text: str, effects: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        read_taint(text, effects)
+    assert end.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+@given(st.integers(1, 86_400 * 30))
+def test_times_come_back(seconds: int) -> None:
+    assert read_duration(f"{seconds}s", "--for") == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(("text", "hours"), [("2h", 2), ("90m", 1.5), ("1d12h", 36), ("1d1h30m", 25.5)])
+def test_times(text: str, hours: float) -> None:
+    assert read_duration(text, "--for") == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize(
+    "text", ["soon", "2", "-2h", "0s", "h", "1h2d", "2 h", "1.5h", "٢h", "9" * 5000 + "s", "99999d"]
+)
+def test_what_is_no_time_is_said(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        read_duration(text, "--for")
+    assert end.value.code == 2
+    assert "Write it as 2h, 90m, 1d12h or 30s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("answer", "passes"), [("24\n", True), ("24", True), ("23\n", False), ("yes\n", False), ("", False)]
+)
+def test_the_number_must_be_typed(answer: str, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    if passes:
+        confirm(24, "This taints every device.", "devices")
+        return
+    with pytest.raises(SystemExit) as end:
+        confirm(24, "This taints every device.", "devices")
+    assert end.value.code == 1
