@@ -1,4 +1,4 @@
-"""A published device is given to one claim only, whoever writes the allocation, and however close together."""
+"""A published device is given to one claim only, whichever scheduler allocates, and however close together."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ from dray.api.registry import by_kind
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
+from dray.server.security.identity import MASTERS, authenticated
+from dray.server.writes import SCHEDULER
 from eviction_objects import DRIVER, V1, device_slice
 from local_server import LocalServer, local_server
 
 CLAIMS = by_kind(V1, "ResourceClaim")
 SHARE = "8d1a8a3c-3b53-4f6f-9c38-7e0d7f6f3f0{}"
+
+
+def as_scheduler(server: LocalServer) -> Client:
+    """A client with the name of the scheduler and all rights."""
+    return server.client(authenticated(SCHEDULER, (MASTERS,)))
 
 
 async def add_claim(client: Client, name: str) -> ResourceClaim:
@@ -47,7 +54,7 @@ async def release(client: Client, name: str) -> None:
 def run(scenario: Callable[[LocalServer], Awaitable[None]]) -> None:
     async def whole() -> None:
         async with local_server(with_roles=False) as server:
-            admin = server.client()
+            admin = as_scheduler(server)
             devices = [
                 {"name": "gpu-0"},
                 {"name": "gpu-1"},
@@ -86,7 +93,7 @@ async def expect_refusal(call: Awaitable[None], why: str) -> None:
 
 def test_a_device_that_a_claim_has_is_not_given_to_another() -> None:
     async def scenario(server: LocalServer) -> None:
-        admin = server.client()
+        admin = as_scheduler(server)
         await allocate(admin, "a", result("gpu-0"))
         refused = f"device {DRIVER}/pool/gpu-0 is allocated to ResourceClaim default/a; allocate anew"
         await expect_refusal(allocate(admin, "b", result("gpu-1"), result("gpu-0")), refused)
@@ -97,10 +104,19 @@ def test_a_device_that_a_claim_has_is_not_given_to_another() -> None:
     run(scenario)
 
 
+def test_an_allocation_by_hand_is_taken_as_it_is() -> None:
+    async def scenario(server: LocalServer) -> None:
+        await allocate(as_scheduler(server), "a", result("gpu-0"))
+        await allocate(server.client(), "b", result("gpu-0"))
+        await expect_refusal(allocate(as_scheduler(server), "c", result("gpu-0")), "is allocated to")
+
+    run(scenario)
+
+
 @pytest.mark.req("4381-128")
 def test_of_two_writes_at_the_same_time_one_is_refused() -> None:
     async def scenario(server: LocalServer) -> None:
-        admin = server.client()
+        admin = as_scheduler(server)
         outcome = await asyncio.gather(
             *(allocate(admin, name, result("gpu-0")) for name in ("a", "b", "c")), return_exceptions=True
         )
@@ -111,9 +127,9 @@ def test_of_two_writes_at_the_same_time_one_is_refused() -> None:
 
 def test_a_server_that_starts_again_knows_who_has_what() -> None:
     async def scenario(server: LocalServer) -> None:
-        await allocate(server.client(), "a", result("gpu-0"))
+        await allocate(as_scheduler(server), "a", result("gpu-0"))
         restarted = LocalServer(server.clock, server.backend, 2)
-        await expect_refusal(allocate(restarted.client(), "b", result("gpu-0")), "is allocated to")
+        await expect_refusal(allocate(as_scheduler(restarted), "b", result("gpu-0")), "is allocated to")
         await restarted.store.close()
 
     run(scenario)
@@ -121,7 +137,7 @@ def test_a_server_that_starts_again_knows_who_has_what() -> None:
 
 def test_a_device_stays_taken_when_it_is_not_published_any_more() -> None:
     async def scenario(server: LocalServer) -> None:
-        admin = server.client()
+        admin = as_scheduler(server)
         await allocate(admin, "a", result("gpu-0"))
         await admin.delete(by_kind(V1, "ResourceSlice"), "", "pool-slice")
         await expect_refusal(allocate(admin, "b", result("gpu-0")), "is allocated to")
@@ -131,7 +147,7 @@ def test_a_device_stays_taken_when_it_is_not_published_any_more() -> None:
 
 def test_devices_that_do_not_exist_and_admin_access_are_not_counted() -> None:
     async def scenario(server: LocalServer) -> None:
-        admin = server.client()
+        admin = as_scheduler(server)
         label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
         await admin.patch(by_kind("v1", "Namespace"), "", "default", label)
         await allocate(admin, "a", result("gpu-0", "elsewhere"), result("gpu-0"))
@@ -144,7 +160,7 @@ def test_devices_that_do_not_exist_and_admin_access_are_not_counted() -> None:
 @pytest.mark.req("4381-48")
 def test_what_admins_look_at_can_be_given_away() -> None:
     async def scenario(server: LocalServer) -> None:
-        admin = server.client()
+        admin = as_scheduler(server)
         label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
         await admin.patch(by_kind("v1", "Namespace"), "", "default", label)
         await allocate(admin, "a", result("gpu-0", adminAccess=True))
@@ -159,7 +175,7 @@ def share(number: int, amount: int) -> Manifest:
 
 def test_shares_of_a_device_are_given_away_as_long_as_there_is_capacity() -> None:
     async def scenario(server: LocalServer) -> None:
-        admin = server.client()
+        admin = as_scheduler(server)
         await allocate(admin, "a", share(1, 6))
         await expect_refusal(allocate(admin, "b", share(2, 5)), "has not enough bandwidth left")
         await allocate(admin, "b", share(2, 4))
@@ -170,7 +186,7 @@ def test_shares_of_a_device_are_given_away_as_long_as_there_is_capacity() -> Non
 
 def test_counters_that_devices_share_are_not_overdrawn() -> None:
     async def scenario(server: LocalServer) -> None:
-        admin = server.client()
+        admin = as_scheduler(server)
         await allocate(admin, "a", result("part-2", "parts"))
         await expect_refusal(
             allocate(admin, "b", result("part-3", "parts")), "needs more of counter card/memory than is left"

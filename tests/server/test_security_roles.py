@@ -47,8 +47,8 @@ COMPONENTS = [
     ),
     (
         "taint-eviction-controller",
-        ["delete pods", "patch pods/status", "watch nodes"],
-        ["update nodes", "patch nodes/status", "delete resourceclaims"],
+        ["delete pods", "patch pods/status", "watch nodes", "patch nodes/status"],
+        ["update nodes", "patch nodes", "delete resourceclaims"],
     ),
     (
         "node-lifecycle-controller",
@@ -80,7 +80,7 @@ def attributes(text: str, namespace: str = "default") -> Attributes:
     return Attributes(verb, GROUPS.get(plural, ""), plural, subresource, namespace, "x")
 
 
-@pytest.mark.req("4381-143", "5055-135", "SVS-30")
+@pytest.mark.req("4381-143", "5055-135", "SVS-30", "implied-16")
 def test_components_have_their_own_rights_and_no_others() -> None:
     async def scenario(server: LocalServer) -> None:
         for component, may, may_not in COMPONENTS:

@@ -5,8 +5,8 @@ device to two claims; here the write of the second allocation is refused with a 
 
     write of an allocation ─▶ staged ─▶ who else holds the device: as stored, or as on its way to disk? ─▶ 409 or go on
 
-What counts are devices that were published when they were given away: whoever writes allocations of devices that do not
-exist, as tests of the API do, knows what they do. Results with adminAccess hold nothing (4381-48).
+Only schedulers are judged: whoever writes an allocation by hand knows what they do, as with kube-apiserver. What counts
+are devices that were published when they were given away. Results with adminAccess hold nothing (4381-48).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class HeldDevices:
         self._holders: dict[PoolKey, dict[str, dict[Key, None]]] = {}
         self._is_loaded = False
 
-    def guarded(self, key: Key, new: ResourceClaim, old: ResourceClaim, finish: Finish) -> Finish:
+    def guarded(self, key: Key, new: ResourceClaim, old: ResourceClaim, finish: Finish, *, is_judged: bool) -> Finish:
         """How the store completes a claim, and refuses (ApiError 409) one that takes what another claim has.
 
         The store calls this when it numbers the write, after which it counts as being on its way: nobody can come
@@ -47,17 +47,17 @@ class HeldDevices:
             return finish
 
         def complete(revision: int) -> tuple[Any, bytes]:
-            self._take(key, new)
+            self._take(key, new, is_judged)
             return finish(revision)
 
         return complete
 
-    def _take(self, key: Key, claim: ResourceClaim) -> None:
+    def _take(self, key: Key, claim: ResourceClaim, is_judged: bool) -> None:
         """Notes who holds the devices of a claim from now on. Raises ApiError if another claim does."""
         if not self._is_loaded:
             self._load()
         results = list(_held(claim))
-        for result in results:
+        for result in results if is_judged else ():
             problem = self._problem(key, result, results)
             if problem:
                 device = f"{result.driver}/{result.pool}/{result.device}"

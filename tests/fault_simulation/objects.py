@@ -1,0 +1,131 @@
+"""The manifests that users, admins and drivers of a simulation write."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from controller_world import Manifest, manifest
+from dray.simulation import names
+
+V1: Final = "resource.k8s.io/v1"
+GPU, PARTS, LINK = "gpu.example.com", "parts.example.com", "link.example.com"
+DRIVERS: Final = {"gpu": GPU, "parts": PARTS, "link": LINK}
+BROKEN: Final = "example.com/broken"
+"""The key of all device taints."""
+MAINTENANCE: Final = "example.com/maintenance"
+"""The key of the taint that admins put on nodes."""
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+GPUS_PER_NODE: Final = 3
+PART_SIZES: Final = {"whole": 4, "half-0": 2, "half-1": 2, "quarter-0": 1, "quarter-1": 1}
+
+
+def device_class(name: str, driver: str) -> Manifest:
+    """All devices of a driver."""
+    return manifest(
+        V1, "DeviceClass", name, spec={"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
+    )
+
+
+def _toleration(seconds: int | None) -> Manifest:
+    found: Manifest = {"key": BROKEN, "operator": "Exists", "effect": "NoExecute"}
+    return found if seconds is None else {**found, "tolerationSeconds": seconds}
+
+
+def _request(class_name: str, **more: Any) -> Manifest:
+    return {"requests": [{"name": "r", "exactly": {"deviceClassName": class_name, **more}}]}
+
+
+WISHES: Final[dict[str, Manifest]] = {
+    "gpu": _request("gpu"),
+    "two": _request("gpu", count=2),
+    "tolerant": _request("gpu", tolerations=[_toleration(None)]),
+    "patient": _request("gpu", tolerations=[_toleration(20)]),
+    "part": _request("parts"),
+    "half": _request("parts", selectors=[{"cel": {"expression": f'device.attributes["{PARTS}"].units == 2'}}]),
+    "link": _request("link", capacity={"requests": {"bandwidth": "4"}}),
+}
+"""What claims ask for, by the name of the template."""
+
+
+def template(wish: str) -> Manifest:
+    """A template of claims."""
+    return manifest(V1, "ResourceClaimTemplate", wish, spec={"spec": {"devices": WISHES[wish]}})
+
+
+def claim(name: str, wish: str) -> Manifest:
+    """A claim that pods share."""
+    return manifest(V1, "ResourceClaim", name, spec={"devices": WISHES[wish]})
+
+
+def node(name: str) -> Manifest:
+    """A node that the simulated kubelets run."""
+    labels = {names.SIMULATED: "true", "kubernetes.io/hostname": name}
+    resources = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    status = {"capacity": resources, "allocatable": resources}
+    return manifest("v1", "Node", name, meta={"labels": labels}, status=status)
+
+
+def slices(node_name: str, generation: int = 1) -> list[Manifest]:
+    """Everything that the drivers of a node publish: GPUs, parts of one that share its memory, and a link to share."""
+    gpus = [{"name": f"gpu-{number}"} for number in range(GPUS_PER_NODE)]
+    parts = [
+        {
+            "name": name,
+            "attributes": {"units": {"int": units}},
+            "consumesCounters": [{"counterSet": "card", "counters": {"memory": {"value": str(units)}}}],
+        }
+        for name, units in PART_SIZES.items()
+    ]
+    card = [{"name": "card", "counters": {"memory": {"value": "4"}}}]
+    link = {"name": "link-0", "allowMultipleAllocations": True, "capacity": {"bandwidth": {"value": "10"}}}
+    return [
+        _slice(node_name, "gpu", generation, 1, devices=gpus),
+        _slice(node_name, "parts", generation, 2, devices=parts),
+        _slice(node_name, "parts", generation, 2, "card", sharedCounters=card),
+        _slice(node_name, "link", generation, 1, devices=[link]),
+    ]
+
+
+def _slice(node_name: str, what: str, generation: int, count: int, suffix: str = "", **content: Any) -> Manifest:
+    pool = {"name": node_name, "generation": generation, "resourceSliceCount": count}
+    name = f"{node_name}-{what}{suffix}"
+    return manifest(
+        V1, "ResourceSlice", name, spec={"driver": DRIVERS[what], "pool": pool, "nodeName": node_name, **content}
+    )
+
+
+def pod_spec(wish: str, claim_name: str, patience: int | None) -> Manifest:
+    """A pod with a claim of its own from a template, or with one that it shares. `patience`: with tainted nodes."""
+    spec: Manifest = {
+        "containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "100m"}}}],
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 5,
+    }
+    if claim_name:
+        spec["resourceClaims"] = [{"name": "c", "resourceClaimName": claim_name}]
+    elif wish:
+        spec["resourceClaims"] = [{"name": "c", "resourceClaimTemplateName": wish}]
+    if patience is not None:
+        spec["tolerations"] = [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": patience}]
+    return spec
+
+
+def pod(name: str, spec: Manifest, run_seconds: int | None) -> Manifest:
+    """A pod that ends by itself after so many seconds, if at all."""
+    annotations = {} if run_seconds is None else {names.RUN_SECONDS: str(run_seconds)}
+    return manifest("v1", "Pod", name, meta={"annotations": annotations, "labels": {"app": "single"}}, spec=spec)
+
+
+def replica_set(replicas: int) -> Manifest:
+    """Pods that are replaced when they go, each with a device."""
+    template_ = {"metadata": {"labels": {"app": "web"}}, "spec": {**pod_spec("gpu", "", 30), "restartPolicy": "Always"}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template_}
+    return manifest("apps/v1", "ReplicaSet", "web", spec=spec)
+
+
+def rule(name: str, effect: str, rate: int | None, **selector: str) -> Manifest:
+    """A rule that taints devices that are named."""
+    taint: Manifest = {"key": BROKEN, "effect": effect}
+    if rate is not None:
+        taint["evictionsPerSecond"] = rate
+    return manifest(V1, "DeviceTaintRule", name, spec={"deviceSelector": selector, "taint": taint})

@@ -1,0 +1,156 @@
+"""The simulation is only worth something if it finds what is broken: each guard is taken away, and must be missed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dray.api.generated.core import Pod
+from dray.api.meta import DeleteOptions, Object
+from dray.api.registry import Kind
+from dray.api.resource import ResourceClaim
+from dray.controllers.resource_claim import ResourceClaimController
+from dray.eviction import Planner, causes
+from dray.eviction.limiter import Limiter
+from dray.scheduler import binding
+from dray.scheduler.cluster import Cluster
+from dray.scheduler.pod_info import PodInfo
+from dray.server import writes
+from dray.server.engine import Call, Engine
+from dray.server.held_devices import HeldDevices
+from dray.store import Finish, Key, Record
+from dray.tracker import Remove
+from fault_simulation.network import Connection, Faults
+from fault_simulation.simulation import BAD_DAY, CROWDED, ONE_SCHEDULER, Day, simulate
+
+ATTEMPTS = 30
+"""So many days must be enough to notice."""
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+RUSH = Day(
+    steps=20,
+    nodes=2,
+    schedulers=3,
+    kills=0,
+    restarts=0,
+    jumps=0,
+    faults=Faults(slow=0.5, lose=0.1, delay=0.1, stall=0.3),
+    haste=12,
+    habits={"create_pod": 40, "kill_pod": 30, "stop_node": 0, "taint_node": 0, "withdraw_slice": 0},
+)
+"""More pods than devices, and three schedulers that want to give them what they wait for."""
+
+REPLACEMENTS = Day(
+    crowd=30,
+    steps=12,
+    faults=Faults(delay=0.3, slow=0.5, stall=0.2),
+    haste=12,
+    habits={"replace_pod": 100, "create_rule": 0, "delete_rule": 0, "edit_rule": 0},
+)
+"""Pods make way for others of the same name all the time, while those who use broken devices are evicted."""
+
+
+def ignore_versions(patch: pytest.MonkeyPatch) -> None:
+    """Whoever writes last wins."""
+    update = writes.update
+
+    async def blind(
+        engine: Engine, call: Call, change: writes.Change, track: writes.Track | None = None, **how: Any
+    ) -> Record:
+        def change_blindly(stored: Object) -> Object:
+            wanted = change(stored)
+            return replace(wanted, metadata=replace(wanted.metadata, resource_version=""))
+
+        return await update(engine, call, change_blindly, track, **{**how, "expected": ""})
+
+    patch.setattr(writes, "update", blind)
+
+
+def give_devices_twice(patch: pytest.MonkeyPatch) -> None:
+    """The server takes every allocation."""
+
+    def unguarded(
+        _self: HeldDevices, _key: Key, _new: ResourceClaim, _old: ResourceClaim, finish: Finish, *, is_judged: bool
+    ) -> Finish:
+        del is_judged
+        return finish
+
+    patch.setattr(HeldDevices, "guarded", unguarded)
+
+
+def forget_what_is_in_flight(patch: pytest.MonkeyPatch) -> None:
+    """Neither scheduler nor server know of allocations that are being written."""
+
+    def assume(self: Cluster, pod: PodInfo, node: str, _allocations: Mapping[str, Any]) -> None:
+        self._place(pod, node)
+
+    patch.setattr(Cluster, "assume", assume)
+    give_devices_twice(patch)
+
+
+def forget_finalizer(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(binding, "_with_finalizer", lambda claim: claim)
+
+
+def forget_to_release(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks after the claims of pods that are done."""
+
+    def release(_self: ResourceClaimController, _pod: Pod) -> None:
+        return
+
+    patch.setattr(ResourceClaimController, "_release_claims", release)
+
+
+def forget_rates(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Limiter, "free_at", lambda _self, since: since)
+
+
+def forget_tolerations(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(causes, "tolerations_of", lambda _claim, _result: ())
+
+
+def forget_to_cancel(patch: pytest.MonkeyPatch) -> None:
+    """A rule that is gone goes on."""
+    note = Planner.note
+    patch.setattr(Planner, "note", lambda self, event: None if isinstance(event, Remove) else note(self, event))
+
+
+def forget_uids(patch: pytest.MonkeyPatch) -> None:
+    """Whoever has the name is deleted."""
+    delete = Connection.delete
+
+    async def anybody(
+        self: Connection, kind: Kind, namespace: str, name: str, options: DeleteOptions | None = None
+    ) -> None:
+        await delete(self, kind, namespace, name, replace(options, preconditions=None) if options is not None else None)
+
+    patch.setattr(Connection, "delete", anybody)
+
+
+@pytest.mark.parametrize(
+    ("broken", "day", "sign"),
+    [
+        (ignore_versions, RUSH, ""),
+        (give_devices_twice, RUSH, "given away more than once|too much|overdrawn"),
+        (forget_what_is_in_flight, ONE_SCHEDULER, "given away more than once|too much|overdrawn"),
+        (forget_finalizer, BAD_DAY, "without finalizer"),
+        (forget_to_release, BAD_DAY, ""),
+        (forget_rates, CROWDED, "pods were evicted within"),
+        (forget_tolerations, BAD_DAY, "evicted without a reason"),
+        (forget_to_cancel, BAD_DAY, ""),
+        (forget_uids, REPLACEMENTS, "without a reason"),
+    ],
+)
+def test_a_guard_that_is_missing_is_missed(broken: Break, day: Day, sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch)
+    for seed in range(ATTEMPTS):
+        problems = simulate(seed, day).problems
+        if problems:
+            assert re.search(sign, problems[0]), problems
+            return
+    pytest.fail(f"nobody noticed in {ATTEMPTS} days")

@@ -1,0 +1,67 @@
+"""Whole control planes that have bad days: whatever fails, nothing goes wrong, and in the end everything is right.
+
+Every seed is one day, the same every time. `DRAY_SEED=17 pytest tests/faults/test_fault_simulation.py` lives through
+day 17 again.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from fault_simulation.simulation import simulate
+
+SEEDS = range(25)
+SOAK = range(1000, 1600)
+CHUNK = 25
+
+
+def seeds() -> Iterable[int]:
+    """Those of every run, or the one that is asked for."""
+    wanted = os.environ.get("DRAY_SEED")
+    return SEEDS if wanted is None else (int(wanted),)
+
+
+def failures(seed: int) -> list[str]:
+    """What went wrong on a day, and how to see it again."""
+    report = simulate(seed)
+    replay = f"DRAY_SEED={seed} pytest {Path(__file__).name}"
+    return [f"seed {seed} ({replay}): {problem}" for problem in report.problems]
+
+
+@pytest.mark.req("4381-115", "4381-116", "4381-124", "4381-125", "4381-126", "4381-127", "4381-128", "4381-131")
+@pytest.mark.req("5055-58", "5055-83", "5055-85", "5055-86", "5055-88", "5055-90", "5055-91", "5055-95", "5055-101")
+@pytest.mark.parametrize("seed", seeds())
+def test_whatever_fails_nothing_goes_wrong_and_all_that_can_be_done_is_done(seed: int) -> None:
+    assert failures(seed) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", SOAK[::CHUNK])
+def test_many_bad_days(first: int) -> None:
+    assert [problem for seed in range(first, first + CHUNK) for problem in failures(seed)] == []
+
+
+def trace(seed: int, hash_seed: str) -> str:
+    """The digest of a day in a process of its own."""
+    program = f"from fault_simulation.simulation import simulate; print(simulate({seed}).trace)"
+    tests = str(Path(__file__).parents[1])
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": tests}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_a_seed_is_the_same_day_in_every_process(seed: int) -> None:
+    assert trace(seed, "1") == trace(seed, "2") == simulate(seed).trace
+
+
+def test_another_seed_is_another_day() -> None:
+    assert simulate(0).trace != simulate(5).trace
