@@ -20,7 +20,15 @@ from small_driver import SmallDriver
 PATIENCE = 30.0
 SHORT = 2.0
 """For what never comes; long enough for what does."""
-NEVER = {"publishes-nothing", "incomplete-pool", "same-names", "publishes-once", "no-split", "silent-health"}
+NEVER = {
+    "foreign-health",
+    "publishes-nothing",
+    "incomplete-pool",
+    "same-names",
+    "publishes-once",
+    "no-split",
+    "silent-health",
+}
 
 
 @contextlib.asynccontextmanager

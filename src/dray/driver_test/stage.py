@@ -132,7 +132,10 @@ class Stage:
         self, claim: ResourceClaim, driver: str, candidates: Iterable[DeviceName] | None = None
     ) -> DeviceName | None:
         """Gives a claim the first device that is free; None if there is none."""
+        taken = await self._taken(driver)
         for device in self.devices(driver) if candidates is None else candidates:
+            if device in taken:
+                continue
             status = replace(claim.status, allocation=self._allocation(driver, device))
             try:
                 await self.client.update(replace(claim, status=status), "status")
@@ -142,6 +145,13 @@ class Stage:
                 continue
             return device
         return None
+
+    async def _taken(self, driver: str) -> set[DeviceName]:
+        """The devices of a driver that claims have."""
+        claims = [obj for obj in (await self.client.list(CLAIM)).items if isinstance(obj, ResourceClaim)]
+        allocations = [claim.status.allocation for claim in claims if claim.status.allocation is not None]
+        results = [result for allocation in allocations for result in allocation.devices.results]
+        return {DeviceName(result.pool, result.device) for result in results if result.driver == driver}
 
     async def deallocate(self, claim: ResourceClaim) -> None:
         """Removes a claim, if it is still there; drivers hear nothing of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from functools import partial
 from pathlib import Path
 
 import grpc.aio
@@ -11,6 +12,7 @@ import grpc.aio
 from dray.api.names import validate_driver_name
 from dray.driver_test.kubelet import CallFailed
 from dray.driver_test.rule import Broken, Level, NotApplicable, demand, rule
+from dray.driver_test.stage import DeviceName
 from dray.driver_test.trial import Trial
 from dray.plugins import contracts
 
@@ -89,7 +91,13 @@ async def health_reports(trial: Trial) -> None:
         raise Broken(f"{version} is advertised, but watching fails: {error}") from None
     finally:
         stream.cancel()
-    published = set(trial.stage.devices(trial.driver))
     for device in report.devices:
-        name = (device.device.pool_name, device.device.device_name)
-        demand(name in published, f"health of device {'/'.join(name)} is reported, which is not published")
+        name = DeviceName(device.device.pool_name, device.device.device_name)
+        await trial.until(
+            partial(_is_published, trial, name),
+            f"health of device {'/'.join(name)} is reported, which is not published",
+        )
+
+
+def _is_published(trial: Trial, name: DeviceName) -> bool:
+    return name in trial.stage.devices(trial.driver)
