@@ -1,6 +1,6 @@
 """The tracker over a large cluster: from scratch, one change, and memory. `python -m bench.tracker` prints.
 
-100,000 devices (12,500 nodes with one slice of 8) and 100 rules, half of them with CEL.
+100,000 devices (12,500 nodes with one slice of 8) and 100 rules, half of them with CEL; single patches on top.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ from dray.api.resource import (
     Device,
     DeviceAttribute,
     DeviceCapacity,
+    DevicePatch,
+    DevicePatchFilter,
     DeviceSelector,
     DeviceTaint,
     DeviceTaintRule,
     DeviceTaintRuleSpec,
     DeviceTaintSelector,
+    NullableDeviceAttribute,
     ResourcePool,
     ResourceSlice,
+    ResourceSlicePatch,
+    ResourceSlicePatchSpec,
     ResourceSliceSpec,
 )
 from dray.tracker import Event, Tracker, Upsert
@@ -63,6 +68,11 @@ def _changes() -> dict[str, list[Event]]:
         "rule_with_cel": [Upsert(_rule("cel-0", _cel_selector(expression))) for expression in models],
         "rule_on_unique_value": [Upsert(_rule("cel-1", _cel_selector(expression))) for expression in devices],
         "rule_that_reads_what_no_other_does": [Upsert(_rule("cel-2", _cel_selector(text))) for text in unread],
+        "patch_of_pool": [Upsert(_patch(DevicePatchFilter(pool=f"node-{node}"), step=node)) for node in range(9)],
+        "patch_with_cel": [
+            Upsert(_patch(DevicePatchFilter(selectors=_selectors(expression)), step=step))
+            for step, expression in enumerate(devices)
+        ],
         "slice_generation": [Upsert(_slice(node, generation=2)) for node in range(50, 60)],
         "slice_with_other_devices": [Upsert(_slice(node, model=f"B{node}")) for node in range(60, 70)],
     }
@@ -115,8 +125,18 @@ def _plain_selector(number: int) -> DeviceTaintSelector:
     return kinds[number % len(kinds)]
 
 
+def _selectors(expression: str) -> tuple[DeviceSelector, ...]:
+    return (DeviceSelector(cel=CELDeviceSelector(expression=expression)),)
+
+
 def _cel_selector(expression: str) -> DeviceTaintSelector:
-    return DeviceTaintSelector(selectors=(DeviceSelector(cel=CELDeviceSelector(expression=expression)),))
+    return DeviceTaintSelector(selectors=_selectors(expression))
+
+
+def _patch(wanted: DevicePatchFilter, *, step: int) -> ResourceSlicePatch:
+    rack = NullableDeviceAttribute(int_value=step)
+    devices = DevicePatch(filter=wanted, attributes={f"{DRIVER}/rack": rack})
+    return ResourceSlicePatch(metadata=ObjectMeta(name="patch"), spec=ResourceSlicePatchSpec(devices=devices))
 
 
 def _rule(name: str, selector: DeviceTaintSelector) -> DeviceTaintRule:

@@ -112,15 +112,22 @@ class FakeGpu(driver.Driver):
         return found
 
 
-def _check(config: driver.Config) -> dict[str, Any]:
-    """The parameters, if they are allowed where they come from. Raises DriverError."""
-    parameters = config.parameters
+def problem_with(parameters: Any, *, from_class: bool) -> str:
+    """Why parameters cannot be used where they come from; empty if they can."""
     unknown = set(parameters) - {"env", "initCommand"} if isinstance(parameters, dict) else {"(not an object)"}
     if unknown:
-        raise driver.DriverError(f"unknown parameters {', '.join(sorted(unknown))}; known are env and initCommand")
-    if "initCommand" in parameters and not config.from_class:
-        raise driver.DriverError("initCommand is only accepted from the DeviceClass, which an admin writes")
-    return dict(parameters)
+        return f"unknown parameters {', '.join(sorted(unknown))}; known are env and initCommand"
+    if "initCommand" in parameters and not from_class:
+        return "initCommand is only accepted from the DeviceClass, which an admin writes"
+    return ""
+
+
+def _check(config: driver.Config) -> dict[str, Any]:
+    """The parameters, if they are allowed where they come from. Raises DriverError."""
+    problem = problem_with(config.parameters, from_class=config.from_class)
+    if problem:
+        raise driver.DriverError(problem)
+    return dict(config.parameters)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def pod_for(scheduler: str, namespace: str) -> str:
     return yaml.safe_dump_all([one, *pods])
 
 
-@pytest.mark.req("4381-195", "4381-196", "4381-197", "4381-222", "4381-258")
+@pytest.mark.req("4381-195", "4381-196", "4381-197", "4381-222", "4381-258", "implied-15")
 def test_a_scheduler_of_its_own(server: LiveServer, tmp_path: Path) -> None:
     kubectl, namespace, log = Kubectl(server, tmp_path), server.new_namespace(), tmp_path / "log"
     options = ("--scheduler-name", "second", "--lease", "second", "-v", "5")
@@ -97,7 +97,7 @@ def test_a_scheduler_of_its_own(server: LiveServer, tmp_path: Path) -> None:
     assert steps[-7:-1] == ["PreEnqueue", "PreFilter", "Filter", "Reserve", "PreBind", "Bind"]
 
 
-@pytest.mark.req("4381-192")
+@pytest.mark.req("4381-192", "implied-15")
 def test_controllers_of_their_own(server: LiveServer, tmp_path: Path) -> None:
     options = ("--controllers", "resourceclaim-controller", "--lease", "second-controllers")
     with component(server, tmp_path / "log", "controllers", *options) as address:

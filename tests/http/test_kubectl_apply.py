@@ -45,6 +45,7 @@ def rule(name: str, value: str = "v") -> str:
     )
 
 
+@pytest.mark.req("implied-1")
 def test_apply_creates_then_leaves_alone_then_changes(kubectl: Kubectl, namespace: str) -> None:
     def apply(text: str) -> dict[str, str]:
         said = kubectl("apply", "-n", namespace, "-f", "-", stdin=text)
@@ -110,6 +111,7 @@ def test_dry_runs_store_nothing(kubectl: Kubectl, server: LiveServer, namespace:
     assert server.request("GET", f"/api/v1/namespaces/{namespace}/pods/pod").code == 404
 
 
+@pytest.mark.req("implied-1")
 def test_edit_changes_one_field(kubectl: Kubectl, namespace: str) -> None:
     kubectl("create", "-n", namespace, "-f", "-", stdin=MANIFESTS)
     said = kubectl("edit", "cm", "settings", "-n", namespace, KUBE_EDITOR="sed -i s/red/black/")
@@ -117,6 +119,7 @@ def test_edit_changes_one_field(kubectl: Kubectl, namespace: str) -> None:
     assert kubectl("get", "cm", "settings", "-n", namespace, "-o", "jsonpath={.data.colour}") == "black"
 
 
+@pytest.mark.req("implied-1")
 @pytest.mark.parametrize(
     ("path", "said"),
     [

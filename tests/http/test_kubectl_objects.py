@@ -38,6 +38,7 @@ def claim(server: LiveServer, namespace: str) -> str:
     return f"{path}/claim"
 
 
+@pytest.mark.req("implied-1")
 @pytest.mark.usefixtures("pod", "claim")
 def test_get_in_all_forms(kubectl: Kubectl, namespace: str) -> None:
     table = kubectl("get", "pods,resourceclaims", "-n", namespace)
@@ -53,7 +54,7 @@ def test_get_in_all_forms(kubectl: Kubectl, namespace: str) -> None:
     assert "NotFound" in kubectl.run("get", "pod", "nope", "-n", namespace).stderr
 
 
-@pytest.mark.req("4381-221")
+@pytest.mark.req("4381-221", "implied-1")
 def test_describe_pod_and_claim_with_their_events(
     kubectl: Kubectl, server: LiveServer, namespace: str, pod: str, claim: str
 ) -> None:
@@ -76,6 +77,7 @@ def test_describe_pod_and_claim_with_their_events(
     assert "why it waits" in about_claim
 
 
+@pytest.mark.req("implied-1")
 @pytest.mark.usefixtures("pod")
 def test_label_annotate_and_every_kind_of_patch(kubectl: Kubectl, namespace: str) -> None:
     def patch(form: str, document: object) -> None:
@@ -92,6 +94,7 @@ def test_label_annotate_and_every_kind_of_patch(kubectl: Kubectl, namespace: str
     assert [one["image"] for one in shown["spec"]["containers"]] == ["other"]
 
 
+@pytest.mark.req("implied-1")
 def test_wait_ends_when_the_condition_comes(kubectl: Kubectl, server: LiveServer, namespace: str, pod: str) -> None:
     timed_out = kubectl.run("wait", "pod/pod", "-n", namespace, "--for=condition=Ready", "--timeout=1s")
     assert timed_out.returncode == 1
@@ -112,6 +115,7 @@ def test_watch_shows_each_change_as_a_row(kubectl: Kubectl, namespace: str) -> N
         watching.terminate()
 
 
+@pytest.mark.req("implied-1")
 @pytest.mark.usefixtures("pod", "claim")
 def test_delete_waits_until_the_objects_are_gone(
     kubectl: Kubectl, server: LiveServer, namespace: str, pod: str

@@ -27,6 +27,7 @@ PLACEHOLDERS = {
 }
 
 
+@pytest.mark.req("4381-240")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_case(case: dict[str, Any], server: LiveServer) -> None:
     with cleaned_up(server) as made:

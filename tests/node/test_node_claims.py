@@ -169,7 +169,7 @@ def test_a_refused_pod_can_be_deleted_although_its_driver_never_was_here() -> No
     play(scenario)
 
 
-@pytest.mark.req("4381-158", "4381-159", "4381-172", "4381-173")
+@pytest.mark.req("4381-158", "4381-159", "4381-172", "4381-173", "4381-239")
 def test_a_pod_stays_while_its_claim_cannot_be_unprepared() -> None:
     async def scenario(world: NodeWorld) -> None:
         driver = await world.driver()

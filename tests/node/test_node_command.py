@@ -15,6 +15,7 @@ from dray.client.kubeconfig import load_kubeconfig
 from live_server import LiveServer, running_server
 from node_world import NODE, NodeWorld, inhabited
 
+DOCS = Path(__file__).parents[2] / "docs"
 DRAY = str(Path(sys.executable).with_name("dray"))
 
 
@@ -61,6 +62,19 @@ def test_two_agents_on_one_root_and_a_wrong_identity_are_refused(tmp_path: Path)
             assert 'is not allowed to modify node "n2"' in said(other)
             agent.terminate()
             assert agent.wait(20) == 0
+
+
+@pytest.mark.req("4381-177")
+def test_the_documentation_says_that_the_runtime_must_know_cdi_and_cannot_be_asked() -> None:
+    pages = {page: (DOCS / page).read_text() for page in ("node.md", "drivers.md")}
+    assert "a runtime that does not support CDI could not be told from one that does" in pages["node.md"]
+    assert "The container runtime must know CDI; a node cannot tell if it does not" in pages["drivers.md"]
+
+
+def test_gates_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    done = dray("node", "--name", "n", "--kubeconfig", missing, "--feature-gates", "Nothing=false")
+    assert "there is no gate 'Nothing'" in said(done)
 
 
 @pytest.mark.req("4381-175", "4381-214")

@@ -77,7 +77,7 @@ BAD_ANSWERS: dict[str, tuple[Bad, str]] = {
 }
 
 
-@pytest.mark.req("4381-165", "4381-167", "4381-168", "4381-170", "4381-171", "4381-223", "4381-261")
+@pytest.mark.req("4381-165", "4381-167", "4381-168", "4381-170", "4381-171", "4381-223", "4381-261", "4381-239")
 @pytest.mark.parametrize("fault", BAD_ANSWERS)
 def test_a_bad_answer_is_told_not_used_and_asked_for_again(fault: str) -> None:
     prepare, why = BAD_ANSWERS[fault]

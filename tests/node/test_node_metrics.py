@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from dray.node.agent import AgentError
+from dray.node.runtime.none import NoRuntime
 from node_world import NodeWorld, play
 
 
@@ -89,6 +90,33 @@ def test_no_call_fails_when_nothing_is_wrong() -> None:
     play(scenario)
 
 
+@pytest.mark.req("4381-225")
+def test_a_driver_that_is_gone_shows_in_pod_and_numbers_until_it_is_back() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        driver = await world.driver()
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.phase("p", "Running")
+        await driver.stop()
+        assert isinstance(world.runtime, NoRuntime)
+        for container in list(world.runtime._exits):
+            world.runtime.end(container, 0)
+        await world.event("FailedUnprepareDynamicResources", driver.name)
+        pod = await world.get("p")
+        assert pod is not None
+        assert pod.status.phase == "Running"
+        page = world.metrics()
+        assert value(page, "dra_resource_claims_in_use", driver_name=driver.name) == 1
+        failing = {"driver_name": driver.name, "method_name": "NodeUnprepareResources"}
+        assert value(page, "dra_operations_seconds_count", **failing, grpc_status_code="Unavailable") >= 1
+        await driver.start()
+        await world.phase("p", "Succeeded")
+        assert value(world.metrics(), "dra_resource_claims_in_use", driver_name="<any>") == 0
+
+    play(scenario)
+
+
+@pytest.mark.req("implied-15")
 def test_health_pages() -> None:
     async def scenario(world: NodeWorld) -> None:
         world.settings = replace(world.settings, metrics_port=0)

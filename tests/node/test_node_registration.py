@@ -221,3 +221,27 @@ def test_only_sockets_with_plain_names_are_plugins(tmp_path: Path) -> None:
             await server.stop(None)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.req("4381-244")
+def test_a_driver_has_one_connection_however_many_claims_it_has() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        drivers = [await world.driver("a.example.com"), await world.driver("b.example.com")]
+        for number in range(8):
+            for driver in drivers:
+                name = f"{driver.name[0]}-{number}"
+                await world.claim(name, f"gpu-{number}", driver=driver.name)
+                await world.pod(name, claims=[name])
+        for number in range(8):
+            await world.phase(f"a-{number}", "Running")
+            await world.phase(f"b-{number}", "Running")
+        assert [_connections(driver.endpoint) for driver in drivers] == [1, 1]
+
+    play(scenario)
+
+
+def _connections(socket: Path) -> int:
+    """How many connections the listener at a path has accepted that are still open."""
+    connected = "03"
+    rows = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    return sum(row[-1] == str(socket) and row[5] == connected for row in rows)

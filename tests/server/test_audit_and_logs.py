@@ -37,6 +37,7 @@ def audited(tmp_path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
+@pytest.mark.req("implied-16")
 def test_audit_events_say_who_did_what_to_what_and_how_it_ended(audited: list[dict[str, Any]]) -> None:
     created = audited[0]
     assert (created["kind"], created["apiVersion"]) == ("Event", "audit.k8s.io/v1")
@@ -63,6 +64,7 @@ def test_audit_events_of_failures_tell_the_reason(audited: list[dict[str, Any]])
     assert refused["user"] == {}
 
 
+@pytest.mark.req("implied-16")
 def test_audit_events_name_the_sender_and_whom_it_acts_as(audited: list[dict[str, Any]]) -> None:
     acted = audited[2]
     assert acted["user"]["username"] == "kubernetes-admin"
@@ -110,6 +112,7 @@ def test_an_unexpected_failure_is_a_status_with_an_id_that_the_log_has(
     assert server.request("GET", f"{MAPS}/none").code == 404  # the connection and the server go on
 
 
+@pytest.mark.req("implied-15")
 def test_logs_are_lines_of_text_or_json(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         logging.getLogger("dray.test").warning("said\nby %s", "jane", extra={"fields": {"code": 500, "agent": "a b"}})

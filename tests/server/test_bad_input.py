@@ -90,6 +90,7 @@ def test_floods_of_headers_are_cut_off(server: LiveServer, flood: str) -> None:
     assert request(server, "GET", MAPS, more=flood).code == 431
 
 
+@pytest.mark.req("implied-19")
 def test_an_oversized_body_is_refused_and_the_connection_stays_usable(server: LiveServer) -> None:
     body = b'{"data":{"a":"' + b"x" * MAX_BODY_BYTES + b'"}}'
     reply = request(server, "POST", MAPS, body)

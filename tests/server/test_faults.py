@@ -130,6 +130,7 @@ def test_a_clock_that_jumps_back_changes_neither_revisions_nor_uids(
         events.close()
 
 
+@pytest.mark.req("implied-15")
 def test_sigterm_ends_watches_in_good_order_and_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     directory = tmp_path / "state"
     seen: list[str] = []

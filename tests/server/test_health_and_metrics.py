@@ -40,6 +40,7 @@ def sample(server: LiveServer, name: str, **labels: str) -> float:
     return samples(server).get((name, tuple(sorted(labels.items()))), 0.0)
 
 
+@pytest.mark.req("implied-15")
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/healthz", "/readyz/ping", "/readyz/store", "/livez/ping"])
 def test_a_healthy_server_says_ok(server: LiveServer, path: str) -> None:
     answer = server.request("GET", path)
@@ -56,6 +57,7 @@ def test_a_check_that_there_is_not_is_not_found(server: LiveServer) -> None:
     assert server.request("GET", "/readyz/nothing").code == 404
 
 
+@pytest.mark.req("implied-15")
 def test_requests_are_counted_by_what_they_are_about(server: LiveServer) -> None:
     labels = {"group": "", "version": "v1", "resource": "configmaps", "subresource": ""}
     created = {**labels, "verb": "CREATE", "scope": "namespace"}

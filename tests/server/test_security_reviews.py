@@ -197,6 +197,7 @@ def test_nodes_with_certificates_are_limited_in_what_they_read(tmp_path: Path) -
     run(tmp_path, scenario)
 
 
+@pytest.mark.req("implied-16")
 def test_components_of_the_instance_have_their_rights(tmp_path: Path) -> None:
     async def scenario(people: People) -> None:
         scheduler = people.instance.local_client("kube-scheduler")

@@ -173,7 +173,7 @@ def test_a_device_on_the_network_is_used_from_any_node(story: Story) -> None:
     assert sorted(one["name"] for one in common["reservedFor"]) == ["left", "right"]
 
 
-@pytest.mark.req("4381-210", "4381-217", "4381-221", "4381-228")
+@pytest.mark.req("4381-210", "4381-217", "4381-221", "4381-228", "4381-239")
 def test_a_driver_that_comes_late_and_goes_again(story: Story) -> None:
     driver = "late.example.com"
     story.apply(class_of(driver), claim(driver, "one", "ResourceClaimTemplate"))
@@ -196,6 +196,24 @@ def test_a_driver_that_comes_late_and_goes_again(story: Story) -> None:
     assert story.get("pod/early")["status"]["phase"] == "Running"
 
 
+@pytest.mark.req("4381-239")
+def test_a_pod_that_gets_only_some_of_its_devices_holds_none(story: Story) -> None:
+    here, missing = "here.example.com", "missing-half.example.com"
+    story.apply(class_of(here), class_of(missing), slice_of(here, "node-1", "gpu-0"))
+    story.apply(claim(here, "one"), claim(missing, "other"), claim(here, "small"))
+    greedy = pod("greedy", resourceClaimName="one")
+    greedy["spec"]["resourceClaims"].append({"name": "other", "resourceClaimName": "other"})
+    story.apply(greedy)
+    story.wait("pod/greedy", "condition=PodScheduled=False")
+    story.apply(pod("modest", resourceClaimName="small"))
+    story.wait("pod/modest", "condition=Ready")  # the one device there is was not kept for the greedy pod
+    story.kubectl("delete", "pod", "modest")
+    story.apply(slice_of(missing, "node-1", "nic-0"))
+    story.wait("pod/greedy", "condition=Ready")
+    held = {each["metadata"]["name"] for each in story.claims() if each.get("status", {}).get("allocation")}
+    assert held == {"one", "other"}
+
+
 @pytest.mark.req("4381-218", "4381-220", "4381-221")
 def test_what_the_cluster_says_when_something_is_missing(story: Story) -> None:
     driver = "missing.example.com"
@@ -211,7 +229,7 @@ def test_what_the_cluster_says_when_something_is_missing(story: Story) -> None:
     )
 
 
-@pytest.mark.req("4381-233")
+@pytest.mark.req("4381-233", "4381-239")
 def test_a_pod_that_was_put_on_a_node_by_hand_does_not_start_without_its_devices(story: Story) -> None:
     """Whoever sets the node must allocate first; the node refuses, and says why."""
     driver = "preset.example.com"

@@ -129,11 +129,12 @@ def _devices(view: LiveView, wanted: Wanted) -> Sheet:
             _state(row),
             ", ".join(row.holders) or NOTHING,
             _taints(row),
+            ", ".join(row.device.patches) or NOTHING,
         )
         for row in view.devices()
         if wanted.node in ("", row.device.access.node_name)
     ]
-    return Sheet(("DEVICE", "NODE", "DRIVER", "STATE", "HELD BY", "TAINTS"), tuple(rows))
+    return Sheet(("DEVICE", "NODE", "DRIVER", "STATE", "HELD BY", "TAINTS", "PATCHED BY"), tuple(rows))
 
 
 def _state(row: DeviceRow) -> str:

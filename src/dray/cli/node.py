@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from dray.cli import component, output
+from dray.cli import component, output, server_options
 
 DEFAULT_ROOT = Path("/var/lib/dray-node")
 DEFAULT_CDI = (Path("/etc/cdi"), Path("/var/run/cdi"))
@@ -45,6 +45,7 @@ def run(
         float,
         typer.Option("--slice-wipe-delay", help="Seconds after which the slices of a driver that is away go.", min=0),
     ] = 30.0,
+    feature_gates: server_options.FeatureGates = "",
 ) -> None:
     """Run a node agent: registers the node, serves DRA drivers, prepares claims, runs pods.
 
@@ -55,11 +56,17 @@ def run(
 
     from dray.api import names
     from dray.node.__main__ import Options
+    from dray.server import switches
+    from dray.validation import pod
 
     name = name or socket.gethostname().lower()
     problems = names.validate_dns1123_subdomain(name)
     if problems:
         output.fail(f"--name {name!r} cannot be a node's name: {problems[0]}")
+    try:
+        disabled = switches.disabled_gates(feature_gates)
+    except switches.SwitchError as error:
+        output.fail(str(error))
     component.connect(kubeconfig, context)  # says what is wrong with it, if something is
     options = Options(
         name=name,
@@ -72,6 +79,7 @@ def run(
         metrics_bind=metrics_bind,
         metrics_port=metrics_port,
         wipe_delay=wipe_delay,
+        handle_claims=pod.GATE not in disabled,
     )
     _become_agent(msgspec.json.encode(options).decode())
 

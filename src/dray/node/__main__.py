@@ -41,6 +41,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     metrics_bind: str
     metrics_port: int | None
     wipe_delay: float
+    handle_claims: bool
 
 
 def main() -> None:
@@ -65,6 +66,7 @@ async def _run(options: Options, connection: Connection) -> str:
         wipe_delay=options.wipe_delay,
         metrics_address=options.metrics_bind,
         metrics_port=options.metrics_port,
+        handle_claims=options.handle_claims,
     )
     clock = RealClock()
     async with HttpClient(connection, agent="dray node") as client:

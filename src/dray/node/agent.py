@@ -66,6 +66,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_address: str = "127.0.0.1"
     metrics_port: int | None = None
     """Where /metrics is served; 0 for a free port, None for nowhere."""
+    handle_claims: bool = True
+    """Without it pods run as if they had no claims, drivers are not asked, and the checkpoint stays as it is."""
 
 
 class Agent:
@@ -89,7 +91,7 @@ class Agent:
         self._heartbeat = Heartbeat(client, settings.name, address, runtime.name, clock)
         calls = DriverCalls(self.drivers, self.metrics, clock, settings.call_seconds)
         saved = Checkpoint(settings.root, lambda: State(self._boot, tuple(self.book)))
-        claims = ClaimWork(client, self.book, saved, calls, self.metrics, clock)
+        claims = ClaimWork(client, self.book, saved, calls, self.metrics, clock, handled=settings.handle_claims)
         self._pods: Informer[Pod] = Informer(client, PODS, fields=f"spec.nodeName={settings.name}", sleep=clock.sleep)
         self.workers = PodWorkers(
             Site(
@@ -141,10 +143,11 @@ class Agent:
 
     def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
         self._pods.on_change(self.workers.on_pod)
-        yield self._wiper.run()
         yield self._heartbeat.run()
-        yield self._plugins.run()
-        yield self._health_watch.run()
+        if self.settings.handle_claims:
+            yield self._wiper.run()
+            yield self._plugins.run()
+            yield self._health_watch.run()
         yield self._pods.run()
 
     async def _register(self) -> None:
@@ -179,6 +182,8 @@ class Agent:
         try:
             for directory in (root, root / "plugins", root / "plugins_registry"):
                 directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if not self.settings.handle_claims:
+                return ClaimBook()
             found = checkpoint.load(root, self._boot)
         except OSError as error:
             raise AgentError(f"cannot use {root} as root directory: {error.strerror}. Give another --root.") from None

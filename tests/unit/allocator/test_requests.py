@@ -46,7 +46,7 @@ def test_more_than_there_are_does_not_fit() -> None:
     assert isinstance(run(THREE, claim("c", request("r0", count=2), request("r1", count=2))), Unsatisfiable)
 
 
-@pytest.mark.req("4381-45")
+@pytest.mark.req("4381-45", "implied-17")
 def test_unknown_mode_is_refused_by_name() -> None:
     outcome = run(THREE, claim("c", request(allocationMode="Some")))
     assert isinstance(outcome, Failed)

@@ -224,6 +224,7 @@ class NewerServer:
         self.pod["metadata"]["resourceVersion"] = str(int(self.pod["metadata"]["resourceVersion"]) + 1)
 
 
+@pytest.mark.req("implied-17")
 def test_fields_of_a_newer_server_survive_read_modify_write() -> None:
     """Implied 17."""
     server = NewerServer()

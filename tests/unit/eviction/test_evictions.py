@@ -148,6 +148,30 @@ def test_whoever_looks_late_catches_up_so_that_the_rate_holds() -> None:
     assert taken >= 400
 
 
+@pytest.mark.req("5055-90", "5055-91")
+def test_at_a_high_rate_several_are_let_go_together_and_the_rate_holds() -> None:
+    evictions = plan(names(2000), Cause(1, START, 1000))
+    taken, rounds, now = len(evictions.take(START, START)), 0, START
+    assert taken == 10
+    while (wait := evictions.wait(now, now)) is not None:
+        now += wait
+        taken += len(evictions.take(now, now))
+        rounds += 1
+        assert taken == pytest.approx(10 + 1000 * (now - START), abs=1)
+    assert taken == 2000
+    assert rounds <= 201
+
+
+@pytest.mark.req("5055-90", "5055-91")
+def test_after_a_long_stop_no_five_seconds_see_more_than_a_twentieth_too_many() -> None:
+    evictions = plan(names(10_000), Cause(1, START, 1000))
+    for step in range(100):
+        evictions.take(START + step * 0.01, START + step * 0.01)
+    resumed = START + 4
+    after = sum(len(evictions.take(resumed + step * 0.01, resumed + step * 0.01)) for step in range(500))
+    assert 5000 <= after <= 5251
+
+
 def test_a_pod_that_was_taken_is_pending_until_it_is_gone_and_is_not_taken_twice() -> None:
     evictions = plan(["a"], Cause(1, START, 10))
     assert [each.pod for each in evictions.take(START, START)] == ["a"]

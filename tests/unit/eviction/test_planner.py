@@ -99,6 +99,36 @@ def test_a_rule_that_is_gone_evicts_nobody_while_the_plan_is_on_its_way() -> Non
     assert planner.wait(NOW, 2.0) is None
 
 
+@pytest.mark.req("5055-83", "5055-91")
+def test_the_first_leave_while_the_rest_is_still_being_planned() -> None:
+    planner = planned(400)
+    planner.note(Upsert(make_rule()))
+    planner.plan(0.0, 20)
+    assert len(evict(planner)) == 10
+    assert not planner.is_current
+    finish(planner, 20)
+    assert planner.progress("rule").pending == 390
+
+
+def test_a_pod_that_changes_in_what_does_not_matter_here_is_not_planned_again() -> None:
+    planner = planned(3)
+    finish(planner)
+    marked = replace(pod(1), status=replace(pod(1).status, message="marked"))
+    planner.put_pod(marked)
+    assert planner.is_current
+    planner.put_pod(marked, is_gone=True)
+    planner.put_pod(marked)
+    assert not planner.is_current
+
+
+@pytest.mark.req("5055-83")
+def test_what_a_taint_says_besides_does_not_matter() -> None:
+    planner = planned(3)
+    planner.note(Upsert(make_rule(data={"ticket": [1, 2]}, description="broken")))
+    finish(planner)
+    assert len(evict(planner)) == 3
+
+
 @pytest.mark.req("5055-80")
 def test_a_rule_of_the_same_name_starts_from_zero() -> None:
     planner = planned(30)

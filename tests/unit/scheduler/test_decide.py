@@ -27,9 +27,14 @@ def typed(value: dict[str, Any]) -> Any:
 
 
 def node(
-    name: str, *, labels: dict[str, str] | None = None, spec: dict[str, Any] | None = None, cpu: str = "4"
+    name: str,
+    *,
+    labels: dict[str, str] | None = None,
+    spec: dict[str, Any] | None = None,
+    cpu: str = "4",
+    plugins: dict[str, str] | None = None,
 ) -> Node:
-    status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "3"}}
+    status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "3", **(plugins or {})}}
     meta = {"name": name, "labels": labels or {}}
     made: Node = typed({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec or {}, "status": status})
     return made
@@ -142,6 +147,18 @@ def refusal(on: Cluster, wanted: Pod) -> Refused:
 )
 def test_plain_pods(nodes: list[Node], wanted: Pod, expected: str) -> None:
     assert chosen_node(cluster(*nodes), wanted) == expected
+
+
+@pytest.mark.req("4381-236")
+def test_what_device_plugins_count_is_counted_next_to_claims() -> None:
+    resources = {"requests": {"vendor.com/gpu": "2"}, "limits": {"vendor.com/gpu": "2"}}
+    containers = [{"name": "c", "image": "i", "resources": resources}]
+    nodes = node("a"), node("b", plugins={"vendor.com/gpu": "2"})
+    here = cluster(*nodes, resource_slice("a", "gpu-0"), device_class(), claim())
+    assert chosen_node(here, pod(containers=containers)) == "b"
+    here.set_pod(pod(containers=containers, nodeName="b"), "uid-p")
+    assert "2 insufficient vendor.com/gpu" in refusal(here, pod("q", containers=containers)).message
+    assert chosen_node(here, pod("with-claim", claims=("c",))) == "a"
 
 
 def test_why_no_node_fits_is_counted() -> None:

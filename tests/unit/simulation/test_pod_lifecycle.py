@@ -54,6 +54,15 @@ def test_conditions_of_others_stay() -> None:
     assert {one.type for one in status.conditions} >= {"PodScheduled", "Ready", "Initialized"}
 
 
+def test_a_pod_that_was_declared_not_ready_in_silence_is_ready_again() -> None:
+    conditions = [{"type": "ContainersReady", "status": "True"}, {"type": "Ready", "status": "False"}]
+    status = step(made(status={"phase": "Running", "conditions": conditions})).status
+    assert status is not None
+    assert {one.type: one.status for one in status.conditions}["Ready"] == "True"
+    conditions[1]["status"] = "True"
+    assert step(made(status={"phase": "Running", "conditions": conditions})) == NOTHING
+
+
 def test_a_host_network_pod_has_the_address_of_its_node() -> None:
     status = step(made(hostNetwork=True)).status
     assert status is not None

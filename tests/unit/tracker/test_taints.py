@@ -65,7 +65,7 @@ def test_taints_of_an_outdated_generation_are_ignored() -> None:
     assert tainted(tracker) == []
 
 
-@pytest.mark.req("SVS-08")
+@pytest.mark.req("SVS-08", "implied-17")
 @pytest.mark.parametrize(
     ("effect", "counts_as"),
     [("NoSchedule", "NoSchedule"), ("NoExecute", "NoExecute"), ("None", "None"), ("NoConnect", "None"), ("", "None")],

@@ -372,6 +372,12 @@ def test_per_device_node_selection(verdict: Any, edit: Any) -> None:
     assert verdict(edit(obj, {"spec.devices[0].allNodes": True})) == {("Invalid", "spec.devices[0]")}
 
 
+@pytest.mark.req("4381-256")
+@pytest.mark.parametrize("value", ["pci0000:3a", "pci-root-0"])
+def test_the_form_of_standard_attributes_is_left_to_drivers(verdict: Any, value: str) -> None:
+    assert verdict(with_device(attributes={"resource.kubernetes.io/pcieRoot": {"string": value}})) == set()
+
+
 @pytest.mark.req("4381-05", "4381-08", "4381-12")
 @pytest.mark.parametrize(
     ("path", "value"), [("spec.driver", "other.example.com"), ("spec.pool.name", "other"), ("spec.nodeName", "other")]

@@ -203,6 +203,7 @@ def test_claims_from_templates_need_no_right_to_create_claims() -> None:
     assert "create" in verbs(rbac, controller("resource-claim-controller"), "resourceclaims", RESOURCE)
 
 
+@pytest.mark.req("implied-16")
 @pytest.mark.parametrize(
     ("identity", "resource", "group", "needed", "denied"),
     [

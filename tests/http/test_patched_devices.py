@@ -1,0 +1,60 @@
+"""What users see of patched devices: slices as published, patches as written, and both put together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from live_server import Kubectl, LiveServer
+from server_process import run_dray
+
+ROOT = Path(__file__).parents[2]
+PATCH = ROOT / "examples" / "patches" / "resource-slice-patch.yaml"
+BOTH = "resourceslices,resourceslicepatches"
+PUBLISHED = {
+    "attributes": {"firmware": {"string": "1.0"}, "model": {"string": "A1"}},
+    "capacity": {"memory": {"value": "80Gi"}},
+}
+SLICE = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "patched-devices"},
+    "spec": {
+        "driver": "gpu.example.com",
+        "nodeName": "worker-1",
+        "pool": {"name": "worker-1", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0", **PUBLISHED}],
+    },
+}
+
+
+@pytest.mark.req("5027-50", "5027-55")
+def test_slices_and_patches_together_are_the_full_picture(kubectl: Kubectl, server: LiveServer, tmp_path: Path) -> None:
+    kubectl("apply", "-f", "-", stdin=json.dumps(SLICE))
+    kubectl("apply", "-f", str(PATCH))
+    try:
+        items = json.loads(kubectl("get", BOTH, "-o", "json"))["items"]
+        live = json.loads(run_dray("get", "devices", "-o", "json", "--kubeconfig", str(server.kubeconfig)).stdout)
+    finally:
+        kubectl("delete", "resourceslice/patched-devices", "resourceslicepatch/worker-1-rack")
+    by_name = {item["metadata"]["name"]: item for item in items}
+    published = by_name["patched-devices"]["spec"]["devices"][0]
+    assert published == {"name": "gpu-0", **PUBLISHED}  # nothing tells of the patch here
+    assert by_name["worker-1-rack"]["spec"]["devices"]["attributes"]["gpu.example.com/rack"] == {"int": 3}
+    assert ("worker-1/gpu-0", "worker-1-rack") in {(row["device"], row["patched_by"]) for row in live}
+
+    dump = tmp_path / "dump.json"
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    (merged,) = json.loads(run_dray("devices", str(dump), "--node", "worker-1", "-o", "json").stdout)["devices"]
+    assert merged["patches"] == ["worker-1-rack"]
+    assert sorted(merged["device"]["attributes"]) == ["model", "rack"]
+    assert merged["device"]["capacity"]["memory"]["value"] == "64Gi"
+
+
+@pytest.mark.req("5027-50")
+def test_the_documentation_says_where_to_look() -> None:
+    page = (ROOT / "docs" / "patches.md").read_text()
+    assert f"kubectl get {BOTH} -o json | dray devices -" in page
+    assert "dray get devices" in page
