@@ -54,7 +54,10 @@ class Kind(msgspec.Struct, frozen=True, dict=True, eq=False):
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
     module: str = ""
-    """Where the hub type is; `<module>.v1beta1` has the types of a version with other shapes."""
+    """Where the hub type is; `<module>.v1beta1` has the types of a version with other shapes.
+
+    Empty for a kind that some server has and dray does not know: of its objects only the metadata is read.
+    """
 
     @cached_property
     def resource(self) -> str:
@@ -73,7 +76,7 @@ class Kind(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def hub(self) -> type[Object]:
         """The struct of the hub version."""
-        return _import(self.module, self.kind)
+        return _import(self.module, self.kind) if self.module else Object
 
     @cached_property
     def storage(self) -> Kind:

@@ -21,7 +21,7 @@ from dray.cli import output
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from dray.client import Client
+    from dray.client.http import HttpClient
     from dray.client.kubeconfig import Connection
     from dray.reconcile import Clock
 
@@ -52,7 +52,7 @@ Verbosity: TypeAlias = Annotated[
     int, typer.Option("--verbosity", "-v", help="1 logs details, 4 every pod, 5 every step of it.", min=0)
 ]
 
-Work = Callable[["Client", "Clock"], Coroutine[Any, Any, None]]
+Work = Callable[["HttpClient", "Clock"], Coroutine[Any, Any, None]]
 """The component, until cancelled."""
 
 
@@ -146,7 +146,7 @@ async def _endpoints(component: Component) -> AsyncIterator[str]:
         await endpoints.stop()
 
 
-async def _lead(component: Component, client: Client, clock: Clock) -> None:
+async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
     from dray.reconcile.leader import LeaderElector
 
     if not component.lease:

@@ -56,7 +56,7 @@ def run(
     """Run controllers: claims from templates, evictions, garbage collection and the rest of --controllers."""
     from prometheus_client import CollectorRegistry
 
-    from dray.client import Client
+    from dray.client.http import HttpClient
     from dray.controllers import Manager
     from dray.reconcile import Clock
 
@@ -78,9 +78,17 @@ def run(
     registry = CollectorRegistry()
     running: list[Manager] = []
 
-    async def work(client: Client, clock: Clock) -> None:
-        running[:] = [Manager(client, clock, wanted=wanted, metrics=registry, settings=settings)]
-        await running[0].run()
+    async def work(client: HttpClient, clock: Clock) -> None:
+        manager = Manager(
+            client,
+            clock,
+            wanted=wanted,
+            metrics=registry,
+            settings=settings,
+            foreign_kinds=client.foreign_kinds,
+        )
+        running[:] = [manager]
+        await manager.run()
 
     connection = component.connect(kubeconfig, context)
     chosen = component.Component(

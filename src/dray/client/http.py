@@ -9,7 +9,7 @@ version it read. (A caller that only knows a few fields should patch: a patch ca
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
@@ -23,6 +23,7 @@ from dray.api.registry import Kind, by_kind
 from dray.api.status import ApiError
 from dray.api.struct import encode_value
 from dray.client.documents import Form, graft, read_page
+from dray.client.foreign_kinds import find_foreign_kinds
 from dray.client.interface import ObjectList, PatchFormat, WatchEvent, WatchExpired
 from dray.client.kubeconfig import Connection
 from dray.client.served_versions import ServedVersions
@@ -171,6 +172,10 @@ class HttpClient:
         data = await self._request("POST", form, path, codec.encode(body), retry=subresource != "eviction")
         return cast(dict[str, Any], codec.parse_json(data))
 
+    async def foreign_kinds(self) -> Sequence[Kind]:
+        """The kinds that the server has and dray does not know. Raises ApiError or OSError if that cannot be told."""
+        return await find_foreign_kinds(self._transport)
+
     async def _list(self, kind: Kind, namespace: str, labels: str, fields: str, limit: str) -> ObjectList[Object]:
         form = await self._form(kind)
         query = _selection(labels, fields) | ({"limit": limit} if limit else {})
@@ -234,6 +239,9 @@ class HttpClient:
             return await self._transport.request(method, path, query, body, content_type, retry=retry)
         except ApiError as error:
             self._notice(form, error)
+            if error.code == 403:
+                # Rights are asked before the kind: who may not read what a server does not have gets 403 (RBAC).
+                await self._versions.check(form.kind)
             raise
 
     def _notice(self, form: Form, error: ApiError) -> None:

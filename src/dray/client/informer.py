@@ -8,6 +8,7 @@ back that far, a fresh list is compared with the copy, and handlers see only wha
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar, cast
 
@@ -23,6 +24,8 @@ Sleep = Callable[[float], Awaitable[None]]
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 10.0
+
+log = logging.getLogger(__name__)
 
 
 _Where = tuple[str, str]
@@ -125,7 +128,7 @@ class Informer(Generic[T]):
                 revision = ""
                 continue
             except (ApiError, OSError, TimeoutError) as error:
-                self.last_error = str(error)
+                is_news, self.last_error = str(error) != self.last_error, str(error)
                 if isinstance(error, ApiError) and error.code == 410:
                     revision = ""
                     continue
@@ -133,6 +136,8 @@ class Informer(Generic[T]):
                     # The server does not know this kind: there are none of it, until it does.
                     revision, pause = "", LONGEST_PAUSE
                     self._synced.set()
+                elif is_news:
+                    log.warning("cannot list %s: %s; it is tried again", self.kind.resource, error)
             await self._sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -150,6 +155,7 @@ class Informer(Generic[T]):
             ):
                 self._set(place, current, obj)
         self._synced.set()
+        self.last_error = ""
         return listing.revision
 
     def _ahead_of(self, revision: str) -> set[_Where]:

@@ -28,11 +28,23 @@ class ServedVersions:
         """The version to use for a kind. Raises ApiError (404) if the server has none that dray knows."""
         if len(kind.versions) == 1:
             return kind.versions[0]
+        found = await self._find(kind)
+        if not found:
+            raise _missing(kind)
+        return found
+
+    async def check(self, kind: Kind) -> None:
+        """Raises ApiError (404) if the server says that it has no such kind. Whoever gets in may ask that."""
+        if kind.group and not await self._find(kind):
+            raise _missing(kind)
+
+    async def _find(self, kind: Kind) -> str:
+        """The newest version that both know; empty if there is none, which is asked anew the next time."""
         for version in kind.versions:
             if kind.plural in await self._served(kind.api_version_of(version)):
                 return version
-        known = ", ".join(kind.api_version_of(version) for version in kind.versions)
-        raise ApiError(404, "NotFound", f"the server has no {kind.kind} in a version that dray knows ({known})")
+        self.forget(kind)
+        return ""
 
     def forget(self, kind: Kind) -> None:
         """What was found for a kind no longer holds: the server may have been replaced."""
@@ -56,3 +68,8 @@ class ServedVersions:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ApiError(500, "InternalError", f"/apis/{api_version} is not a list of resources: {error}") from None
         return frozenset(resource.name for resource in listed.resources)
+
+
+def _missing(kind: Kind) -> ApiError:
+    known = ", ".join(kind.api_version_of(version) for version in kind.versions)
+    return ApiError(404, "NotFound", f"the server has no {kind.kind} in a version that dray knows ({known})")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
+from dray.api.registry import Kind
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.controllers.informers import Informers
@@ -23,6 +24,15 @@ def report(name: str, key: Hashable, error: Exception) -> None:
     """Logs a failure that is going to be retried. Conflicts are how concurrent writers are told apart: no news."""
     level = logging.DEBUG if isinstance(error, ApiError) and error.code in (404, 409) else logging.WARNING
     log.log(level, "%s: %s: %s; it is tried again", name, key, error)
+
+
+ForeignKinds = Callable[[], Awaitable[Sequence[Kind]]]
+"""Which kinds the server has that dray does not know. Raises ApiError or OSError if that cannot be told."""
+
+
+async def no_foreign_kinds() -> Sequence[Kind]:
+    """Of dray's own server."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,7 @@ class Context:
     randomness: random.Random = field(default_factory=random.SystemRandom)
     report: Callable[[str, Hashable, Exception], None] = field(default=report)
     settings: Settings = field(default_factory=Settings)
+    foreign_kinds: ForeignKinds = no_foreign_kinds
 
     def recorder(self, component: str) -> EventRecorder:
         """Writes events in the name of a component."""

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from dray.client import Client
 from dray.controllers.catalog import CATALOG, Component
-from dray.controllers.context import Context
+from dray.controllers.context import Context, ForeignKinds, no_foreign_kinds
 from dray.controllers.informers import Informers
 from dray.controllers.queue_metrics import QueueMetrics
 from dray.controllers.selection import select
@@ -42,11 +42,13 @@ class Manager:
         informers: Informers | None = None,
         randomness: random.Random | None = None,
         settings: Settings | None = None,
+        foreign_kinds: ForeignKinds = no_foreign_kinds,
     ) -> None:
         """`client` lists and watches for all; each controller writes through `client_for` its account, or `client`.
 
         Informers that are given are shared with others in the process, who run them. Names of pods are drawn from
-        `randomness`, so that a simulation can be replayed. Raises SelectionError or SettingsError.
+        `randomness`, so that a simulation can be replayed; `foreign_kinds` tells what else is in namespaces.
+        Raises SelectionError or SettingsError.
         """
         self.metrics = metrics or CollectorRegistry()
         self.informers = informers or Informers(client, clock)
@@ -60,7 +62,16 @@ class Manager:
         for name in select((*wanted, *settings.switched_off()), tuple(CATALOG)):
             entry = CATALOG[name]
             own = client_for(entry.account) if client_for is not None else client
-            context = Context(own, self.informers, clock, self.metrics, queue_metrics, randomness, settings=settings)
+            context = Context(
+                own,
+                self.informers,
+                clock,
+                self.metrics,
+                queue_metrics,
+                randomness,
+                settings=settings,
+                foreign_kinds=foreign_kinds,
+            )
             self.controllers[name] = entry.make(context)
 
     def health(self) -> dict[str, str]:

@@ -103,6 +103,9 @@ class NamespaceController(QueueController[str]):
         remaining = await self._empty(key, [PODS])
         if not any(remaining.values()):
             remaining = await self._empty(key, [kind for kind in content_kinds() if kind is not PODS])
+        if not any(remaining.values()):
+            # What dray does not know is lost to everybody if it outlives its namespace.
+            remaining = await self._empty(key, deletable(await self._context.foreign_kinds()))
         if any(remaining.values()):
             await self._tell(namespace, remaining)
             return LOOK_AGAIN
@@ -143,7 +146,10 @@ class NamespaceController(QueueController[str]):
 
 
 def content_kinds() -> list[Kind]:
-    """The kinds whose objects are in namespaces and can be deleted."""
-    return [
-        kind for kind in kinds() if kind.storage is kind and kind.namespaced and {"list", "delete"} <= set(kind.verbs)
-    ]
+    """The kinds that dray knows whose objects are in namespaces and can be deleted."""
+    return deletable(kind for kind in kinds() if kind.storage is kind)
+
+
+def deletable(found: Iterable[Kind]) -> list[Kind]:
+    """Those whose objects are in namespaces and can be deleted."""
+    return [kind for kind in found if kind.namespaced and {"list", "delete"} <= set(kind.verbs)]

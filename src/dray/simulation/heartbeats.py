@@ -12,11 +12,13 @@ from msgspec.structs import replace
 from dray.api.generated.coordination import Lease, LeaseSpec
 from dray.api.generated.core import Node
 from dray.api.meta import ObjectMeta, OwnerReference
+from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
 from dray.client import Client
 from dray.reconcile import Clock
 
+LEASES: Final = by_kind("coordination.k8s.io/v1", "Lease")
 NAMESPACE: Final = "kube-node-lease"
 TURNS: Final = 10
 TURN_SECONDS: Final = 1.0
@@ -64,21 +66,33 @@ class Heartbeats:
 
     async def _renew(self, lease: Lease) -> None:
         now = MicroTime.of(datetime.fromtimestamp(self._clock.now(), UTC))
-        renewed = replace(lease, spec=replace(lease.spec, renew_time=now))
+        name = lease.metadata.name
         try:
-            try:
-                await self._client.update(renewed)
-            except ApiError as error:
-                if error.code != 404:
-                    raise
-                await self._client.create(renewed)
+            stored = await self._write(replace(lease, spec=replace(lease.spec, renew_time=now)))
             self.renewals += 1
         except (ApiError, OSError, TimeoutError):
+            stored = replace(lease, metadata=replace(lease.metadata, resource_version=""))
             self.failures += 1
+        turn = self._turn(name)
+        if turn.get(name) is lease:  # else the node has stopped meanwhile, or is another one
+            turn[name] = stored
+
+    async def _write(self, lease: Lease) -> Lease:
+        """Servers take the update of a lease only from who names the version that is there."""
+        if lease.metadata.resource_version:
+            return await self._client.update(lease)
+        try:
+            return await self._client.create(lease)
+        except ApiError as error:
+            if error.code != 409:
+                raise
+        found = await self._client.get(LEASES, NAMESPACE, lease.metadata.name)
+        known = replace(lease.metadata, resource_version=found.metadata.resource_version)
+        return await self._client.update(replace(lease, metadata=known))
 
 
 def _lease(node: Node) -> Lease:
-    """The lease without a version: there is nobody else who writes it."""
+    """The lease as it is made."""
     name = node.metadata.name
     owner = OwnerReference(api_version="v1", kind="Node", name=name, uid=node.metadata.uid)
     return Lease(

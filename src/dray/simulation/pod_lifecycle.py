@@ -78,6 +78,9 @@ def _plan_start(pod: Pod, site: Site, now: float, written: Time) -> Step:
 
 
 def _plan_run(pod: Pod, behaviour: Behaviour, now: float, written: Time) -> Step:
+    ready = pod_status.ready_again(pod, written)
+    if ready is not None:
+        return Step(ready)  # which is a change, so the pod is looked at again
     waits = _waits_for_restart(pod)
     if waits is not None:
         left = waits - now

@@ -60,6 +60,17 @@ def running(pod: Pod, host: str, address: str, now: Time) -> PodStatus:
     )
 
 
+def ready_again(pod: Pod, now: Time) -> PodStatus | None:
+    """The status of a pod that was declared not ready while its containers are; None for any other.
+
+    The node lifecycle controller does that to the pods of a node that it does not hear of; the node knows better.
+    """
+    status = {condition.type: condition.status for condition in pod.status.conditions}
+    if status.get("ContainersReady") != "True" or status.get("Ready") == "True":
+        return None
+    return replace(pod.status, conditions=_conditions(pod, now, initialized=True, ready=True))
+
+
 def ended(pod: Pod, code: int, now: Time, *, reason: str = "", message: str = "") -> PodStatus:
     """All containers have ended with a code; the pod is finished."""
     return replace(

@@ -1,6 +1,7 @@
 """The client against servers that misbehave, are newer, or cannot serve just now."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from dray.api.generated.core import ConfigMap, Pod
 from dray.api.registry import by_kind
 from dray.api.status import ApiError
-from dray.client import WatchExpired
+from dray.client import Informer, WatchExpired
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection
 from dray.server.http import Answer, Request, Response, Stream
@@ -20,6 +21,7 @@ from scripted_http import Script, scripted_http
 
 CONFIG_MAPS = by_kind("v1", "ConfigMap")
 PODS = by_kind("v1", "Pod")
+PATCHES = by_kind("resource.k8s.io/v1alpha3", "ResourceSlicePatch")
 SLICES = by_kind("resource.k8s.io/v1", "ResourceSlice")
 
 
@@ -345,3 +347,55 @@ def test_versions_are_found_again_after_the_server_was_replaced() -> None:
 
     run(script, scenario)
     assert asked[-2:] == ["/apis/resource.k8s.io/v1", "/apis/resource.k8s.io/v1/resourceslices"]
+
+
+class Guarded:
+    """A server that asks for rights before anything else, as Kubernetes does: what is not there is forbidden, too."""
+
+    def __init__(self, *resources: str) -> None:
+        self.resources = resources
+
+    def __call__(self, request: Request) -> Answer:
+        if request.path == "/apis/resource.k8s.io/v1alpha3":
+            return as_json({"kind": "APIResourceList", "resources": [{"name": name} for name in self.resources]})
+        return as_json(status(403, "Forbidden", "you cannot list that"), 403)
+
+
+def test_a_kind_that_the_server_has_not_is_missing_even_for_those_who_may_not_read_it() -> None:
+    server = Guarded("devicetaintrules")
+
+    async def scenario(client: HttpClient) -> None:
+        with pytest.raises(ApiError, match="the server has no ResourceSlicePatch") as missing:
+            await client.list(PATCHES)
+        assert missing.value.code == 404
+        server.resources = ("devicetaintrules", "resourceslicepatches")  # it was upgraded
+        with pytest.raises(ApiError, match="you cannot list that") as forbidden:
+            await client.list(PATCHES)
+        assert forbidden.value.code == 403
+
+    run(server, scenario)
+
+
+def test_an_informer_goes_on_without_a_kind_that_is_missing_and_says_what_is_forbidden(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(client: HttpClient) -> None:
+        for kind, expected in ((PATCHES, True), (PODS, False)):
+            paused = asyncio.Event()
+
+            async def pause(_seconds: float, paused: asyncio.Event = paused) -> None:
+                paused.set()
+                await asyncio.get_running_loop().create_future()
+
+            informer: Informer[Any] = Informer(client, kind, sleep=pause)
+            task = asyncio.create_task(informer.run())
+            await asyncio.wait_for(paused.wait(), 30)
+            assert informer.has_synced is expected
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    run(Guarded(), scenario)
+    assert [record.getMessage() for record in caplog.records if record.name == "dray.client.informer"] == [
+        "cannot list pods: you cannot list that; it is tried again"
+    ]

@@ -12,7 +12,7 @@ from dray.api.generated.core import Node
 from dray.api.meta import Object
 from dray.server.local import LocalClient
 from dray.simulation.heartbeats import NAMESPACE, Heartbeats
-from local_server import LocalServer, local_server
+from local_server import ADMIN, LocalServer, local_server
 
 T = TypeVar("T", bound=Object)
 LEASES = find_kind("leases")
@@ -21,18 +21,13 @@ LEASES = find_kind("leases")
 class Strict(LocalClient):
     """Notes updates that name no version."""
 
-    blind = 0
+    def __init__(self, server: LocalServer) -> None:
+        super().__init__(server.engine, ADMIN, server.roles, server.actions)
+        self.blind = 0
 
     async def update(self, obj: T, subresource: str = "") -> T:
         self.blind += not obj.metadata.resource_version
         return await super().update(obj, subresource)
-
-
-def strict(server: LocalServer) -> Strict:
-    client = server.client()
-    client.__class__ = Strict
-    assert isinstance(client, Strict)
-    return client
 
 
 def node(uid: str = "u1") -> Node:
@@ -50,7 +45,7 @@ async def stored(client: LocalClient) -> Lease:
 def test_every_renewal_names_the_version_that_it_replaces_whatever_happened_to_the_lease() -> None:
     async def story() -> None:
         async with local_server(with_roles=False) as server:
-            client, clock = strict(server), server.clock
+            client, clock = Strict(server), server.clock
             for beats in (Heartbeats(client, clock), Heartbeats(client, clock)):  # the second after a restart
                 beats.start(node())
                 task = asyncio.create_task(beats.run())
