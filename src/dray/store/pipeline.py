@@ -1,7 +1,8 @@
 """Group commit: everything that writers submit while one batch is on its way to disk forms the next batch.
 
 The event loop hands a whole batch to one writer thread and hears back when it is durable. A batch is formed at the
-end of a loop turn, so writers that were acknowledged together and write again travel together again.
+end of a loop turn, or once it is large enough, so writers that were acknowledged together and write again travel together
+again, and the loop need not wait for the disk.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from time import perf_counter
 from dray.store.backend import Backend, Batch
 from dray.store.errors import StorageError
 from dray.store.records import Event, Record
+
+EARLY = 16
+"""So many submissions do not wait for the end of a loop turn: the loop works on the next ones while the disk is busy."""
 
 FORGET_AT = 1024
 """So many unneeded revisions are worth removing from disk along with the next write."""
@@ -67,6 +71,7 @@ class Pipeline:
         self._forget: list[int] = []
         self._horizons: dict[str, int] = {}
         self._busy = False
+        self._scheduled = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._inbox: SimpleQueue[tuple[list[Submission], Batch] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -74,7 +79,10 @@ class Pipeline:
     def submit(self, submission: Submission) -> None:
         """Queue changes. Their revisions follow those of everything submitted before."""
         self._waiting.append(submission)
-        self._start()
+        if len(self._waiting) >= EARLY and not self._busy:
+            self._send()
+        else:
+            self._start()
 
     def forget(self, revisions: Sequence[int], resource: str, horizon: int) -> None:
         """Let a later batch remove revisions that are no longer needed."""
@@ -95,13 +103,20 @@ class Pipeline:
             self._thread = None
 
     def _start(self) -> None:
-        if not self._busy:
-            self._busy = True
+        if not self._busy and not self._scheduled:
+            self._scheduled = True
             self._loop = asyncio.get_running_loop()
-            self._loop.call_soon(self._send)
+            self._loop.call_soon(self._send_waiting)
+
+    def _send_waiting(self) -> None:
+        """At the end of a turn: what has gathered goes, unless it went early."""
+        self._scheduled = False
+        if self._waiting and not self._busy:
+            self._send()
 
     def _send(self) -> None:
         """Form a batch of all that waits and have it committed."""
+        self._busy = True
         submissions, self._waiting = self._waiting, []
         events = [event for submission in submissions for event in submission.events]
         revision = events[-1].record.revision if events else self._revision
