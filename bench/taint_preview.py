@@ -32,6 +32,7 @@ from dray.api.resource import (
     ResourceSliceSpec,
 )
 from dray.api.times import Time
+from dray.cli.live import GARBAGE_AT
 from dray.snapshot import Snapshot, from_objects
 from dray.snapshot.device_selection import DeviceSelection, resolve
 from dray.snapshot.taint_preview import preview_rules
@@ -48,6 +49,7 @@ REPEATS = 3
 
 def run() -> dict[str, Any]:
     """Seconds of the best of some rounds, and of CPU, for which a busy machine is no excuse."""
+    gc.set_threshold(GARBAGE_AT)  # as the commands do
     snapshot = from_objects(make_cluster())
     snapshot.nodes()
     gc.collect()

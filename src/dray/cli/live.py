@@ -34,6 +34,9 @@ OPTIONAL: Final = (
 )
 """What some servers do not serve: then there is none of it."""
 
+GARBAGE_AT: Final = 50_000
+"""So many new objects before Python looks for cycles: what is loaded has none, and looking takes as long as loading."""
+
 
 def call(
     work: Callable[[HttpClient], Awaitable[T]], command: str, *, kubeconfig: Path | None = None, context: str = ""
@@ -75,6 +78,7 @@ async def load_snapshot(client: Client) -> Snapshot:
     from dray.api.status import ApiError
     from dray.snapshot import from_objects
 
+    gc.set_threshold(GARBAGE_AT)
     listed = [await client.list(by_kind(*kind)) for kind in NEEDED]
     for kind in OPTIONAL:
         try:

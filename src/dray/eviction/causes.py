@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -20,13 +21,14 @@ from dray.api.resource import (
 )
 from dray.api.resource.taint import DEFAULT_EVICTIONS_PER_SECOND, EFFECT_NO_EXECUTE
 from dray.api.resource.toleration import eviction_time
+from dray.api.times import Time
 from dray.tracker import DeviceId, TrackedTaint
 
 TaintKey: TypeAlias = int | str
 """What evictions for one taint have in common: the uid of its rule, or the tracked id of a driver's taint."""
 
 
-class Cause(msgspec.Struct, frozen=True):
+class Cause(msgspec.Struct, frozen=True, gc=False):
     """A taint that a pod must leave for: from when on, how fast, and by which rule."""
 
     taint: TaintKey
@@ -63,7 +65,8 @@ def find_hits(claim: ResourceClaim, taints_of: TaintsOf, key_of: KeyOf) -> Itera
         for taint in taints_of(device):
             if taint.effect != EFFECT_NO_EXECUTE:
                 continue
-            cause = _cause(taint, key_of(taint), claim, result)
+            pool = (result.driver, result.pool) if taint.rule is None else None
+            cause = _cause(taint, key_of(taint), tolerations_of(claim, result), pool)
             if cause is not None:
                 yield Hit(device, taint, cause)
 
@@ -83,15 +86,18 @@ def earliest(causes: Iterable[Cause]) -> dict[TaintKey, Cause]:
 
 
 def _cause(
-    tracked: TrackedTaint, key: TaintKey, claim: ResourceClaim, result: DeviceRequestAllocationResult
+    tracked: TrackedTaint, key: TaintKey, tolerations: tuple[DeviceToleration, ...], pool: tuple[str, str] | None
 ) -> Cause | None:
     taint = tracked.taint
-    moment = eviction_time(tolerations_of(claim, result), taint, added_at(taint))
+    moment = eviction_time(tolerations, taint, added_at(taint))
     if moment is None:
         return None
     rate = taint.evictions_per_second or DEFAULT_EVICTIONS_PER_SECOND
-    pool = (result.driver, result.pool) if tracked.rule is None else None
-    return Cause(key, moment.timestamp(), rate, tracked.rule, taint.key, taint.value, pool)
+    return _shared_cause(key, moment.timestamp(), rate, tracked.rule, taint.key, taint.value, pool)
+
+
+# One and the same for the many claims that a taint hits: cheap to make, to hold and to compare.
+_shared_cause = lru_cache(maxsize=1024)(Cause)
 
 
 def names_device(rule: DeviceTaintRule, device: DeviceId) -> bool:
@@ -107,7 +113,11 @@ def names_device(rule: DeviceTaintRule, device: DeviceId) -> bool:
 
 def added_at(taint: DeviceTaint) -> dt.datetime:
     """When a taint was added. Servers fill the time in; data without it counts as added long ago."""
-    return taint.time_added.datetime() if taint.time_added is not None else dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    return _LONG_AGO if taint.time_added is None else _moment(taint.time_added)
+
+
+_LONG_AGO = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_moment = lru_cache(maxsize=1024)(Time.datetime)
 
 
 def tolerations_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> tuple[DeviceToleration, ...]:

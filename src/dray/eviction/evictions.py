@@ -16,7 +16,7 @@ from collections.abc import Hashable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from dray.eviction.causes import Cause, Causes, TaintKey
-from dray.eviction.limiter import CATCH_UP, Limiter
+from dray.eviction.limiter import CATCH_UP, ROUNDING, Limiter
 
 P = TypeVar("P", bound=Hashable)
 
@@ -85,8 +85,9 @@ class Evictions(Generic[P]):
             if pod not in self._taken and (known is None or known.due != cause.due):
                 self._leave_line(pod, taint)
                 self._wait_for(pod, cause)
-        for taint in set(before or ()) - set(causes):
-            self._leave_line(pod, taint)
+        for taint in before or ():
+            if taint not in causes:
+                self._leave_line(pod, taint)
         return before is None
 
     def finish(self, pod: P) -> bool:
@@ -133,7 +134,8 @@ class Evictions(Generic[P]):
 
     def wait(self, now: float, tick: float) -> float | None:
         """After how many seconds `take` may have something; None if nothing is planned."""
-        waits = [max(line.limiter.free_at(line.pods[0][1]) - tick, 0.0) for line in self._lines.values() if line.pods]
+        lines = [line for line in self._lines.values() if line.pods]
+        waits = [max(line.limiter.worth_at(line.pods[0][1], len(line.pods)) - tick, 0.0) for line in lines]
         while self._due and not self._is_current(self._due[0]):
             heapq.heappop(self._due)
         if self._due:
@@ -158,13 +160,16 @@ class Evictions(Generic[P]):
         heapq.heappush(self._due, (self._due_at(pod, cause), self._count, pod, cause.taint))
 
     def _due_at(self, pod: P, cause: Cause) -> float:
-        return max(cause.due, self._postponed.get(pod, cause.due))
+        until = self._postponed.get(pod)
+        return cause.due if until is None or until < cause.due else until
 
     def _is_current(self, entry: tuple[float, int, P, TaintKey]) -> bool:
         due, _, pod, taint = entry
-        cause = self._causes.get(pod, {}).get(taint)
-        is_waiting = pod not in self._taken and taint not in self._in_line.get(pod, ())
-        return cause is not None and self._due_at(pod, cause) == due and is_waiting
+        causes = self._causes.get(pod)
+        if causes is None or pod in self._taken or taint in self._in_line.get(pod, ()):
+            return False
+        cause = causes.get(taint)
+        return cause is not None and self._due_at(pod, cause) == due
 
     def _serve(self, taint: TaintKey, line: _Line[P], tick: float) -> list[Taken[P]]:
         served = []
@@ -174,7 +179,7 @@ class Evictions(Generic[P]):
                 line.pods.popleft()  # evicted for another taint, or cancelled
                 continue
             slot = line.limiter.free_at(since)
-            if slot > tick:
+            if slot > tick + ROUNDING:
                 break
             line.pods.popleft()
             # A pod that waits in line keeps its slot, so that waking up late does not lower the rate.

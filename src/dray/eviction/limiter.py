@@ -4,8 +4,13 @@ from __future__ import annotations
 
 BURST = 10
 MAX_RATE = 1_000_000
-CATCH_UP = 1.0
-"""Seconds. Whoever asks late gets what was free meanwhile, but not from longer ago than this."""
+CATCH_UP = 0.25
+"""Seconds. Whoever asks late gets what was free meanwhile, but not from longer ago than this: then no five seconds see
+more than a twentieth too many."""
+ROUNDING = 1e-6
+"""Seconds. Sums of intervals are not exact: what is free so soon is free now, or it would take another round."""
+TOGETHER = 0.01
+"""Seconds. Evictions that would be closer together than this are let go together: asking for each costs more."""
 
 
 class Limiter:
@@ -34,6 +39,11 @@ class Limiter:
     def free_at(self, since: float) -> float:
         """When the next eviction may happen that has been wanted since some time: then, or later."""
         return max(since, self._empty_at - (BURST - 1) * self._interval)
+
+    def worth_at(self, since: float, waiting: int) -> float:
+        """When it is worth to ask again, if so many wait: when one may go, or at a high rate several together."""
+        together = min(int(TOGETHER / self._interval), waiting)
+        return self.free_at(since) + max(together - 1, 0) * self._interval
 
     def take(self, moment: float) -> None:
         """An eviction happens that was free at this moment."""

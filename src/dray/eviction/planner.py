@@ -12,8 +12,8 @@ Only what an event changes is computed again.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable
-from itertools import islice
 from typing import TypeVar
 
 from dray.api.generated.core import Pod
@@ -55,9 +55,9 @@ class Planner:
         self._unpublished: set[DeviceId] = set()
         self._causes: dict[ClaimKey, Causes] = {}
         self._events: list[Event] = []
-        self._dirty_devices: dict[DeviceId, None] = {}
-        self._dirty_claims: dict[ClaimKey, None] = {}
-        self._dirty_pods: dict[PodRef, None] = {}
+        self._dirty_devices: OrderedDict[DeviceId, None] = OrderedDict()
+        self._dirty_claims: OrderedDict[ClaimKey, None] = OrderedDict()
+        self._dirty_pods: OrderedDict[PodRef, None] = OrderedDict()
         self._held_back: set[PodRef] = set()
         self._exempt: dict[PodRef, Causes] = {}
 
@@ -78,11 +78,12 @@ class Planner:
 
     def put_pod(self, pod: Pod, *, is_gone: bool = False) -> None:
         """A pod has changed, or is gone."""
+        before = self.allocations.pod(pod.metadata.uid)
         ref = self.allocations.put_pod(pod, is_gone=is_gone)
         if ref is None:
             self._exempt.pop(PodRef.of(pod), None)
             self._set(PodRef.of(pod), {}, 0.0)
-        elif self.allocations.used_by(ref.uid):
+        elif ref != before and self.allocations.used_by(ref.uid):
             self._dirty_pods[ref] = None
 
     def plan(self, tick: float, limit: int = 500) -> list[PodRef]:
@@ -377,9 +378,6 @@ def _count_with(rule: str, of: Iterable[Causes]) -> int:
     return sum(any(cause.rule == rule for cause in causes.values()) for causes in of)
 
 
-def _pop(waiting: dict[T, None], limit: int) -> list[T]:
-    """Takes the first few."""
-    taken = list(islice(waiting, limit))
-    for each in taken:
-        del waiting[each]
-    return taken
+def _pop(waiting: OrderedDict[T, None], limit: int) -> list[T]:
+    """Takes the first few. In a plain dict, finding the first passes over all that were taken before."""
+    return [waiting.popitem(last=False)[0] for _ in range(min(limit, len(waiting)))]

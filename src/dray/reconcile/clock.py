@@ -6,6 +6,8 @@ import asyncio
 import heapq
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
+from math import floor
 from typing import Protocol
 
 from dray.api.times import Time
@@ -28,7 +30,13 @@ class Clock(Protocol):
 
 
 def as_time(seconds: float) -> Time:
-    """Seconds since 1970 as the API writes times."""
+    """Seconds since 1970 as the API writes times: cut to the second."""
+    return _as_time(floor(seconds))
+
+
+@lru_cache(maxsize=64)
+def _as_time(seconds: int) -> Time:
+    """Most of what is written is written in the same second."""
     return Time.of(datetime.fromtimestamp(seconds, UTC))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from msgspec.structs import replace
 
@@ -36,7 +36,7 @@ SOMEWHERE = "(unknown)"
 """The node of a pod that is not in the snapshot, only in the reservations of claims."""
 
 
-class Budget(Report, frozen=True, kw_only=True):
+class Budget(Report, frozen=True, kw_only=True, gc=False):
     """A PodDisruptionBudget of a pod that has to leave. Taints do not wait for it (3902-14), unless a policy does."""
 
     name: str
@@ -46,7 +46,7 @@ class Budget(Report, frozen=True, kw_only=True):
     """How many of its pods have to leave."""
 
 
-class Eviction(Report, frozen=True, kw_only=True):
+class Eviction(Report, frozen=True, kw_only=True, gc=False):
     """A pod that has to leave."""
 
     pod: str
@@ -152,8 +152,11 @@ class _Taints:
     def evicting(self, claim: ResourceClaim) -> dict[DeviceId, Taints]:
         """The taints on devices of a claim, if there is one for which pods that do not tolerate it leave."""
         found = {device: self.of(device) for device in devices_of(claim)}
-        is_evicting = any(taint.effect == EFFECT_NO_EXECUTE for taints in found.values() for taint in taints)
-        return found if is_evicting else {}
+        for taints in found.values():
+            for taint in taints:
+                if taint.effect == EFFECT_NO_EXECUTE:
+                    return found
+        return {}
 
 
 class _Users:
@@ -202,16 +205,20 @@ class _Users:
 
 
 def _tell(snapshot: Snapshot, ref: PodRef, hits: list[Hit], claims: list[str], expected: float) -> Eviction:
-    about = Eviction(
+    return Eviction(
         pod=str(ref),
         claims=tuple(claims),
-        devices=tuple(dict.fromkeys(str(hit.device) for hit in hits)),
-        causes=tuple(dict.fromkeys(_tell_cause(hit.taint) for hit in hits)),
-        rules=tuple(dict.fromkeys(hit.taint.rule for hit in hits if hit.taint.rule)),
-        due=_moment(min(hit.cause.due for hit in hits)),
+        devices=_each_once([str(hit.device) for hit in hits]),
+        causes=_each_once([_tell_cause(hit.taint) for hit in hits]),
+        rules=_each_once([hit.taint.rule for hit in hits if hit.taint.rule]),
+        due=_moment(min([hit.cause.due for hit in hits])),
         expected=_moment(expected),
+        **told_by(snapshot.get(PODS, ref.namespace, ref.name)),
     )
-    return with_pod(about, snapshot.get(PODS, ref.namespace, ref.name))
+
+
+def _each_once(values: list[str]) -> tuple[str, ...]:
+    return tuple(values if len(values) < 2 else dict.fromkeys(values))
 
 
 @lru_cache(maxsize=1024)
@@ -220,18 +227,25 @@ def _moment(seconds: float) -> str:
     return str(Time.of(datetime.fromtimestamp(seconds, UTC)))
 
 
-def with_pod(eviction: Eviction, pod: object) -> Eviction:
-    """With what the pod itself says, if it is there."""
+class _Told(TypedDict, total=False):
+    uid: str
+    node: str
+    owner: str
+    priority: int | None
+
+
+def told_by(pod: object) -> _Told:
+    """What the pod itself says about its eviction, if it is there."""
     if not isinstance(pod, Pod):
-        return eviction
-    owner = next((one for one in pod.metadata.owner_references if one.controller), None)
-    return replace(
-        eviction,
-        uid=pod.metadata.uid,
-        node=pod.spec.node_name,
-        owner=f"{owner.kind} {pod.metadata.namespace}/{owner.name}" if owner is not None else "",
-        priority=pod.spec.priority,
-    )
+        return {}
+    meta = pod.metadata
+    owner = next((one for one in meta.owner_references if one.controller), None) if meta.owner_references else None
+    return {
+        "uid": meta.uid,
+        "node": pod.spec.node_name,
+        "owner": f"{owner.kind} {meta.namespace}/{owner.name}" if owner is not None else "",
+        "priority": pod.spec.priority,
+    }
 
 
 def _unseen(namespace: str, name: str) -> Pod:

@@ -97,7 +97,7 @@ class Snapshot:
     def objects(self, kind: type[T]) -> Iterator[T]:
         """All objects of a type."""
         for ref, obj in self._world.root.items():
-            if ref not in self._changes and isinstance(obj, kind):
+            if isinstance(obj, kind) and ref not in self._changes:
                 yield obj
         for changed in self._changes.values():
             if isinstance(changed, kind):

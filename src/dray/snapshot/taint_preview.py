@@ -22,7 +22,7 @@ from dray.eviction.causes import names_device
 from dray.eviction.node_evictions import NodeEvictions
 from dray.snapshot.budgets import with_budgets
 from dray.snapshot.elsewhere import MAX_MOVED, move_elsewhere
-from dray.snapshot.evictions import Eviction, forecast, with_pod
+from dray.snapshot.evictions import Eviction, forecast, told_by
 from dray.snapshot.snapshot import Snapshot
 from dray.snapshot.world import PODS
 from dray.tracker import DeviceId
@@ -67,7 +67,7 @@ def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: dat
         _tell_pods(after, leaving, now),
         taints=tuple(dict.fromkeys(_tell(rule.spec.taint) for rule in rules)),
         rules=tuple(rule.metadata.name for rule in rules),
-        devices=tuple(dict.fromkeys(map(str, [*published, *sorted(held)]))),
+        devices=tuple(map(str, [*dict.fromkeys(published), *sorted(held.difference(published))])),
         held=len(held),
         evicts=effect == EFFECT_NO_EXECUTE,
         protected=tuple(sorted(name for name in map(str, then.protected) if name in users)),
@@ -83,16 +83,14 @@ def preview_node(snapshot: Snapshot, node: Node, taints: Sequence[Taint], now: d
     claims = _claims_by_pod(snapshot, pods)
     told = tuple(map(_tell, taints))
     leaving = {
-        ref: with_pod(
-            Eviction(
-                pod=str(ref),
-                claims=claims.get(ref.uid, ()),
-                devices=(),
-                causes=told,
-                due=str(Time.of(now + timedelta(seconds=wait))),
-                expected=str(Time.of(now + timedelta(seconds=wait))),
-            ),
-            snapshot.get(PODS, ref.namespace, ref.name),
+        ref: Eviction(
+            pod=str(ref),
+            claims=claims.get(ref.uid, ()),
+            devices=(),
+            causes=told,
+            due=str(Time.of(now + timedelta(seconds=wait))),
+            expected=str(Time.of(now + timedelta(seconds=wait))),
+            **told_by(snapshot.get(PODS, ref.namespace, ref.name)),
         )
         for ref, wait in deadlines.items()
     }

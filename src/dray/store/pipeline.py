@@ -1,7 +1,7 @@
 """Group commit: everything that writers submit while one batch is on its way to disk forms the next batch.
 
 The event loop hands a whole batch to one writer thread and hears back when it is durable. A batch is formed at the
-end of a loop turn, or once it is large enough, so writers that were acknowledged together and write again travel together
+end of a loop turn, or once it is large enough: writers that were acknowledged together and write again travel together
 again, and the loop need not wait for the disk.
 """
 
@@ -18,7 +18,7 @@ from dray.store.errors import StorageError
 from dray.store.records import Event, Record
 
 EARLY = 16
-"""So many submissions do not wait for the end of a loop turn: the loop works on the next ones while the disk is busy."""
+"""So many submissions do not wait for the end of the turn: the loop works on the next ones while the disk is busy."""
 
 FORGET_AT = 1024
 """So many unneeded revisions are worth removing from disk along with the next write."""
@@ -79,7 +79,7 @@ class Pipeline:
     def submit(self, submission: Submission) -> None:
         """Queue changes. Their revisions follow those of everything submitted before."""
         self._waiting.append(submission)
-        if len(self._waiting) >= EARLY and not self._busy:
+        if len(self._waiting) >= EARLY and not self._busy and self._backend.blocking:
             self._send()
         else:
             self._start()

@@ -20,6 +20,7 @@ from dray.store import (
     Store,
     Update,
 )
+from dray.store.pipeline import EARLY
 
 POD = Key("pods", "default", "a")
 OTHER = Key("pods", "default", "b")
@@ -105,12 +106,19 @@ async def test_a_create_that_meets_one_in_flight_is_refused_with_the_stored_reco
 
 
 async def test_writes_before_the_turn_of_the_loop_ends_are_invisible_and_share_a_commit(store: Store) -> None:
-    tasks = [asyncio.ensure_future(store.create(Key("pods", "", str(n)), made("x"))) for n in range(50)]
+    tasks = [asyncio.ensure_future(store.create(Key("pods", "", str(n)), made("x"))) for n in range(EARLY - 1)]
     await asyncio.sleep(0)
     assert store.list("pods").records == []
     records = await asyncio.gather(*tasks)
-    assert [record.revision for record in records] == list(range(2, 52))
+    assert [record.revision for record in records] == list(range(2, EARLY + 1))
     assert store.stats().commits == 1
+
+
+async def test_many_writes_in_one_turn_are_in_order_and_share_few_commits(store: Store) -> None:
+    tasks = [asyncio.ensure_future(store.create(Key("pods", "", str(n)), made("x"))) for n in range(10 * EARLY)]
+    records = await asyncio.gather(*tasks)
+    assert [record.revision for record in records] == list(range(2, 10 * EARLY + 2))
+    assert store.stats().commits <= 2
 
 
 async def test_a_failing_finish_uses_up_no_revision(store: Store) -> None:

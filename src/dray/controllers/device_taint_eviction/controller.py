@@ -36,6 +36,10 @@ EVENT = "DeviceTaintManagerEviction"
 PREFIX = "device_taint_eviction_controller"
 CHUNK = 50
 """How much is planned at a time, so that the first evictions need not wait until all are planned."""
+REST = 3
+"""Planning rests for so many times as long as a chunk has taken: it leaves most of a core to those who evict."""
+LONGEST_REST = 0.02
+"""Seconds."""
 
 Key: TypeAlias = PodRef | Cancelled | FollowUp
 
@@ -117,13 +121,14 @@ class DeviceTaintEvictionController(QueueController[Key]):
         self._taken.pop(ref, None)
         if isinstance(outcome, Later):
             self.planner.postpone(taken, outcome.until)
+            self._wakeup.set()
         elif isinstance(outcome, Stays):
             if outcome.is_kept:
                 self.planner.exempt(ref)
         elif outcome.is_deleted:
             self.planner.evicted(ref, causes)
             self._metrics.deleted(self._clock.now() - taken.cause.due)
-        self._wakeup.set()
+        self._look()
 
     async def _delete(self, pod: Pod) -> Outcome:
         await self._recorder.normal(pod, EVENT, "Marking for deletion")
@@ -161,16 +166,20 @@ class DeviceTaintEvictionController(QueueController[Key]):
         for informer in self.informers:
             await informer.synced()
         while True:
+            began = self._clock.monotonic()
             wait = self._plan()
             if self._devices_changed and self.planner.is_current:
                 self._devices_changed = False
                 await self._problems.tell(self.planner.problems)
             if self.planner.guard is not None and self.planner.is_current:
                 await self._held_pools.tell(self.planner.guard.held_pools())
-            await self._wakeup.wait(wait)
+            if self.planner.is_current:
+                await self._wakeup.wait(wait)
+            else:
+                await self._clock.sleep(min(REST * (self._clock.monotonic() - began), LONGEST_REST))
 
     def _plan(self) -> float | None:
-        """Plans some, and hands out what is due. Returns after how many seconds to go on, None if nothing is left."""
+        """Plans some, and hands out what is due. Returns after how many seconds more is, None if nothing is left."""
         tick = self._clock.monotonic()
         for pod in self.planner.plan(tick, CHUNK):
             self.queue.add(Cancelled(pod))
@@ -182,6 +191,13 @@ class DeviceTaintEvictionController(QueueController[Key]):
         self._status.report(self.planner.take_changed_rules())
         return self.planner.wait(self._clock.now(), self._clock.monotonic())
 
+    def _look(self) -> None:
+        """Something has happened: wakes up planning if that has to do with it, or else only tells how far rules are."""
+        if self.planner.is_current:
+            self._status.report(self.planner.take_changed_rules())
+        else:
+            self._wakeup.set()
+
     def _tracked_changed(self, old: TrackedObject | None, new: TrackedObject | None) -> None:
         if new is not None:
             self.planner.note(Upsert(new))
@@ -192,7 +208,7 @@ class DeviceTaintEvictionController(QueueController[Key]):
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self.planner.put_claim(_key(new or old), new)
-        self._wakeup.set()
+        self._look()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
@@ -204,7 +220,7 @@ class DeviceTaintEvictionController(QueueController[Key]):
             self.planner.put_pod(new)
             if self._desk is not None:
                 self._note_for_policy(self._desk, old, new)
-        self._wakeup.set()
+        self._look()
 
     def _note_for_policy(self, desk: Desk, old: Pod | None, new: Pod) -> None:
         desk.replicas.put(new)
@@ -214,6 +230,7 @@ class DeviceTaintEvictionController(QueueController[Key]):
                 self.queue.add(FollowUp(ref))
         elif old is not None and has_other_marks(old, new) and self.planner.is_put_off(ref):
             self.planner.recall(ref)
+            self._wakeup.set()
 
 
 def _key(obj: Object | None) -> ClaimKey:
