@@ -77,7 +77,7 @@ TOUR = (
         until="would be evicted",
     ),
     Step(
-        "Now in earnest, two pods per second. The watchdog tolerates the taint:",
+        "Now in earnest, two pods per second. The watchdog tolerates it; a guard would hold more than ten evictions:",
         "kubectl patch devicetaintrule service-node-1 --type=merge -p "
         """'{"spec":{"taint":{"effect":"NoExecute"}}}'""",
     ),
@@ -127,7 +127,8 @@ def main() -> int:
 @contextmanager
 def cluster(directory: Path) -> Iterator[dict[str, str]]:
     """A cluster that has said that it is ready, as the environment of commands that use it."""
-    command = f"dray up --nodes 3 --profile gpu-8 --dir {directory}/state --port 0 --node-monitor-grace-period 12s"
+    options = f"--dir {directory}/state --port 0 --node-monitor-grace-period 12s --max-evictions 10"
+    command = f"dray up --nodes 3 --profile gpu-8 {options}"
     say("A whole cluster in one process:", f"\n$ {command}")
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
     process = subprocess.Popen(shlex.split(command), stdout=subprocess.PIPE, text=True, env=environment)
