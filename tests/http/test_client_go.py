@@ -1,6 +1,6 @@
 """The requests that Kubernetes' own components make, as kube-scheduler 1.37 was seen to make them: nothing is missing.
 
-They send protobuf and prefer it in answers, list by streaming, elect leaders with leases, report events in the new
+They send JSON (--kube-api-content-type) and prefer protobuf in answers, list by streaming, elect leaders with leases, report events in the new
 group, and ask for the authorities of the cluster.
 """
 
@@ -17,8 +17,8 @@ import pytest
 
 from dray.server.published_authority import NAME, NAMESPACE, PROXIES
 from live_server import Answer, LiveServer, running_server
-from protobuf_bodies import MEDIA, wrap
 
+MEDIA = "application/vnd.kubernetes.protobuf"
 ACCEPT = f"{MEDIA},application/json"
 METADATA = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 STREAMING = (
@@ -66,8 +66,9 @@ class Component:
         self._headers = {"Authorization": f"Bearer {token}", "Accept": ACCEPT, "User_Agent": "kube-scheduler/v1.37.0"}
 
     def send(self, method: str, path: str, api_version: str, kind: str, value: dict[str, Any]) -> Answer:
-        """A request with a body in protobuf."""
-        return self._server.request(method, path, wrap(api_version, kind, value), MEDIA, **self._headers)
+        """A request with a typed body."""
+        typed = {"apiVersion": api_version, "kind": kind, **value}
+        return self._server.request(method, path, typed, "application/json", **self._headers)
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
         """A request with a body in JSON, or without one."""
@@ -126,7 +127,7 @@ def test_metadata_alone_is_streamed_with_a_bookmark_of_the_same_kind(server: Liv
     assert (bookmark["kind"], bookmark["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
 
 
-def test_a_pod_is_bound_in_protobuf(server: LiveServer, scheduler: Component) -> None:
+def test_a_pod_is_bound(server: LiveServer, scheduler: Component) -> None:
     namespace = server.new_namespace()
     path = f"/api/v1/namespaces/{namespace}/pods"
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main", "image": "a"}]}}
@@ -176,7 +177,7 @@ def test_a_claim_is_allocated_and_reserved(server: LiveServer, scheduler: Compon
     assert (stale.code, stale.json["reason"]) == (409, "Conflict")
 
 
-def test_a_leader_is_elected_with_a_lease_in_protobuf(scheduler: Component) -> None:
+def test_a_leader_is_elected_with_a_lease(scheduler: Component) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
     assert scheduler.ask("GET", f"{path}/kube-scheduler?timeout=5s").code == 404
     spec: dict[str, Any] = {"holderIdentity": "host_1", "leaseDurationSeconds": 15, "leaseTransitions": 0}
