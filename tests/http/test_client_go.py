@@ -1,7 +1,7 @@
 """The requests that Kubernetes' own components make, as kube-scheduler 1.37 was seen to make them: nothing is missing.
 
-They send JSON (--kube-api-content-type) and prefer protobuf in answers, list by streaming, elect leaders with leases, report events in the new
-group, and ask for the authorities of the cluster.
+They send JSON (--kube-api-content-type) and prefer protobuf in answers, list by streaming, elect leaders with leases,
+report events in the new group, and ask for the authorities of the cluster.
 """
 
 from __future__ import annotations
