@@ -103,7 +103,7 @@ class SmallDriver:
             versions = ["v1.DRAPlugin"]
         if "no-version" in self.breaks:
             versions = ["1.0.0"]
-        if self.breaks & {"silent-health", "foreign-health", "unserved-health"}:
+        if self.breaks & {"silent-health", "foreign-health", "unserved-health", "failing-health"}:
             versions.append("v1.DRAResourceHealth")
         return registration.PluginInfo(
             type="DevicePlugin" if "type" in self.breaks else "DRAPlugin",
@@ -124,11 +124,13 @@ class SmallDriver:
         served = ["v1.DRAPlugin"] if "unserved-version" in self.breaks else list(contracts.DRA_SERVICES)
         found = [contracts.answer(contracts.UNPREPARE[it], self._unprepare_all) for it in served]
         found += [contracts.answer(contracts.PREPARE[it], self._prepare_in(it)) for it in served]
-        if self.breaks & {"silent-health", "foreign-health"}:
+        if self.breaks & {"silent-health", "foreign-health", "failing-health"}:
             found.append(contracts.answer_stream(contracts.WATCH_HEALTH["v1.DRAResourceHealth"], self._health))
         return found
 
-    async def _health(self, _request: Any, _context: Any) -> AsyncIterator[health.NodeWatchResourcesResponse]:
+    async def _health(self, _request: Any, context: Any) -> AsyncIterator[health.NodeWatchResourcesResponse]:
+        if "failing-health" in self.breaks:
+            await context.abort(grpc.StatusCode.INTERNAL, "no idea")
         if "silent-health" in self.breaks:
             await asyncio.sleep(3600)
         identifier = health.DeviceIdentifier(pool_name="nowhere", device_name="nothing")

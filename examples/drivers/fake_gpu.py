@@ -55,7 +55,7 @@ class FakeGpu(driver.Driver):
                     yield self._device(index, f"{board}-{kind}-{part}", board, kind, count, effects)
 
     def health(self) -> Iterator[driver.Health]:
-        """Unhealthy while tainted."""
+        """Unhealthy while tainted; it shows in the status of pods and of their claims."""
         effects = self._read_health()
         for device in self.discover():
             effect = effects.get(str(device.attributes["board"]))
@@ -69,7 +69,7 @@ class FakeGpu(driver.Driver):
             env |= parameters.get("env", {})
             for command in parameters.get("initCommand", ()):
                 log.info("%s on %s for claim %s", command, device.name, claim)
-        return driver.Edits(env=env)
+        return driver.Edits(env=env, data={"uuid": device.attributes["uuid"]})
 
     def unprepare(self, claim: driver.Claim) -> None:
         """A real driver would wipe the memory here."""

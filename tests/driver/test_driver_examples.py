@@ -21,9 +21,9 @@ import pytest
 import yaml
 
 from dray.api import codec
-from dray.api.resource import ResourceSlice
+from dray.api.resource import ResourceClaim, ResourceSlice
 from dray.server.security.identity import authenticated
-from driver_world import NODE, DriverWorld, empty_world, eventually
+from driver_world import CLAIM, NODE, DriverWorld, empty_world, eventually
 from local_server import refused, typed
 from server_process import server_on_thread
 
@@ -217,7 +217,14 @@ def test_the_manifest_gives_a_driver_its_rights_and_no_more() -> None:
                 await world.published(3)
                 claim = await allocate(world, "c", gpus.name, "gpu-0", [])
                 assert (await world.prepare(claim))[claim.metadata.uid].error == ""
-                await refused(restricted.update(claim, "status"), "cannot update")
+
+                async def told() -> list[Any]:
+                    stored = await world.client.get(CLAIM, "default", "c")
+                    assert isinstance(stored, ResourceClaim)
+                    return [(it.device, it.data, [one.type for one in it.conditions]) for it in stored.status.devices]
+
+                assert await eventually(told) == [("gpu-0", {"uuid": "GPU-0000-gpu-0"}, ["Ready", "Healthy"])]
+                await refused(restricted.update(claim), "cannot update")
                 await refused(restricted.create(typed(_claim_document())), "cannot create")
 
     asyncio.run(scenario())

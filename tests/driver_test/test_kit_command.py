@@ -41,7 +41,7 @@ def test_a_command_is_started_restarted_and_judged() -> None:
 def test_json_is_for_programs_and_broken_rules_for_exit_codes(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text(
-        (EXAMPLES / "fake_gpu.py").read_text().replace("driver.Edits(env=env)", "driver.Edits(env={'': ''})")
+        (EXAMPLES / "fake_gpu.py").read_text().replace("driver.Edits(env=env,", "driver.Edits(env={'': ''},")
     )
     command = f"{sys.executable} {broken}"
     rules = chosen("plugin-info", "prepare-is-idempotent")
@@ -108,9 +108,10 @@ def test_what_cannot_be_tested_is_said_in_one_line(arguments: list[str], why: st
 
 def test_a_driver_that_ends_at_once_is_quoted() -> None:
     code = "print('no hardware'); raise SystemExit(3)"
-    done = run_dray("driver-test", "--command", f'{sys.executable} -c "{code}"', *chosen("plugin-info"), timeout=60)
+    done = run_dray("driver-test", "--command", f'{sys.executable} -c "{code}"', timeout=60)
     assert done.returncode == 1
-    assert "the driver ended with code 3: no hardware" in done.stdout
+    assert done.stdout.count("the driver ended with code 3: no hardware") == 1
+    assert f"0 rules kept, 1 broken, 0 advised, {len(all_rules()) - 1} not tried" in done.stdout
 
 
 def test_the_rules_are_listed() -> None:
@@ -153,8 +154,7 @@ def test_the_pytest_plugin_has_one_test_per_rule(suite: Path) -> None:
     absent = f'{sys.executable} -c "raise SystemExit(3)"'
     (suite / "pytest.ini").write_text(f"[pytest]\ndriver_command = {absent}\n")
     done = run_pytest(suite)
-    failed = sum(rule.level == "must" for rule in all_rules())
-    assert f"{failed} failed, {len(all_rules()) - failed} passed" in done.stdout, done.stdout + done.stderr
+    assert f"1 failed, {len(all_rules()) - 1} skipped" in done.stdout, done.stdout + done.stderr
     assert "the driver ended with code 3" in done.stdout
     assert "test_driver[plugin-info]" in done.stdout
     assert "Traceback" not in done.stdout

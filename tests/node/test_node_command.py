@@ -64,6 +64,22 @@ def test_two_agents_on_one_root_and_a_wrong_identity_are_refused(tmp_path: Path)
             assert agent.wait(20) == 0
 
 
+def test_the_agent_loads_only_what_it_needs() -> None:
+    """It runs for months on every machine; what it loads, it holds."""
+    code = (
+        "import ssl, sys; before = ssl.create_default_context\n"
+        "from dray.node.__main__ import _load_http_library; _load_http_library()\n"
+        "import aiohttp.connector, dray.node.program, dray.server.component_endpoints\n"
+        "assert ssl.create_default_context is before\n"
+        "assert not aiohttp.connector._SSL_CONTEXT_VERIFIED.get_ca_certs()\n"
+        "assert aiohttp.connector._SSL_CONTEXT_VERIFIED.verify_mode is ssl.CERT_REQUIRED\n"
+        "print([name for name in sys.modules if name in "
+        "('typer', 'rich', 'lmdb', 'difflib', 'dray.cli', 'dray.store', 'dray.scheduler', 'dray.controllers')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 @pytest.mark.req("4381-177")
 def test_the_documentation_says_that_the_runtime_must_know_cdi_and_cannot_be_asked() -> None:
     pages = {page: (DOCS / page).read_text() for page in ("node.md", "drivers.md")}

@@ -169,6 +169,15 @@ def test_a_pod_gets_its_device_loses_it_to_a_taint_and_its_claim_moves() -> None
         assert "FROM_CLAIM=yes" in seen
         assert [path for path in here.cdi.iterdir() if path.suffix == ".json"]
 
+        # The device gets warm: nobody is evicted, and both the pod and its claim say so.
+        here.health.write_text(json.dumps({"gpu-0": "NoSchedule"}))
+        until(lambda: health_in_claim(kubectl) == ["False"], "the health of the device in its claim")
+        until(lambda: health_in_pod(kubectl, "first") == ["Unhealthy"], "the health of the device in its pod")
+        here.health.unlink()
+        until(lambda: health_in_claim(kubectl) == ["True"], "the device to be well again in its claim")
+        until(lambda: health_in_pod(kubectl, "first") == ["Healthy"], "the device to be well again in its pod")
+        first = running(kubectl, "first")
+
         # The driver restarts, then the agent; the pod does not notice.
         here.stop("driver")
         here.start_driver()
@@ -209,6 +218,18 @@ def running(kubectl: Kubectl, name: str) -> dict[str, Any]:
 def claim(kubectl: Kubectl) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(kubectl("get", "resourceclaim", "gpu", "-o", "json"))
     return found
+
+
+def health_in_claim(kubectl: Kubectl) -> list[str]:
+    """What the driver says of the devices."""
+    entries = claim(kubectl)["status"].get("devices", ())
+    return [one["status"] for entry in entries for one in entry["conditions"] if one["type"] == "Healthy"]
+
+
+def health_in_pod(kubectl: Kubectl, name: str) -> list[str]:
+    """What the node says of the devices."""
+    statuses = running(kubectl, name)["status"]["containerStatuses"][0].get("allocatedResourcesStatus", ())
+    return [one["health"] for status in statuses for one in status["resources"]]
 
 
 def slices_of(kubectl: Kubectl, node: str) -> list[str]:

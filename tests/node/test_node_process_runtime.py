@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -15,13 +16,15 @@ import pytest
 
 from dray.api.generated.core import Pod
 from dray.cdi import Cache, ContainerEdits, Device, DeviceNode, Hook, Mount, Spec, write_spec
+from dray.node.runtime import process
 from dray.node.runtime.edits import apply, may_mount
 from dray.node.runtime.interface import StartFailed
 from dray.node.runtime.process import ProcessRuntime
 from local_server import typed
 from node_world import NodeWorld, play
 
-SLEEP = "while :; do sleep 0.1; done"
+SLEEP = f"while kill -0 {os.getpid()} 2>/dev/null; do sleep 0.1; done"
+"""As long as the tests run, and no longer, even if they are killed."""
 
 
 def with_processes(scenario: Callable[[NodeWorld], Awaitable[None]]) -> None:
@@ -33,9 +36,9 @@ def with_processes(scenario: Callable[[NodeWorld], Awaitable[None]]) -> None:
         try:
             await scenario(world)
         finally:
-            for path in (world.root / "pods").glob("*/*/*.pid"):
-                if not path.with_suffix(".exit").exists():
-                    _kill_group(int(path.read_text()))
+            await world.stop()  # before that, it might start more
+            for pid in _shells_of(world):
+                _kill_group(pid)
 
     play(whole, started=False)
 
@@ -354,6 +357,60 @@ def test_containers_outlive_the_agent_and_are_found_again() -> None:
         assert ended.status.container_statuses[0].state.terminated.exit_code == 7
 
     with_processes(scenario)
+
+
+def test_children_of_a_container_that_outlived_the_agent_end_with_it() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        flag = world.root / "flag"
+        script = f"({SLEEP}) & echo $!; while [ ! -e {flag} ]; do sleep 0.05; done; exit 0"
+        pod = await world.pod("p", containers=shell(script))
+        await world.phase("p", "Running")
+        await world.until(lambda: log(world, pod).endswith("\n"))
+        child = int(log(world, pod))
+        await world.stop()
+        world.runtime = process_runtime(world)
+        await world.start()
+        assert _alive(child)
+        flag.touch()
+        await world.phase("p", "Succeeded")
+        await world.until(lambda: not _alive(child))
+
+    with_processes(scenario)
+
+
+def test_a_container_that_is_being_started_when_the_agent_ends_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    spawn = process._spawn
+
+    def slowly(*arguments: Any) -> Any:
+        begun.set()
+        go_on.wait(30)
+        return spawn(*arguments)
+
+    async def scenario(world: NodeWorld) -> None:
+        monkeypatch.setattr(process, "_spawn", slowly)
+        pod = await world.pod("p", containers=shell(f"echo up; {SLEEP}"))
+        await world.until(begun.is_set)
+        stopping = asyncio.ensure_future(world.stop())
+        await asyncio.sleep(0.05)
+        assert not stopping.done()
+        go_on.set()
+        await stopping
+        monkeypatch.undo()
+        await world.until(lambda: _pid_is_noted(world, pod))
+        group = _group(world, pod)
+        world.runtime = process_runtime(world)
+        await world.start()
+        await world.phase("p", "Running")
+        assert _group(world, pod) == group
+        await world.until(lambda: log(world, pod) == "up\n")  # and not twice
+
+    with_processes(scenario)
+
+
+def _pid_is_noted(world: NodeWorld, pod: Pod) -> bool:
+    path = world.root / "pods" / pod.metadata.uid / "main" / "0.pid"
+    return path.exists() and path.read_text().endswith("\n")
 
 
 def test_processes_of_pods_that_are_gone_are_ended_at_start() -> None:

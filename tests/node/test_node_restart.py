@@ -234,6 +234,16 @@ def test_a_root_that_cannot_be_used_is_refused() -> None:
     play(scenario, started=False)
 
 
+def test_a_root_that_leaves_no_room_for_sockets_is_refused() -> None:
+    async def scenario(world: NodeWorld) -> None:
+        settings = type(world.settings)(name="n", root=world.root / ("x" * (77 - len(str(world.root)))))
+        with pytest.raises(AgentError, match=r"at most 107 bytes\. Give a --root that is at least 2 bytes shorter"):
+            Agent(settings, world.node_client, world.runtime, world.clock)
+        assert not settings.root.exists()
+
+    play(scenario, started=False)
+
+
 def test_saves_that_come_together_share_a_write() -> None:
     async def scenario(world: NodeWorld) -> None:
         saved = checkpoint.Checkpoint(world.root, lambda: checkpoint.State("boot"))

@@ -55,7 +55,7 @@ def run(
     import msgspec
 
     from dray.api import names
-    from dray.node.__main__ import Options
+    from dray.node.options import Options
     from dray.server import switches
     from dray.validation import pod
 

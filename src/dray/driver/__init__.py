@@ -17,11 +17,14 @@ What happens around it:
 
     discover ─▶ inventory ─▶ pools ─▶ slice_plan ─▶ publisher ─▶ ResourceSlices, only what differs
     node ─▶ plugin (gRPC) ─▶ preparation ─▶ prepare / unprepare ─▶ CDI file, checkpoint ─▶ answer
+    prepared, health ─▶ claim_status ─▶ status_writer ─▶ status.devices of claims
 
-`pools`, `slice_plan` and `stored_slices` are pure. May import `dray.reconcile`, `dray.client`, `dray.plugins`,
-`dray.cdi` and below. Files, sockets and network are touched by `publisher`, `preparation`, `checkpoint` and `listener`.
+`pools`, `slice_plan`, `stored_slices` and `claim_status` are pure. May import `dray.reconcile`, `dray.client`,
+`dray.plugins`, `dray.cdi` and below. Files, sockets and network are touched by `publisher`, `status_writer`,
+`preparation`, `checkpoint` and `listener`.
 """
 
+from dray.api.resource import NetworkDeviceData
 from dray.cdi import DeviceNode, Hook, Mount, NetDevice
 from dray.driver.claims import Claim, ClaimDevice, Config
 from dray.driver.devices import CounterSet, Device, Taint, Version
@@ -44,6 +47,7 @@ __all__ = [
     "Hook",
     "Mount",
     "NetDevice",
+    "NetworkDeviceData",
     "Runner",
     "Settings",
     "Taint",

@@ -13,10 +13,11 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from dray.api.resource import NetworkDeviceData
 from dray.driver.claims import Claim
 from dray.driver.errors import DriverError
 
@@ -36,6 +37,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     cdi_ids: tuple[str, ...] = ()
     share_id: str = ""
+    data: Any = None
+    """For the status of the claim, as is `network_data`."""
+    network_data: NetworkDeviceData | None = None
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

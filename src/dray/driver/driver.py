@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dray import cdi
+from dray.api.resource import NetworkDeviceData
 from dray.driver.devices import CounterSet, Device
 from dray.driver.errors import DriverError
 
@@ -20,6 +21,9 @@ class Edits:
 
     `device_nodes` are paths, or `cdi.DeviceNode` for more; `mounts` are `cdi.Mount`, `hooks` `cdi.Hook`. `cdi_ids` are
     devices of specs that exist already, for drivers whose hardware comes with some.
+
+    `data` (a JSON object of at most 10 KiB) and `network_data` are no edits: they tell people and other programs about
+    the device, in the status of the claim.
     """
 
     env: Mapping[str, str] = field(default_factory=dict)
@@ -29,9 +33,11 @@ class Edits:
     net_devices: Iterable[cdi.NetDevice] = ()
     additional_gids: Iterable[int] = ()
     cdi_ids: Iterable[str] = ()
+    data: Mapping[str, Any] | None = None
+    network_data: NetworkDeviceData | None = None
 
     def to_cdi(self) -> cdi.ContainerEdits:
-        """The edits as a CDI spec has them, without `cdi_ids`."""
+        """The edits as a CDI spec has them, without `cdi_ids` and what is for the claim."""
         nodes = (cdi.DeviceNode(path=node) if isinstance(node, str) else node for node in self.device_nodes)
         return cdi.ContainerEdits(
             env=tuple(f"{name}={value}" for name, value in self.env.items()),
@@ -91,7 +97,7 @@ class Driver:
         del claim
 
     def health(self) -> Iterable[Health]:
-        """How devices are doing, for the status of pods. Nothing is reported unless a driver overrides this."""
+        """How devices are doing, for the status of pods and claims. Nothing is reported without it."""
         return ()
 
     def dropped_fields(self, fields: Mapping[str, tuple[str, ...]]) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 from weakref import WeakValueDictionary
 
+import msgspec
 from msgspec.structs import replace
 
 from dray import cdi
@@ -32,6 +33,7 @@ from dray.driver.errors import DriverError
 from dray.driver.inventory import Inventory
 
 CLAIM: Final = by_kind("resource.k8s.io/v1", "ResourceClaim")
+LONGEST_DATA: Final = 10 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +69,8 @@ class Preparation:
         self._client = client
         self._checkpoint = checkpoint
         self._cdi_dir = cdi_dir
+        self.on_ready: Callable[[Record], None] = lambda _record: None
+        self.on_released: Callable[[str], None] = lambda _uid: None
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def prepare(self, reference: Reference) -> tuple[Prepared, ...]:
@@ -134,9 +138,11 @@ class Preparation:
                 name = f"{claim.uid}-{index}-{device.name}"
                 written.append(cdi.Device(name=name, container_edits=changes))
                 ids = (cdi.qualify(self._driver.cdi_kind, name), *ids)
-            prepared.append(_prepared(device, ids))
+            prepared.append(_prepared(device, ids, edits))
         spec = codec.encode(self._write_spec(claim.uid, self._spec(written))) if written else b""
-        self._checkpoint.put(Record(claim=claim, ready=True, devices=tuple(prepared), cdi_spec=spec))
+        record = Record(claim=claim, ready=True, devices=tuple(prepared), cdi_spec=spec)
+        self._checkpoint.put(record)
+        self.on_ready(record)
         log.info("prepared claim", extra={"fields": {"claim": str(claim), "uid": claim.uid, "devices": len(prepared)}})
         return tuple(prepared)
 
@@ -185,6 +191,7 @@ class Preparation:
         await self._calls.unprepare(claim)
         self._remove_spec(claim.uid)
         self._checkpoint.remove(claim.uid)
+        self.on_released(claim.uid)
         log.info("unprepared claim", extra={"fields": {"claim": str(claim), "uid": claim.uid}})
 
     def _spec(self, devices: list[cdi.Device]) -> cdi.Spec:
@@ -227,5 +234,28 @@ def _in_use(device: ClaimDevice, claim: Claim) -> DriverError:
     return DriverError(f'device "{device.name}" of pool "{device.pool}" is in use by claim {claim}')
 
 
-def _prepared(device: ClaimDevice, ids: tuple[str, ...]) -> Prepared:
-    return Prepared(request=device.request, pool=device.pool, device=device.name, cdi_ids=ids, share_id=device.share_id)
+def _prepared(device: ClaimDevice, ids: tuple[str, ...], edits: Edits) -> Prepared:
+    return Prepared(
+        request=device.request,
+        pool=device.pool,
+        device=device.name,
+        cdi_ids=ids,
+        share_id=device.share_id,
+        data=_checked_data(edits, f'device "{device.name}"'),
+        network_data=edits.network_data,
+    )
+
+
+def _checked_data(edits: Edits, where: str) -> Any:
+    """What the status of a claim shall tell, as it reads back from the disk. Raises DriverError."""
+    if edits.data is None:
+        return None
+    if not isinstance(edits.data, Mapping):
+        raise DriverError(f"{where}: data is {type(edits.data).__name__}; it must be a mapping")
+    try:
+        whole = msgspec.json.encode(edits.data)
+    except (TypeError, ValueError) as error:
+        raise DriverError(f"{where}: data is no JSON: {error}") from None
+    if len(whole) > LONGEST_DATA:
+        raise DriverError(f"{where}: data has {len(whole)} bytes, and a claim takes {LONGEST_DATA}")
+    return msgspec.json.decode(whole)

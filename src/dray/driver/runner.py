@@ -26,6 +26,7 @@ from dray.driver.listener import Listener
 from dray.driver.plugin import Plugin, Registration
 from dray.driver.preparation import Preparation
 from dray.driver.publisher import Publisher
+from dray.driver.status_writer import StatusWriter
 from dray.reconcile import Clock, RealClock
 
 CDI_DIR: Final = Path("/var/run/cdi")
@@ -71,6 +72,7 @@ class Runner:
         self.publisher.may_write = lambda: sockets.is_newest(self.registration_socket, driver.name)
         self._client = client
         self._plugin: Plugin | None = None
+        self._status: StatusWriter | None = None
         self._registration: Registration | None = None
         self._listeners: list[Listener] = []
         self._tasks: list[asyncio.Task[Any]] = []
@@ -88,6 +90,9 @@ class Runner:
         preparation = Preparation(
             self._driver, self._calls, self._inventory, self._client, checkpoint, self._settings.cdi_dir
         )
+        status = self._status = StatusWriter(self._client, self._clock, self._driver.name, checkpoint, self._reports)
+        status.may_write = self.publisher.may_write
+        preparation.on_ready, preparation.on_released = status.prepared, status.released
         self._plugin = Plugin(preparation, self._reports)
         self._registration = Registration(self._driver.name, str(self.endpoint), self._plugin.versions)
         # The node may call as soon as it knows of the driver, so the socket that it calls comes first.
@@ -99,6 +104,7 @@ class Runner:
         self._tasks = [
             loop.create_task(self._keep_looking(), name="look"),
             loop.create_task(self.publisher.run(), name="publish"),
+            loop.create_task(status.run(), name="claim status"),
             loop.create_task(self._keep_listening(), name="listen"),
         ]
         log.info("driver runs", extra={"fields": {"driver": self._driver.name, "node": self._settings.node}})
@@ -153,10 +159,13 @@ class Runner:
         if self._reports is None:
             return
         try:
-            self._reports.put(await self._calls.health())
+            reports = await self._calls.health()
         except DriverError as error:
             log.error("cannot tell how devices are doing: %s", error)
-            self._reports.put(())
+            reports = []
+        changed = self._reports.put(reports)
+        if self._status is not None:
+            self._status.look(changed=changed)
 
     async def _pause(self, seconds: float) -> None:
         """Until the next look is due, or asked for."""

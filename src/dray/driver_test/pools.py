@@ -44,34 +44,61 @@ def _problems(name: str, slices: list[ResourceSlice]) -> Iterator[str]:
 def generation_problems(changes: Iterable[Change], tampered: Collection[str] = ()) -> list[str]:
     """What in the history of slices a consumer could have misunderstood.
 
-    Devices and counters change only with the generation; taints may change without it, in one slice at a time
-    (5055-76). A generation never falls while slices of the pool with a higher one are there. Versions that were not
-    written by the driver (`tampered`) are not held against it.
+    Devices and counters change with the generation, or in one slice only; taints may change without it, in one slice at
+    a time (5055-76). A generation never falls while slices of the pool with a higher one are there. Versions that were
+    not written by the driver (`tampered`) are not held against it.
     """
-    there: dict[str, ResourceSlice] = {}
     problems: list[str] = []
+    first: dict[ResourcePool, str] = {}
+    for old, new, others in _writes(changes, tampered):
+        problems += _judge(old, new, others)
+        if _kept_generation(old, new):
+            pool, name = new.spec.pool, new.metadata.name
+            before = first.setdefault(pool, name)
+            if before != name:
+                what = f"slices {before} and {name} got other devices or counters"
+                problems.append(f"{what}, but pool {pool.name} kept its generation")
+    return problems
+
+
+def kept_generations(changes: Iterable[Change], tampered: Collection[str] = ()) -> list[str]:
+    """The changes of devices or counters that kept the generation of the pool."""
+    return [
+        f"slice {new.metadata.name} got other devices or counters, but pool {new.spec.pool.name} kept its generation"
+        for old, new, _ in _writes(changes, tampered)
+        if _kept_generation(old, new)
+    ]
+
+
+def _writes(
+    changes: Iterable[Change], tampered: Collection[str]
+) -> Iterator[tuple[ResourceSlice | None, ResourceSlice, list[ResourceSlice]]]:
+    """What the driver wrote: a slice before and after, and the other slices of its pool."""
+    there: dict[str, ResourceSlice] = {}
     for old, new in changes:
         if new is None:
             if old is not None:
                 there.pop(old.metadata.name, None)
             continue
+        name, spec = new.metadata.name, new.spec
         if new.metadata.resource_version not in tampered:
-            problems += _judge(there.get(new.metadata.name), new, there.values())
-        there[new.metadata.name] = new
-    return problems
+            others = [
+                it
+                for it in there.values()
+                if it.spec.driver == spec.driver and it.spec.pool.name == spec.pool.name and it.metadata.name != name
+            ]
+            yield there.get(name), new, others
+        there[name] = new
 
 
-def _judge(old: ResourceSlice | None, new: ResourceSlice, there: Iterable[ResourceSlice]) -> Iterator[str]:
+def _kept_generation(old: ResourceSlice | None, new: ResourceSlice) -> bool:
+    if old is None or old.spec.pool.generation != new.spec.pool.generation:
+        return False
+    return _content(old.spec) != _content(new.spec)
+
+
+def _judge(old: ResourceSlice | None, new: ResourceSlice, others: list[ResourceSlice]) -> Iterator[str]:
     pool = new.spec.pool
-    others = [
-        it
-        for it in there
-        if it.spec.driver == new.spec.driver
-        and it.spec.pool.name == pool.name
-        and it.metadata.name != new.metadata.name
-    ]
-    if old is not None and old.spec.pool.generation == pool.generation and _content(old.spec) != _content(new.spec):
-        yield f"slice {new.metadata.name} got other devices or counters, but pool {pool.name} kept its generation"
     if old is not None and pool.generation < old.spec.pool.generation and others:
         above = max(it.spec.pool.generation for it in others)
         if above > pool.generation:

@@ -20,6 +20,7 @@ from dray.driver_test.subject import Subject
 
 POLL_SECONDS: Final = 0.05
 STOP_SECONDS: Final = 15.0
+SETTLED_SECONDS: Final = 2.0
 
 T = TypeVar("T")
 
@@ -41,6 +42,7 @@ class Trial:
         self._plugin: Plugin | None = None
         self._claims: list[ResourceClaim] = []
         self._started = False
+        self._started_at = 0.0
         self._absent = ""
 
     async def start(self, extra: Mapping[str, str] | None = None) -> None:
@@ -48,6 +50,11 @@ class Trial:
         if not self._started:
             await self.subject.start(self.stage.places, extra or {})
             self._started = True
+            self._started_at = time.monotonic()
+
+    async def settled(self) -> None:
+        """Once the driver has run for a moment: who has just begun need not be ready for everything."""
+        await asyncio.sleep(self._started_at + SETTLED_SECONDS - time.monotonic())
 
     async def end(self, end: Callable[[], Awaitable[T]]) -> T:
         """Ends the driver in some way; everything about it must be found out again."""
@@ -57,15 +64,15 @@ class Trial:
         return await end()
 
     async def registration(self) -> Registration:
-        """The registration socket, once there is one. Raises Broken."""
+        """The registration socket, once there is one. Raises Broken, and NotApplicable from then on."""
         await self.start()
         if self._absent:
-            raise Broken(self._absent)  # it was waited for once; not again for every rule
+            raise NotApplicable(self._absent)  # it was waited for once; not again for every rule
         if self._registration is None:
             try:
                 found = await self.until(self._find_sockets, "no registration socket appeared where nodes look for it")
             except Broken as error:
-                self._absent = str(error)
+                self._absent = "the driver does not run" if self.subject.problem() else str(error)
                 raise
             self._registration = Registration(found[0], self.timeout)
         return self._registration

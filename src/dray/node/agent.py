@@ -38,7 +38,7 @@ from dray.node.pod_worker import PODS, Site
 from dray.node.pod_workers import PodWorkers
 from dray.node.runtime import Runtime
 from dray.node.slices import DEFAULT_DELAY, NodeClient, SliceWiper
-from dray.plugins import contracts
+from dray.plugins import contracts, unix
 from dray.reconcile import Clock, EventRecorder
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ log = logging.getLogger(__name__)
 
 COMPONENT: Final = "kubelet"
 WRITES_AT_ONCE: Final = 32
+SHORTEST_SOCKET_NAME: Final = len("a.io-reg.sock")
 
 
 class AgentError(Exception):
@@ -179,6 +180,12 @@ class Agent:
 
     def _load(self) -> ClaimBook:
         root = self.settings.root
+        too_long = len(os.fsencode(root / "plugins_registry")) + 1 + SHORTEST_SOCKET_NAME - unix.LONGEST_PATH
+        if too_long > 0:
+            raise AgentError(
+                f"{root} as root directory leaves no room for the sockets of drivers, whose paths have at most "
+                f"{unix.LONGEST_PATH} bytes. Give a --root that is at least {too_long} bytes shorter."
+            )
         try:
             for directory in (root, root / "plugins", root / "plugins_registry"):
                 directory.mkdir(mode=0o755, parents=True, exist_ok=True)

@@ -67,6 +67,7 @@ class HealthWatch:
             self._streams[driver] = (instance, task)
 
     async def _follow(self, instance: Instance, version: str) -> None:
+        failure: grpc.StatusCode | None = None
         while True:
             try:
                 async for response in contracts.stream(
@@ -74,12 +75,15 @@ class HealthWatch:
                 ):
                     if not isinstance(response, messages.NodeWatchResourcesResponse):
                         break  # which is how gRPC hands on what it could not decode
+                    failure = None
                     now = self._clock.monotonic()
                     self._tell(self._table.update(instance.driver, _reports(response.devices), now))
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                     return  # it has no health to report after all, until it registers again
-                log.info("health of driver %s: %s: %s", instance.driver, error.code().name, error.details())
+                if error.code() is not failure:  # said when it starts, not every few seconds
+                    log.info("health of driver %s: %s: %s", instance.driver, error.code().name, error.details())
+                failure = error.code()
             self._tell(self._table.forget(instance.driver))
             await self._clock.sleep(RETRY_SECONDS)
 

@@ -88,6 +88,9 @@ async def health_reports(trial: Trial) -> None:
     except TimeoutError:
         raise Broken("no health report came; the first one is due when a node starts to watch") from None
     except (grpc.aio.AioRpcError, StopAsyncIteration) as error:
+        if isinstance(error, grpc.aio.AioRpcError) and error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            # Which is how a driver whose library always advertises the service says so; nodes ask no more then.
+            raise NotApplicable("the driver says that it has no health to report") from None
         raise Broken(f"{version} is advertised, but watching fails: {error}") from None
     finally:
         stream.cancel()

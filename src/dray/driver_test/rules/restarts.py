@@ -50,6 +50,7 @@ async def clean_stop(trial: Trial) -> None:
     _must_restart(trial)
     plugin = await trial.plugin()
     endpoint = plugin.endpoint
+    await trial.settled()
     demand(
         await trial.end(lambda: trial.subject.stop(STOP_SECONDS)),
         f"the driver had not ended {STOP_SECONDS:g} s after SIGTERM",

@@ -90,7 +90,7 @@ async def many_devices(trial: Trial) -> None:
                 len(trial.stage.devices(trial.driver)) > DEVICES_PER_SLICE
                 and not incomplete(trial.stage.slices(trial.driver))
             ),
-            "no complete pools with more than 128 devices were published",
+            "no complete pools with more than 128 devices were published, and no slice can hold more,",
         )
     finally:
         if trial.many and trial.subject.can_restart:

@@ -53,7 +53,7 @@ class ProcessRuntime:
         command = _command(order, applied)
         identity = f"process://{order.pod.metadata.uid}/{order.container.name}/{order.attempt}"
         await run_hooks(changes.hooks, BEFORE, ContainerInfo(identity, "creating", str(files.directory)))
-        child = await asyncio.to_thread(_spawn, order, command, applied, files)
+        child = await _spawned(asyncio.to_thread(_spawn, order, command, applied, files))
         running = Running(identity, order.attempt, self._clock.now(), applied.warnings)
         try:
             self._watch(running, _Process(child.pid, files, child, changes.hooks), on_exit)
@@ -223,6 +223,9 @@ class _Process:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
             code = self._child.wait()
+        elif not _lives(self.pid):  # else the number is another's already, and nothing of the group is left
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
         said = self.files.exit()
         if said is not None:
             return said.code
@@ -234,8 +237,8 @@ class _Process:
         """Stops watching."""
         asyncio.get_running_loop().remove_reader(self._handle)
         os.close(self._handle)
-        if self._child is not None and self._child.returncode is None:
-            self._child.returncode = 0  # it goes on without us: Python shall not ask for its end
+        if self._child is not None:
+            _let_go(self._child)
 
 
 def _command(order: Order, applied: Applied) -> list[str]:
@@ -277,6 +280,23 @@ def _spawn(order: Order, command: list[str], applied: Applied, files: _Files) ->
     return child
 
 
+async def _spawned(spawning: Coroutine[None, None, subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+    """The process. An agent that ends meanwhile waits for it: what was begun is there for the next agent to find."""
+    task = asyncio.ensure_future(spawning)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with contextlib.suppress(StartFailed):
+            _let_go(await task)
+        raise
+
+
+def _let_go(child: subprocess.Popen[bytes]) -> None:
+    """It goes on without us: Python shall not ask for its end."""
+    if child.returncode is None:
+        child.returncode = 0
+
+
 def _user(order: Order) -> tuple[int | None, int | None]:
     """Who the container runs as: what it says, else what its pod says, else the agent's own user."""
     own, pod = order.container.security_context, order.pod.spec.security_context
@@ -286,6 +306,13 @@ def _user(order: Order) -> tuple[int | None, int | None]:
         user = pod.run_as_user if user is None else user
         group = pod.run_as_group if group is None else group
     return user, group
+
+
+def _lives(pid: int) -> bool:
+    """Whether there is such a process, other than one that has ended and waits to be noticed."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    return False
 
 
 def _is_ours(pid: int, files: _Files) -> bool:
