@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from dray.api import codec
 from dray.api.meta import Condition
 from dray.api.resource import DeviceTaintRule
 from dray.api.status import ApiError
+from dray.cluster.overview import Evicting
 from dray.reconcile.clock import as_time
 from eviction_objects import (
     DRIVER,
@@ -155,7 +157,7 @@ def test_all_pods_that_share_a_claim_leave_whatever_the_pods_tolerate() -> None:
     play(story)
 
 
-@pytest.mark.req("5055-90", "5055-91", "5055-95", "5055-106", "SVS-07")
+@pytest.mark.req("5055-90", "5055-91", "5055-95", "5055-106", "SVS-07", "implied-4")
 def test_the_rate_leaves_time_to_delete_the_rule_and_that_stops_the_rest() -> None:
     async def story(world: World) -> None:
         pods = tuple(f"p{number:02}" for number in range(60))
@@ -176,7 +178,7 @@ def test_the_rate_leaves_time_to_delete_the_rule_and_that_stops_the_rest() -> No
     play(story)
 
 
-@pytest.mark.req("5055-80", "5055-96", "5055-18")
+@pytest.mark.req("5055-80", "5055-96", "5055-18", "implied-9")
 def test_a_changed_rate_acts_at_once() -> None:
     async def story(world: World) -> None:
         pods = tuple(f"p{number:02}" for number in range(60))
@@ -184,6 +186,9 @@ def test_a_changed_rate_acts_at_once() -> None:
         await world.create(rule(evictionsPerSecond=1))
         await world.settle(5.05)
         assert len(await leaving(world)) == 15
+        controller = world.manager.controllers[NAME]
+        assert isinstance(controller, Evicting)
+        assert controller.pending_evictions == 45
         await world.patch("devicetaintrules", "rule", {"spec": {"taint": {"evictionsPerSecond": 1000}}})
         await world.settle(0.2)
         assert len(await leaving(world)) == 60
@@ -242,6 +247,19 @@ def test_status_tells_of_progress_at_once_and_then_every_ten_seconds() -> None:
         last = await status(world)
         assert (last.status, last.reason) == ("False", "Completed")
         assert "110 pods evicted" in last.message
+
+    play(story)
+
+
+@pytest.mark.req("5055-106", "SVS-27")
+def test_a_rule_that_is_made_anew_under_its_name_is_reported_on_at_once() -> None:
+    async def story(world: World) -> None:
+        await use_devices(world, "claim", "gpu-0", pods=("p",))
+        for _ in range(2):
+            await world.create(rule(effect="None"))
+            await world.settle(0.05)
+            assert (await status(world)).reason == "NoEffect"
+            await world.delete("devicetaintrules", "rule")
 
     play(story)
 
@@ -344,6 +362,7 @@ def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
     play(story)
 
 
+@pytest.mark.req("implied-5")
 def test_a_pod_that_finished_or_waits_for_a_node_is_left_alone() -> None:
     async def story(world: World) -> None:
         await use_devices(world, "claim", "gpu-0", pods=("done", "waiting"))
@@ -359,7 +378,7 @@ def test_a_pod_that_finished_or_waits_for_a_node_is_left_alone() -> None:
     play(story)
 
 
-@pytest.mark.req("SVS-28")
+@pytest.mark.req("SVS-28", "implied-5")
 def test_a_new_pod_of_the_same_name_survives() -> None:
     async def story(world: World) -> None:
         await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=(toleration(30),))
@@ -386,7 +405,7 @@ def test_a_pod_that_comes_after_the_taint_leaves_too() -> None:
     play(story)
 
 
-@pytest.mark.req("5055-95")
+@pytest.mark.req("5055-95", "implied-4")
 def test_removing_the_taint_cancels_and_says_so() -> None:
     async def story(world: World) -> None:
         await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=(toleration(30),))
@@ -400,6 +419,7 @@ def test_removing_the_taint_cancels_and_says_so() -> None:
     play(story)
 
 
+@pytest.mark.req("implied-4")
 def test_giving_up_the_claim_cancels() -> None:
     async def story(world: World) -> None:
         await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=(toleration(30),))
@@ -440,7 +460,7 @@ def test_metrics() -> None:
     play(story)
 
 
-@pytest.mark.req("5055-88")
+@pytest.mark.req("5055-88", "implied-6")
 def test_a_restart_neither_forgets_nor_repeats() -> None:
     async def run() -> None:
         async with local_server() as server:
@@ -525,7 +545,7 @@ def test_a_failing_server_is_tried_again_and_counts_as_pending() -> None:
     play(story)
 
 
-@pytest.mark.req("5055-88")
+@pytest.mark.req("5055-88", "implied-8")
 def test_setting_the_wall_clock_moves_deadlines_not_rates() -> None:
     async def story(world: World) -> None:
         await use_devices(world, "claim", "gpu-0", pods=tuple(f"p{number:02}" for number in range(40)))
@@ -538,6 +558,28 @@ def test_setting_the_wall_clock_moves_deadlines_not_rates() -> None:
         world.clock.jump(3000 + 3600)
         await world.settle(31)
         assert "patient" in await leaving(world)
+
+    play(story)
+
+
+@pytest.mark.req("implied-8", "5055-15")
+@pytest.mark.parametrize(
+    ("added", "seconds", "leaves_after"),
+    [(-10 * 365 * 86400, None, 0), (-10 * 365 * 86400, 60, 0), (60, None, 60), (60, 30, 90), (0, 10**12, None)],
+)
+def test_a_time_of_long_ago_or_of_the_future_is_taken_as_it_is(
+    added: int, seconds: int | None, leaves_after: int | None
+) -> None:
+    async def story(world: World) -> None:
+        patience = () if seconds is None else (toleration(seconds),)
+        await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=patience)
+        await world.create(rule(timeAdded=ago(world, -added)))
+        stored = (await world.get("devicetaintrules", "rule")).spec.taint.time_added
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(stored))
+        await world.settle(max(leaves_after or 0, 2) - 1.5)
+        assert await leaving(world) == ({"user"} if leaves_after == 0 else set())
+        await world.settle(3)
+        assert await leaving(world) == (set() if leaves_after is None else {"user"})
 
     play(story)
 

@@ -264,8 +264,10 @@ def test_a_controller_of_ones_own_replaces_the_default_one() -> None:
 
     async def story(world: World) -> None:
         assert NODE not in world.manager.controllers
-        await run_pod(world, "dear", priority=10)
-        await run_pod(world, "cheap", priority=1)
+        for name, value in (("dear", 10), ("cheap", 1)):
+            kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+            await world.create({**kind, "metadata": {"name": name}, "value": value})
+            await run_pod(world, name, priorityClassName=name)
         await taint_node(world)
         await world.settle(30)
         assert await leaving(world) == set()

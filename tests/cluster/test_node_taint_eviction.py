@@ -10,6 +10,7 @@ import pytest
 from controller_world import World, controller_world, manifest
 from dray.api import codec
 from dray.api.status import ApiError
+from dray.cluster.overview import Evicting
 from dray.controllers import Manager, SelectionError
 from eviction_objects import ago, leaving, run_pod
 from local_server import local_server
@@ -105,7 +106,7 @@ def test_of_several_taints_the_shortest_time_counts(tolerations: list[dict[str, 
     play(story)
 
 
-@pytest.mark.req("3902-16")
+@pytest.mark.req("3902-16", "implied-4")
 def test_removing_the_taint_in_time_cancels() -> None:
     async def story(world: World) -> None:
         await run_pod(world, "minute", tolerations=[toleration(60)])
@@ -260,7 +261,7 @@ def test_a_new_pod_of_the_same_name_survives() -> None:
     play(story)
 
 
-@pytest.mark.req("3902-26", "3902-27")
+@pytest.mark.req("3902-26", "3902-27", "implied-6")
 def test_a_restart_evicts_those_who_are_left() -> None:
     async def run() -> None:
         async with local_server() as server:
@@ -305,3 +306,78 @@ def test_what_keeps_it_from_starting_is_said() -> None:
                 await task
 
     asyncio.run(run())
+
+
+async def set_rate(world: World, text: str | None) -> None:
+    await world.patch("nodes", "node-1", {"metadata": {"annotations": {"dray.dev/evictions-per-second": text}}})
+
+
+@pytest.mark.req("implied-9")
+def test_pods_leave_at_the_rate_that_the_node_says_and_faster_once_it_says_so() -> None:
+    async def story(world: World) -> None:
+        for number in range(30):
+            await run_pod(world, f"pod-{number}")
+        await set_rate(world, f"{KEY}:NoExecute=1")
+        await set_taints(world, taint())
+        await world.settle(0.5)
+        assert len(await leaving(world)) == 10
+        await world.settle(5)
+        assert len(await leaving(world)) == 15
+        controller = world.manager.controllers[NAME]
+        assert isinstance(controller, Evicting)
+        assert controller.pending_evictions == 15
+        await set_rate(world, f"{KEY}:NoExecute=10")
+        await world.settle(1)
+        assert 24 <= len(await leaving(world)) <= 26
+        await set_rate(world, None)
+        await world.settle(0.1)
+        assert len(await leaving(world)) == 30
+
+    play(story)
+
+
+@pytest.mark.req("implied-4", "implied-6", "3902-16")
+def test_a_new_controller_goes_on_at_the_rate_and_stops_with_the_taint() -> None:
+    async def run() -> None:
+        async with local_server() as server:
+            async with controller_world(NAME, server=server) as world:
+                await world.create(manifest("v1", "Node", "node-1"))
+                for number in range(40):
+                    await run_pod(world, f"pod-{number}")
+                await set_rate(world, f"{KEY}:NoExecute=1")
+                await set_taints(world, taint())
+                await world.settle(3.5)
+                before = await leaving(world)
+                assert len(before) == 13
+            async with controller_world(NAME, server=server) as world:
+                await world.settle(2.4)
+                after = await leaving(world)
+                assert before < after
+                assert len(after) == 13 + 10 + 2
+                await set_taints(world)
+                await world.settle(100)
+                assert await leaving(world) == after
+                said = [("TaintManagerEviction", f"Marking for deletion Pod default/{name}") for name in sorted(before)]
+                assert [event for name in sorted(before) for event in await world.events(name)] == said
+
+    asyncio.run(run())
+
+
+def test_a_rate_that_cannot_be_read_is_told_and_the_default_counts() -> None:
+    async def story(world: World) -> None:
+        for number in range(30):
+            await run_pod(world, f"pod-{number}")
+        await set_rate(world, "5")
+        await set_taints(world, taint())
+        await world.settle(0.5)
+        assert len(await leaving(world)) == 15
+        (event,) = await world.events("node-1")
+        assert event[0] == "InvalidEvictionRate"
+        assert event[1].startswith("Annotation dray.dev/evictions-per-second: '5' is not KEY:NoExecute=RATE. ")
+        assert "evict 10 pods a second until it is corrected" in event[1]
+        await set_rate(world, f"{KEY}:NoExecute=1000")
+        await world.settle(0.5)
+        assert len(await leaving(world)) == 30
+        assert await world.events("node-1") == [event]
+
+    play(story)

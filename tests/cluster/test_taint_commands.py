@@ -14,7 +14,10 @@ import pytest
 import yaml
 
 from dray.api.times import Time
+from dray.client.http import HttpClient
 from taint_cluster import TaintCluster, eventually, taint_cluster
+
+RATE = "dray.dev/evictions-per-second"
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +111,7 @@ def test_a_wait_that_takes_too_long_is_a_no(cluster: TaintCluster) -> None:
     assert done.exit_code == 1
     assert "✘ 0 of 1 evicted   ✘ held still" in done.stdout
     assert "Not idle: default/train-" in done.stdout
+    assert "The eviction goes on; to stop it: dray untaint device --node node-1\n" in done.stdout
     assert re.search(r"leaves .*\n.* in (1 h|59 min) ", done.stdout)
 
 
@@ -170,6 +174,64 @@ def test_node_taint_drain_and_untaint(cluster: TaintCluster) -> None:
     assert cluster.node_taints("node-4") == []
 
 
+def test_several_nodes_are_emptied_at_one_rate_that_leaves_with_the_taint(cluster: TaintCluster) -> None:
+    cluster.run_pods("train", 8, "node-1")
+    cluster.run_pods("serve", 8, "node-2")
+    look = cluster.dray("drain", "node", "node-1", "node-2", "--evictions-per-second", "2", "--dry-run")
+    assert "2 nodes get maintenance:NoExecute: node-1, node-2.\nWould evict 16 pods in 1 namespace" in look.stdout
+    assert "within 3 s" in look.stdout
+    done = cluster.dray("drain", "node", "node-1", "node-2", "--evictions-per-second", "2", "--wait", "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    result = json.loads(done.stdout)["result"]
+    assert (result["done"], result["pods"], result["gone"]) == (True, 16, 16)
+    # Ten at once and two a second, whatever else makes it slower; without the rate it takes no time.
+    assert result["seconds"] >= 2.5
+    notes = {cluster.get(f"v1/nodes/{node}")["metadata"]["annotations"][RATE] for node in ("node-1", "node-2")}
+    assert [re.sub("@drain-[0-9a-f]{8}$", "@…", note) for note in notes] == ["maintenance:NoExecute=2@…"]
+    back = cluster.dray("untaint", "node", "node-1", "node-2", "maintenance:NoExecute")
+    assert back.exit_code == 0
+    assert "Removed maintenance:NoExecute from node node-2.\n" in back.stdout
+    for node in ("node-1", "node-2"):
+        assert cluster.node_taints(node) == []
+        assert RATE not in cluster.get(f"v1/nodes/{node}")["metadata"]["annotations"]
+
+
+def test_on_another_api_server_the_command_says_who_honours_the_rate(
+    cluster: TaintCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rated = ("taint", "node", "node-4", "k:NoExecute", "--evictions-per-second", "5", "--dry-run")
+    assert cluster.dray(*rated).stderr == ""
+
+    async def kubernetes(_: HttpClient) -> str:
+        return "v1.37.0"
+
+    monkeypatch.setattr(HttpClient, "server_version", kubernetes)
+    done = cluster.dray(*rated)
+    assert done.exit_code == 0
+    assert f"the annotation {RATE} carries the rate, for dray's taint-eviction-controller only" in done.stderr
+    assert cluster.dray("taint", "node", "node-4", "k:NoExecute", "--dry-run").stderr == ""
+
+
+def test_the_rate_of_a_node_taint_that_expires_expires_with_it(cluster: TaintCluster) -> None:
+    cluster.patch("v1/nodes/node-4", {"metadata": {"annotations": {RATE: "other:NoExecute=3"}}})
+    options = ("--evictions-per-second", "5", "--for", "1s")
+    assert cluster.dray("taint", "node", "node-4", "k=v:NoExecute", "l:NoSchedule", *options).exit_code == 0
+    eventually(lambda: cluster.get("v1/nodes/node-4")["metadata"]["annotations"][RATE] == "other:NoExecute=3")
+    cluster.patch("v1/nodes/node-4", {"metadata": {"annotations": {RATE: None}}})
+    assert cluster.node_taints("node-4") == []
+
+
+def test_a_rate_of_a_node_that_cannot_be_read_is_told_wherever_it_matters(cluster: TaintCluster) -> None:
+    wrote = cluster.kubectl.run("annotate", "node", "node-4", f"{RATE}=5")
+    assert f"Warning: metadata.annotations[{RATE}]: '5' is not KEY:NoExecute=RATE" in wrote.stderr
+    done = cluster.dray("drain", "node", "node-4")
+    assert done.exit_code == 2
+    assert f"node node-4: annotation {RATE}: '5' is not KEY:NoExecute=RATE. Correct or remove it" in done.stderr
+    cluster.patch("v1/nodes/node-4", {"spec": {"taints": [{"key": "maintenance", "effect": "NoExecute"}]}})
+    assert cluster.dray("untaint", "node", "node-4").exit_code == 0
+    assert RATE not in cluster.get("v1/nodes/node-4")["metadata"]["annotations"]
+
+
 def test_a_node_taint_for_a_time_ends_and_others_stay(cluster: TaintCluster) -> None:
     cluster.patch("v1/nodes/node-4", {"spec": {"taints": [{"key": "other", "value": "1", "effect": "NoSchedule"}]}})
     assert cluster.dray("taint", "node", "node-4", "k=v:NoSchedule", "--for", "1s").exit_code == 0
@@ -198,6 +260,16 @@ def test_a_node_taint_for_a_time_ends_and_others_stay(cluster: TaintCluster) -> 
         (("taint", "device", "--node", "node-1", "k:NoExecute", "--for", "later"), 2, "--for 'later' is not a time"),
         (("taint", "node", "node-9", "k:NoExecute"), 2, "no node node-9"),
         (("taint", "node", "node-1", "k:None"), 2, "there is no effect 'None'"),
+        (("taint", "node", "node-1", "node-2"), 2, "no taint is given. Write NODE... KEY[=VALUE]:EFFECT..."),
+        (("taint", "node", "k:NoExecute", "l:NoExecute"), 2, "no node is given"),
+        (
+            ("taint", "node", "node-1", "k:NoSchedule", "--evictions-per-second", "5"),
+            2,
+            "--evictions-per-second 5: none of the taints evicts",
+        ),
+        (("drain", "node", "node-1", "nod-2"), 2, "no node nod-2; there is node-1"),
+        (("drain", "node", "node-1", "k:NoSchedule"), 2, "there is no effect 'NoSchedule'"),
+        (("drain", "node", "node-1", "k=1", "l=2"), 2, "more than one taint is given"),
         (("drain", "device", "--node", "node-1", "k:NoSchedule"), 2, "there is no effect 'NoSchedule'"),
         (("untaint", "device"), 2, "say which devices"),
         (("untaint", "device", "--rule", "nobody"), 2, "no rule nobody"),
@@ -212,6 +284,17 @@ def test_what_cannot_be_done_is_said_in_a_line(
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert cluster.rules() == []
+
+
+@pytest.mark.req("implied-9")
+@pytest.mark.parametrize("rate", ["0", "-3", "1.5", "many", "9999999999"])
+@pytest.mark.parametrize("what", [("taint", "device", "--node", "node-1", "k:NoExecute"), ("drain", "node", "node-1")])
+def test_a_rate_is_a_whole_number_of_at_least_one(cluster: TaintCluster, what: tuple[str, ...], rate: str) -> None:
+    done = cluster.dray(*what, "--evictions-per-second", rate)
+    assert done.exit_code == 2
+    assert "Invalid value for '--evictions-per-second'" in done.stderr
+    assert cluster.rules() == []
+    assert cluster.node_taints("node-1") == []
 
 
 def test_who_may_not_is_told_so(cluster: TaintCluster, tmp_path: Path) -> None:
@@ -257,6 +340,23 @@ def test_an_eviction_that_is_held_says_how_to_confirm_it(tmp_path: Path) -> None
         (rule,) = guarded.rules()
         assert f"To confirm: kubectl annotate --overwrite devicetaintrule {rule['metadata']['name']}" in done.stderr
         assert len(guarded.pods("train")) == 2
+
+
+def test_a_drain_that_is_held_is_confirmed_once(tmp_path: Path) -> None:
+    with taint_cluster(tmp_path, "--max-evictions", "1") as guarded:
+        guarded.run_pods("train", 3, "node-1")
+        done = guarded.dray("drain", "node", "node-1", "--wait", "--timeout", "6s")
+        assert done.exit_code == 1
+        command = "kubectl annotate --overwrite node node-1 dray.dev/confirm-evictions=maintenance"
+        assert f"more than 1. To confirm: {command}\n" in done.stderr
+        goes_on = (
+            "3 pods still there. The eviction goes on; to stop it: dray untaint node node-1 maintenance:NoExecute\n"
+        )
+        assert goes_on in done.stdout
+        guarded.kubectl(*command.split()[1:])
+        assert guarded.dray("drain", "node", "node-1", "--wait").exit_code == 0
+        assert guarded.dray("untaint", "node", "node-1").exit_code == 0
+        assert "dray.dev/confirm-evictions" not in guarded.get("v1/nodes/node-1")["metadata"]["annotations"]
 
 
 def test_a_rule_that_somebody_deletes_meanwhile_ends_the_wait(cluster: TaintCluster) -> None:

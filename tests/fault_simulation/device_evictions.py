@@ -10,15 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from dray.api.generated.core import Event, Pod
+from dray.api.generated.core import Pod
 from dray.api.resource import DeviceTaint, DeviceTaintRule, DeviceToleration, ResourceClaim, ResourceSlice
 from dray.api.resource.claim import DeviceRequestAllocationResult
 from fault_simulation.ledger import CLAIMS, PODS, RULES, SLICES, Change, Ledger, is_finished
 from fault_simulation.network import LATEST, LONGEST_STALL, SLOWEST, Request
+from fault_simulation.pace import Pace
 from fault_simulation.virtual_loop import LoopClock
 
 ACCOUNT: Final = "device-taint-eviction-controller"
-BURST: Final = 10
 LAG: Final = 4 * LONGEST_STALL + LATEST + SLOWEST + 10.0
 """How old the view of a controller may be when it decides, and how late its request may arrive."""
 
@@ -38,11 +38,9 @@ class DeviceEvictions:
         """`starts` is when the controller was started; limits start anew with it."""
         self._ledger = ledger
         self._clock = clock
-        self._starts = starts
+        self._pace = Pace(ACCOUNT, ledger, clock, starts)
         self._causes: dict[str, frozenset[Cause]] = {}
         self._past: dict[str, list[tuple[frozenset[Cause], float]]] = defaultdict(list)
-        self._attempts: dict[str, list[float]] = defaultdict(list)
-        self._attempted: set[tuple[str, int]] = set()
         self._rates: dict[str, set[int]] = defaultdict(set)
         self._affected: dict[str, set[str]] = defaultdict(set)
         self._finished: dict[str, float] = {}
@@ -84,27 +82,12 @@ class DeviceEvictions:
     # Evictions
 
     def on_sent(self, request: Request) -> None:
-        """The controller begins to evict a pod: it says so first."""
-        event = request.content
-        if request.account != ACCOUNT or not isinstance(event, Event) or "Marking" not in event.message:
-            return
-        uid = event.involved_object.uid
-        if (uid, len(self._starts)) in self._attempted:
-            return
-        self._attempted.add((uid, len(self._starts)))
-        taints = {cause.taint for cause in self._recent(uid)}
+        """The controller begins to evict a pod."""
+        uid = self._pace.begun(request)
+        taints = {cause.taint for cause in self._recent(uid)} if uid is not None else set()
         if len(taints) == 1:  # of several the fastest counts, and it is hard to say which that was
-            self._check_rate(taints.pop())
-
-    def _check_rate(self, taint: str) -> None:
-        attempts, now, rate = self._attempts[taint], self._clock.monotonic(), max(self._rates[taint])
-        attempts.append(now)
-        for number, first in enumerate(attempts):
-            count = len(attempts) - number
-            restarts = sum(first <= start <= now for start in self._starts)
-            if count > BURST * (1 + restarts) + rate * (now - first) + 1:
-                self._ledger.blame(f"{count} pods were evicted within {now - first:.2f}s at {rate}/s for {taint}")
-                return
+            taint = taints.pop()
+            self._pace.check(taint, max(self._rates[taint]))
 
     def on_arrival(self, request: Request) -> None:
         """A request of the controller reaches the server: the pod that it would delete must have a reason to leave."""

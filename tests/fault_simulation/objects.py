@@ -14,6 +14,9 @@ BROKEN: Final = "example.com/broken"
 """The key of all device taints."""
 MAINTENANCE: Final = "example.com/maintenance"
 """The key of the taint that admins put on nodes."""
+RATE: Final = "dray.dev/evictions-per-second"
+NODE_RATE: Final = 2
+RATE_GROUP: Final = "rated-nodes"
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 GPUS_PER_NODE: Final = 3
 PART_SIZES: Final = {"whole": 4, "half-0": 2, "half-1": 2, "quarter-0": 1, "quarter-1": 1}

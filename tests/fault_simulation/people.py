@@ -247,7 +247,12 @@ class People:
                 return
 
     async def _taint_node(self) -> None:
-        await self._add_taint(self._random.choice(self.nodes), objects.MAINTENANCE)
+        """Every other node says how fast pods may leave."""
+        name = self._random.choice(self.nodes)
+        if self.nodes.index(name) % 2 == 0:
+            rate = f"{objects.MAINTENANCE}:NoExecute={objects.NODE_RATE}@{objects.RATE_GROUP}"
+            await self._patch("nodes", name, {"metadata": {"annotations": {objects.RATE: rate}}})
+        await self._add_taint(name, objects.MAINTENANCE)
 
     async def _untaint_node(self) -> None:
         await self._drop_node_taints(self._random.choice(self.nodes))

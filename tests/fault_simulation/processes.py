@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
 
-from dray.controllers import Informers, Manager
-from dray.reconcile import Clock
+from dray.controllers import Manager
+from dray.reconcile import Clock, Informers
 from dray.scheduler.scheduler import Scheduler
 from dray.simulation import Simulator
 from fault_simulation.ledger import Ledger
@@ -19,6 +19,7 @@ Program = Callable[[Connect], Coroutine[Any, Any, None]]
 
 KUBELETS: Final = "kubelets"
 DEVICE_EVICTION: Final = "device-taint-eviction-controller"
+NODE_EVICTION: Final = "taint-eviction-controller"
 CONTROLLERS: Final = (
     "resourceclaim-controller",
     "garbage-collector-controller",
@@ -27,7 +28,7 @@ CONTROLLERS: Final = (
     "resourcequota-controller",
     DEVICE_EVICTION,
     "node-lifecycle-controller",
-    "taint-eviction-controller",
+    NODE_EVICTION,
 )
 
 

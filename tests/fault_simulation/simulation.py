@@ -22,12 +22,14 @@ from fault_simulation.device_evictions import DeviceEvictions
 from fault_simulation.device_safety import DeviceSafety
 from fault_simulation.ledger import Ledger
 from fault_simulation.network import CALM, Connection, Faults, Network
+from fault_simulation.node_rates import NodeRates
 from fault_simulation.outcome import find_leftovers
 from fault_simulation.people import People
 from fault_simulation.processes import (
     CONTROLLERS,
     DEVICE_EVICTION,
     KUBELETS,
+    NODE_EVICTION,
     Process,
     Program,
     control,
@@ -103,18 +105,20 @@ class Simulation:
         quiet.on_arrival = self.network.on_arrival
         client = Connection(quiet, "admin", "people", lambda: True)
         self._people = People(client, self.ledger, self._random, day.nodes, day.habits)
+        self._places: dict[str, str] = {}
+        """In which process each controller is."""
         self._processes = [
             Process(name, program, self.network, self.ledger) for name, program in self._plan_processes(seed)
         ]
-        self._evictions = DeviceEvictions(self.ledger, self._clock, self._evictor.starts)
+        self._evictions = DeviceEvictions(self.ledger, self._clock, self._starts_of(DEVICE_EVICTION))
+        node_rates = NodeRates(self.ledger, self._clock, self._starts_of(NODE_EVICTION))
         custody = Custody(self.ledger)
-        self.network.on_sent.append(self._evictions.on_sent)
+        self.network.on_sent += [self._evictions.on_sent, node_rates.on_sent]
         self.network.on_arrival += [self._evictions.on_arrival, custody.on_arrival]
 
-    @property
-    def _evictor(self) -> Process:
-        """The process that has the controller of evictions because of device taints."""
-        return next(process for process in self._processes if self._evictor_name == process.name)
+    def _starts_of(self, controller: str) -> list[float]:
+        """When a controller was started, which grows."""
+        return next(process.starts for process in self._processes if process.name == self._places[controller])
 
     def _plan_processes(self, seed: int) -> Iterator[tuple[str, Program]]:
         for number in range(self._day.schedulers):
@@ -124,8 +128,7 @@ class Simulation:
         groups = self._random.randint(1, 3)
         for number in range(groups):
             wanted = names[number::groups]
-            if DEVICE_EVICTION in wanted:
-                self._evictor_name = f"controllers-{number}"
+            self._places |= dict.fromkeys(wanted, f"controllers-{number}")
             yield f"controllers-{number}", control(self._clock, wanted, random.Random(seed + 10 + number))
         yield KUBELETS, run_nodes(self._clock)
 

@@ -16,6 +16,7 @@ from dray.api.resource import ResourceClaim
 from dray.controllers.resource_claim import ResourceClaimController
 from dray.eviction import Planner, causes
 from dray.eviction.limiter import Limiter
+from dray.eviction.node_rations import NodeRations
 from dray.scheduler import binding
 from dray.scheduler.cluster import Cluster
 from dray.scheduler.pod_info import PodInfo
@@ -53,6 +54,10 @@ REPLACEMENTS = Day(
     habits={"replace_pod": 100, "create_rule": 0, "delete_rule": 0, "edit_rule": 0},
 )
 """Pods make way for others of the same name all the time, while those who use broken devices are evicted."""
+
+
+DRAINS = Day(crowd=30, steps=12, kills=0, restarts=0, habits={"taint_node": 60, "stop_node": 0, "create_rule": 0})
+"""Nodes are emptied all the time."""
 
 
 def ignore_versions(patch: pytest.MonkeyPatch) -> None:
@@ -110,6 +115,10 @@ def forget_rates(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Limiter, "free_at", lambda _self, since: since)
 
 
+def forget_rates_of_nodes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(NodeRations, "of", lambda _self, node, taint: (f"{node}/{taint.key}", None))
+
+
 def forget_tolerations(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(causes, "tolerations_of", lambda _claim, _result: ())
 
@@ -141,6 +150,7 @@ def forget_uids(patch: pytest.MonkeyPatch) -> None:
         (forget_finalizer, BAD_DAY, "without finalizer"),
         (forget_to_release, BAD_DAY, ""),
         (forget_rates, CROWDED, "pods were evicted within"),
+        (forget_rates_of_nodes, DRAINS, "pods were evicted within .* for rated-nodes"),
         (forget_tolerations, BAD_DAY, "evicted without a reason"),
         (forget_to_cancel, BAD_DAY, ""),
         (forget_uids, REPLACEMENTS, "without a reason"),

@@ -36,6 +36,7 @@ def failures(seed: int) -> list[str]:
 
 @pytest.mark.req("4381-115", "4381-116", "4381-124", "4381-125", "4381-126", "4381-127", "4381-128", "4381-131")
 @pytest.mark.req("5055-58", "5055-83", "5055-85", "5055-86", "5055-88", "5055-90", "5055-91", "5055-95", "5055-101")
+@pytest.mark.req("implied-5", "implied-6", "implied-7", "implied-8")
 @pytest.mark.parametrize("seed", seeds())
 def test_whatever_fails_nothing_goes_wrong_and_all_that_can_be_done_is_done(seed: int) -> None:
     assert failures(seed) == []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dray.cli import live, output, tables
-from dray.cli.taint_options import Manner, Place, confirm, mark
+from dray.cli.taint_options import GOES_ON, Manner, Place, TaintText, Terms, confirm, mark
 from dray.snapshot.device_selection import (
     DeviceSelection,
     SelectionError,
@@ -21,6 +21,7 @@ from dray.snapshot.objects import current_time
 from dray.snapshot.taint_preview import TaintPreview, preview_rules
 from dray.snapshot.taint_preview_text import tell
 from dray.snapshot.taint_rules import TaintRequest, as_stored
+from dray.snapshot.wording import names
 
 if TYPE_CHECKING:
     from dray.api.resource import DeviceTaintRule
@@ -29,8 +30,14 @@ if TYPE_CHECKING:
     from dray.snapshot import Snapshot
 
 
-def taint(request: TaintRequest, place: Place, manner: Manner, *, until_idle: bool = False) -> None:
+def select(node: str, driver: str, pool: str, device: str, device_class: str, cel: list[str] | None) -> DeviceSelection:
+    """Which devices the options mean."""
+    return DeviceSelection(node, driver, pool, device, device_class, tuple(cel or ()))
+
+
+def taint(selection: DeviceSelection, text: TaintText, terms: Terms, place: Place, manner: Manner) -> None:
     """Taints devices after showing who is hit. Ends with 0, or 1 if no device matches or it did not end in time."""
+    request = TaintRequest(selection=selection, **text._asdict(), **terms._asdict())
 
     async def work(client: HttpClient) -> int:
         snapshot = await live.load_snapshot(client)
@@ -40,7 +47,7 @@ def taint(request: TaintRequest, place: Place, manner: Manner, *, until_idle: bo
             return output.NO
         now = current_time()
         preview = preview_rules(snapshot, as_stored(rules, snapshot, now), now.datetime())
-        return await _go_on(client, snapshot, request, rules, preview, manner, until_idle=until_idle)
+        return await _go_on(client, snapshot, request, rules, preview, manner)
 
     raise typer.Exit(live.call(work, "taint", kubeconfig=place.kubeconfig, context=place.context))
 
@@ -69,8 +76,6 @@ async def _go_on(
     rules: tuple[DeviceTaintRule, ...],
     preview: TaintPreview,
     manner: Manner,
-    *,
-    until_idle: bool,
 ) -> int:
     from dray.cli.rule_writing import write_rules
 
@@ -85,7 +90,7 @@ async def _go_on(
     if manner.dry_run:
         manner.say("\nNothing was changed. Run again without --dry-run to apply.")
     elif manner.wait:
-        ending = await _wait(client, request, preview, manner, until_idle=until_idle)
+        ending = await _wait(client, request, preview, manner)
         code, answer["result"] = ending.code, ending.to_dict()
     else:
         manner.say(f"\n{_tell_written(request, preview)}\nPut back with: {untaint_command(request.selection)}")
@@ -100,17 +105,15 @@ def _tell_written(request: TaintRequest, preview: TaintPreview) -> str:
     return f"✔ tainted ({name}{until})"
 
 
-async def _wait(
-    client: HttpClient, request: TaintRequest, preview: TaintPreview, manner: Manner, *, until_idle: bool
-) -> Ending:
+async def _wait(client: HttpClient, request: TaintRequest, preview: TaintPreview, manner: Manner) -> Ending:
     """Waits until all pods are evicted, or until the devices are idle, and says how it ended."""
     from dray.cli.eviction_watch import DeviceWatch
     from dray.cli.waiting import moving_pods, wait_for
     from dray.reconcile import RealClock
 
     watch = DeviceWatch(client, RealClock(), preview.rules, preview.devices, moving_pods(preview))
-    ending = await wait_for(watch, manner, until_idle=until_idle)
-    manner.say(_tell_end(request, preview, ending, until_idle=until_idle))
+    ending = await wait_for(watch, manner)
+    manner.say(_tell_end(request, preview, ending, until_idle=manner.until_idle))
     return ending
 
 
@@ -126,13 +129,16 @@ def _tell_end(request: TaintRequest, preview: TaintPreview, ending: Ending, *, u
         parts.append(f"{mark(not standing.held)} {'claims released' if not standing.held else 'held still'}")
         parts.append(f"{mark(standing.gone >= standing.total)} unprepared{where}")
     line = "   ".join([*parts, f"{ending.seconds:.0f} s"])
+    undo = untaint_command(request.selection)
+    if until_idle and not standing.is_idle:
+        return f"{line}\nNot idle: {names(standing.held, 5) or 'pods are still stopping'}. {GOES_ON}: {undo}"
+    if not ending.is_done:
+        return f"{line}\n{GOES_ON}: {undo}"
     if not until_idle:
-        return f"{line}\nPut back with: {untaint_command(request.selection)}"
-    if not standing.is_idle:
-        return f"{line}\nNot idle: {', '.join(standing.held[:5]) or 'pods are still stopping'}."
+        return f"{line}\nPut back with: {undo}"
     what = "Device is" if len(preview.devices) == 1 else f"{len(preview.devices)} devices are"
-    stay = f", but for {len(preview.protected)} pods that tolerate it" if preview.protected else ""
-    return f"{line}\n{what} idle{stay}. Put back with: {untaint_command(request.selection)}"
+    stay = f", but for {output.plural(len(preview.protected), 'pod')} with a toleration" if preview.protected else ""
+    return f"{line}\n{what} idle{stay}. Put back with: {undo}"
 
 
 def untaint_command(selection: DeviceSelection) -> str:

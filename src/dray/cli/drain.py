@@ -10,15 +10,17 @@ from dray.cli import component, output
 from dray.cli import taint_options as options
 
 app = typer.Typer(
-    help="Empty devices or a node, and wait until they are idle.", no_args_is_help=True, rich_markup_mode=None
+    help="Empty devices or nodes, and wait until they are idle.", no_args_is_help=True, rich_markup_mode=None
 )
 
-Why = Annotated[str, typer.Argument(metavar="[KEY[=VALUE]]", help="The taint; its effect is NoExecute.")]
+NO_EXECUTE = "NoExecute"
 
 
 @app.command("device")
 def device(
-    taint: Why = options.MAINTENANCE,
+    taint: Annotated[
+        str, typer.Argument(metavar="[KEY[=VALUE]]", help="The taint; its effect is NoExecute.")
+    ] = options.MAINTENANCE,
     node: options.Node = "",
     device: options.Device = "",
     driver: options.Driver = "",
@@ -39,25 +41,29 @@ def device(
 
     Exit code 0: done; 1: no device matches, not confirmed, or not idle in time; 2: cannot.
     """
-    text = options.read_taint(taint, ("NoExecute",), default_effect="NoExecute")
-    manner = options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), yes=yes, format=format_)
-    until = options.read_until(for_)
     from dray.cli import device_taints
-    from dray.snapshot.device_selection import DeviceSelection
-    from dray.snapshot.taint_rules import TaintRequest
 
-    selection = DeviceSelection(node, driver, pool, device, device_class, tuple(cel or ()))
-    request = TaintRequest(
-        selection=selection, key=text.key, value=text.value, effect=text.effect, rate=rate, until=until
+    device_taints.taint(
+        device_taints.select(node, driver, pool, device, device_class, cel),
+        options.read_taint(taint, (NO_EXECUTE,), default_effect=NO_EXECUTE),
+        options.Terms.read(rate, for_),
+        options.Place(kubeconfig, context),
+        _manner(dry_run=dry_run, wait=wait, timeout=timeout, yes=yes, format_=format_),
     )
-    device_taints.taint(request, options.Place(kubeconfig, context), manner, until_idle=True)
 
 
 @app.command("node")
 def node(
     name: Annotated[str, typer.Argument(metavar="NODE", help="The node.")],
-    taint: Why = options.MAINTENANCE,
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY[=VALUE]:NoExecute",
+            help="The taint; its key is maintenance if not given. Further nodes may come first.",
+        ),
+    ] = None,
     dry_run: options.DryRun = False,
+    rate: options.NodeRate = None,
     for_: options.For = "",
     wait: options.Wait = False,
     timeout: options.Timeout = "",
@@ -65,13 +71,31 @@ def node(
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
 ) -> None:
-    """Taint a node with NoExecute; with --wait until all pods that do not tolerate it are gone.
+    """Taint nodes with NoExecute; with --wait until all pods that do not tolerate it are gone.
 
     Exit code 0: done; 1: not idle in time; 2: cannot.
     """
-    text = options.read_taint(taint, ("NoExecute",), default_effect="NoExecute")
-    manner = options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), format=format_)
-    until = options.read_until(for_)
+    names, taints = options.split_nodes([name, *(more or ())])
+    if not names or len(taints) > 1:
+        output.fail(f"{'more than one taint' if names else 'no node'} is given. Write NODE... [KEY[=VALUE]:NoExecute]")
     from dray.cli import node_taints
 
-    node_taints.taint(name, [text], until, options.Place(kubeconfig, context), manner, until_idle=True)
+    text = options.read_taint((taints or [options.MAINTENANCE])[0], (NO_EXECUTE,), default_effect=NO_EXECUTE)
+    node_taints.taint(
+        names,
+        [text],
+        options.Terms.read(rate, for_),
+        options.Place(kubeconfig, context),
+        _manner(dry_run=dry_run, wait=wait, timeout=timeout, format_=format_),
+    )
+
+
+def _manner(*, dry_run: bool, wait: bool, timeout: str, format_: output.Format, yes: bool = False) -> options.Manner:
+    return options.Manner(
+        dry_run=dry_run,
+        wait=wait,
+        until_idle=True,
+        timeout=options.read_timeout(timeout),
+        yes=yes,
+        format=format_,
+    )

@@ -81,4 +81,5 @@ class Display:
 
     @staticmethod
     def _waiting(standing: Standing) -> str:
-        return f" · {standing.blocked} waiting for a disruption budget" if standing.blocked else ""
+        budget = f" · {standing.blocked} waiting for a disruption budget" if standing.blocked else ""
+        return budget + (f" · {standing.put_off} put off by the eviction policy" if standing.put_off else "")

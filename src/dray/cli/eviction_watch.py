@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -19,9 +19,11 @@ from dray.api.generated.core import Node, Pod
 from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.labels import LabelSelector, SelectorError
 from dray.api.meta import Object
+from dray.api.node_annotations import TaintName
 from dray.api.registry import Kind, by_kind
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.client import Client, Informer
+from dray.controllers.eviction_policies.waiting import is_waiting
 from dray.eviction import ClaimKey, Planner, PodRef
 from dray.eviction.allocations import devices_of
 from dray.eviction.node_evictions import NodeEvictions
@@ -56,7 +58,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[str, ...] = ()
     """Claims that hold a device that was to become idle."""
     blocked: int = 0
-    """Pods that still have to leave, whose disruption budget allows none now."""
+    """Pods that a policy lets wait, and whose disruption budget allows none now."""
+    put_off: int = 0
+    """Pods that a policy lets wait for something else."""
     is_called_off: bool = False
     """Somebody has taken the taint away meanwhile."""
     hold: str = ""
@@ -110,12 +114,14 @@ class Watch:
         left = set(pending)
         self._moving |= left
         there = {ref for ref in self._moving if self._is_there(ref)}
+        blocked, put_off = self._waiting(left)
         return Standing(
             total=len(self._moving),
             evicted=len(self._moving) - len(left),
             gone=len(self._moving) - len(there | left),
             held=held,
-            blocked=self._blocked(left),
+            blocked=blocked,
+            put_off=put_off,
             is_called_off=is_called_off,
             hold=hold,
         )
@@ -124,12 +130,13 @@ class Watch:
         pod = self._pods.get(ref.namespace, ref.name)
         return pod is not None and pod.metadata.uid == ref.uid
 
-    def _blocked(self, left: Iterable[PodRef]) -> int:
-        strict = [budget for budget in self._budgets if budget.status.disruptions_allowed <= 0]
-        if not strict:
-            return 0
-        pods = [pod for ref in left if (pod := self._pods.get(ref.namespace, ref.name)) is not None]
-        return sum(any(_covers(budget, pod) for budget in strict) for pod in pods)
+    def _waiting(self, left: Iterable[PodRef]) -> tuple[int, int]:
+        """How many pods a policy lets wait, for a budget and otherwise. Without a policy nobody does (3902-14)."""
+        found = (self._pods.get(ref.namespace, ref.name) for ref in left)
+        waiting = [pod for pod in found if pod is not None and is_waiting(pod)]
+        strict = [budget for budget in self._budgets if budget.status.disruptions_allowed <= 0] if waiting else []
+        blocked = sum(any(_covers(budget, pod) for budget in strict) for pod in waiting)
+        return blocked, len(waiting) - blocked
 
 
 class DeviceWatch(Watch):
@@ -213,14 +220,18 @@ class DeviceWatch(Watch):
 
 
 class NodeWatch(Watch):
-    """The eviction that NoExecute taints of a node cause."""
+    """The eviction that NoExecute taints of nodes cause."""
 
     def __init__(
-        self, client: Client, clock: Clock, node: str, taints: Collection[tuple[str, str]], moving: Iterable[PodRef]
+        self,
+        client: Client,
+        clock: Clock,
+        nodes: Iterable[str],
+        taints: Iterable[TaintName],
+        moving: Iterable[PodRef],
     ) -> None:
-        """`taints` are told by key and effect."""
         super().__init__(client, clock, moving)
-        self._node = node
+        self._names = frozenset(nodes)
         self._taints = frozenset(taints)
         self._nodes: Informer[Node] = self._follow(NODES)
         self._nodes.on_change(self._on_any)
@@ -236,15 +247,19 @@ class NodeWatch(Watch):
 
     def standing(self) -> Standing:
         """How far it is: who has to leave is decided by the code that evicts."""
-        node = self._nodes.get("", self._node)
-        taints = node.spec.taints if node is not None else ()
+        nodes = [node for name in sorted(self._names) if (node := self._nodes.get("", name)) is not None]
         evictions = NodeEvictions()
         for pod in self._pods:
-            if pod.spec.node_name == self._node:
+            if pod.spec.node_name in self._names:
                 evictions.put_pod(pod, 0.0)
-        evictions.put_node(self._node, taints, 0.0)
-        left = [due.pod for due in evictions.take(float("inf"))]
-        return self._count(left, is_called_off=self._taints.isdisjoint((one.key, one.effect) for one in taints))
+        for node in nodes:
+            evictions.put_node(node.metadata.name, node.spec.taints, 0.0)
+        held = (one for node in nodes for one in node.status.conditions if one.type == EVICTION_HELD)
+        return self._count(
+            evictions.pods,
+            is_called_off=self._taints.isdisjoint(TaintName.of(one) for node in nodes for one in node.spec.taints),
+            hold="; ".join(one.message for one in held if one.status == "True"),
+        )
 
 
 async def follow(

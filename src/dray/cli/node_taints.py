@@ -1,24 +1,30 @@
-"""Taints on a node of a running cluster: look, write, wait; and take them away."""
+"""Taints on nodes of a running cluster: look, write, wait; and take them away."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+import hashlib
+import sys
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import typer
 
 from dray.api import codec
 from dray.api.generated.core import Node, Taint
+from dray.api.node_annotations import NO_EXECUTE, Ration, TaintName, rations_without, read_rations, write_rations
 from dray.api.registry import by_kind
+from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.status import ApiError
 from dray.api.times import Time, TimeError
 from dray.cli import live, output, tables
-from dray.cli.taint_options import Manner, Place, TaintText, mark
-from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, TaintName, read, without, write
+from dray.cli.taint_options import GOES_ON, MAINTENANCE, Manner, Place, TaintText, Terms, mark
+from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, read, without, write
+from dray.eviction.node_guard import confirmations_without
+from dray.eviction.settings import CONFIRM_ANNOTATION
 from dray.snapshot.objects import current_time
-from dray.snapshot.taint_preview import TaintPreview, preview_node
+from dray.snapshot.taint_preview import TaintPreview, preview_nodes
 from dray.snapshot.taint_preview_text import tell
-from dray.snapshot.wording import names
+from dray.snapshot.wording import ends, names
 from dray.snapshot.world import NODES as NODES_RESOURCE
 
 if TYPE_CHECKING:
@@ -30,27 +36,30 @@ if TYPE_CHECKING:
 NODES: Final = by_kind("v1", "Node")
 ATTEMPTS: Final = 10
 
-Change = Callable[[Node], tuple[tuple[Taint, ...], str | None]]
-"""The taints that a node should have, and the annotation about when some of them expire."""
+
+class Wanted(NamedTuple):
+    """The taints that a node should have, and annotations about them; None if there is nothing to say."""
+
+    taints: tuple[Taint, ...]
+    annotations: dict[str, str | None]
 
 
-def taint(
-    node: str,
-    taints: Sequence[TaintText],
-    until: Time | None,
-    place: Place,
-    manner: Manner,
-    *,
-    until_idle: bool = False,
-) -> None:
-    """Taints a node after showing who is hit. Ends with 0, or 1 if it did not end in time."""
+Change = Callable[[Node], Wanted]
+
+
+def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place: Place, manner: Manner) -> None:
+    """Taints nodes after showing who is hit. Ends with 0, or 1 if it did not end in time."""
+    taints = tuple(Taint(key=key, value=value, effect=effect) for key, value, effect in texts)
+    ration = _ration(nodes, taints, terms.rate)
 
     async def work(client: HttpClient) -> int:
         snapshot = await live.load_snapshot(client)
-        found = _node(snapshot, node)
-        now = current_time()
-        wanted = tuple(Taint(key=key, value=value, effect=effect) for key, value, effect in taints)
-        preview = preview_node(snapshot, found, wanted, now.datetime())
+        found = [_node(snapshot, name) for name in nodes]
+        for node in found:
+            _with(node, taints, terms.until, ration)  # complains before anything is written
+        if ration is not None:
+            await _warn_of_other_servers(client)
+        preview = preview_nodes(snapshot, found, taints, current_time().datetime(), ration)
         answer: dict[str, Any] = {"dryRun": manner.dry_run, "preview": preview.to_dict()}
         if not manner.is_json:
             print(tell(preview, tables.width(), is_done=not manner.dry_run))
@@ -58,12 +67,12 @@ def taint(
         if manner.dry_run:
             manner.say("\nNothing was changed. Run again without --dry-run to apply.")
         else:
-            await _write(client, node, lambda current: _with(current, wanted, until))
+            await _write_all(client, nodes, lambda current: _with(current, taints, terms.until, ration))
             if manner.wait and preview.evicts:
-                ending = await _wait(client, preview, taints, until, manner, until_idle=until_idle)
+                ending = await _wait(client, preview, taints, terms.until, manner)
                 code, answer["result"] = ending.code, ending.to_dict()
             else:
-                manner.say(f"\n{_tell_written(preview, until)}\nPut back with: {_untaint_command(node, taints)}")
+                manner.say(f"\n{_tell_written(preview, terms.until)}\nPut back with: {_untaint_command(nodes, taints)}")
         if manner.is_json:
             output.print_json(answer)
         return code
@@ -71,33 +80,72 @@ def taint(
     raise typer.Exit(live.call(work, "taint", kubeconfig=place.kubeconfig, context=place.context))
 
 
-def untaint(node: str, key: str, effect: str, place: Place, manner: Manner) -> None:
-    """Takes taints of a key away from a node. Ends with 0, or 1 if it has none."""
+def untaint(words: Sequence[str], key: str, effect: str, place: Place, manner: Manner) -> None:
+    """Takes taints of a key away from nodes. Ends with 0, or 1 if none of them has one.
+
+    `words` are nodes; the last one may be the key instead, if there is no such node and no key is given.
+    """
 
     async def work(client: HttpClient) -> int:
-        found = _node(await live.load_snapshot(client), node)
-        removed = [TaintName.of(one) for one in found.spec.taints if one.key == key and effect in ("", one.effect)]
-        if removed and not manner.dry_run:
-            await _write(client, node, lambda current: _without(current, removed))
+        snapshot = await live.load_snapshot(client)
+        nodes, wanted = list(words), key
+        if not key and len(nodes) > 1 and snapshot.get(NODES_RESOURCE, "", nodes[-1]) is None:
+            wanted = nodes.pop()
+        wanted = wanted or MAINTENANCE
+        removed: dict[str, list[TaintName]] = {}
+        for node in [_node(snapshot, name) for name in nodes]:
+            has = [TaintName.of(one) for one in node.spec.taints]
+            removed[node.metadata.name] = [one for one in has if one.key == wanted and effect in ("", one.effect)]
+            _without(node, removed[node.metadata.name])  # complains before anything is written
+        hit = [name for name, taints in removed.items() if taints]
+        if not manner.dry_run:
+            await _write_all(client, hit, lambda current: _without(current, removed[current.metadata.name]))
+        for name, taints in removed.items():
+            _tell_removed(_node(snapshot, name), taints, TaintName(wanted, effect), manner)
         if manner.is_json:
-            output.print_json({"dryRun": manner.dry_run, "node": node, "taints": list(map(str, removed))})
-        elif removed:
-            verb = "Would remove" if manner.dry_run else "Removed"
-            print(f"{verb} {', '.join(map(str, removed))} from node {node}.")
-        else:
-            has = names([str(TaintName.of(one)) for one in found.spec.taints]) or "none at all"
-            print(f"Node {node} has no taint {key}{f':{effect}' if effect else ''}; it has {has}.")
-        return output.YES if removed else output.NO
+            told = {name: list(map(str, taints)) for name, taints in removed.items()}
+            output.print_json({"dryRun": manner.dry_run, "nodes": told})
+        return output.YES if hit else output.NO
 
     raise typer.Exit(live.call(work, "untaint", kubeconfig=place.kubeconfig, context=place.context))
+
+
+def _ration(nodes: Sequence[str], taints: Sequence[Taint], rate: int | None) -> Ration | None:
+    """One rate for all nodes of a command, which form a group: the same again for the same nodes and taints."""
+    evicting = [str(TaintName.of(one)) for one in taints if one.effect == NO_EXECUTE]
+    if rate is None:
+        return None
+    if not evicting:
+        output.fail(f"--evictions-per-second {rate}: none of the taints evicts. Give one the effect {NO_EXECUTE}.")
+    if len(nodes) == 1:
+        return Ration(rate)
+    digest = hashlib.sha256("\0".join([*sorted(nodes), *sorted(evicting)]).encode()).hexdigest()[:8]
+    return Ration(rate, f"drain-{digest}")
+
+
+async def _warn_of_other_servers(client: HttpClient) -> None:
+    """Annotations are kept everywhere, but only dray's controller reads this one."""
+    if "+dray" not in await client.server_version():
+        note = f"the annotation {EVICTIONS_PER_SECOND} carries the rate, for dray's taint-eviction-controller only"
+        print(f"dray: {note}; that of kube-controller-manager evicts all pods at once.", file=sys.stderr)
 
 
 def _node(snapshot: Snapshot, name: str) -> Node:
     found = snapshot.get(NODES_RESOURCE, "", name)
     if not isinstance(found, Node):
         there = sorted(node.metadata.name for node in snapshot.objects(Node))
-        output.fail(f"no node {name}; there is {names(there, 5) or 'none at all'}.")
+        output.fail(f"no node {name}; there is {names(there, 5) or 'none at all'}. A taint is written KEY:EFFECT.")
     return found
+
+
+async def _write_all(client: Client, nodes: Sequence[str], change: Change) -> None:
+    """Changes node after node. If one cannot be, says which ones are, and ends with exit code 2."""
+    for number, name in enumerate(nodes):
+        try:
+            await _write(client, name, change)
+        except ApiError as error:
+            done = f" Done before: {names(nodes[:number], 20)}." if number else ""
+            output.fail(f"node {name}: {error}.{done}")
 
 
 async def _write(client: Client, name: str, change: Change) -> None:
@@ -105,13 +153,13 @@ async def _write(client: Client, name: str, change: Change) -> None:
     for attempt in range(ATTEMPTS):
         node = await client.get(NODES, "", name)
         assert isinstance(node, Node)
-        taints, ends = change(node)
+        wanted = change(node)
         patch = {
             "metadata": {
                 "resourceVersion": node.metadata.resource_version,
-                "annotations": {TAINTS_EXPIRE_AT: ends},
+                "annotations": wanted.annotations,
             },
-            "spec": {"taints": codec.to_builtins(taints) or None},
+            "spec": {"taints": codec.to_builtins(wanted.taints) or None},
         }
         try:
             await client.patch(NODES, "", name, patch)
@@ -121,44 +169,60 @@ async def _write(client: Client, name: str, change: Change) -> None:
                 raise
 
 
-def _with(node: Node, wanted: Sequence[Taint], until: Time | None) -> tuple[tuple[Taint, ...], str | None]:
+def _with(node: Node, wanted: Sequence[Taint], until: Time | None, ration: Ration | None) -> Wanted:
+    """What is not said anew about a taint that is replaced is not so any more."""
     added = {TaintName.of(taint) for taint in wanted}
-    ends = {name: end for name, end in _ends(node).items() if name not in added}
-    if until is not None:
-        ends |= dict.fromkeys(added, until)
-    return (*without(node.spec.taints, added), *wanted), write(ends)
+    ends = _ends(node, added) | (dict.fromkeys(added, until) if until is not None else {})
+    evicting = [name for name in added if name.effect == NO_EXECUTE]
+    rations = _rations(node, added) | (dict.fromkeys(evicting, ration) if ration is not None else {})
+    new = [name.key for name in added if name not in map(TaintName.of, node.spec.taints)]
+    told = {
+        TAINTS_EXPIRE_AT: write(ends),
+        EVICTIONS_PER_SECOND: write_rations(rations),
+        CONFIRM_ANNOTATION: confirmations_without(node.metadata.annotations, new),
+    }
+    return Wanted((*without(node.spec.taints, added), *wanted), told)
 
 
-def _without(node: Node, removed: Sequence[TaintName]) -> tuple[tuple[Taint, ...], str | None]:
-    ends = {name: end for name, end in _ends(node).items() if name not in removed}
-    return without(node.spec.taints, removed), write(ends)
+def _without(node: Node, removed: Collection[TaintName]) -> Wanted:
+    left, has = without(node.spec.taints, removed), node.metadata.annotations
+    told = {
+        TAINTS_EXPIRE_AT: write(_ends(node, removed)),
+        EVICTIONS_PER_SECOND: rations_without(has, removed, left),
+        CONFIRM_ANNOTATION: confirmations_without(has, [name.key for name in removed]),
+    }
+    return Wanted(left, told)
 
 
-def _ends(node: Node) -> dict[TaintName, Time]:
+def _ends(node: Node, removed: Collection[TaintName]) -> dict[TaintName, Time]:
+    """When taints end, but for those."""
     try:
-        return read(node)
+        return {name: end for name, end in read(node).items() if name not in removed}
     except TimeError as error:
-        output.fail(
-            f"node {node.metadata.name}: annotation {TAINTS_EXPIRE_AT}: {error}. Correct or remove it, then try again."
-        )
+        _complain(node, TAINTS_EXPIRE_AT, str(error))
+
+
+def _rations(node: Node, removed: Collection[TaintName]) -> dict[TaintName, Ration]:
+    """How fast pods leave for taints, but for those."""
+    entries, problems = read_rations(node.metadata.annotations)
+    if problems:
+        _complain(node, EVICTIONS_PER_SECOND, problems[0])
+    return {name: ration for name, ration in entries.items() if name not in removed}
+
+
+def _complain(node: Node, annotation: str, problem: str) -> NoReturn:
+    output.fail(f"node {node.metadata.name}: annotation {annotation}: {problem}. Correct or remove it, then try again.")
 
 
 async def _wait(
-    client: HttpClient,
-    preview: TaintPreview,
-    taints: Sequence[TaintText],
-    until: Time | None,
-    manner: Manner,
-    *,
-    until_idle: bool,
+    client: HttpClient, preview: TaintPreview, taints: Sequence[Taint], until: Time | None, manner: Manner
 ) -> Ending:
     from dray.cli.eviction_watch import NodeWatch
     from dray.cli.waiting import moving_pods, wait_for
     from dray.reconcile import RealClock
 
-    wanted = {(key, effect) for key, _, effect in taints}
-    watch = NodeWatch(client, RealClock(), preview.node, wanted, moving_pods(preview))
-    ending = await wait_for(watch, manner, until_idle=until_idle)
+    watch = NodeWatch(client, RealClock(), preview.nodes, map(TaintName.of, taints), moving_pods(preview))
+    ending = await wait_for(watch, manner)
     standing = ending.standing
     if standing.is_called_off:
         manner.say(f"✘ called off: the taint is gone; {standing.evicted} of {standing.total} evicted")
@@ -167,17 +231,36 @@ async def _wait(
         _tell_written(preview, until),
         f"{mark(standing.is_evicted)} {standing.evicted} of {standing.total} evicted",
     ]
-    parts += [f"{mark(standing.is_idle)} {standing.gone} gone"] if until_idle else []
+    parts += [f"{mark(standing.is_idle)} {standing.gone} gone"] if manner.until_idle else []
     manner.say("   ".join([*parts, f"{ending.seconds:.0f} s"]))
-    if until_idle and ending.is_done:
-        stay = f", but for {len(preview.protected)} pods that tolerate it" if preview.protected else ""
-        manner.say(f"Node is idle{stay}. Put back with: {_untaint_command(preview.node, taints)}")
+    undo = _untaint_command(preview.nodes, taints)
+    if not ending.is_done:
+        manner.say(f"{output.plural(standing.total - standing.gone, 'pod')} still there. {GOES_ON}: {undo}")
+    elif manner.until_idle:
+        what = "Node is" if len(preview.nodes) == 1 else f"{len(preview.nodes)} nodes are"
+        stay = (
+            f", but for {output.plural(len(preview.protected), 'pod')} with a toleration" if preview.protected else ""
+        )
+        manner.say(f"{what} idle{stay}. Put back with: {undo}")
+    else:
+        manner.say(f"Put back with: {undo}")
     return ending
 
 
 def _tell_written(preview: TaintPreview, until: Time | None) -> str:
-    return f"✔ tainted (node {preview.node}{f', until {until}' if until is not None else ''})"
+    what = f"node {preview.nodes[0]}" if len(preview.nodes) == 1 else f"nodes {ends(preview.nodes)}"
+    return f"✔ tainted ({what}{f', until {until}' if until is not None else ''})"
 
 
-def _untaint_command(node: str, taints: Sequence[TaintText]) -> str:
-    return " && ".join(f"dray untaint node {node} {key}:{effect}" for key, _, effect in taints)
+def _tell_removed(node: Node, removed: Sequence[TaintName], wanted: TaintName, manner: Manner) -> None:
+    if removed:
+        verb = "Would remove" if manner.dry_run else "Removed"
+        manner.say(f"{verb} {', '.join(map(str, removed))} from node {node.metadata.name}.")
+    else:
+        has = names([str(TaintName.of(one)) for one in node.spec.taints]) or "none at all"
+        text = f"{wanted.key}{f':{wanted.effect}' if wanted.effect else ''}"
+        manner.say(f"Node {node.metadata.name} has no taint {text}; it has {has}.")
+
+
+def _untaint_command(nodes: Sequence[str], taints: Sequence[Taint]) -> str:
+    return " && ".join(f"dray untaint node {' '.join(nodes)} {TaintName.of(one)}" for one in taints)

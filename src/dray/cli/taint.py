@@ -42,30 +42,29 @@ def device(
     Everything that is given must hold of a device; with nothing given every device is meant, and the number of devices
     is asked for. Exit code 0: done; 1: no device matches, not confirmed, or not ended in time; 2: cannot.
     """
-    text = options.read_taint(taint, options.DEVICE_EFFECTS)
-    manner = options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), yes=yes, format=format_)
-    until = options.read_until(for_)
     from dray.cli import device_taints
-    from dray.snapshot.device_selection import DeviceSelection
-    from dray.snapshot.taint_rules import TaintRequest
 
-    selection = DeviceSelection(node, driver, pool, device, device_class, tuple(cel or ()))
-    request = TaintRequest(
-        selection=selection, key=text.key, value=text.value, effect=text.effect, rate=rate, until=until
+    device_taints.taint(
+        device_taints.select(node, driver, pool, device, device_class, cel),
+        options.read_taint(taint, options.DEVICE_EFFECTS),
+        options.Terms.read(rate, for_),
+        options.Place(kubeconfig, context),
+        options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), yes=yes, format=format_),
     )
-    device_taints.taint(request, options.Place(kubeconfig, context), manner)
 
 
 @app.command("node")
 def node(
     name: Annotated[str, typer.Argument(metavar="NODE", help="The node.")],
-    taints: Annotated[
+    more: Annotated[
         list[str],
         typer.Argument(
-            metavar="KEY[=VALUE]:EFFECT...", help="Taints; effects: NoSchedule, PreferNoSchedule, NoExecute."
+            metavar="KEY[=VALUE]:EFFECT",
+            help="Its taints; effects: NoSchedule, PreferNoSchedule, NoExecute. Further nodes may come first.",
         ),
     ],
     dry_run: options.DryRun = False,
+    rate: options.NodeRate = None,
     for_: options.For = "",
     wait: options.Wait = False,
     timeout: options.Timeout = "",
@@ -73,16 +72,22 @@ def node(
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
 ) -> None:
-    """Taint a node, as `kubectl taint node` does, with a look at the pods that have to leave.
+    """Taint nodes, as `kubectl taint node` does, with a look at the pods that have to leave.
 
     A taint of the same key and effect is replaced. Exit code 0: done; 1: not ended in time; 2: cannot.
     """
-    texts = [options.read_taint(taint, options.NODE_EFFECTS) for taint in taints]
-    manner = options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), format=format_)
-    until = options.read_until(for_)
+    names, taints = options.split_nodes([name, *more])
+    if not names or not taints:
+        output.fail(f"no {'taint' if names else 'node'} is given. Write NODE... KEY[=VALUE]:EFFECT...")
     from dray.cli import node_taints
 
-    node_taints.taint(name, texts, until, options.Place(kubeconfig, context), manner)
+    node_taints.taint(
+        names,
+        [options.read_taint(taint, options.NODE_EFFECTS) for taint in taints],
+        options.Terms.read(rate, for_),
+        options.Place(kubeconfig, context),
+        options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), format=format_),
+    )
 
 
 @app.command("cluster")

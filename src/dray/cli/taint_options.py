@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
@@ -21,9 +22,11 @@ NODE_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CLUSTER_EFFECTS: Final = ("NoSelect", "PreferNoSelect", "NoSelectIfNew")
 MAINTENANCE: Final = "maintenance"
 """The key of the taint with which `drain` empties, if none is given."""
+GOES_ON: Final = "The eviction goes on; to stop it"
 
 _DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 _LONGEST: Final = timedelta(days=3650)
+_MAX_RATE: Final = 999_999_999
 
 Node: TypeAlias = Annotated[str, typer.Option("--node", help="Devices of this node.")]
 Device: TypeAlias = Annotated[str, typer.Option("--device", help="Devices of this name.")]
@@ -35,7 +38,20 @@ Cel: TypeAlias = Annotated[
 ]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show who is hit, and change nothing.")]
 Rate: TypeAlias = Annotated[
-    int | None, typer.Option("--evictions-per-second", min=1, metavar="N", help="How fast pods leave; 10 if not given.")
+    int | None,
+    typer.Option(
+        "--evictions-per-second", min=1, max=_MAX_RATE, metavar="N", help="How fast pods leave; 10 if not given."
+    ),
+]
+NodeRate: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--evictions-per-second",
+        min=1,
+        max=_MAX_RATE,
+        metavar="N",
+        help="How fast pods leave, all these nodes together; all at once if not given.",
+    ),
 ]
 For: TypeAlias = Annotated[
     str, typer.Option("--for", metavar="TIME", help="Take the taint away again after this time, such as 2h or 1d12h.")
@@ -60,6 +76,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 
     dry_run: bool = False
     wait: bool = False
+    until_idle: bool = False
+    """Whether to wait until all that was used is released, not just until everybody is leaving."""
     timeout: float | None = None
     yes: bool = False
     format: output.Format = output.Format.TEXT
@@ -73,6 +91,18 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
         """Prints for people; programs get one document at the end."""
         if not self.is_json:
             print(text, flush=True)
+
+
+class Terms(NamedTuple):
+    """What comes with a taint: how fast pods leave, and until when it lasts."""
+
+    rate: int | None = None
+    until: Time | None = None
+
+    @classmethod
+    def read(cls, rate: int | None, length: str) -> Terms:
+        """From the options `--evictions-per-second` and `--for`. Ends with exit code 2."""
+        return cls(rate, read_until(length))
 
 
 class TaintText(NamedTuple):
@@ -92,12 +122,19 @@ def read_taint(text: str, effects: tuple[str, ...], default_effect: str = "") ->
         rest, effect = text, default_effect
     key, _, value = rest.partition("=")
     if effect not in effects:
-        wanted = f"KEY[=VALUE]:EFFECT with the effect {', '.join(effects[:-1])} or {effects[-1]}"
+        known = " or ".join(filter(None, (", ".join(effects[:-1]), effects[-1])))
+        wanted = f"KEY[=VALUE]:EFFECT with the effect {known}"
         output.fail(f"taint {text!r}: {f'there is no effect {effect!r}' if effect else 'no effect'}. Write {wanted}.")
     for what, problems in (("key", validate_label_key(key)), ("value", validate_label_value(value))):
         if problems:
             output.fail(f"taint {text!r}: the {what} {key if what == 'key' else value!r} is not valid: {problems[0]}")
     return TaintText(key, value, effect)
+
+
+def split_nodes(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names of nodes, each once, and taints, which are told apart by `:` or `=`."""
+    taints = [word for word in words if ":" in word or "=" in word]
+    return list(dict.fromkeys(word for word in words if word not in taints)), taints
 
 
 def read_duration(text: str, option: str) -> timedelta | None:

@@ -33,9 +33,10 @@ def device(
     Pods that were about to be evicted stay. Exit code 0: done; 1: there was nothing to remove; 2: cannot.
     """
     from dray.cli import device_untaints
+    from dray.cli.device_taints import select
     from dray.snapshot.device_selection import DeviceSelection
 
-    selection = DeviceSelection(node, driver, pool, device, device_class, tuple(cel or ()))
+    selection = select(node, driver, pool, device, device_class, cel)
     ways = [bool(rule), all_, selection != DeviceSelection()]
     if sum(ways) != 1:
         output.fail("say which devices with --node, --device and the like, or give one of --rule and --all.")
@@ -46,23 +47,30 @@ def device(
 @app.command("node")
 def node(
     name: Annotated[str, typer.Argument(metavar="NODE", help="The node.")],
-    taint: Annotated[str, typer.Argument(metavar="[KEY[:EFFECT]]", help="Which taint.")] = options.MAINTENANCE,
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY[:EFFECT]", help="Which taint. Further nodes may come first."),
+    ] = None,
     dry_run: options.DryRun = False,
     format_: options.Format = output.Format.TEXT,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
 ) -> None:
-    """Take taints of a key away from a node; without a key, what `dray drain node` put there.
+    """Take taints of a key away from nodes; without a key, what `dray drain node` put there.
 
-    Pods that were about to be evicted stay. Exit code 0: done; 1: the node has no such taint; 2: cannot.
+    Pods that were about to be evicted stay. Exit code 0: done; 1: no node has such a taint; 2: cannot.
     """
     from dray.cli import node_taints
 
+    names, taints = options.split_nodes([name, *(more or ())])
+    if not names or len(taints) > 1:
+        output.fail(f"{'more than one taint' if names else 'no node'} is given. Write NODE... [KEY[:EFFECT]]")
+    taint = taints[0] if taints else ""
     key, colon, effect = taint.partition(":")
     if colon and effect not in options.NODE_EFFECTS:
         output.fail(f"taint {taint!r}: there is no effect {effect!r}. Effects are {', '.join(options.NODE_EFFECTS)}.")
     manner = options.Manner(dry_run=dry_run, format=format_)
-    node_taints.untaint(name, key.partition("=")[0], effect, options.Place(kubeconfig, context), manner)
+    node_taints.untaint(names, key.partition("=")[0], effect, options.Place(kubeconfig, context), manner)
 
 
 @app.command("cluster")

@@ -56,11 +56,11 @@ class Ending(msgspec.Struct, frozen=True):
         }
 
 
-async def wait_for(watch: DeviceWatch | NodeWatch, manner: Manner, *, until_idle: bool) -> Ending:
+async def wait_for(watch: DeviceWatch | NodeWatch, manner: Manner) -> Ending:
     """Waits until all pods are evicted, or until all is idle, or until the time that the user gives it is over."""
 
     def is_done(standing: Standing) -> bool:
-        return standing.is_idle if until_idle else standing.is_evicted
+        return standing.is_idle if manner.until_idle else standing.is_evicted
 
     began = time.monotonic()
     hint = asyncio.get_running_loop().create_task(_hint(watch))

@@ -6,8 +6,8 @@
                                 └─▶ preview: what a rule would do          dropped when idle (5055-90..94)
     guard: too many for one taint wait for a confirmation     policy: puts off, softens or hardens what was planned
 
-`NodeEvictions` is the same for node taints, which have no rate. The package may import `dray.tracker` and below.
-The controllers around it read, wait, ask policies and write.
+`NodeEvictions` is the same for node taints, which have no rate unless the node says one. The package may import
+`dray.tracker` and below. The controllers around it read, wait, ask policies and write.
 """
 
 from dray.eviction.allocations import ClaimKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from dray.api.generated.core import Pod
@@ -48,13 +48,12 @@ class _Groups(Generic[K, V]):
             if not group:
                 del self._groups[key]
 
-    def move(self, value: V, before: Iterable[K], after: Iterable[K]) -> None:
-        old, new = dict.fromkeys(before), dict.fromkeys(after)
-        for key in old:
-            if key not in new:
+    def move(self, value: V, before: Mapping[K, None], after: Mapping[K, None]) -> None:
+        for key in before:
+            if key not in after:
                 self.discard(key, value)
-        for key in new:
-            if key not in old:
+        for key in after:
+            if key not in before:
                 self.add(key, value)
 
 
@@ -85,15 +84,17 @@ class Allocations:
     def put_claim(self, key: ClaimKey, claim: ResourceClaim | None) -> set[str]:
         """Notes a claim, or that it is gone. Returns the uids of the pods that it was or is reserved for."""
         before = self._claims.pop(key, None)
-        if claim is not None and claim.status.allocation is not None:
-            self._claims[key] = claim
-        after = self._claims.get(key)
-        self._by_device.move(key, devices_of(before), devices_of(after))
-        for device in {*devices_of(before), *devices_of(after)}:
+        after = claim if claim is not None and claim.status.allocation is not None else None
+        if after is not None:
+            self._claims[key] = after
+        had, has = dict.fromkeys(devices_of(before)), dict.fromkeys(devices_of(after))
+        self._by_device.move(key, had, has)
+        for device in had.keys() | has.keys():
             note = self._by_pool.add if device in self._by_device else self._by_pool.discard
             note((device.driver, device.pool), device)
-        self._by_pod.move(key, _consumers(before), _consumers(after))
-        return {*_consumers(before), *_consumers(after)}
+        left, came = dict.fromkeys(_consumers(before)), dict.fromkeys(_consumers(after))
+        self._by_pod.move(key, left, came)
+        return left.keys() | came.keys()
 
     def put_pod(self, pod: Pod, *, is_gone: bool = False) -> PodRef | None:
         """Notes a pod, or that it is gone. Returns the reference if it can be evicted."""

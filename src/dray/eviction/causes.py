@@ -25,7 +25,8 @@ from dray.api.times import Time
 from dray.tracker import DeviceId, TrackedTaint
 
 TaintKey: TypeAlias = int | str
-"""What evictions for one taint have in common: the uid of its rule, or the tracked id of a driver's taint."""
+"""What evictions for one taint have in common: the uid of its rule, the tracked id of a driver's taint, or what
+`node_rations` says for a node taint."""
 
 
 class Cause(msgspec.Struct, frozen=True, gc=False):
@@ -34,8 +35,9 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     taint: TaintKey
     """Evictions with the same key share a limiter."""
     due: float
-    """Seconds since 1970."""
-    rate: int
+    """Seconds since 1970; of a node taint, of a clock that never jumps."""
+    rate: int | None
+    """Evictions per second; None if there is no limit."""
     rule: str | None = None
     key: str = ""
     value: str = ""

@@ -5,14 +5,15 @@
                              │ └────────── postpone(pod): a policy puts it off ────┤
                              └───── set(pod, none) or finish(pod): out, from anywhere ┘
 
-Deadlines are seconds since 1970 (`now`); rates are kept by a clock that never jumps (`tick`).
+Deadlines are seconds since 1970 (`now`) for device taints; rates are kept by a clock that never jumps (`tick`), as are
+the deadlines of node taints, which count from when they were seen.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from dray.eviction.causes import Cause, Causes, TaintKey
@@ -28,10 +29,10 @@ class _Line(Generic[P]):
 
     def __init__(self) -> None:
         self.pods: deque[tuple[P, float]] = deque()
-        self.rate = 1
+        self.rate: int | None = 1
         self.limiter = Limiter(1)
 
-    def set_rate(self, rate: int, tick: float) -> None:
+    def set_rate(self, rate: int | None, tick: float) -> None:
         self.rate = rate
         self.limiter.set_rate(rate, tick)
 
@@ -62,6 +63,11 @@ class Evictions(Generic[P]):
     def active_limiters(self) -> int:
         """How many taints are being rationed now (5055-94)."""
         return len(self._lines)
+
+    @property
+    def pods(self) -> Collection[P]:
+        """All pods that must leave, now or later."""
+        return self._causes.keys()
 
     def causes(self, pod: P) -> Causes:
         """Why a pod must leave; nothing if it may stay."""
@@ -126,7 +132,7 @@ class Evictions(Generic[P]):
         self._line_up(now, tick)
         taken: list[Taken[P]] = []
         # The fastest limiter serves first, so that a slow taint does not hold back what another wants gone (5055-92).
-        for taint, line in sorted(self._lines.items(), key=lambda item: -item[1].rate):
+        for taint, line in sorted(self._lines.items(), key=lambda item: -_speed(item[1].rate)):
             taken.extend(self._serve(taint, line, tick))
         for taint in [taint for taint, line in self._lines.items() if not line.pods and line.limiter.is_idle(tick)]:
             del self._lines[taint]
@@ -194,3 +200,7 @@ class Evictions(Generic[P]):
         places = self._in_line.get(pod)
         if places is not None:
             places.discard(taint)
+
+
+def _speed(rate: int | None) -> float:
+    return float("inf") if rate is None else rate

@@ -23,16 +23,16 @@ class Limiter:
 
     __slots__ = ("_empty_at", "_interval")
 
-    def __init__(self, rate: int) -> None:
-        """`rate` is evictions per second, at least 1."""
+    def __init__(self, rate: int | None) -> None:
+        """`rate` is evictions per second, at least 1; None if there is no limit."""
         self._interval = _interval(rate)
         self._empty_at = float("-inf")
 
-    def set_rate(self, rate: int, tick: float) -> None:
+    def set_rate(self, rate: int | None, tick: float) -> None:
         """Changes the rate at once; what is in the bucket stays (5055: a changed rate acts without a restart)."""
         interval = _interval(rate)
         if interval != self._interval:
-            level = max(self._empty_at - tick, 0.0) / self._interval
+            level = max(self._empty_at - tick, 0.0) / self._interval if self._interval else 0.0
             self._interval = interval
             self._empty_at = tick + level * interval
 
@@ -42,7 +42,7 @@ class Limiter:
 
     def worth_at(self, since: float, waiting: int) -> float:
         """When it is worth to ask again, if so many wait: when one may go, or at a high rate several together."""
-        together = min(int(TOGETHER / self._interval), waiting)
+        together = min(int(TOGETHER / self._interval), waiting) if self._interval else 0
         return self.free_at(since) + max(together - 1, 0) * self._interval
 
     def take(self, moment: float) -> None:
@@ -58,5 +58,5 @@ class Limiter:
         return self._empty_at <= tick
 
 
-def _interval(rate: int) -> float:
-    return 1.0 / min(max(rate, 1), MAX_RATE)
+def _interval(rate: int | None) -> float:
+    return 0.0 if rate is None else 1.0 / min(max(rate, 1), MAX_RATE)

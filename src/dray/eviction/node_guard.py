@@ -99,3 +99,9 @@ def identity(taint: Taint) -> Taint:
 def confirmation(taint: Taint) -> str:
     """How an annotation confirms a taint."""
     return taint.key if taint.time_added is None else f"{taint.key}@{taint.time_added}"
+
+
+def confirmations_without(annotations: Mapping[str, str], keys: Collection[str]) -> str | None:
+    """The annotation without taints of these keys: whoever adds one of them again is to be asked again."""
+    parts = [part.strip() for part in annotations.get(CONFIRM_ANNOTATION, "").split(",")]
+    return ",".join(part for part in parts if part and part.partition("@")[0] not in keys) or None

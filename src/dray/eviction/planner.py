@@ -25,7 +25,7 @@ from dray.eviction.device_guard import DeviceGuard
 from dray.eviction.device_taints import DeviceTaints, Taints
 from dray.eviction.evictions import Evictions, Taken
 from dray.eviction.guard import Hold
-from dray.eviction.pods import PodRef
+from dray.eviction.pods import PodRef, can_be_evicted
 from dray.eviction.settings import Limit
 from dray.eviction.tally import Progress, Tally
 from dray.tracker import DeviceId, Event, Problem, Remove, TrackedTaint, Tracker, Upsert
@@ -71,14 +71,18 @@ class Planner:
         if before is None and (claim is None or claim.status.allocation is None):
             return
         uids = self.allocations.put_claim(key, claim)
-        self._look_at({*devices_of(before), *devices_of(claim)})
-        self._dirty_claims[key] = None
-        for uid in uids:
-            self._touch(uid)
+        devices = {*devices_of(before), *devices_of(claim)}
+        self._look_at(devices)
+        if self.guard is not None or key in self._causes or any(map(self._known.get, devices)):
+            self._dirty_claims[key] = None
+            for uid in uids:
+                self._touch(uid)
 
     def put_pod(self, pod: Pod, *, is_gone: bool = False) -> None:
         """A pod has changed, or is gone."""
         before = self.allocations.pod(pod.metadata.uid)
+        if before is None and (is_gone or not can_be_evicted(pod)):
+            return
         ref = self.allocations.put_pod(pod, is_gone=is_gone)
         if ref is None:
             self._exempt.pop(PodRef.of(pod), None)
@@ -174,6 +178,11 @@ class Planner:
     def causes(self, pod: PodRef) -> Causes:
         """Why a pod must leave; nothing if it may stay."""
         return self._evictions.causes(pod)
+
+    @property
+    def pending(self) -> int:
+        """How many pods must leave, now or later."""
+        return len(self._evictions)
 
     @property
     def active(self) -> int:

@@ -9,7 +9,7 @@ Nothing is decided here: the pieces that evict are asked, with a clock that runs
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple, TypedDict
@@ -22,7 +22,7 @@ from dray.api.meta import ObjectMeta
 from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.times import Time
-from dray.eviction import Causes, ClaimKey, Evictions, Planner, PodRef, Preview, can_be_evicted, preview
+from dray.eviction import Causes, ClaimKey, Evictions, Planner, PodRef, Preview, Taken, can_be_evicted, preview
 from dray.eviction.allocations import devices_of
 from dray.eviction.causes import Hit, TaintKey, earliest, find_hits
 from dray.eviction.device_taints import DeviceTaints, Taints
@@ -44,6 +44,11 @@ class Budget(Report, frozen=True, kw_only=True, gc=False):
     """How many of its pods may be disrupted now."""
     needed: int
     """How many of its pods have to leave."""
+
+    @property
+    def granted(self) -> int:
+        """How many of those that have to leave it allows to."""
+        return max(min(self.allowed, self.needed), 0)
 
 
 class Eviction(Report, frozen=True, kw_only=True, gc=False):
@@ -123,15 +128,24 @@ def _play(causes: Mapping[PodRef, Causes], now: datetime) -> dict[PodRef, float]
     evictions: Evictions[PodRef] = Evictions()
     for ref in sorted(causes):
         evictions.set(ref, causes[ref], 0.0)
-    start, tick = now.timestamp(), 0.0
-    waits: dict[PodRef, float] = {}
+    start = now.timestamp()
+    played = play(lambda tick: evictions.take(start + tick, tick), lambda tick: evictions.wait(start + tick, tick))
+    return {taken.pod: wait for taken, wait in played}
+
+
+def play(
+    take: Callable[[float], Iterable[Taken[PodRef]]], wait: Callable[[float], float | None]
+) -> Iterator[tuple[Taken[PodRef], float]]:
+    """Lets a clock run ahead from zero: who is taken, in that order, and after how many seconds."""
+    tick = 0.0
     while True:
-        for taken in evictions.take(start + tick, tick):
-            waits[taken.pod] = round(tick, 3)
-        wait = evictions.wait(start + tick, tick)
-        if wait is None:
-            return waits
-        tick += max(wait, STEP)
+        moment = round(tick, 3)
+        for taken in take(tick):
+            yield taken, moment
+        pause = wait(tick)
+        if pause is None:
+            return
+        tick += max(pause, STEP)
 
 
 class _Taints:

@@ -6,14 +6,16 @@ taint. With another effect than NoExecute nobody leaves; then the preview says w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
 from dray.allocator.reasons import Report
 from dray.api.generated.core import Node, Pod, Taint
+from dray.api.node_annotations import Ration, TaintName, write_rations
 from dray.api.resource import DeviceTaint, DeviceTaintRule, ResourceClaim
+from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.times import Time
 from dray.eviction import PodRef, can_be_evicted
@@ -22,7 +24,7 @@ from dray.eviction.causes import names_device
 from dray.eviction.node_evictions import NodeEvictions
 from dray.snapshot.budgets import with_budgets
 from dray.snapshot.elsewhere import MAX_MOVED, move_elsewhere
-from dray.snapshot.evictions import Eviction, forecast, told_by
+from dray.snapshot.evictions import Eviction, forecast, play, told_by
 from dray.snapshot.snapshot import Snapshot
 from dray.snapshot.world import PODS
 from dray.tracker import DeviceId
@@ -38,7 +40,7 @@ class TaintPreview(Report, frozen=True, kw_only=True):
     taints: tuple[str, ...]
     """`key=value:Effect`."""
     rules: tuple[str, ...] = ()
-    node: str = ""
+    nodes: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     """Published devices, and those that are only held."""
     held: int = 0
@@ -74,12 +76,16 @@ def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: dat
     )
 
 
-def preview_node(snapshot: Snapshot, node: Node, taints: Sequence[Taint], now: datetime) -> TaintPreview:
-    """What a node with these taints, which are new or changed, would do to the pods on it."""
-    pretended = [replace(taint, effect=EFFECT_NO_EXECUTE) for taint in taints]
-    pods = [pod for pod in snapshot.objects(Pod) if pod.spec.node_name == node.metadata.name]
-    deadlines = _deadlines(node.metadata.name, pretended, pods)
-    changed = replace(node, spec=replace(node.spec, taints=_merged(node.spec.taints, taints)))
+def preview_nodes(
+    snapshot: Snapshot, nodes: Sequence[Node], taints: Sequence[Taint], now: datetime, ration: Ration | None = None
+) -> TaintPreview:
+    """What nodes with these taints, which are new or changed, would do to the pods on them.
+
+    With a ration pods leave for these taints at its rate.
+    """
+    names = tuple(node.metadata.name for node in nodes)
+    pods = [pod for pod in snapshot.objects(Pod) if pod.spec.node_name in names]
+    changed = [replace(node, spec=replace(node.spec, taints=_merged(node.spec.taints, taints))) for node in nodes]
     claims = _claims_by_pod(snapshot, pods)
     told = tuple(map(_tell, taints))
     leaving = {
@@ -88,17 +94,17 @@ def preview_node(snapshot: Snapshot, node: Node, taints: Sequence[Taint], now: d
             claims=claims.get(ref.uid, ()),
             devices=(),
             causes=told,
-            due=str(Time.of(now + timedelta(seconds=wait))),
-            expected=str(Time.of(now + timedelta(seconds=wait))),
+            due=str(Time.of(now + timedelta(seconds=due))),
+            expected=str(Time.of(now + timedelta(seconds=expected))),
             **told_by(snapshot.get(PODS, ref.namespace, ref.name)),
         )
-        for ref, wait in deadlines.items()
+        for ref, due, expected in _departures(names, taints, pods, ration)
     }
     stay = [PodRef.of(pod) for pod in pods if can_be_evicted(pod) and PodRef.of(pod) not in leaving]
     return replace(
-        _tell_pods(snapshot.with_typed([changed]), leaving, now),
+        _tell_pods(snapshot.with_typed(changed), leaving, now),
         taints=told,
-        node=node.metadata.name,
+        nodes=names,
         evicts=any(taint.effect == EFFECT_NO_EXECUTE for taint in taints),
         protected=tuple(sorted(map(str, stay))),
     )
@@ -147,13 +153,20 @@ def _evicting(rule: DeviceTaintRule, now: datetime) -> DeviceTaintRule:
     return replace(rule, spec=replace(rule.spec, taint=taint))
 
 
-def _deadlines(node: str, taints: Iterable[Taint], pods: Iterable[Pod]) -> dict[PodRef, float]:
-    """After how many seconds each pod has to leave a node that gets these taints now."""
+def _departures(
+    nodes: Iterable[str], taints: Iterable[Taint], pods: Iterable[Pod], ration: Ration | None
+) -> Iterator[tuple[PodRef, float, float]]:
+    """After how many seconds each pod has to leave nodes that get these taints now, and does, in that order."""
+    pretended = [replace(taint, effect=EFFECT_NO_EXECUTE) for taint in taints]
+    said = write_rations({TaintName.of(taint): ration for taint in pretended}) if ration is not None else None
+    annotations = {EVICTIONS_PER_SECOND: said} if said is not None else {}
     evictions = NodeEvictions()
-    for pod in pods:
+    for pod in sorted(pods, key=PodRef.of):
         evictions.put_pod(pod, 0.0)
-    evictions.put_node(node, taints, 0.0)
-    return {due.pod: due.since for due in evictions.take(float("inf"))}
+    for node in nodes:
+        evictions.put_node(node, pretended, 0.0, annotations)
+    for taken, wait in play(evictions.take, evictions.wait):
+        yield taken.pod, taken.cause.due, max(wait, taken.cause.due)
 
 
 def _merged(old: Iterable[Taint], new: Sequence[Taint]) -> tuple[Taint, ...]:

@@ -28,8 +28,13 @@ def tell(preview: TaintPreview, width: int | None = None, *, is_done: bool = Fal
 
 def _tell_target(preview: TaintPreview) -> str:
     taints = ", ".join(preview.taints)
-    if preview.node:
-        return f"Node {preview.node} gets {taints}."
+    if preview.nodes:
+        one, *others = preview.nodes
+        return (
+            f"{len(preview.nodes)} nodes get {taints}: {ends(preview.nodes)}."
+            if others
+            else f"Node {one} gets {taints}."
+        )
     rules = f"Rule {preview.rules[0]} selects" if len(preview.rules) == 1 else f"{len(preview.rules)} rules select"
     return f"{rules} {count(len(preview.devices), 'device')}: {tell_devices(preview.devices)}; {preview.held} held."
 
@@ -72,7 +77,7 @@ def _table(preview: TaintPreview, width: int | None) -> Iterator[str]:
 def _row(pod: Eviction, now: datetime, *, timed: bool) -> list[str]:
     wait = Time.parse(pod.expected).datetime() - now
     leaves = f"in {span(wait)}" if wait.total_seconds() >= 1 else "at once"
-    budget = f"{pod.budget.allowed} of {pod.budget.needed} allowed" if pod.budget is not None else NOTHING
+    budget = NOTHING if pod.budget is None else f"{pod.budget.granted} of {pod.budget.needed} allowed"
     priority = NOTHING if pod.priority is None else str(pod.priority)
     return [pod.pod, pod.owner or NOTHING, priority, budget, *([leaves] if timed else []), _elsewhere(pod)]
 

@@ -22,8 +22,8 @@ class Clock:
         return self.now
 
 
-def standing(evicted: int, total: int = 700, blocked: int = 0, hold: str = "") -> Standing:
-    return Standing(total=total, evicted=evicted, gone=evicted, blocked=blocked, hold=hold)
+def standing(evicted: int, total: int = 700, blocked: int = 0, put_off: int = 0, hold: str = "") -> Standing:
+    return Standing(total=total, evicted=evicted, gone=evicted, blocked=blocked, put_off=put_off, hold=hold)
 
 
 def test_a_bar_with_rate_time_left_and_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +51,13 @@ def test_lines_at_most_one_a_second_and_always_the_last(capsys: pytest.CaptureFi
         "500 of 700 pods evicted",
         "700 of 700 pods evicted",
     ]
+
+
+def test_who_a_policy_puts_off_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with Display(clock=Clock()) as display:
+        display.show(standing(1, total=4, blocked=1, put_off=2))
+    said = "1 of 4 pods evicted · 1 waiting for a disruption budget · 2 put off by the eviction policy\n"
+    assert capsys.readouterr().out == said
 
 
 def test_for_programs_standard_output_stays_clean(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dray.cli.taint_options import DEVICE_EFFECTS, NODE_EFFECTS, confirm, read_duration, read_taint
+from dray.cli.taint_options import DEVICE_EFFECTS, NODE_EFFECTS, confirm, read_duration, read_taint, split_nodes
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,11 @@ def test_taints(text: str, parts: tuple[str, str, str]) -> None:
     assert read_taint(text, DEVICE_EFFECTS) == parts
 
 
+def test_nodes_and_taints_are_told_apart_by_how_they_are_written() -> None:
+    words = ["node-1", "a:NoExecute", "node-2", "b=c", "node-1"]
+    assert split_nodes(words) == (["node-1", "node-2"], ["a:NoExecute", "b=c"])
+
+
 def test_an_effect_may_be_left_out_where_there_is_only_one() -> None:
     assert read_taint("maintenance=fan", ("NoExecute",), "NoExecute") == ("maintenance", "fan", "NoExecute")
 
@@ -36,6 +41,7 @@ def test_an_effect_may_be_left_out_where_there_is_only_one() -> None:
         ("a=b:", DEVICE_EFFECTS, "no effect"),
         ("a=b:PreferNoSchedule", DEVICE_EFFECTS, "there is no effect 'PreferNoSchedule'"),
         ("a=b:None", NODE_EFFECTS, "there is no effect 'None'"),
+        ("a:NoSchedule", ("NoExecute",), "Write KEY[=VALUE]:EFFECT with the effect NoExecute."),
         (":NoExecute", DEVICE_EFFECTS, "the key"),
         ("a b:NoExecute", DEVICE_EFFECTS, "the key"),
         ("a=b=c:NoExecute", DEVICE_EFFECTS, "the value"),

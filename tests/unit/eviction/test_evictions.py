@@ -97,7 +97,7 @@ def test_limiters_are_dropped_when_idle() -> None:
     assert len(evictions) == 0
 
 
-@pytest.mark.req("5055-80", "5055-96")
+@pytest.mark.req("5055-80", "5055-96", "implied-9")
 def test_a_changed_rate_acts_at_once_and_does_not_start_anew() -> None:
     evictions = plan(names(100), Cause(1, START, 1, "rule"))
     slow = run(evictions, 5)
@@ -131,6 +131,7 @@ def test_a_rate_below_one_is_one(rate: int) -> None:
     assert limiter.free_at(0.0) == 1.0
 
 
+@pytest.mark.req("implied-9")
 def test_a_huge_rate_does_not_overflow() -> None:
     taken = run(plan(names(500), Cause(1, START, 2**62)), 60)
     assert len(taken) == 500
@@ -190,6 +191,7 @@ def test_a_cancelled_pod_that_must_leave_again_leaves() -> None:
     assert [each.pod for each in evictions.take(START, START)] == ["a"]
 
 
+@pytest.mark.req("implied-8")
 def test_setting_the_wall_clock_back_does_not_stop_a_limiter() -> None:
     evictions = plan(names(20), Cause(1, START, 10))
     assert len(evictions.take(START, 5.0)) == 10

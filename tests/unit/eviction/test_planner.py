@@ -212,6 +212,7 @@ def test_the_condition_says_what_the_rule_does(effect: str, status: str, reason:
     assert plan_condition(planner, written, Time("2026-06-01T13:00:00Z")) is None
 
 
+@pytest.mark.req("implied-5")
 def test_a_pod_that_finishes_is_no_longer_pending() -> None:
     planner = planned(1)
     planner.note(Upsert(make_rule()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 import dray
 from dray.api.generated.core import Node, Pod, Taint
+from dray.api.node_annotations import Ration
 from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dray.api.times import Time
 from dray.eviction import ClaimKey, Planner, PodRef
 from dray.snapshot import Snapshot
 from dray.snapshot.device_selection import DeviceSelection, resolve
 from dray.snapshot.evictions import forecast
-from dray.snapshot.taint_preview import TaintPreview, preview_node, preview_rules
+from dray.snapshot.taint_preview import TaintPreview, preview_nodes, preview_rules
 from dray.snapshot.taint_preview_text import tell
 from dray.snapshot.taint_rules import TaintRequest, as_stored, build_rules
 from dray.tracker import Upsert
@@ -88,6 +89,21 @@ def test_pods_with_owner_priority_budget_and_new_places() -> None:
         "ml/p", "Job", "ml/train", "1000", "0", "of", "1", "allowed", "yes:", "node-2,", "node-3",
     ]  # fmt: skip
     assert "Evicts 1 pod" in tell(found, is_done=True)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "said"), [(-1, "0 of 2"), (0, "0 of 2"), (1, "1 of 2"), (2, "2 of 2"), (5, "2 of 2")]
+)
+def test_of_those_that_have_to_leave_a_budget_allows_so_many(allowed: int, said: str) -> None:
+    snapshot = cluster(
+        held(claim("a"), "node-1", "gpu-0", pods=("p", "q")),
+        worker("p", owner="train"),
+        worker("q", owner="train"),
+        budget("web", allowed, app="train"),
+    )
+    found = look(snapshot, node="node-1")
+    assert [one.budget and one.budget.allowed for one in found.pods] == [allowed, allowed]
+    assert tell(found).count(f"{said} allowed") == 2
 
 
 def test_pods_that_tolerate_it_are_protected_and_others_do_not_count() -> None:
@@ -177,7 +193,7 @@ def test_a_rule_that_is_there_is_looked_at_as_it_will_be() -> None:
 
 def node_preview(snapshot: Snapshot, *taints: tuple[str, str]) -> TaintPreview:
     machine = next(one for one in snapshot.objects(Node) if one.metadata.name == "node-1")
-    return preview_node(snapshot, machine, [Taint(key=key, effect=effect) for key, effect in taints], NOW)
+    return preview_nodes(snapshot, [machine], [Taint(key=key, effect=effect) for key, effect in taints], NOW)
 
 
 def test_a_node_taint_moves_the_pods_that_do_not_tolerate_it() -> None:
@@ -201,6 +217,21 @@ def test_a_node_taint_moves_the_pods_that_do_not_tolerate_it() -> None:
     assert found.protected == ("ml/stays",)
     assert tell(found).startswith("Node node-1 gets k:NoExecute.\nWould evict 3 pods in 1 namespace within 5 min")
     assert not node_preview(snapshot, ("k", "NoSchedule")).evicts
+
+
+def test_the_rate_of_nodes_is_one_for_all_of_them_and_says_when_pods_leave() -> None:
+    workers = [worker(f"p{number:02}", f"node-{1 + number % 2}") for number in range(30)]
+    snapshot = cluster(*workers)
+    machines = [one for one in snapshot.objects(Node) if one.metadata.name != "node-3"]
+    found = preview_nodes(snapshot, machines, [Taint(key="k", effect="NoExecute")], NOW, Ration(2, "both"))
+    assert found.nodes == ("node-1", "node-2")
+    assert sum(one.expected == found.now for one in found.pods) in (10, 11)
+    assert found.finished == str(Time.of(NOW + timedelta(seconds=10)))
+    assert {one.due for one in found.pods} == {found.now}
+    text = tell(found)
+    assert text.startswith("2 nodes get k:NoExecute: node-1, node-2.\nWould evict 30 pods in 1 namespace within 10 s")
+    at_once = preview_nodes(snapshot, machines, [Taint(key="k", effect="NoExecute")], NOW)
+    assert at_once.finished == at_once.now
 
 
 @st.composite

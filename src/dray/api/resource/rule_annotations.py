@@ -25,7 +25,11 @@ LONGEST_RATE = 18
 
 def annotated_rate(rule: DeviceTaintRule) -> int | None:
     """The rate that an annotation asks for; None without one, and for what is no whole number of at least 1."""
-    text = rule.metadata.annotations.get(EVICTIONS_PER_SECOND, "")
+    return read_rate(rule.metadata.annotations.get(EVICTIONS_PER_SECOND, ""))
+
+
+def read_rate(text: str) -> int | None:
+    """Evictions per second, as annotations say it; None for what is no whole number of at least 1."""
     is_number = text.isascii() and text.isdigit() and len(text) <= LONGEST_RATE
     return int(text) if is_number and int(text) > 0 else None
 

@@ -88,6 +88,11 @@ class DeviceTaintEvictionController(QueueController[Key]):
         claims.on_change(self._claim_changed)
         self._pods.on_change(self._pod_changed)
 
+    @property
+    def pending_evictions(self) -> int:
+        """How many pods are to be evicted."""
+        return self.planner.pending
+
     async def run(self) -> None:
         """Plans and evicts until cancelled."""
         try:

@@ -29,7 +29,7 @@ class RuleStatus(QueueController[str]):
         self._planner = planner
         self._rules = rules
         self._recorder = recorder
-        self._written: dict[str, tuple[int, float]] = {}
+        self._written: dict[str, tuple[tuple[str, int], float]] = {}
 
     def report(self, names: Iterable[str]) -> None:
         """These rules have changed or made progress."""
@@ -55,7 +55,7 @@ class RuleStatus(QueueController[str]):
             self._rules.put(await self._client.update(told, subresource="status"))
             if held is not None and held.status == "True":
                 await self._recorder.warning(rule, held.type, held.message)
-            self._written[key] = (rule.metadata.generation, self._clock.monotonic())
+            self._written[key] = (_spec_of(rule), self._clock.monotonic())
         return None
 
     def _is_planned(self, rule: DeviceTaintRule) -> bool:
@@ -63,9 +63,14 @@ class RuleStatus(QueueController[str]):
         return known is not None and known.metadata.uid == rule.metadata.uid and known.spec == rule.spec
 
     def _pause(self, name: str) -> float:
-        """How long to wait before the next write. A changed spec is reported on at once."""
+        """How long to wait before the next write. A changed spec is reported on at once, and so is a rule made anew."""
         rule = self._rules.get("", name)
-        generation, written = self._written.get(name, (None, 0.0))
-        if rule is None or rule.metadata.generation != generation:
+        spec, written = self._written.get(name, (None, 0.0))
+        if rule is None or _spec_of(rule) != spec:
             return 0.0
         return max(written + PERIOD - self._clock.monotonic(), 0.0)
+
+
+def _spec_of(rule: DeviceTaintRule) -> tuple[str, int]:
+    """Tells one spec of a rule from another, also if the rule was deleted and made anew under its name."""
+    return rule.metadata.uid, rule.metadata.generation

@@ -30,8 +30,7 @@ class WaitingCondition:
 
     async def clear(self, pod: Pod) -> None:
         """A pod does not wait for its end any more. Raises ApiError or OSError."""
-        known = _find(pod)
-        if known is not None and known.status == "True":
+        if is_waiting(pod):
             await self._write(pod, {"status": "False", "reason": "Cancelled", "message": "The pod may stay."})
 
     async def _write(self, pod: Pod, fields: dict[str, Any]) -> None:
@@ -45,6 +44,12 @@ class WaitingCondition:
         except ApiError as error:
             if error.code not in (404, 409):  # gone, or another pod by now
                 raise
+
+
+def is_waiting(pod: Pod) -> bool:
+    """Whether a policy lets a pod wait that must leave."""
+    known = _find(pod)
+    return known is not None and known.status == "True"
 
 
 def _find(pod: Pod) -> PodCondition | None:

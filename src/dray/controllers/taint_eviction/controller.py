@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from dray.api.generated.core import Node, Pod
+from dray.api.node_annotations import read_rations
+from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.status import ApiError
 from dray.controllers.context import Context
 from dray.controllers.eviction_policies import Desk, Later, Left, Outcome, Stays, open_desk
@@ -16,7 +18,7 @@ from dray.controllers.queue_controller import QueueController
 from dray.controllers.taint_eviction.deletion_metrics import DeletionMetrics
 from dray.controllers.taint_eviction.held_nodes import HeldNode, HeldNodes
 from dray.controllers.taint_eviction.wakeup import Wakeup
-from dray.eviction import PodRef
+from dray.eviction import PodRef, Taken
 from dray.eviction.node_evictions import NodeEvictions
 from dray.eviction.policy import EvictionCause
 from dray.reconcile.clock import as_time
@@ -26,16 +28,22 @@ TRIES = 5
 PAUSE = 0.01
 MARK = Mark("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
 EVENT = "TaintManagerEviction"
-
-
+BAD_RATE = "InvalidEvictionRate"
 PREFIX = "taint_eviction_controller"
 
-Key: TypeAlias = PodRef | Cancelled | FollowUp | HeldNode
+
+class BadRate(NamedTuple):
+    """A node whose annotation about rates cannot be read, all of it."""
+
+    node: str
+
+
+Key: TypeAlias = PodRef | Cancelled | FollowUp | HeldNode | BadRate
 
 
 class TaintEvictionController(QueueController[Key]):
     """Keys of the queue are pods to delete, pods that may stay after all, pods that are slow to go, and nodes to tell
-    about on which evictions are held.
+    something about: that evictions are held, or that their rate cannot be read.
     """
 
     name = "taint-eviction-controller"
@@ -51,7 +59,7 @@ class TaintEvictionController(QueueController[Key]):
         self._desk = open_desk(context, PREFIX, self._recorder, MARK)
         self._held = HeldNodes(context, self._recorder)
         self._metrics = DeletionMetrics(PREFIX, context.metrics)
-        self._since: dict[PodRef, float] = {}
+        self._taken: dict[PodRef, Taken[PodRef]] = {}
         self._nodes.on_change(self._node_changed)
         self._pods.on_change(self._pod_changed)
 
@@ -61,6 +69,11 @@ class TaintEvictionController(QueueController[Key]):
         why = super().problem
         has_failed = any(informer.last_error for informer in self.informers if not informer.has_synced)
         return f"failed to start the taint manager: {why}" if has_failed else why
+
+    @property
+    def pending_evictions(self) -> int:
+        """How many pods are to be evicted."""
+        return len(self.evictions)
 
     async def run(self) -> None:
         """Waits for deadlines and evicts until cancelled."""
@@ -73,30 +86,32 @@ class TaintEvictionController(QueueController[Key]):
                 await self._desk.close()
 
     async def reconcile(self, key: Key) -> float | None:
-        """Deletes one pod, tells that it may stay, asks about one that does not go, or tells what is held."""
+        """Deletes one pod, tells that it may stay, asks about one that does not go, or tells about a node."""
         if isinstance(key, HeldNode):
             await self._tell_held(key.name)
+        elif isinstance(key, BadRate):
+            await self._tell_bad_rate(key.node)
         elif isinstance(key, FollowUp):
             return await self._follow_up(key.pod)
         elif isinstance(key, Cancelled):
             await self._tell_cancelled(key.pod)
         else:
-            pod, since = self._current(key), self._since.get(key)
-            if pod is not None and since is not None and self.evictions.must_leave(key):
-                await self._evict(pod, since)
-            self._since.pop(key, None)
+            pod, taken = self._current(key), self._taken.get(key)
+            if pod is not None and taken is not None and self.evictions.must_leave(key):
+                await self._evict(pod, taken)
+            self._taken.pop(key, None)
         return None
 
-    async def _evict(self, pod: Pod, since: float) -> None:
-        ref = PodRef.of(pod)
-        outcome = await (self._delete(pod) if self._desk is None else self._settle(self._desk, pod, since))
+    async def _evict(self, pod: Pod, taken: Taken[PodRef]) -> None:
+        due = taken.cause.due
+        outcome = await (self._delete(pod) if self._desk is None else self._settle(self._desk, pod, due))
         if isinstance(outcome, Later):
-            self.evictions.postpone(ref, self._clock.monotonic() + outcome.until - self._clock.now())
+            self.evictions.postpone(taken, self._clock.monotonic() + outcome.until - self._clock.now())
         elif isinstance(outcome, Stays):
             if outcome.is_kept:
-                self.evictions.exempt(ref)
+                self.evictions.exempt(taken.pod)
         elif outcome.is_deleted:
-            self._metrics.deleted(self._clock.monotonic() - since)
+            self._metrics.deleted(self._clock.monotonic() - due)
         self._wakeup.set()
 
     async def _delete(self, pod: Pod) -> Outcome:
@@ -114,10 +129,10 @@ class TaintEvictionController(QueueController[Key]):
                 await self._clock.sleep(PAUSE)
         return False
 
-    async def _settle(self, desk: Desk, pod: Pod, since: float) -> Outcome:
+    async def _settle(self, desk: Desk, pod: Pod, tick: float) -> Outcome:
         ref = PodRef.of(pod)
         taint = next(iter(self.evictions.causes(ref)))
-        due = self._clock.now() - (self._clock.monotonic() - since)
+        due = self._clock.now() - (self._clock.monotonic() - tick)
         why = EvictionCause(kind="node", due=due, key=taint.key, value=taint.value)
         outcome = await desk.settle(pod, why, lambda: self.evictions.must_leave(ref))
         if isinstance(outcome, Left) and outcome.is_deleted:
@@ -142,6 +157,14 @@ class TaintEvictionController(QueueController[Key]):
         if node is not None:
             await self._held.tell(node, self.evictions.holds(name))
 
+    async def _tell_bad_rate(self, name: str) -> None:
+        node = self._nodes.get("", name)
+        problems = read_rations(node.metadata.annotations).problems if node is not None else ()
+        if node is not None and problems:
+            what = f"Annotation {EVICTIONS_PER_SECOND}: {'; '.join(problems)}"
+            then = "Taints that it does not name evict 10 pods a second until it is corrected or removed"
+            await self._recorder.warning(node, BAD_RATE, f"{what}. {then}")
+
     def _current(self, ref: PodRef) -> Pod | None:
         pod = self._pods.get(ref.namespace, ref.name)
         return pod if pod is not None and pod.metadata.uid == ref.uid else None
@@ -152,9 +175,9 @@ class TaintEvictionController(QueueController[Key]):
         while True:
             for name in self.evictions.take_changed_nodes():
                 self.queue.add(HeldNode(name))
-            for due in self.evictions.take(self._clock.monotonic()):
-                self._since[due.pod] = due.since
-                self.queue.add(due.pod)
+            for taken in self.evictions.take(self._clock.monotonic()):
+                self._taken[taken.pod] = taken
+                self.queue.add(taken.pod)
             await self._wakeup.wait(self.evictions.wait(self._clock.monotonic()))
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -164,6 +187,11 @@ class TaintEvictionController(QueueController[Key]):
             taints = new.spec.taints if new is not None else ()
             for pod in self.evictions.put_node(meta.name, taints, tick, meta.annotations):
                 self.queue.add(Cancelled(pod))
+            said = (
+                one.metadata.annotations.get(EVICTIONS_PER_SECOND) if one is not None else None for one in (old, new)
+            )
+            if len(set(said)) > 1:
+                self.queue.add(BadRate(meta.name))
             self._wakeup.set()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -177,7 +205,8 @@ class TaintEvictionController(QueueController[Key]):
                 self.queue.add(Cancelled(PodRef.of(new)))
             if self._desk is not None:
                 self._note_for_policy(self._desk, old, new)
-        self._wakeup.set()
+        if not self.evictions.is_idle:
+            self._wakeup.set()
 
     def _note_for_policy(self, desk: Desk, old: Pod | None, new: Pod) -> None:
         desk.replicas.put(new)

@@ -88,11 +88,8 @@ class TaintExpiryController(QueueController[Carrier]):
 
     async def _end_node_taints(self, node: Node, now: Time) -> Time | None:
         todo = plan(node, now)
-        if todo.taints != node.spec.taints or todo.annotation != node.metadata.annotations.get(TAINTS_EXPIRE_AT):
-            meta = {
-                "resourceVersion": node.metadata.resource_version,
-                "annotations": {TAINTS_EXPIRE_AT: todo.annotation},
-            }
+        if todo.taints != node.spec.taints or todo.annotations:
+            meta = {"resourceVersion": node.metadata.resource_version, "annotations": todo.annotations}
             taints = codec.to_builtins(todo.taints) or None
             await self._client.patch(NODES, "", node.metadata.name, {"metadata": meta, "spec": {"taints": taints}})
             for name in todo.removed:

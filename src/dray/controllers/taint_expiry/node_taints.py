@@ -9,31 +9,21 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from dray.api.generated.core import Node, Taint
+from dray.api.node_annotations import TaintName, rations_without
+from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.times import Time, TimeError
+from dray.eviction.node_guard import confirmations_without
+from dray.eviction.settings import CONFIRM_ANNOTATION
 
 TAINTS_EXPIRE_AT: Final = "dray.dev/taints-expire-at"
-
-
-class TaintName(NamedTuple):
-    """What tells the taints of a node apart."""
-
-    key: str
-    effect: str
-
-    @classmethod
-    def of(cls, taint: Taint) -> TaintName:
-        """The name of a taint."""
-        return cls(taint.key, taint.effect)
-
-    def __str__(self) -> str:
-        return f"{self.key}:{self.effect}"
 
 
 class ExpiryPlan(NamedTuple):
     """What a node should look like now, and when to look again."""
 
     taints: tuple[Taint, ...]
-    annotation: str | None
+    annotations: Mapping[str, str | None]
+    """Those that are to be other than they are; None if they are to go."""
     removed: tuple[TaintName, ...]
     next: Time | None
 
@@ -61,7 +51,13 @@ def plan(node: Node, now: Time) -> ExpiryPlan:
     entries = {name: time for name, time in read(node).items() if name in present}
     removed = tuple(sorted(name for name, time in entries.items() if time <= now))
     left = {name: time for name, time in entries.items() if name not in removed}
-    return ExpiryPlan(without(node.spec.taints, removed), write(left), removed, min(left.values(), default=None))
+    taints, has = without(node.spec.taints, removed), node.metadata.annotations
+    told = {TAINTS_EXPIRE_AT: write(left)}
+    if removed:
+        told[EVICTIONS_PER_SECOND] = rations_without(has, removed, taints)
+        told[CONFIRM_ANNOTATION] = confirmations_without(has, [name.key for name in removed])
+    changed = {key: text for key, text in told.items() if text != has.get(key)}
+    return ExpiryPlan(taints, changed, removed, min(left.values(), default=None))
 
 
 def without(taints: Iterable[Taint], names: Iterable[TaintName]) -> tuple[Taint, ...]:
