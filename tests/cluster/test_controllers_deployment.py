@@ -61,7 +61,8 @@ def test_a_deployment_gets_a_replica_set_and_pods() -> None:
         await Kubelet(world, 0, 4).work(6)
         stored = await world.get("deployments", "web")
         assert (stored.status.replicas, stored.status.updated_replicas, stored.status.available_replicas) == (4, 4, 4)
-        assert stored.status.observed_generation == stored.metadata.generation
+        assert stored.metadata.annotations["deployment.kubernetes.io/revision"] == "1"
+        assert stored.status.observed_generation == stored.metadata.generation == 1
         said = {one.type: (one.status, one.reason) for one in stored.status.conditions}
         assert said["Available"] == ("True", "MinimumReplicasAvailable")
         assert said["Progressing"] == ("True", "NewReplicaSetAvailable")

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -195,6 +195,104 @@ def test_nothing_is_made_twice_because_news_is_late(seed: int) -> None:
                 assert max(owners.values(), default=0) <= 1
             await world.settle(900)
             await check(world)
+            await stop(task)
+
+    asyncio.run(main())
+
+
+class Overtaken:
+    """A client whose first update of a pod comes too late: somebody else has written before."""
+
+    def __init__(self, client: Any, overtake: Callable[[Any], Awaitable[None]]) -> None:
+        self._client = client
+        self._overtake: Callable[[Any], Awaitable[None]] | None = overtake
+        self.recorded: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def update(self, obj: Any, subresource: str = "") -> Any:
+        if obj.kind == "Pod" and self._overtake is not None:
+            overtake, self._overtake = self._overtake, None
+            await overtake(obj)
+        stored = await self._client.update(obj, subresource)
+        if obj.kind == "Pod":
+            self.recorded += [status.resource_claim_name for status in stored.status.resource_claim_statuses]
+        return stored
+
+
+@pytest.mark.req("4381-124", "4381-133")
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_claim_that_was_recorded_meanwhile_is_not_replaced(recorded: bool) -> None:
+    async def main() -> None:
+        async with local_server() as server:
+            admin = World(server, Manager(server.client(), server.clock, wanted=()))
+
+            async def overtake(stale: Any) -> None:
+                meta = stale.metadata
+                owner = {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": meta.uid, "controller": True}
+                marks = {"annotations": {"resource.kubernetes.io/pod-claim-name": "dev"}, "ownerReferences": [owner]}
+                await admin.create(
+                    manifest("resource.k8s.io/v1", "ResourceClaim", "first", meta=marks, spec={"devices": DEVICES})
+                )
+                names = [{"name": "dev", "resourceClaimName": "first"}] if recorded else []
+                status = {"resourceClaimStatuses": names, "message": "somebody was here"}
+                await admin.patch("pods", meta.name, {"status": status}, "status")
+
+            client = Overtaken(server.component("resource-claim-controller"), overtake)
+            watcher = server.component("kube-controller-manager")
+            wanted = ("resourceclaim-controller",)
+            manager = Manager(watcher, server.clock, wanted=wanted, client_for=lambda _account: client)
+            task = asyncio.get_running_loop().create_task(manager.run())
+            world = World(server, manager)
+            await world.create(OBJECTS[1], pod("p", **TEMPLATE_SPEC))
+            await world.settle(60)
+            (status,) = (await world.get("pods", "p")).status.resource_claim_statuses
+            (left,) = await world.objects("resourceclaims")
+            assert status.resource_claim_name == left.metadata.name
+            # A pod may run with what was recorded already; for one that has nothing, the claim is recorded after all.
+            assert client.recorded == ([] if recorded else [left.metadata.name])
+            await stop(task)
+
+    asyncio.run(main())
+
+
+class Deaf:
+    """A client that hears nothing of pods."""
+
+    def __init__(self, client: Any, clock: Any) -> None:
+        self._client = client
+        self._clock = clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def watch(self, kind: Any, *arguments: Any, **options: Any) -> AsyncIterator[Any]:
+        async for event in self._client.watch(kind, *arguments, **options):
+            if kind.resource == "pods":
+                await self._clock.sleep(1e6)
+            yield event
+
+
+@pytest.mark.req("4381-133")
+def test_an_owner_that_goes_before_it_was_heard_of_leaves_nothing_behind() -> None:
+    async def main() -> None:
+        async with local_server() as server:
+            watcher: Any = Deaf(server.component("kube-controller-manager"), server.clock)
+            manager = Manager(
+                watcher, server.clock, wanted=("garbage-collector-controller",), client_for=server.component
+            )
+            task = asyncio.get_running_loop().create_task(manager.run())
+            world = World(server, manager)
+            await world.settle(1)
+            made = await world.create(pod("owner"))
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": "owner", "uid": made.metadata.uid}
+            await world.create(manifest("v1", "ConfigMap", "left", meta={"ownerReferences": [owner]}))
+            await world.settle(5)
+            assert len(await world.objects("configmaps")) == 1
+            await world.delete("pods", "owner")
+            await world.settle(60)
+            assert await world.objects("configmaps") == []
             await stop(task)
 
     asyncio.run(main())

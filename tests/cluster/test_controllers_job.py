@@ -142,16 +142,35 @@ def test_a_deadline_ends_the_job() -> None:
 
 def test_a_suspended_job_has_no_pods() -> None:
     async def story(world: World) -> None:
-        await world.create(job(parallelism=2, completions=2))
+        await world.create(job(parallelism=2, completions=2, backoffLimit=0))
         await world.settle()
         await world.patch("jobs", "j", {"spec": {"suspend": True}})
         await world.settle()
         assert await active(world) == []
+        assert (await world.get("jobs", "j")).status.failed == 0
         assert "Suspended" in await conditions(world)
         await world.patch("jobs", "j", {"spec": {"suspend": False}})
         await world.settle(60)
         assert len(await active(world)) == 2
         assert "Suspended" not in await conditions(world)
+        told = {event.reason for event in await world.objects("events")}
+        assert {"Suspended", "Resumed"} <= told
+
+    run(story)
+
+
+def test_pods_that_are_too_many_are_no_failures() -> None:
+    async def story(world: World) -> None:
+        await world.create(job(parallelism=3, completions=3, backoffLimit=0))
+        await world.settle()
+        await world.patch("jobs", "j", {"spec": {"parallelism": 1}})
+        await world.settle()
+        (left,) = await active(world)
+        assert (await world.get("jobs", "j")).status.failed == 0
+        assert await conditions(world) == {}
+        await end(world, left, "Failed")
+        await world.settle()
+        assert await conditions(world) == {"FailureTarget": "BackoffLimitExceeded", "Failed": "BackoffLimitExceeded"}
 
     run(story)
 

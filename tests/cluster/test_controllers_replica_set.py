@@ -86,6 +86,23 @@ def test_scaling_down_takes_the_least_useful_first() -> None:
     run(story)
 
 
+def test_pods_that_are_leaving_are_counted_by_themselves() -> None:
+    async def story(world: World) -> None:
+        await world.create(replica_set(2))
+        await world.settle()
+        first = (await names(world))[0]
+        await world.patch("pods", first, {"metadata": {"finalizers": ["example.com/slow"]}})
+        await world.delete("pods", first)
+        await world.settle()
+        stored = await world.get("replicasets", "rs")
+        assert (stored.status.replicas, stored.status.terminating_replicas) == (2, 1)
+        await world.patch("pods", first, {"metadata": {"finalizers": None}})
+        await world.settle()
+        assert (await world.get("replicasets", "rs")).status.terminating_replicas == 0
+
+    run(story)
+
+
 def test_a_pod_becomes_available_with_time() -> None:
     async def story(world: World) -> None:
         await world.create(replica_set(1, minReadySeconds=30))

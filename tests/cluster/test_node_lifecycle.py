@@ -117,6 +117,21 @@ def test_with_taint_eviction_a_dead_node_empties_after_five_minutes() -> None:
     play(story, NAME, TAINT_EVICTION)
 
 
+def test_a_node_that_says_itself_that_it_is_not_ready_speaks_for_its_pods() -> None:
+    async def story(world: World) -> None:
+        await add_node(world, "node-1")
+        await add_node(world, "node-2")
+        await run_pod(world, "pod")
+        await world.patch("pods", "pod", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "status")
+        await report(world, "node-1", "False")
+        await live(world, 20, "node-1", "node-2")
+        assert await taints(world, "node-1") == both(NOT_READY)
+        pod = await world.get("pods", "pod")
+        assert [one.status for one in pod.status.conditions if one.type == "Ready"] == ["True"]
+
+    play(story)
+
+
 def test_leases_alone_keep_a_node_alive() -> None:
     async def story(world: World) -> None:
         await add_node(world, "node-1")

@@ -8,7 +8,7 @@ from typing import Any
 from controller_world import manifest, pod, typed
 from dray.api.resource import ResourceSlice
 from dray.cluster import Overview, Totals
-from dray.controllers import Informers
+from dray.reconcile.informers import Informers
 from dray.tracker import Tracker, Upsert
 from local_server import local_server
 

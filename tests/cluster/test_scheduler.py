@@ -1,137 +1,17 @@
 """The scheduler against a real (in-memory) server, with its own rights and a clock that the test moves."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from dray.api.generated.core import Pod
 from dray.api.registry import by_kind
-from dray.api.resource import AllocationResult, ResourceClaim
+from dray.api.resource import AllocationResult
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
+from dray.reconcile import Informers
 from dray.scheduler.scheduler import MAX_BINDING, Scheduler
-from local_server import LocalServer, local_server, typed
-
-PODS = by_kind("v1", "Pod")
-NODES = by_kind("v1", "Node")
-CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
-EVENTS = by_kind("v1", "Event")
-RULES = by_kind("resource.k8s.io/v1", "DeviceTaintRule")
-DRIVER = "gpu.example.com"
-
-
-class Recorder:
-    """A client that remembers writes and can be told to fail them."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self.writes: list[str] = []
-        self.fail: Callable[[str], ApiError | None] = lambda _write: None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def _note(self, write: str) -> None:
-        self.writes.append(write)
-        error = self.fail(write)
-        if error is not None:
-            raise error
-
-    async def update(self, obj: Any, subresource: str = "") -> Any:
-        self._note(f"update {obj.kind}/{subresource}" if subresource else f"update {obj.kind}")
-        return await self._client.update(obj, subresource)
-
-    async def update_with_status(self, obj: Any) -> Any:
-        """With two writes, as over HTTP."""
-        stored = await self.update(obj)
-        return await self.update(replace(stored, status=obj.status), "status")
-
-    async def post(self, kind: Any, namespace: str, name: str, subresource: str, body: Any) -> Any:
-        self._note(f"post {subresource}")
-        return await self._client.post(kind, namespace, name, subresource, body)
-
-
-class World:
-    """A server, a scheduler and what tests ask about them."""
-
-    def __init__(self, server: LocalServer, disabled_gates: frozenset[str] = frozenset()) -> None:
-        self.server = server
-        self.clock = server.clock
-        self.admin = server.client()
-        self.client = Recorder(server.component("kube-scheduler"))
-        self.scheduler = Scheduler(self.client, server.clock, disabled_gates=disabled_gates)
-
-    async def add(self, api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Any:
-        meta = {"name": name, "namespace": namespace} if namespace else {"name": name}
-        return await self.admin.create(typed({"apiVersion": api_version, "kind": kind, "metadata": meta, **fields}))
-
-    async def add_node(self, name: str, *devices: Any, taints: Any = None) -> None:
-        await self.add("v1", "Node", name)
-        await self.admin.patch(NODES, "", name, {"spec": {"taints": taints}})
-        status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "20"}}
-        await self.admin.patch(NODES, "", name, {"status": status}, subresource="status")
-        if devices:
-            pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
-            entries = [{"name": device} if isinstance(device, str) else device for device in devices]
-            spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": entries}
-            await self.add("resource.k8s.io/v1", "ResourceSlice", f"{name}-gpus", spec=spec)
-
-    async def add_class(self) -> None:
-        selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-        await self.add("resource.k8s.io/v1", "DeviceClass", "gpu", spec={"selectors": [selector]})
-
-    async def add_claim(self, name: str, **exactly: Any) -> None:
-        wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, **exactly}
-        spec = {"devices": {"requests": [{"name": "r", "exactly": wanted}]}}
-        await self.add("resource.k8s.io/v1", "ResourceClaim", name, "default", spec=spec)
-
-    async def add_pod(self, name: str, *claims: str, **spec: Any) -> None:
-        references = [{"name": claim, "resourceClaimName": claim} for claim in claims]
-        containers = [{"name": "c", "image": "i"}]
-        await self.add(
-            "v1", "Pod", name, "default", spec={"containers": containers, "resourceClaims": references, **spec}
-        )
-
-    async def pod(self, name: str) -> Pod:
-        found = await self.admin.get(PODS, "default", name)
-        assert isinstance(found, Pod)
-        return found
-
-    async def claim(self, name: str) -> ResourceClaim:
-        found = await self.admin.get(CLAIMS, "default", name)
-        assert isinstance(found, ResourceClaim)
-        return found
-
-    async def message(self, name: str) -> str:
-        conditions = (await self.pod(name)).status.conditions
-        return next((found.message for found in conditions if found.type == "PodScheduled"), "")
-
-    async def settle(self, seconds: float = 0.5) -> None:
-        await self.clock.advance(seconds, turns=80)
-
-
-@contextlib.asynccontextmanager
-async def world(disabled_gates: frozenset[str] = frozenset()) -> AsyncIterator[World]:
-    async with local_server() as server:
-        made = World(server, disabled_gates)
-        task = asyncio.get_running_loop().create_task(made.scheduler.run())
-        try:
-            yield made
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-
-def run(scenario: Callable[[World], Awaitable[None]], *disabled_gates: str) -> None:
-    async def whole() -> None:
-        async with world(frozenset(disabled_gates)) as made:
-            await scenario(made)
-
-    asyncio.run(whole())
+from scheduler_world import CLAIMS, DRIVER, EVENTS, PODS, RULES, World, run
 
 
 @pytest.mark.req("4381-58", "4381-103", "4381-115", "4381-118", "4381-121", "4381-130")
@@ -146,6 +26,7 @@ def test_finalizer_then_allocation_then_binding() -> None:
         claim = await here.claim("c")
         assert claim.metadata.finalizers == (FINALIZER,)
         assert claim.status.allocation is not None
+        assert claim.status.allocation.allocation_timestamp is not None
         assert [consumer.name for consumer in claim.status.reserved_for] == ["p"]
         assert here.client.writes == ["update ResourceClaim", "update ResourceClaim/status", "post binding"]
 
@@ -172,7 +53,7 @@ def test_whatever_write_fails_the_pod_is_tried_again_and_nothing_stays_reserved_
     run(scenario)
 
 
-@pytest.mark.req("4381-127", "4381-128")
+@pytest.mark.req("4381-127", "4381-128", "implied-7")
 def test_of_two_schedulers_only_one_allocates_a_claim_that_both_want() -> None:
     async def scenario(here: World) -> None:
         other = Scheduler(here.server.component("kube-scheduler"), here.clock, name="other")
@@ -223,7 +104,7 @@ def test_a_pod_waits_for_its_class_and_is_told_why() -> None:
         await here.add_claim("c")
         await here.add_pod("p", "c")
         await here.settle(3)
-        assert "cannot allocate all claims: device class gpu does not exist" in await here.message("p")
+        assert "cannot allocate all claims: request r: device class gpu does not exist" in await here.message("p")
         events = [event.message for event in (await here.admin.list(EVENTS, "default")).items]  # type: ignore[attr-defined]
         assert any("device class gpu does not exist" in text for text in events)
         await here.add_class()
@@ -277,7 +158,7 @@ def test_a_pod_waits_for_a_patched_attribute_and_fits_on_the_first_retry() -> No
     run(scenario)
 
 
-@pytest.mark.req("5055-50", "5055-51", "5055-62", "5055-143")
+@pytest.mark.req("5055-50", "5055-51", "5055-62", "5055-143", "implied-4")
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
 def test_a_rule_keeps_pods_away_until_it_goes(effect: str) -> None:
     async def scenario(here: World) -> None:
@@ -291,7 +172,7 @@ def test_a_rule_keeps_pods_away_until_it_goes(effect: str) -> None:
         await here.settle(3)
         assert not (await here.pod("p")).spec.node_name
         await here.admin.delete(RULES, "", "rule")
-        await here.settle(15)
+        await here.settle(0.5)  # the pod has waited longer than any backoff, so it is tried at once
         assert (await here.pod("p")).spec.node_name == "a"
 
     run(scenario)
@@ -412,6 +293,51 @@ def test_many_pods_that_wait_for_their_claims_hold_up_nobody() -> None:
         await here.add_pod("plain")
         await here.settle()
         assert (await here.pod("plain")).spec.node_name == "a"
+
+    run(scenario)
+
+
+@pytest.mark.req("4381-111")
+def test_a_pod_is_not_tried_before_its_claim_is_there() -> None:
+    async def scenario(here: World) -> None:
+        await here.add_node("a", "gpu-0")
+        await here.add_class()
+        await here.add_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "template"}])
+        await here.settle(5)
+        assert here.scheduler.decided == 0
+        assert await here.message("p") == "ResourceClaim not created yet: claim gpu of template template"
+        pod = await here.pod("p")
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod.metadata.uid, "controller": True}
+        await here.add_claim("p-gpu")
+        await here.admin.patch(CLAIMS, "default", "p-gpu", {"metadata": {"ownerReferences": [owner]}})
+        statuses = [{"name": "gpu", "resourceClaimName": "p-gpu"}]
+        await here.admin.patch(
+            PODS, "default", "p", {"status": {"resourceClaimStatuses": statuses}}, subresource="status"
+        )
+        await here.settle()
+        assert here.scheduler.decided == 1
+        assert (await here.pod("p")).spec.node_name == "a"
+
+    run(scenario)
+
+
+def test_a_scheduler_that_stops_leaves_the_informers_of_its_process_to_the_next_one() -> None:
+    async def scenario(here: World) -> None:
+        client, clock, loop = here.server.component("kube-scheduler"), here.clock, asyncio.get_running_loop()
+        informers = Informers(here.admin, clock)
+        running = loop.create_task(informers.run())
+        first, second = (Scheduler(client, clock, name="shared", informers=informers) for _ in range(2))
+        await here.add_node("a")
+        for number, scheduler in enumerate((first, second)):
+            task = loop.create_task(scheduler.run())
+            await here.add_pod(f"p{number}", schedulerName="shared")
+            await here.settle()
+            assert (await here.pod(f"p{number}")).spec.node_name == "a"
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert (first.decided, second.decided) == (1, 1)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
     run(scenario)
 

@@ -14,7 +14,8 @@ import msgspec
 from dray.allocator.nodes import NodeSet
 from dray.allocator.pools import Pool
 from dray.allocator.requests import Claim
-from dray.api.resource import DeviceClass, ResourceClaim
+from dray.api.resource import DeviceClass, ResourceClaim, ResourceClaimSpec
+from dray.api.sharing import remembered
 from dray.api.struct import encode_value
 
 _KEPT_CHANGES: Final = 8192
@@ -24,9 +25,13 @@ _encode = msgspec.json.Encoder(enc_hook=encode_value).encode
 def shape_key(claims: Sequence[ResourceClaim]) -> bytes:
     """What a problem depends on: requests and constraints. Names, labels and configuration do not matter."""
     if len(claims) == 1:
-        devices = claims[0].spec.devices
-        return _encode((devices.requests, devices.constraints))
-    return _encode([(c.spec.devices.requests, c.spec.devices.constraints) for c in claims])
+        return _key_of(claims[0].spec)
+    return b",".join(_key_of(claim.spec) for claim in claims)
+
+
+@remembered
+def _key_of(spec: ResourceClaimSpec) -> bytes:
+    return _encode((spec.devices.requests, spec.devices.constraints))
 
 
 class Touched(NamedTuple):

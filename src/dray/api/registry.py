@@ -6,10 +6,10 @@ Types are imported only when asked for, so that `import dray` does not load a th
 
 from __future__ import annotations
 
-import difflib
+import pkgutil
 import re
 from functools import cache, cached_property
-from importlib import import_module, resources
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -162,7 +162,8 @@ def _module_of(group: str) -> str:
 
 
 def _built_in() -> list[Kind]:
-    data = resources.files("dray.api").joinpath("schema", "kinds.json").read_bytes()
+    data = pkgutil.get_data("dray.api", "schema/kinds.json")
+    assert data is not None
     facts: dict[tuple[str, str], list[_Fact]] = {}
     for fact in msgspec.json.decode(data, type=list[_Fact]):
         if STABLE.fullmatch(fact.version) or fact.group == RESOURCE_GROUP:
@@ -210,6 +211,7 @@ def split_api_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
+@cache
 def by_kind(api_version: str, kind: str) -> Kind:
     """The kind with this `apiVersion` and `kind`. Raises UnknownKind with what there is instead."""
     group, version = split_api_version(api_version)
@@ -231,6 +233,8 @@ def _unknown_kind(group: str, kind: str) -> str:
     elsewhere = [found.api_version for found in kinds() if found.kind == kind]
     if elsewhere:
         return f"no kind {kind!r} in group {group!r}; there is one in {', '.join(elsewhere)}"
+    import difflib  # for whoever mistypes a kind, and no program that runs for months
+
     close = difflib.get_close_matches(kind, {found.kind for found in kinds()}, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     return f"unknown kind {kind!r} in {group or 'core'!r}{hint}"

@@ -47,6 +47,7 @@ def decode_value(kind: type, value: Any) -> Any:
 
 def encode_value(value: Any) -> Any:
     """msgspec's hook for writing: the inverse of `decode_value`."""
-    if isinstance(value, Quantity | Time | MicroTime):
+    kind = type(value)
+    if kind is Time or kind is MicroTime or kind is Quantity:
         return str(value)
     raise TypeError(f"no encoder for {type(value).__name__}")

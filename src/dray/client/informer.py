@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from dray.api.meta import Object
@@ -19,7 +19,7 @@ from dray.client.interface import Client, WatchExpired
 
 T = TypeVar("T", bound=Object)
 Handler = Callable[[T | None, T | None], None]
-IndexFunction = Callable[[T], Iterable[Hashable]]
+IndexFunction = Callable[[T], Sequence[Hashable]]
 Sleep = Callable[[float], Awaitable[None]]
 
 FIRST_PAUSE = 0.05
@@ -70,6 +70,10 @@ class Informer(Generic[T]):
         self._handlers.append(handler)
         for obj in list(self._objects.values()):
             handler(None, obj)
+
+    def ignore(self, handler: Handler[T]) -> None:
+        """Takes a handler back: it hears of nothing any more."""
+        self._handlers.remove(handler)
 
     def add_index(self, name: str, function: IndexFunction[T]) -> None:
         """Keeps objects by keys that `function` finds in them."""
@@ -208,8 +212,8 @@ class Informer(Generic[T]):
 
     def _reindex(self, place: _Where, old: T | None, new: T | None) -> None:
         for function, table in self._indexes.values():
-            before = tuple(function(old)) if old is not None else ()
-            after = tuple(function(new)) if new is not None else ()
+            before = function(old) if old is not None else ()
+            after = function(new) if new is not None else ()
             if before == after:
                 continue
             for key in before:

@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 from dray.cluster.hub import Access, Agent, Membership, Observer
 from dray.cluster.overview import Overview, Totals
 from dray.cluster.supervision import Supervisor
-from dray.controllers import Informers, Manager
+from dray.controllers import Manager
 from dray.controllers import Settings as ControllerSettings
-from dray.reconcile import RealClock
+from dray.reconcile import Informers, RealClock
 from dray.reconcile.clock import as_time
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.scheduler import DEFAULT_NAME, Scheduler
@@ -129,7 +129,9 @@ class Cluster:
     def _new_scheduler(self) -> Scheduler:
         gates = self.plan.server.disabled_gates
         client = self.instance.local_client(SCHEDULER)
-        return Scheduler(client, self._clock, disabled_gates=gates, metrics=self._scheduler_metrics)
+        return Scheduler(
+            client, self._clock, informers=self._informers, disabled_gates=gates, metrics=self._scheduler_metrics
+        )
 
     def _new_agent(self, membership: Membership) -> Agent:
         observer = Observer(

@@ -12,7 +12,7 @@ from dray.api.generated.core import Node, Pod
 from dray.api.registry import by_kind
 from dray.api.resource import AllocationResult, ResourceClaim
 from dray.api.resource.taint import EFFECT_NONE
-from dray.controllers import Informers
+from dray.reconcile.informers import Informers
 from dray.tracker import DeviceId, PoolView
 
 NODES = by_kind("v1", "Node")

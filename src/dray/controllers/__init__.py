@@ -10,9 +10,8 @@ all in the shells, through the injected client and clock.
 """
 
 from dray.controllers.context import Context
-from dray.controllers.informers import Informers
 from dray.controllers.manager import Manager
 from dray.controllers.selection import SelectionError, select
 from dray.controllers.settings import Settings
 
-__all__ = ["Context", "Informers", "Manager", "SelectionError", "Settings", "select"]
+__all__ = ["Context", "Manager", "SelectionError", "Settings", "select"]

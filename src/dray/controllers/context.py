@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry
 from dray.api.registry import Kind
 from dray.api.status import ApiError
 from dray.client import Client
-from dray.controllers.informers import Informers
 from dray.controllers.queue_metrics import QueueMetrics
 from dray.controllers.settings import Settings
 from dray.reconcile import Clock, EventRecorder
+from dray.reconcile.informers import Informers
 
 log = logging.getLogger(__name__)
 

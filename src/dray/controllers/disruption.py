@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import ClassVar, NamedTuple
 
@@ -136,7 +136,7 @@ class DisruptionController(QueueController[Place]):
             self.queue.add(Place.of(new))
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and new is not None and _health(old) == _health(new):
+        if not len(self._budgets) or (old is not None and new is not None and _health(old) == _health(new)):
             return
         pod = new if new is not None else old
         assert pod is not None
@@ -184,5 +184,5 @@ def _health(pod: Pod) -> tuple[bool, bool, object]:
     return is_ready(pod), pod.metadata.deletion_timestamp is None, pod.metadata.labels
 
 
-def _namespace(obj: Object) -> Iterator[str]:
-    yield obj.metadata.namespace
+def _namespace(obj: Object) -> tuple[str]:
+    return (obj.metadata.namespace,)

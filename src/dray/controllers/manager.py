@@ -13,11 +13,11 @@ from prometheus_client import CollectorRegistry
 from dray.client import Client
 from dray.controllers.catalog import CATALOG, Component
 from dray.controllers.context import Context, ForeignKinds, no_foreign_kinds
-from dray.controllers.informers import Informers
 from dray.controllers.queue_metrics import QueueMetrics
 from dray.controllers.selection import select
 from dray.controllers.settings import Settings
 from dray.reconcile import Clock
+from dray.reconcile.informers import Informers
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
 from prometheus_client import Counter
@@ -193,6 +193,5 @@ class PodGarbageCollector(QueueController[Key]):
         )
 
 
-def _node_name(pod: Pod) -> Iterator[str]:
-    if pod.spec.node_name:
-        yield pod.spec.node_name
+def _node_name(pod: Pod) -> tuple[str, ...]:
+    return (pod.spec.node_name,) if pod.spec.node_name else ()

@@ -21,6 +21,11 @@ def is_active(pod: Pod) -> bool:
     return not is_finished(pod) and pod.metadata.deletion_timestamp is None
 
 
+def is_terminating(pod: Pod) -> bool:
+    """Whether a pod is being deleted and its containers may still run."""
+    return not is_finished(pod) and pod.metadata.deletion_timestamp is not None
+
+
 def condition(pod: Pod, type_: str) -> PodCondition | None:
     """One of the pod's conditions."""
     return next((one for one in pod.status.conditions if one.type == type_), None)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from dray.api.timings import Timings
 from dray.reconcile import WorkQueue
 
 BUCKETS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
@@ -19,27 +20,15 @@ class QueueMetrics(Collector):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._queues: list[WorkQueue[Any]] = []
-        self._work = Histogram(
-            "workqueue_work_duration_seconds",
-            "How long processing an item from the queue takes.",
-            ["name"],
-            buckets=BUCKETS,
-            registry=registry,
-        )
-        self._waits = Histogram(
-            "workqueue_queue_duration_seconds",
-            "How long an item stays in the queue before it is processed.",
-            ["name"],
-            buckets=BUCKETS,
-            registry=registry,
-        )
+        self._work: dict[str, Timings] = {}
+        self._waits: dict[str, Timings] = {}
         registry.register(self)
 
-    def add(self, queue: WorkQueue[Any]) -> Histogram:
+    def add(self, queue: WorkQueue[Any]) -> Timings:
         """Shows a queue from now on. Returns where to note how long work takes."""
         self._queues.append(queue)
-        queue.on_wait = self._waits.labels(queue.name).observe
-        return self._work.labels(queue.name)
+        queue.on_wait = self._waits.setdefault(queue.name, Timings(BUCKETS)).observe
+        return self._work.setdefault(queue.name, Timings(BUCKETS))
 
     def collect(self) -> Iterator[Metric]:
         """The state of all queues now."""
@@ -62,3 +51,14 @@ class QueueMetrics(Collector):
             adds.add_metric([queue.name], queue.adds)
             retries.add_metric([queue.name], queue.retries)
         yield from (depth, busy, adds, retries, unfinished, longest)
+        work = "How long processing an item from the queue takes."
+        yield _family("workqueue_work_duration_seconds", work, self._work)
+        wait = "How long an item stays in the queue before it is processed."
+        yield _family("workqueue_queue_duration_seconds", wait, self._waits)
+
+
+def _family(name: str, about: str, by_queue: dict[str, Timings]) -> Metric:
+    family = HistogramMetricFamily(name, about, labels=["name"])
+    for queue, durations in by_queue.items():
+        family.add_metric([queue], durations.cumulative(), durations.seconds)
+    return family

@@ -6,7 +6,7 @@ the status is written for that version of the quota: if anything was created mea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -110,5 +110,5 @@ def _uses_less(old: Object, new: Object) -> bool:
     return isinstance(old, PersistentVolumeClaim) and isinstance(new, PersistentVolumeClaim) and old.spec != new.spec
 
 
-def _namespace(quota: ResourceQuota) -> Iterator[str]:
-    yield quota.metadata.namespace
+def _namespace(quota: ResourceQuota) -> tuple[str]:
+    return (quota.metadata.namespace,)

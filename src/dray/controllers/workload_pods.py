@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -100,8 +100,10 @@ class WorkloadPods:
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         for pod in (old, new):
-            owner = controller_of(pod) if pod is not None else None
-            if pod is None or owner is None:
+            if pod is None or not pod.metadata.owner_references:
+                continue
+            owner = controller_of(pod)
+            if owner is None:
                 continue
             if pod is new:
                 self.expectations.saw_created(owner.uid, pod.metadata.name)
@@ -179,13 +181,13 @@ class WorkloadPods:
                 raise
 
 
-def controller_uid(obj: Object) -> Iterator[str]:
+def controller_uid(obj: Object) -> tuple[str, ...]:
     """The uid of the owner that manages an object, for an index."""
-    owner = controller_of(obj)
-    if owner is not None:
-        yield owner.uid
+    owner = controller_of(obj) if obj.metadata.owner_references else None
+    return (owner.uid,) if owner is not None else ()
 
 
-def _namespace_of_orphan(pod: Pod) -> Iterator[str]:
-    if controller_of(pod) is None:
-        yield pod.metadata.namespace
+def _namespace_of_orphan(pod: Pod) -> tuple[str, ...]:
+    if pod.metadata.owner_references and controller_of(pod) is not None:
+        return ()
+    return (pod.metadata.namespace,)

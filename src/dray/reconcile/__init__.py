@@ -9,7 +9,8 @@ Decisions are pure functions of state and time; this package waits and retries. 
 
 from dray.reconcile.clock import Clock, RealClock, VirtualClock
 from dray.reconcile.controller import Controller
+from dray.reconcile.informers import Informers
 from dray.reconcile.queue import WorkQueue
 from dray.reconcile.recorder import EventRecorder
 
-__all__ = ["Clock", "Controller", "EventRecorder", "RealClock", "VirtualClock", "WorkQueue"]
+__all__ = ["Clock", "Controller", "EventRecorder", "Informers", "RealClock", "VirtualClock", "WorkQueue"]

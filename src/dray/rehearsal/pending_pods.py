@@ -64,7 +64,7 @@ def _missing_claims(pod: Pod, snapshot: Snapshot) -> dict[str, ResourceClaim] | 
         return found if isinstance(found, ResourceClaim) else None
 
     made: dict[str, ResourceClaim] = {}
-    for entry in plan_pod(pod, find, {}).make:
+    for entry in plan_pod(pod, find, dict).make:
         name = entry.resource_claim_template_name or ""
         template = snapshot.get(TEMPLATES, namespace, name)
         if not isinstance(template, ResourceClaimTemplate):

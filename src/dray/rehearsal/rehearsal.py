@@ -113,7 +113,7 @@ class Rehearsal:
     def unsuitable(self, pod: PodInfo) -> dict[str, str]:
         """By node, why a pod cannot run there whatever devices there are; nodes that suit it are left out."""
         table = self._cluster.nodes
-        found = {info.node.metadata.name: table.suits(pod, info) or info.room_for(pod) for info in table}
+        found = {info.node.metadata.name: ", ".join(table.refuses(pod, info)) for info in table}
         return {name: reason for name, reason in found.items() if reason}
 
     def explain(self, pod: PodInfo, nodes: Iterable[str]) -> Explanation | str:
@@ -129,7 +129,7 @@ class Rehearsal:
         info = self._cluster.nodes.get(node)
         if info is None:
             return f"there is no node {node}"
-        reason = self._cluster.nodes.suits(pod, info) or info.room_for(pod)
+        reason = ", ".join(self._cluster.nodes.refuses(pod, info))
         if reason or not pod.pod.spec.resource_claims:
             return reason
         told = self.explain(pod, [node])

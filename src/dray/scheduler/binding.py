@@ -14,21 +14,32 @@ from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.client.interface import Client
+from dray.reconcile.clock import Clock, as_time
 from dray.scheduler.claims import is_reserved_for
 from dray.scheduler.decide import Chosen, Observer
+from dray.scheduler.device_readiness import find_unready
 
 PODS = by_kind("v1", "Pod")
 CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
 
 
+class DevicesNotReady(Exception):
+    """A decision is stored but for the pod's binding: some devices must be made ready first."""
+
+    def __init__(self, claims: list[ResourceClaim]) -> None:
+        super().__init__("devices are not ready")
+        self.claims = claims
+
+
 class Binder:
     """Writes decisions through a client. Every write is guarded by the version of the object that was decided on."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
+        self._clock = clock
 
     async def bind(self, pod: Pod, chosen: Chosen, observer: Observer | None = None) -> list[ResourceClaim]:
-        """Stores the decision; returns the claims as they are stored then. Raises ApiError or OSError.
+        """Stores the decision; returns the claims as they are stored then. Raises ApiError, OSError, DevicesNotReady.
 
         What was reserved is released again if the server refuses the rest (4381-116). If there is no answer, the rest
         may have been stored, or be stored any moment: then the reservation stays for the next attempt.
@@ -45,6 +56,8 @@ class Binder:
                     reserved.append(await self._reserve(claim, pod, chosen))
             if observer is not None:
                 observer.done("PreBind")
+            if any(find_unready(claim) for claim in (*stored, *reserved)):
+                raise DevicesNotReady([*stored, *reserved])
             meta = pod.metadata
             await self._client.post(PODS, meta.namespace, meta.name, "binding", _binding(pod, chosen.node))
         except ApiError:
@@ -63,7 +76,9 @@ class Binder:
     async def _reserve(self, claim: ResourceClaim, pod: Pod, chosen: Chosen) -> ResourceClaim:
         """The claim as it is stored with its allocation, and with the pod among its users."""
         decided = chosen.allocations.get(claim_key(claim))
-        allocation = decided[1] if decided is not None else claim.status.allocation
+        allocation = claim.status.allocation
+        if decided is not None:
+            allocation = replace(decided[1], allocation_timestamp=as_time(self._clock.now()))
         users = (*claim.status.reserved_for, consumer(pod))
         claim = replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=users))
         if FINALIZER in claim.metadata.finalizers:

@@ -42,7 +42,8 @@ def find_claims(pod: Pod, look_up: ClaimLookup) -> PodClaims:
         problem = _problem(pod, claim, from_template=bool(template))
         if problem:
             return PodClaims(problem=problem)
-        found.append(claim)
+        if claim not in found:  # several entries may be about the same claim
+            found.append(claim)
     return PodClaims(tuple(found))
 
 

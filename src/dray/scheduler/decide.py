@@ -8,14 +8,15 @@ from typing import Protocol
 
 import msgspec
 
-from dray.allocator import Allocated, Failed, Options, Unsatisfiable, allocate, claim_key
+from dray.allocator import Allocated, Failed, Options, Outcome, Unsatisfiable, allocate, claim_key
 from dray.allocator.shapes import Shape
 from dray.api.node_match import NodeSelectorError, matches
 from dray.api.resource import AllocationResult, ResourceClaim
 from dray.api.resource.toleration import is_tolerated
-from dray.scheduler.claims import NOT_CREATED, find_claims
+from dray.scheduler.claims import NOT_CREATED, PodClaims, find_claims
 from dray.scheduler.cluster import Cluster
-from dray.scheduler.node_info import SUITS, NodeInfo
+from dray.scheduler.device_readiness import find_unready
+from dray.scheduler.node_info import NOT_AFFINE, NodeInfo, Score, preferred_terms
 from dray.scheduler.pod_info import PodInfo
 from dray.scheduler.queue import Cause
 from dray.tracker import DeviceId
@@ -24,6 +25,9 @@ ENOUGH_NODES = 50
 """How many nodes that fit are compared before the best one is taken."""
 
 CANNOT_ALLOCATE = "cannot allocate all claims"
+
+Reasons = Counter[tuple[str, ...]]
+"""How many nodes refuse a pod, by everything that each of them has against it."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -63,9 +67,9 @@ def decide(cluster: Cluster, pod: PodInfo, options: Options, observer: Observer 
     if pod.pod.spec.scheduling_gates:
         return Refused("Scheduling is blocked due to non-empty scheduling gates", Cause.NOTHING, "SchedulingGated")
     found = find_claims(pod.pod, cluster.find_claim)
-    if found.problem:
-        waiting = found.problem.startswith(NOT_CREATED)
-        return Refused(found.problem, Cause.CLAIM, quiet=waiting)
+    refused = refuse_without_claims(found)
+    if refused is not None:
+        return refused
     if observer is not None:
         observer.done("PreEnqueue")
     if not found.claims:
@@ -73,15 +77,22 @@ def decide(cluster: Cluster, pod: PodInfo, options: Options, observer: Observer 
     return _Decision(cluster, pod, found.claims, options).decide(observer)
 
 
+def refuse_without_claims(found: PodClaims) -> Refused | None:
+    """Why a pod cannot be tried with the claims it has, if it cannot (4381-111)."""
+    if not found.problem:
+        return None
+    return Refused(found.problem, Cause.CLAIM, quiet=found.problem.startswith(NOT_CREATED))
+
+
 def _decide_plain(cluster: Cluster, pod: PodInfo) -> Chosen | Refused:
     """The best of the first nodes that fit."""
-    best: tuple[float, str] | None = None
+    best: tuple[Score, str] | None = None
     seen = 0
-    reasons: Counter[str] = Counter()
+    reasons: Reasons = Counter()
     for node in _nodes(cluster, pod):
-        reason = cluster.nodes.suits(pod, node) or node.room_for(pod)
-        if reason != SUITS:
-            reasons[reason] += 1
+        refusal = cluster.nodes.refuses(pod, node)
+        if refusal:
+            reasons[refusal] += 1
             continue
         score = node.score(pod)
         if best is None or score > best[0]:
@@ -91,10 +102,15 @@ def _decide_plain(cluster: Cluster, pod: PodInfo) -> Chosen | Refused:
             break
     if best is not None:
         return Chosen(best[1])
-    return Refused(summary(len(cluster.nodes), reasons), Cause.NODE | Cause.POD_GONE)
+    total = len(cluster.nodes)
+    not_looked_at = total - sum(reasons.values())
+    if not_looked_at:
+        reasons[(NOT_AFFINE,)] += not_looked_at
+    return Refused(summary(total, reasons), Cause.NODE | Cause.POD_GONE)
 
 
 def _nodes(cluster: Cluster, pod: PodInfo) -> Iterator[NodeInfo]:
+    """The nodes to look at: the one that the pod's selector names, or all."""
     wanted = pod.pod.spec.node_selector.get("kubernetes.io/hostname")
     only = cluster.nodes.get(wanted) if wanted else None
     if only is not None and only.node.metadata.labels.get("kubernetes.io/hostname") == wanted:
@@ -102,11 +118,15 @@ def _nodes(cluster: Cluster, pod: PodInfo) -> Iterator[NodeInfo]:
     return iter(cluster.nodes)
 
 
-def summary(total: int, reasons: Counter[str]) -> str:
-    """`0/5 nodes are available: 3 insufficient cpu, 2 node(s) were unschedulable.`"""
+def summary(total: int, reasons: Reasons) -> str:
+    """`0/5 nodes are available: 2 node(s) were unschedulable, 3 Insufficient cpu, 3 Insufficient memory.`"""
     if not total:
         return "no nodes available to schedule pods"
-    parts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    counts: Counter[str] = Counter()
+    for several, nodes in reasons.items():
+        for reason in several:
+            counts[reason] += nodes
+    parts = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
     return f"0/{total} nodes are available: {parts}." if parts else f"0/{total} nodes are available."
 
 
@@ -120,7 +140,7 @@ class _Decision:
         self._options = options
         self._pending = [claim for claim in claims if claim.status.allocation is None]
         self._held = [claim for claim in claims if claim.status.allocation is not None]
-        self._reasons: Counter[str] = Counter()
+        self._reasons: Reasons = Counter()
         self._in_the_way: ResourceClaim | None = None
 
     def decide(self, observer: Observer | None = None) -> Chosen | Refused:
@@ -130,23 +150,63 @@ class _Decision:
         if refused is not None:
             return refused
         shape = self._shape()
+        is_choosy = self._is_choosy()
+        best: tuple[tuple[int, int, int], Chosen] | None = None
+        seen = 0
         for rank, node in self._candidates(shape):
             name = node.node.metadata.name
-            reason = self._cluster.nodes.suits(self._pod, node) or node.room_for(self._pod) or self._reach(node)
-            if reason != SUITS:
-                self._reasons[reason] += 1
+            refusal = self._cluster.nodes.refuses(self._pod, node) or self._reach(node)
+            if refusal:
+                self._reasons[refusal] += 1
                 continue
-            if not self._pending:
-                return Chosen(name, self._claims)
-            answer = allocate(self._cluster.inventory, self._cluster.classes, self._pending, name, self._options)
-            if isinstance(answer, Allocated):
-                return self._chosen(answer)
+            answer = self._allocate(name)
             if isinstance(answer, Failed):
-                return Refused(f"{CANNOT_ALLOCATE}: {answer.error}", _DEVICE_CAUSES | Cause.ERROR)
-            if shape is not None and rank is not None and isinstance(answer, Unsatisfiable):
-                shape.rule_out(rank)  # for all pods with such claims, until something changes on the node
-            self._reasons[answer.message] += 1
-        return self._refused()
+                # Not "Unschedulable": more nodes do not help, and autoscalers must not think so.
+                message = f"{CANNOT_ALLOCATE}: {answer.error}"
+                return Refused(message, _DEVICE_CAUSES | Cause.ERROR, "SchedulerError")
+            if not isinstance(answer, Allocated):
+                if shape is not None and rank is not None and isinstance(answer, Unsatisfiable):
+                    shape.rule_out(rank)  # for all pods with such claims, until something changes on the node
+                self._reasons[(answer.message,)] += 1
+                continue
+            chosen = self._chosen(answer)
+            if not is_choosy:
+                return chosen
+            score = (*node.preference(self._pod), -self._concessions(answer))
+            if best is None or score > best[0]:
+                best = (score, chosen)
+            seen += 1
+            if seen >= ENOUGH_NODES:
+                break
+        return self._refused() if best is None else best[1]
+
+    def _is_choosy(self) -> bool:
+        """Whether nodes that fit may differ in how good they are; otherwise the first one is taken."""
+        return (
+            self._cluster.nodes.any_disliked
+            or bool(preferred_terms(self._pod))
+            or any(request.first_available for claim in self._pending for request in claim.spec.devices.requests)
+        )
+
+    def _concessions(self, answer: Allocated) -> int:
+        """How far down their lists of alternatives the claims had to go on a node."""
+        given = {
+            (key, result.request)
+            for key, allocation in answer.allocations.items()
+            for result in allocation.devices.results
+        }
+        return sum(
+            place
+            for claim in self._pending
+            for request in claim.spec.devices.requests
+            for place, alternative in enumerate(request.first_available)
+            if (claim_key(claim), f"{request.name}/{alternative.name}") in given
+        )
+
+    def _allocate(self, node: str) -> Outcome:
+        if not self._pending:
+            return Allocated(node, {})
+        return allocate(self._cluster.inventory, self._cluster.classes, self._pending, node, self._options)
 
     def _chosen(self, answer: Allocated) -> Chosen:
         by_key = {claim_key(claim): claim for claim in self._pending}
@@ -157,7 +217,7 @@ class _Decision:
         total = len(self._cluster.nodes)
         ruled_out = total - sum(self._reasons.values())
         if ruled_out > 0 and self._pending:
-            self._reasons[CANNOT_ALLOCATE] += ruled_out
+            self._reasons[(CANNOT_ALLOCATE,)] += ruled_out
         causes = _DEVICE_CAUSES | Cause.NODE | Cause.POD_GONE
         return Refused(
             summary(total, self._reasons), causes, unallocated=tuple(self._pending), unused_claim=self._in_the_way
@@ -172,7 +232,7 @@ class _Decision:
             for request in claim.spec.devices.requests:
                 for asked in [request.exactly] if request.exactly is not None else request.first_available:
                     if asked is not None and asked.device_class_name not in self._cluster.classes:
-                        message = f"device class {asked.device_class_name} does not exist"
+                        message = f"request {request.name}: device class {asked.device_class_name} does not exist"
                         return Refused(f"{CANNOT_ALLOCATE}: {message}", Cause.CLASS | Cause.CLAIM)
         for claim in self._held:
             taint = self._untolerated(claim)
@@ -180,6 +240,10 @@ class _Decision:
                 message = f'resourceclaim "{claim.metadata.name}" has a device with an untolerated taint: {taint}'
                 unused = claim if self._is_free(claim) else None
                 return Refused(message, _DEVICE_CAUSES, unused_claim=unused)
+            unready = find_unready(claim)
+            if unready is not None:
+                unused = claim if unready.has_failed and self._is_free(claim) else None
+                return Refused(unready.message, Cause.CLAIM, "DevicesNotReady", unused_claim=unused)
         return None
 
     def _is_free(self, claim: ResourceClaim) -> bool:
@@ -220,7 +284,7 @@ class _Decision:
             if info is not None:
                 yield rank, info
 
-    def _reach(self, node: NodeInfo) -> str:
+    def _reach(self, node: NodeInfo) -> tuple[str, ...]:
         """Whether the devices that claims hold already can be used on the node."""
         for claim in self._held:
             selector = claim.status.allocation.node_selector if claim.status.allocation else None
@@ -231,8 +295,8 @@ class _Decision:
                 pass
             if self._is_free(claim):
                 self._in_the_way = claim
-            return "resourceclaim not available on the node"
-        return SUITS
+            return ("resourceclaim not available on the node",)
+        return ()
 
 
 _DEVICE_CAUSES = Cause.DEVICES | Cause.CLAIM | Cause.CLASS

@@ -16,7 +16,6 @@ from dray.api import codec
 from dray.reconcile.clock import Clock
 from dray.scheduler.cluster import Cluster
 from dray.scheduler.decide import Refused
-from dray.scheduler.node_info import SUITS
 from dray.scheduler.pod_info import PodInfo
 from dray.snapshot import prose
 from dray.snapshot.wording import shorten
@@ -36,6 +35,7 @@ class Messages:
         self._cluster = cluster
         self._clock = clock
         self._period = 0.0
+        self._made = 0
         self._explained: dict[tuple[bytes, tuple[str, ...], tuple[bytes, ...]], str] = {}
         self._told: dict[str, float] = {}
 
@@ -56,18 +56,23 @@ class Messages:
         self._told[uid] = now
         return True
 
+    def forget(self) -> None:
+        """Devices were published, tainted or withdrawn: what was explained before is out of date."""
+        self._explained.clear()
+
     def _explain(self, pod: PodInfo, refused: Refused) -> str:
         now = self._clock.monotonic()
         if now - self._period >= FRESH_SECONDS:
-            self._period = now
+            self._period, self._made = now, 0
             self._explained.clear()
         names = self._claim_names(pod, refused)
         specs = tuple(codec.encode(claim.spec) for claim in refused.unallocated)
         key = (pod.placement_key, names, specs)
         text = self._explained.get(key)
         if text is None:
-            if len(self._explained) >= EXPLANATIONS_PER_PERIOD:
+            if self._made >= EXPLANATIONS_PER_PERIOD:
                 return ""
+            self._made += 1
             text = self._explained[key] = self._explain_now(pod, refused, names)
         return text
 
@@ -82,13 +87,14 @@ class Messages:
             return ""
         if len(nodes) == NODES_LOOKED_AT and len(self._cluster.nodes) > NODES_LOOKED_AT:
             return f"On {NODES_LOOKED_AT} nodes that were looked at: {why}"
-        return f"Claim {why}" if len(names) > 1 else f"{why[0].upper()}{why[1:]}"
+        begins_with_name = len(names) > 1 and why.startswith(tuple(f"{name}: " for name in names))
+        return f"Claim {why}" if begins_with_name else f"{why[0].upper()}{why[1:]}"
 
     def _suitable(self, pod: PodInfo) -> Iterator[str]:
         """Nodes on which only devices are missing."""
         found = 0
         for info in self._cluster.nodes:
-            if (self._cluster.nodes.suits(pod, info) or info.room_for(pod)) == SUITS:
+            if not self._cluster.nodes.refuses(pod, info):
                 yield info.node.metadata.name
                 found += 1
                 if found == NODES_LOOKED_AT:

@@ -10,10 +10,11 @@ from collections import Counter as Counts
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from dray.api.timings import Timings
 from dray.scheduler.decide import Refused
 from dray.scheduler.plugins import DYNAMIC_RESOURCES, plugins_of
 from dray.scheduler.queue import PodKey, SchedulingQueue
@@ -34,20 +35,8 @@ class SchedulerMetrics(Collector):
         self._plugins: dict[PodKey, tuple[str, ...]] = {}
         self._credit = TRACES_PER_SECOND
         self._credited_at = 0.0
-        self._results: dict[str, tuple[Counter, Histogram]] = {}
-        self._attempts = Counter(
-            "scheduler_schedule_attempts",
-            "Attempts to schedule pods, by result.",
-            ["result", "profile"],
-            registry=registry,
-        )
-        self._durations = Histogram(
-            "scheduler_scheduling_attempt_duration_seconds",
-            "How long a decision takes, from taking the pod from the queue.",
-            ["result", "profile"],
-            buckets=ATTEMPT_BUCKETS,
-            registry=registry,
-        )
+        self._attempts: Counts[str] = Counts()
+        self._durations: dict[str, Timings] = {}
         self._points = Histogram(
             "scheduler_framework_extension_point_duration_seconds",
             "How long all plugins of an extension point take.",
@@ -81,16 +70,15 @@ class SchedulerMetrics(Collector):
 
     def attempted(self, result: str, seconds: float) -> None:
         """A decision was made; `result` is scheduled, unschedulable or error."""
-        known = self._results.get(result)
+        known = self._durations.get(result)
         if known is None:
-            labels = (result, self._profile)
-            known = self._results[result] = (self._attempts.labels(*labels), self._durations.labels(*labels))
-        known[0].inc()
-        known[1].observe(seconds)
+            known = self._durations[result] = Timings(ATTEMPT_BUCKETS)
+        known.observe(seconds)
+        self._attempts[result] += 1
 
     def failed(self) -> None:
         """A decision could not be stored."""
-        self._attempts.labels("error", self._profile).inc()
+        self._attempts["error"] += 1
 
     def refused(self, key: PodKey, refused: Refused) -> None:
         """Notes which plugins keep a pod waiting."""
@@ -107,6 +95,20 @@ class SchedulerMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """What can be counted when somebody asks."""
+        attempts = CounterMetricFamily(
+            "scheduler_schedule_attempts", "Attempts to schedule pods, by result.", labels=["result", "profile"]
+        )
+        for result, number in self._attempts.items():
+            attempts.add_metric([result, self._profile], number)
+        yield attempts
+        durations = HistogramMetricFamily(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "How long a decision takes, from taking the pod from the queue.",
+            labels=["result", "profile"],
+        )
+        for result, known in self._durations.items():
+            durations.add_metric([result, self._profile], known.cumulative(), known.seconds)
+        yield durations
         queue = self._queue()
         sizes = queue.sizes() if queue is not None else {}
         pending = GaugeMetricFamily("scheduler_pending_pods", "Pods without a node, by queue.", labels=["queue"])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dray.api.generated.core import Node, Taint, Toleration
+from dray.api.generated.core import Node, PreferredSchedulingTerm, Taint, Toleration
 from dray.api.node_match import NodeSelectorError, matches_lazily
+from dray.api.node_selector import NodeSelector, NodeSelectorTerm
 from dray.scheduler.pod_info import PodInfo, Resources, amounts
 
 PODS = "pods"
 ONE = 10**9
 SUITS = ""
+NOT_AFFINE = "node(s) didn't match Pod's node affinity/selector"
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -22,6 +24,9 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.operator == "Exists":
         return True
     return toleration.operator in ("", "Equal") and toleration.value == taint.value
+
+
+Score = tuple[int, int, float, int]
 
 
 class NodeInfo:
@@ -64,17 +69,16 @@ class NodeInfo:
             if not self.ports[port]:
                 del self.ports[port]
 
-    def room_for(self, pod: PodInfo) -> str:
-        """Why the pod does not fit beside those that are here; SUITS if it does."""
+    def room_for(self, pod: PodInfo) -> tuple[str, ...]:
+        """Everything that the pod lacks beside those that are here; empty if it fits."""
+        if pod.ports and any(self._port_taken(port) for port in pod.ports):
+            return ("node(s) didn't have free ports for the requested pod ports",)
         limit = self.allocatable.get(PODS)
-        if limit is not None and (len(self.pods) + 1) * ONE > limit:
-            return "too many pods"
+        missing = ["Too many pods"] if limit is not None and (len(self.pods) + 1) * ONE > limit else []
         for name, amount in pod.requests.items():
             if amount and self.used.get(name, 0) + amount > self.allocatable.get(name, 0):
-                return f"insufficient {name}"
-        if pod.ports and any(self._port_taken(port) for port in pod.ports):
-            return "node(s) didn't have free ports for the requested pod ports"
-        return SUITS
+                missing.append(f"Insufficient {name}")
+        return tuple(missing)
 
     def _port_taken(self, wanted: tuple[str, str, int]) -> bool:
         address, protocol, number = wanted
@@ -91,15 +95,13 @@ class NodeInfo:
             return "node(s) didn't match the requested node name"
         if node.spec.unschedulable and not _tolerates_unschedulable(spec.tolerations):
             return "node(s) were unschedulable"
-        labels = node.metadata.labels
-        if any(labels.get(key) != value for key, value in spec.node_selector.items()):
-            return "node(s) didn't match Pod's node affinity/selector"
-        if not self._affine(pod):
-            return "node(s) didn't match Pod's node affinity/selector"
         for taint in node.spec.taints:
             if taint.effect in ("NoSchedule", "NoExecute") and not _tolerated(taint, spec.tolerations):
                 value = f": {taint.value}" if taint.value else ""
-                return f"node(s) had untolerated taint {{{taint.key}{value}}}"
+                return f"node(s) had untolerated taint(s) {{{taint.key}{value}}}"
+        labels = node.metadata.labels
+        if any(labels.get(key) != value for key, value in spec.node_selector.items()) or not self._affine(pod):
+            return NOT_AFFINE
         return SUITS
 
     def _affine(self, pod: PodInfo) -> bool:
@@ -114,42 +116,48 @@ class NodeInfo:
         except NodeSelectorError:
             return False
 
-    def score(self, pod: PodInfo) -> float:
-        """How good a choice the node is: emptier is better, a taint that is only disliked is worse."""
-        spec = pod.pod.spec
-        penalty = sum(
-            taint.effect == "PreferNoSchedule" and not _tolerated(taint, spec.tolerations)
-            for taint in self.node.spec.taints
-        )
+    def score(self, pod: PodInfo) -> Score:
+        """How good a choice the node is, larger is better: what is preferred counts first, then how empty it is.
+
+        Pods that ask for nothing fill a node, too, so that the number of pods decides in the end.
+        """
         shares = [
             1 - (self.used.get(name, 0) + pod.requests.get(name, 0)) / capacity
             for name in ("cpu", "memory")
             if (capacity := self.allocatable.get(name))
         ]
         emptiness = sum(shares) / len(shares) if shares else 0.0
-        return emptiness + self._preference(pod) - 10 * penalty
+        return *self.preference(pod), emptiness, -len(self.pods)
 
-    def _preference(self, pod: PodInfo) -> float:
-        affinity = pod.pod.spec.affinity
-        if affinity is None or affinity.node_affinity is None:
-            return 0.0
+    def preference(self, pod: PodInfo) -> tuple[int, int]:
+        """What the node and the pod say about each other: no disliked taints first, then the weight of affinities."""
+        disliked = sum(
+            taint.effect == "PreferNoSchedule" and not _tolerated(taint, pod.pod.spec.tolerations)
+            for taint in self.node.spec.taints
+        )
+        return -disliked, self._affinity(pod)
+
+    def _affinity(self, pod: PodInfo) -> int:
         weight = 0
-        for term in affinity.node_affinity.preferred_during_scheduling_ignored_during_execution:
+        for term in preferred_terms(pod):
             try:
-                # A preference is one term; a selector is a list of them.
-                wanted = term.preference
-                if _matches_term(wanted, self.node):
+                if self._matches(term.preference):
                     weight += term.weight
             except NodeSelectorError:
                 continue
-        return weight / 100
+        return weight
+
+    def _matches(self, term: NodeSelectorTerm) -> bool:
+        meta = self.node.metadata
+        return matches_lazily(NodeSelector(node_selector_terms=(term,)), meta.name, meta.labels)
 
 
-def _matches_term(term: object, node: Node) -> bool:
-    from dray.api.node_selector import NodeSelector, NodeSelectorTerm
-
-    assert isinstance(term, NodeSelectorTerm)
-    return matches_lazily(NodeSelector(node_selector_terms=(term,)), node.metadata.name, node.metadata.labels)
+def preferred_terms(pod: PodInfo) -> tuple[PreferredSchedulingTerm, ...]:
+    """What a pod would like of its node."""
+    affinity = pod.pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return ()
+    return affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
 
 
 def _tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
@@ -173,12 +181,18 @@ class NodeTable:
         self._nodes: dict[str, NodeInfo] = {}
         self._waiting: dict[str, dict[str, PodInfo]] = {}
         self._verdicts: dict[bytes, dict[str, str]] = {}
+        self._disliked: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._nodes)
 
     def __iter__(self) -> Iterator[NodeInfo]:
         return iter(self._nodes.values())
+
+    @property
+    def any_disliked(self) -> bool:
+        """Whether there is a node that pods should avoid if they can."""
+        return bool(self._disliked)
 
     def names(self) -> list[str]:
         """The names of all nodes."""
@@ -198,6 +212,10 @@ class NodeTable:
                 info.add(pod)
         else:
             info.update(node)
+        if any(taint.effect == "PreferNoSchedule" for taint in node.spec.taints):
+            self._disliked.add(name)
+        else:
+            self._disliked.discard(name)
         self._forget(name)
 
     def remove(self, name: str) -> None:
@@ -205,6 +223,7 @@ class NodeTable:
         info = self._nodes.pop(name, None)
         if info is not None and info.pods:
             self._waiting[name] = dict(info.pods)
+        self._disliked.discard(name)
         self._forget(name)
 
     def _forget(self, name: str) -> None:
@@ -226,6 +245,11 @@ class NodeTable:
             self._waiting.get(node, {}).pop(uid, None)
         else:
             info.remove(uid)
+
+    def refuses(self, pod: PodInfo, node: NodeInfo) -> tuple[str, ...]:
+        """Why a pod cannot run on a node, devices aside: the node is not for it, or lacks room. Empty if it can."""
+        verdict = self.suits(pod, node)
+        return (verdict,) if verdict else node.room_for(pod)
 
     def suits(self, pod: PodInfo, node: NodeInfo) -> str:
         """Why a node is not for a pod; SUITS if it is."""

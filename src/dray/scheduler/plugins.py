@@ -9,9 +9,9 @@ from dray.scheduler.decide import CANNOT_ALLOCATE, Refused
 DYNAMIC_RESOURCES: Final = "DynamicResources"
 
 _BY_PHRASE: Final = (
-    ("insufficient ", "NodeResourcesFit"),
-    ("too many pods", "NodeResourcesFit"),
-    ("untolerated taint {", "TaintToleration"),
+    ("Insufficient ", "NodeResourcesFit"),
+    ("Too many pods", "NodeResourcesFit"),
+    ("untolerated taint(s)", "TaintToleration"),
     ("node(s) were unschedulable", "NodeUnschedulable"),
     ("node affinity/selector", "NodeAffinity"),
     ("requested node name", "NodeName"),

@@ -8,6 +8,7 @@ import msgspec
 
 from dray.api.generated.core import Container, Pod, PodSpec
 from dray.api.quantity import Quantity
+from dray.api.sharing import remembered
 from dray.api.struct import encode_value
 
 Resources = dict[str, int]
@@ -26,6 +27,8 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False):
     """Equal for pods that the same nodes suit, resources and devices aside."""
     unsupported: str = ""
     """What the pod asks for that this scheduler does not do; empty if there is nothing."""
+    claims: tuple[tuple[str, str], ...] = ()
+    """Namespace and name of the claims that it names, or that were made for it."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -35,15 +38,31 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False):
 
 def read_pod(pod: Pod, known: PodInfo | None = None) -> PodInfo:
     """The facts of a pod; those of `known` where its spec has not changed."""
-    spec = pod.spec
-    if known is not None and known.pod.spec is spec:
-        return msgspec.structs.replace(known, pod=pod)
+    if known is not None and known.pod.spec is pod.spec:
+        return msgspec.structs.replace(known, pod=pod, claims=_claims(pod))
+    return PodInfo(pod, *_facts(pod.spec), claims=_claims(pod))
+
+
+def _claims(pod: Pod) -> tuple[tuple[str, str], ...]:
+    if not pod.spec.resource_claims:
+        return ()
+    names = [reference.resource_claim_name for reference in pod.spec.resource_claims]
+    names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+    namespace = pod.metadata.namespace
+    return tuple([(namespace, name) for name in dict.fromkeys(names) if name])
+
+
+@remembered
+def _facts(spec: PodSpec) -> tuple[Resources, frozenset[tuple[str, str, int]], bytes, str]:
     key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations))
-    return PodInfo(pod, total_requests(spec), host_ports(spec), key, find_unsupported(spec))
+    return total_requests(spec), host_ports(spec), key, find_unsupported(spec)
 
 
 def total_requests(spec: PodSpec) -> Resources:
-    """What a pod needs at its hungriest moment: all containers at once, or an init container before them."""
+    """What a pod needs at its hungriest moment: all containers at once, or an init container before them.
+
+    What the pod asks for as a whole counts instead, resource by resource.
+    """
     running = _sum(_requests(container) for container in spec.containers)
     sidecars: Resources = {}
     peak: Resources = {}
@@ -55,6 +74,8 @@ def total_requests(spec: PodSpec) -> Resources:
         else:
             peak = _larger(peak, _sum((sidecars, asked)))
     total = _larger(_sum((running, sidecars)), peak)
+    if spec.resources is not None:
+        total |= amounts(spec.resources.requests)
     overhead = {name: quantity.nanos for name, quantity in spec.overhead.items()}
     return _sum((total, overhead)) if overhead else total
 

@@ -80,17 +80,25 @@ class SchedulingQueue:
         entry = self._entries.get(key)
         return None if entry is None else entry.info
 
-    def put(self, info: PodInfo, *, changed: bool) -> None:
-        """A pod is new, or has changed in a way that may make it fit (`changed`)."""
+    def put(self, info: PodInfo, *, changed: bool, waits_for: Cause = Cause.NOTHING) -> None:
+        """A pod is new, or has changed in a way that may make it fit (`changed`).
+
+        A new one need not be tried before one of the causes that it `waits_for` happens.
+        """
         key = info.key
         entry = self._entries.get(key)
         if entry is not None:
             self._unlink(entry.info)
-        for claim in _claims(info):
+        for claim in info.claims:
             self._users.setdefault(claim, {})[key] = None
         if entry is None:
-            self._entries[key] = _Entry(info, self._clock.monotonic())
-            self._activate(key)
+            now = self._clock.monotonic()
+            self._entries[key] = _Entry(info, now, causes=waits_for)
+            if waits_for:
+                self._waiting[key] = None
+                self._schedule(key, now + LONGEST_WAIT)
+            else:
+                self._activate(key)
             return
         entry.info = info
         if changed:
@@ -151,7 +159,7 @@ class SchedulingQueue:
         self, namespace: str, name: str, owners: Iterable[str], is_ready: Callable[[PodInfo], bool]
     ) -> None:
         """A claim changed: the pods that name it, and those it was made for, are tried again at once if they can."""
-        for key in (*self._users.get((namespace, name), ()), *((namespace, owner) for owner in owners)):
+        for key in [*self._users.get((namespace, name), ()), *[(namespace, owner) for owner in owners]]:
             entry = self._entries.get(key)
             if entry is None:
                 continue
@@ -159,7 +167,7 @@ class SchedulingQueue:
                 self._revive(key, entry, at_once=True)
 
     def _unlink(self, info: PodInfo) -> None:
-        for claim in _claims(info):
+        for claim in info.claims:
             users = self._users.get(claim)
             if users is not None:
                 users.pop(info.key, None)
@@ -212,11 +220,3 @@ class SchedulingQueue:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _claims(info: PodInfo) -> set[tuple[str, str]]:
-    """The claims that a pod names, or that were made for it."""
-    pod = info.pod
-    names = {reference.resource_claim_name for reference in pod.spec.resource_claims}
-    names |= {status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    return {(pod.metadata.namespace, name) for name in names if name}

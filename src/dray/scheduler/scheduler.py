@@ -7,23 +7,25 @@ import contextlib
 from collections import deque
 from collections.abc import Coroutine
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
 from dray.allocator import Options
 from dray.api.generated.core import Node, Pod, PodCondition
-from dray.api.registry import Kind, by_kind
+from dray.api.meta import Object
+from dray.api.registry import by_kind
 from dray.api.resource import DeviceClass, ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client, Informer, PatchFormat
-from dray.client.informer import Place
-from dray.reconcile import Clock, EventRecorder
+from dray.client.informer import Handler, Place
+from dray.reconcile import Clock, EventRecorder, Informers
 from dray.reconcile.clock import as_time
-from dray.scheduler.binding import Binder
+from dray.scheduler.binding import Binder, DevicesNotReady
 from dray.scheduler.claims import NOT_CREATED, find_claims
 from dray.scheduler.cluster import Cluster
-from dray.scheduler.decide import Chosen, Refused, decide
+from dray.scheduler.decide import Chosen, Refused, decide, refuse_without_claims
+from dray.scheduler.device_readiness import find_unready
 from dray.scheduler.messages import Messages
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.pod_info import PodInfo, read_pod
@@ -39,6 +41,8 @@ CLASSES = by_kind(RESOURCE, "DeviceClass")
 SLICES = by_kind(RESOURCE, "ResourceSlice")
 RULES = by_kind(RESOURCE, "DeviceTaintRule")
 PATCHES = by_kind("resource.k8s.io/v1alpha3", "ResourceSlicePatch")
+
+T = TypeVar("T", bound=Object)
 
 DEFAULT_NAME = "default-scheduler"
 FILTER_SECONDS = 10.0
@@ -57,12 +61,15 @@ class Scheduler:
         clock: Clock,
         *,
         name: str = DEFAULT_NAME,
+        informers: Informers | None = None,
         filter_seconds: float = FILTER_SECONDS,
         disabled_gates: frozenset[str] = frozenset(),
         metrics: SchedulerMetrics | None = None,
         verbosity: int = 0,
     ) -> None:
-        """`filter_seconds` limits the search for devices on one node (4381-106); features can be turned off.
+        """`informers` are those of the process, if others use them too; whoever made them runs them.
+
+        `filter_seconds` limits the search for devices on one node (4381-106); features can be turned off.
 
         Attempts are counted in `metrics`, and told in the log with a `verbosity` of 4 or more (4381-222).
         """
@@ -79,11 +86,15 @@ class Scheduler:
         self._verbosity = verbosity
         self._client = client
         self._clock = clock
-        self._binder = Binder(client)
+        self._binder = Binder(client, clock)
         self._recorder = EventRecorder(client, name, clock)
         limit = None if "DRASchedulerFilterTimeout" in disabled_gates else filter_seconds
         self.options = Options(max_seconds=limit, clock=clock.monotonic)
-        self._informers: dict[str, Informer[Any]] = {}
+        self._informers = informers or Informers(client, clock)
+        self._runs_informers = informers is None
+        self._pods = self._informers.of(PODS, Pod)
+        self._claims = self._informers.of(CLAIMS, ResourceClaim)
+        self._watched: list[tuple[Informer[Any], Handler[Any]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._binding = asyncio.Semaphore(MAX_BINDING)
         self._quiet: deque[tuple[float, PodInfo, Refused]] = deque()
@@ -93,7 +104,7 @@ class Scheduler:
     @property
     def problem(self) -> str:
         """Why it cannot schedule now; empty if it can."""
-        for informer in self._informers.values():
+        for informer, _ in self._watched:
             if not informer.has_synced:
                 why = f": {informer.last_error}" if informer.last_error else ""
                 return f"waiting for {informer.kind.resource}{why}"
@@ -101,30 +112,32 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedules until cancelled."""
-        self._watch(NODES, self._on_node)
-        self._watch(CLASSES, self._on_class)
+        self._watch(self._informers.of(NODES, Node), self._on_node)
+        self._watch(self._informers.of(CLASSES, DeviceClass), self._on_class)
         for kind in (SLICES, RULES, PATCHES):
-            self._watch(kind, self._on_devices)
-        self._watch(CLAIMS, self._on_claim)
-        self._watch(PODS, self._on_pod)
-        loop = asyncio.get_running_loop()
-        runners = [loop.create_task(informer.run()) for informer in self._informers.values()]
+            self._watch(self._informers.of(kind, Object), self._on_devices)
+        self._watch(self._claims, self._on_claim)
+        self._watch(self._pods, self._on_pod)
+        if self._runs_informers:
+            self._start(self._informers.run())
         try:
-            for informer in self._informers.values():
+            for informer, _ in self._watched:
                 await informer.synced()
             await self._loop()
         finally:
             self.queue.close()
-            for task in [*runners, *self._tasks]:
+            for informer, handler in self._watched:
+                informer.ignore(handler)
+            tasks = list(self._tasks)
+            for task in tasks:
                 task.cancel()
-            for task in [*runners, *self._tasks]:
+            for task in tasks:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
 
-    def _watch(self, kind: Kind, handler: Any) -> None:
-        informer: Informer[Any] = Informer(self._client, kind, sleep=self._clock.sleep)
+    def _watch(self, informer: Informer[T], handler: Handler[T]) -> None:
+        self._watched.append((informer, handler))
         informer.on_change(handler)
-        self._informers[kind.resource] = informer
 
     # Events
 
@@ -142,6 +155,7 @@ class Scheduler:
 
     def _on_devices(self, old: Any, new: Any) -> None:
         if self.cluster.track(Upsert(new) if new is not None else Remove.of(old)):
+            self._messages.forget()
             # A compromised node may flood us with slices: pods are tried again, but not before their time (4381-186).
             self.queue.happened(Cause.DEVICES, _has_claims, at_once=old is None or new is None)
 
@@ -170,7 +184,22 @@ class Scheduler:
             if left:
                 self.queue.happened(Cause.POD_GONE)
             return
-        self.queue.put(read_pod(new, self.queue.get(key)), changed=old is not None and _pod_changed(old, new))
+        known = self.queue.get(key)
+        info = read_pod(new, known)
+        missing = self._missing_claims(info) if known is None else None
+        if missing is None:
+            self.queue.put(info, changed=old is not None and _pod_changed(old, new))
+        else:
+            self.queue.put(info, changed=False, waits_for=missing.causes)
+            self._metrics.refused(key, missing)
+            self._tell_later(info, missing)
+
+    def _missing_claims(self, info: PodInfo) -> Refused | None:
+        """Why a new pod need not be tried yet: claims that are going to be made for it are not there."""
+        if info.unsupported or info.pod.spec.scheduling_gates:
+            return None
+        refused = refuse_without_claims(find_claims(info.pod, self.cluster.find_claim))
+        return refused if refused is not None and refused.quiet else None
 
     def _has_its_claims(self, info: PodInfo) -> bool:
         """Whether all claims of a pod have been made; otherwise it comes again when its status names them."""
@@ -247,6 +276,12 @@ class Scheduler:
         pod = info.pod
         try:
             claims = await self._binder.bind(pod, chosen, trace)
+        except DevicesNotReady as waiting:
+            for claim in waiting.claims:
+                self._claims.put(claim)  # what was stored counts before what was in flight is taken back
+            self.cluster.take_back(info, chosen.allocations)
+            self.queue.refuse(info.key, Cause.CLAIM)
+            return
         except (ApiError, OSError, TimeoutError) as error:
             self._metrics.failed()
             if trace is not None:
@@ -261,7 +296,7 @@ class Scheduler:
             trace.done("Bind")
             trace.ended(f"bound to {chosen.node}")
         for claim in claims:
-            self._informers[CLAIMS.resource].put(claim)
+            self._claims.put(claim)
         message = f"Successfully assigned {Place.of(pod)} to {chosen.node}"
         await self._recorder.normal(pod, "Scheduled", message)
 
@@ -285,8 +320,8 @@ class Scheduler:
 
     def _still_waiting(self, pod: Pod, refused: Refused) -> Pod | None:
         """The pod as it is now, if it still waits for the same."""
-        current = self._informers[PODS.resource].get(pod.metadata.namespace, pod.metadata.name)
-        if not isinstance(current, Pod) or current.metadata.uid != pod.metadata.uid or not self._is_ours(current):
+        current = self._pods.get(pod.metadata.namespace, pod.metadata.name)
+        if current is None or current.metadata.uid != pod.metadata.uid or not self._is_ours(current):
             return None
         return current if find_claims(current, self.cluster.find_claim).problem == refused.message else None
 
@@ -295,9 +330,10 @@ class Scheduler:
 
         One that is reserved for the pod was left behind by a binding that was not answered: it may still be on its way.
         """
-        if claim.status.reserved_for:
+        unready = find_unready(claim)
+        if claim.status.reserved_for and not (unready is not None and unready.has_failed):
             await self._clock.sleep(UNANSWERED_SECONDS)
-            current = self._informers[PODS.resource].get(pod.metadata.namespace, pod.metadata.name)
+            current = self._pods.get(pod.metadata.namespace, pod.metadata.name)
             if current is None or not self._is_ours(current):
                 return
         await self._binder.deallocate(claim)

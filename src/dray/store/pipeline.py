@@ -15,7 +15,7 @@ from time import perf_counter
 
 from dray.store.backend import Backend, Batch
 from dray.store.errors import StorageError
-from dray.store.records import Event, Record
+from dray.store.records import Event
 
 EARLY = 16
 """So many submissions do not wait for the end of the turn: the loop works on the next ones while the disk is busy."""
@@ -29,7 +29,7 @@ class Submission:
 
     __slots__ = ("_followers", "done", "events")
 
-    def __init__(self, events: Sequence[Event], done: asyncio.Future[Sequence[Record]]) -> None:
+    def __init__(self, events: Sequence[Event], done: asyncio.Future[None]) -> None:
         self.events = events
         self.done = done
         self._followers: list[asyncio.Future[None]] | None = None
@@ -46,7 +46,7 @@ class Submission:
         """Tell the writer and all who wait. The writer may have been cancelled; its write stands all the same."""
         if not self.done.done():
             if error is None:
-                self.done.set_result([event.record for event in self.events])
+                self.done.set_result(None)
             else:
                 self.done.set_exception(error)
         for follower in self._followers or ():
@@ -72,6 +72,7 @@ class Pipeline:
         self._horizons: dict[str, int] = {}
         self._busy = False
         self._scheduled = False
+        self._outcome: tuple[list[Submission], Batch, StorageError | None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._inbox: SimpleQueue[tuple[list[Submission], Batch] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -79,6 +80,8 @@ class Pipeline:
     def submit(self, submission: Submission) -> None:
         """Queue changes. Their revisions follow those of everything submitted before."""
         self._waiting.append(submission)
+        if self._outcome is not None:
+            self._collect()  # A long turn need not end before the next batch goes.
         if len(self._waiting) >= EARLY and not self._busy and self._backend.blocking:
             self._send()
         else:
@@ -140,8 +143,9 @@ class Pipeline:
             submissions, batch = work
             error = self._commit(batch)
             assert self._loop is not None
+            self._outcome = (submissions, batch, error)
             try:
-                self._loop.call_soon_threadsafe(self._committed, submissions, batch, error)
+                self._loop.call_soon_threadsafe(self._collect)
             except RuntimeError:  # The loop was closed under the store: there is nobody left to tell.
                 return
 
@@ -158,8 +162,14 @@ class Pipeline:
             self.commit_seconds += perf_counter() - started
         return None
 
+    def _collect(self) -> None:
+        """Back on the loop: take what the writer thread has done, unless that has happened already."""
+        if self._outcome is not None:
+            outcome, self._outcome = self._outcome, None
+            self._committed(*outcome)
+
     def _committed(self, submissions: list[Submission], batch: Batch, error: StorageError | None) -> None:
-        """Back on the loop: report the batch, then let the next one gather."""
+        """Report the batch, then let the next one gather."""
         if error is None:
             self._revision = max(self._revision, batch.revision)
         else:

@@ -93,6 +93,11 @@ class Store:
         table = self._tables.get(key[0])
         return None if table is None else table.records.get(key)
 
+    def count(self, resource: str) -> int:
+        """How many records of a resource there are: the cheapest question, for what there mostly are none of."""
+        table = self._tables.get(resource)
+        return 0 if table is None else len(table.records)
+
     def pending(self, key: Key) -> Record | None:
         """What is on its way to disk for `key`, if anything is: nobody can see it yet, and it may still fail."""
         submission = self._in_flight.get(key)
@@ -162,15 +167,15 @@ class Store:
 
     async def create(self, key: Key, finish: Finish) -> Record:
         """Store a new record. Raises `Exists`, `StorageError`, `Closed`, or what `finish` raises."""
-        return (await self.transact([Create(key, finish)]))[0]
+        return await self._write(Create(key, finish))
 
     async def update(self, key: Key, expected_revision: int, finish: Finish) -> Record:
         """Replace the record at that revision. Raises `NotFound`, `Conflict`, `StorageError`, `Closed`."""
-        return (await self.transact([Update(key, expected_revision, finish)]))[0]
+        return await self._write(Update(key, expected_revision, finish))
 
     async def delete(self, key: Key, expected_revision: int | None, finish: Finish) -> Record:
         """Remove the record, at that revision if one is given; `finish` makes the final state that watchers get."""
-        return (await self.transact([Delete(key, expected_revision, finish)]))[0]
+        return await self._write(Delete(key, expected_revision, finish))
 
     async def transact(self, operations: Sequence[Operation]) -> Sequence[Record]:
         """Do all operations or none, with revisions that follow each other. Keys must differ.
@@ -178,11 +183,10 @@ class Store:
         One write per key is in flight at a time. Who meets another's waits for its outcome and is then judged by
         what is stored, so a `Conflict` never tells of a write that could still be lost.
         """
-        if len(operations) != 1:
-            if not operations:
-                return []
-            if len({operation.key for operation in operations}) != len(operations):
-                raise ValueError("a transaction names a key twice")
+        if not operations:
+            return []
+        if len({operation.key for operation in operations}) != len(operations):
+            raise ValueError("a transaction names a key twice")
         while True:
             self._check_open()
             stored = [self._check(operation) for operation in operations]
@@ -193,7 +197,21 @@ class Store:
         events = []
         for revision, (operation, previous) in enumerate(zip(operations, stored, strict=True), self._assigned + 1):
             events.append(_stage(operation, previous, revision))
-        return await self._submit(events)
+        await self._submit(events)
+        return [event.record for event in events]
+
+    async def _write(self, operation: Operation) -> Record:
+        """A transaction of one operation, as nearly all are."""
+        while True:
+            self._check_open()
+            previous = self._check(operation)
+            other = self._in_flight.get(operation.key)
+            if other is None:
+                break
+            await other.settled()
+        event = _stage(operation, previous, self._assigned + 1)
+        await self._submit((event,))
+        return event.record
 
     def _check(self, operation: Operation) -> Record | None:
         """Judge the operation by what is stored, and return that."""
@@ -216,8 +234,8 @@ class Store:
                 return submission
         return None
 
-    def _submit(self, events: Sequence[Event]) -> asyncio.Future[Sequence[Record]]:
-        done: asyncio.Future[Sequence[Record]] = asyncio.get_running_loop().create_future()
+    def _submit(self, events: Sequence[Event]) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         submission = Submission(events, done)
         self._assigned += len(events)
         for event in events:
@@ -230,12 +248,15 @@ class Store:
         touched: dict[str, Table] = {}
         for submission in submissions:
             for event in submission.events:
-                key = event.record.key
+                record = event.record
+                key = record.key
                 del self._in_flight[key]
                 if error is None:
-                    table = touched[key.resource] = self._table(key.resource)
+                    table = touched.get(key[0])
+                    if table is None:
+                        table = touched[key[0]] = self._table(key[0])
                     table.apply(event)
-                    self._progress.revision = event.record.revision
+                    self._progress.revision = record.revision
         self._prune(touched.values())
         for resource in touched:
             if (group := self._groups.get(resource)) is not None:

@@ -32,11 +32,11 @@ def test_nodes_that_do_not_suit_and_claims_that_do_not_fit() -> None:
     done = dray("ml/a", *CLUSTER, waiting("a", cpu=4, claim_template="two"))
     assert done.exit_code == 1
     assert "ml/a is pending: 0/2 nodes are available: " in done.stdout
-    assert "  small  insufficient cpu" in done.stdout
+    assert "  small  Insufficient cpu" in done.stdout
     assert 'ml/a/gpu is pending: request "gpu" (class gpu, 2 devices) does not fit on node gpus.' in done.stdout
     tree = json.loads(dray("ml/a", *CLUSTER, waiting("a", cpu=4, claim_template="two"), options=("-o", "json")).stdout)
     assert tree["status"] == "pending"
-    assert tree["unsuitableNodes"] == {"small": "insufficient cpu"}
+    assert tree["unsuitableNodes"] == {"small": "Insufficient cpu"}
     assert [one["node"] for one in tree["claims"]["nodes"]] == ["gpus"]
 
 
@@ -50,7 +50,7 @@ def test_a_pod_that_fits_and_one_that_has_a_node() -> None:
 def test_a_pod_without_claims() -> None:
     done = dray("ml/a", *CLUSTER, waiting("a", cpu=40))
     assert done.exit_code == 1
-    assert "  gpus, small  insufficient cpu" in done.stdout or "  small, gpus  insufficient cpu" in done.stdout
+    assert "  gpus, small  Insufficient cpu" in done.stdout or "  small, gpus  Insufficient cpu" in done.stdout
 
 
 def test_a_template_that_is_missing() -> None:

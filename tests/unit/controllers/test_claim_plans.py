@@ -113,7 +113,7 @@ def summary(plan: PodPlan) -> dict[str, Any]:
 )
 def test_pods(subject: Pod, claims: list[ResourceClaim], made: dict[str, str], expected: dict[str, Any]) -> None:
     known = {one.metadata.name: one for one in claims}
-    assert summary(plan_pod(subject, known.get, made)) == expected
+    assert summary(plan_pod(subject, known.get, lambda: made)) == expected
 
 
 @pytest.mark.req("4381-59", "4381-61", "4381-131", "4381-136", "4381-137", "4381-138", "4381-140", "4381-141")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from controller_world import manifest, typed
 from dray.api.generated.apps import Deployment, ReplicaSet
 from dray.controllers.deployment.plan import bounds, plan, size
-from dray.controllers.deployment.replica_sets import make
+from dray.controllers.deployment.replica_sets import make, size_marks_of
 
 
 def deployment(image: str, replicas: int, surge: Any, unavailable: Any) -> Deployment:
@@ -80,3 +81,44 @@ def test_a_rollout_ends(before: int, replicas: int, surge: Any, unavailable: Any
             for available in [size(one) if one.metadata.uid == "new" or not broken else 0]
         ]
     assert {one.metadata.uid: size(one) for one in sets} == {"old": 0, "new": replicas}
+
+
+def sized_for(one: ReplicaSet, wanted: Deployment) -> ReplicaSet:
+    marks = size_marks_of(wanted, bounds(wanted).surge)
+    return replace(one, metadata=replace(one.metadata, annotations={**one.metadata.annotations, **marks}))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "replicas", "expected"),
+    [
+        ((3, 2), 8, (6, 4)),  # halfway, and stuck: both grow
+        ((3, 2), 2, (2, 1)),
+        ((3, 2), 0, (0, 0)),
+        ((5, 0), 8, (8, 0)),
+        ((0, 4), 8, (0, 8)),
+    ],
+)
+def test_a_rollout_that_is_halfway_is_resized_in_proportion(
+    sizes: tuple[int, int], replicas: int, expected: tuple[int, int]
+) -> None:
+    before, after = deployment("new", 4, "25%", "25%"), deployment("new", replicas, "25%", "25%")
+    old, new = replica_set("old", sizes[0], sizes[0]), replica_set("new", sizes[1], 0)
+    sets = [sized_for(one, before) for one in (old, new)]
+    assert tuple(map(size, scaled(sets, plan(after, sets, old_pods_left=False).scale))) == expected
+
+
+@given(
+    before=st.integers(1, 12),
+    replicas=st.integers(0, 24),
+    surge=shares,
+    sizes=st.lists(st.integers(0, 12), min_size=2, max_size=4),
+)
+def test_another_size_is_shared_out_whole(before: int, replicas: int, surge: Any, sizes: list[int]) -> None:
+    was, wanted = deployment("new", before, surge, 1), deployment("new", replicas, surge, 1)
+    sets = [sized_for(replica_set(f"old{at}", count, 0), was) for at, count in enumerate(sizes)]
+    in_use = sum(count > 0 for count in sizes)
+    after = [size(one) for one in scaled(sets, plan(wanted, sets, old_pods_left=False).scale)]
+    assert min(after) >= 0
+    if before != replicas and in_use > 1:
+        assert sum(after) == (replicas + bounds(wanted).surge if replicas else 0)
+        assert all(was or not now for was, now in zip(sizes, after, strict=True))

@@ -14,11 +14,11 @@ from dray.api.meta import Object
 from dray.api.status import ApiError
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection
-from dray.controllers import Informers
 from dray.controllers.context import Context
 from dray.controllers.namespace import NamespaceController
 from dray.controllers.queue_metrics import QueueMetrics
 from dray.reconcile import VirtualClock
+from dray.reconcile.informers import Informers
 from dray.server.http import Answer, Request, Response
 from scripted_http import scripted_http
 

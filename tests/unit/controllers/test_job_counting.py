@@ -10,7 +10,7 @@ from controller_world import manifest, pod, typed
 from dray.api.generated.batch import Job
 from dray.api.generated.core import Pod
 from dray.controllers.job.counting import TRACKING, count
-from dray.controllers.job.failure_policy import Verdict, judge
+from dray.controllers.job.failure_policy import Verdict, judge, tell_reason
 from dray.controllers.job.indexes import missing, parse, render
 
 
@@ -104,3 +104,24 @@ LOST = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
 )
 def test_failure_policy(rule: dict[str, Any], status: dict[str, Any], verdict: Verdict) -> None:
     assert judge(job(podFailurePolicy={"rules": [rule]}), ended("a", "Failed", **status)) is verdict
+
+
+@pytest.mark.parametrize(
+    ("rule", "status", "told"),
+    [
+        (
+            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
+            EXIT_42,
+            "Container main for pod default/a failed with exit code 42 matching FailJob rule at index 1",
+        ),
+        (
+            {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            LOST,
+            "Pod default/a has condition DisruptionTarget matching FailJob rule at index 1",
+        ),
+        ({"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}}, EXIT_42, ""),
+    ],
+)
+def test_which_rule_ends_the_job_is_told(rule: dict[str, Any], status: dict[str, Any], told: str) -> None:
+    unrelated = {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [7]}}
+    assert tell_reason(job(podFailurePolicy={"rules": [unrelated, rule]}), ended("a", "Failed", **status)) == told

@@ -66,6 +66,7 @@ async def stored(server: LocalServer) -> Lease:
     return lease
 
 
+@pytest.mark.req("implied-7")
 def test_the_first_leads_and_the_second_follows_when_it_stops() -> None:
     async def scenario() -> None:
         async with local_server() as server:
@@ -87,6 +88,7 @@ def test_the_first_leads_and_the_second_follows_when_it_stops() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.req("implied-7")
 @pytest.mark.parametrize("trouble", ["fails", "refuses", "hangs"])
 def test_a_leader_that_cannot_renew_stops_before_anybody_else_starts(trouble: str) -> None:
     async def scenario() -> None:
@@ -124,6 +126,7 @@ def test_short_trouble_is_survived() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.req("implied-7")
 def test_a_leader_that_sees_another_holder_stops_at_once() -> None:
     async def scenario() -> None:
         async with local_server() as server:

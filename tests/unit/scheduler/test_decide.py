@@ -7,127 +7,23 @@ import pytest
 from dray.allocator import Options, claim_key
 from dray.api import codec
 from dray.api.generated.core import Node, Pod
-from dray.api.meta import Object
-from dray.api.registry import by_kind
-from dray.api.resource import DeviceClass, ResourceClaim
-from dray.scheduler.cluster import Cluster
-from dray.scheduler.decide import Chosen, Refused, decide
+from dray.scheduler.decide import Chosen, decide
 from dray.scheduler.pod_info import read_pod
 from dray.scheduler.queue import Cause
-from dray.tracker import Upsert
-
-DRIVER = "gpu.example.com"
-
-
-def typed(value: dict[str, Any]) -> Any:
-    kind = by_kind(value["apiVersion"], value["kind"])
-    reading = codec.read(value, kind.hub)
-    assert isinstance(reading.obj, Object), reading.errors
-    return reading.obj
-
-
-def node(
-    name: str,
-    *,
-    labels: dict[str, str] | None = None,
-    spec: dict[str, Any] | None = None,
-    cpu: str = "4",
-    plugins: dict[str, str] | None = None,
-) -> Node:
-    status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "3", **(plugins or {})}}
-    meta = {"name": name, "labels": labels or {}}
-    made: Node = typed({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec or {}, "status": status})
-    return made
-
-
-def resource_slice(node_name: str, *devices: dict[str, Any] | str) -> Any:
-    entries = [{"name": device} if isinstance(device, str) else device for device in devices]
-    pool = {"name": node_name, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": DRIVER, "nodeName": node_name, "pool": pool, "devices": entries}
-    return typed(
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceSlice",
-            "metadata": {"name": f"{node_name}-gpus"},
-            "spec": spec,
-        }
-    )
-
-
-def device_class(name: str = "gpu") -> DeviceClass:
-    made: DeviceClass = typed({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}})
-    return made
-
-
-def claim(name: str = "c", *, status: dict[str, Any] | None = None, **exactly: Any) -> ResourceClaim:
-    wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, **exactly}
-    made: ResourceClaim = typed(
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaim",
-            "metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"},
-            "spec": {"devices": {"requests": [{"name": "r", "exactly": wanted}]}},
-            "status": status or {},
-        }
-    )
-    return made
-
-
-def allocated(device: str, on: str, *, reserved: bool = False, **result: Any) -> dict[str, Any]:
-    results = [{"request": "r", "driver": DRIVER, "pool": on, "device": device, **result}]
-    selector = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [on]}]}]}
-    status: dict[str, Any] = {"allocation": {"devices": {"results": results}, "nodeSelector": selector}}
-    if reserved:
-        status["reservedFor"] = [{"resource": "pods", "name": "other", "uid": "other"}]
-    return status
-
-
-def pod(name: str = "p", *, claims: tuple[str, ...] = (), template: str = "", cpu: str = "1", **spec: Any) -> Pod:
-    references: list[dict[str, str]] = [{"name": each, "resourceClaimName": each} for each in claims]
-    if template:
-        references.append({"name": "t", "resourceClaimTemplateName": template})
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    made: Pod = typed(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"},
-            "spec": {"containers": [container], "resourceClaims": references, **spec},
-        }
-    )
-    return made
-
-
-def cluster(*objects: Any) -> Cluster:
-    made = Cluster()
-    for obj in objects:
-        if isinstance(obj, Node):
-            made.set_node(None, obj)
-        elif isinstance(obj, ResourceClaim):
-            made.set_claim(None, obj)
-        elif isinstance(obj, Pod):
-            made.set_pod(obj, obj.metadata.uid)
-        else:
-            if isinstance(obj, DeviceClass):
-                made.set_class(obj.metadata.name, obj)
-            made.track(Upsert(obj))
-    return made
-
-
-def choose(on: Cluster, wanted: Pod) -> Chosen | Refused:
-    return decide(on, read_pod(wanted), Options())
-
-
-def chosen_node(on: Cluster, wanted: Pod) -> str:
-    answer = choose(on, wanted)
-    assert isinstance(answer, Chosen), answer
-    return answer.node
-
-
-def refusal(on: Cluster, wanted: Pod) -> Refused:
-    answer = choose(on, wanted)
-    assert isinstance(answer, Refused), answer
-    return answer
+from scheduler_objects import (
+    DRIVER,
+    allocated,
+    choose,
+    chosen_node,
+    claim,
+    cluster,
+    device_class,
+    node,
+    pod,
+    refusal,
+    resource_slice,
+    typed,
+)
 
 
 @pytest.mark.parametrize(
@@ -157,20 +53,20 @@ def test_what_device_plugins_count_is_counted_next_to_claims() -> None:
     here = cluster(*nodes, resource_slice("a", "gpu-0"), device_class(), claim())
     assert chosen_node(here, pod(containers=containers)) == "b"
     here.set_pod(pod(containers=containers, nodeName="b"), "uid-p")
-    assert "2 insufficient vendor.com/gpu" in refusal(here, pod("q", containers=containers)).message
+    assert "2 Insufficient vendor.com/gpu" in refusal(here, pod("q", containers=containers)).message
     assert chosen_node(here, pod("with-claim", claims=("c",))) == "a"
 
 
 def test_why_no_node_fits_is_counted() -> None:
     full = cluster(node("a", cpu="1"), node("b", cpu="1"), node("c", spec={"unschedulable": True}))
     message = refusal(full, pod(cpu="2")).message
-    assert message == "0/3 nodes are available: 2 insufficient cpu, 1 node(s) were unschedulable."
+    assert message == "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."
 
 
 def test_pods_on_a_node_take_its_room() -> None:
     there = [pod(f"p{number}", cpu="100m", nodeName="a") for number in range(3)]
     message = refusal(cluster(node("a"), *there), pod()).message
-    assert "1 too many pods" in message
+    assert "1 Too many pods" in message
 
 
 def test_host_ports_are_exclusive() -> None:

@@ -15,6 +15,7 @@ from dray.scheduler.decide import Refused, decide
 from dray.scheduler.messages import Messages
 from dray.scheduler.pod_info import PodInfo
 from dray.snapshot import load
+from dray.tracker import Remove
 from scale_up_objects import node, template, waiting
 from snapshot_objects import Manifest, device, device_class, resource_slice, rule
 
@@ -57,7 +58,7 @@ def test_counts_and_reasons_are_those_of_explain() -> None:
 
 def test_a_pod_that_lacks_other_things_is_told_those() -> None:
     here = World(*cluster(1), waiting("big", cpu=99, claim_template="one"))
-    assert here.tell("big") == "0/1 nodes are available: 1 insufficient cpu."
+    assert here.tell("big") == "0/1 nodes are available: 1 Insufficient cpu."
 
 
 def test_of_many_nodes_some_are_looked_at_and_that_is_said() -> None:
@@ -71,6 +72,13 @@ def test_several_claims_are_named_as_the_pod_names_them() -> None:
     told = World(*cluster(1), pod).tell("big")
     assert '. Claim gpu: request "gpu": 2 of 2 devices match' in told
     assert '; other: request "gpu": 2 of 2 devices match' in told
+
+
+def test_claims_that_fit_only_each_by_itself() -> None:
+    pod = waiting("big", claim_template="one")
+    pod["spec"]["resourceClaims"].append({"name": "other", "resourceClaimTemplateName": "one"})
+    told = World(*cluster(1, devices=1), pod).tell("big")
+    assert told.endswith(". Each claim fits by itself, but no node has room for all of them together.")
 
 
 def test_equal_claims_share_an_explanation_and_few_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +98,16 @@ def test_equal_claims_share_an_explanation_and_few_are_made(monkeypatch: pytest.
     for number in range(20):
         assert here.tell(f"odd-{number}").startswith("0/1 nodes are available: 1 cannot allocate all claims.")
     assert len(made) == messages.EXPLANATIONS_PER_PERIOD
+
+
+def test_devices_that_went_are_not_counted() -> None:
+    here = World(*cluster(1), waiting("big", claim_template="nine"))
+    assert "2 of 2 devices match" in here.tell("big")
+    for one in cluster(1):
+        if one["kind"] == "ResourceSlice":
+            here.cluster.track(Remove("ResourceSlice", one["metadata"]["name"]))
+    here.messages.forget()
+    assert "0 of 0 devices match" in here.tell("big")
 
 
 def test_other_counts_for_the_same_reason_can_wait() -> None:

@@ -12,8 +12,8 @@ import pytest
 from controller_world import Manifest, find_kind, manifest, pod, typed
 from dray.api.meta import DeleteOptions
 from dray.api.status import ApiError
-from dray.controllers import Informers
 from dray.reconcile.clock import as_time
+from dray.reconcile.informers import Informers
 from dray.simulation import Profile, Simulator, load_profile, register
 from dray.simulation.profile_files import parse_profile
 from dray.simulation.registration import RegistrationError

@@ -13,7 +13,7 @@ from dray.client import Client
 from dray.cluster.hub.device_counts import DeviceCounts
 from dray.cluster.hub.report import Report, describe_devices, describe_nodes
 from dray.cluster.overview import NODES, Overview
-from dray.controllers import Informers
+from dray.reconcile.informers import Informers
 from dray.tracker import PoolView
 
 CLASSES: Final = by_kind("resource.k8s.io/v1", "DeviceClass")

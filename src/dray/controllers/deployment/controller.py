@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -113,12 +113,15 @@ class DeploymentController(QueueController[Place]):
             await self._create(deployment, todo.create)
         new = replica_sets.find_new(deployment, sets)
         marks = replica_sets.marks_of(deployment, todo.revision, bounds(deployment).surge)
+        size_marks = replica_sets.size_marks_of(deployment, bounds(deployment).surge)
         for one in sets:
-            await self._update(deployment, one, todo, marks if one is new else {})
+            await self._update(deployment, one, todo, marks if one is new else size_marks if size(one) else {})
         if todo.revision and deployment.metadata.annotations.get(replica_sets.REVISION) != str(todo.revision):
             meta = deployment.metadata
             numbered = {**meta.annotations, replica_sets.REVISION: str(todo.revision)}
-            deployment = await self._client.update(replace(deployment, metadata=replace(meta, annotations=numbered)))
+            numbered_deployment = replace(deployment, metadata=replace(meta, annotations=numbered))
+            # With the status, so that it does not count as a change that somebody wants: the generation stays.
+            deployment = await self._client.update(numbered_deployment, subresource="status")
         for one in todo.delete:
             await self._delete(one)
         return deployment
@@ -177,6 +180,5 @@ def _selector(deployment: Deployment) -> LabelSelector | None:
     return None if selector.matches_nothing or not selector.requirements else selector
 
 
-def _namespace_of_orphan(replica_set: ReplicaSet) -> Iterator[str]:
-    if controller_of(replica_set) is None:
-        yield replica_set.metadata.namespace
+def _namespace_of_orphan(replica_set: ReplicaSet) -> tuple[str, ...]:
+    return (replica_set.metadata.namespace,) if controller_of(replica_set) is None else ()

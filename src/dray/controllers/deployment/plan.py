@@ -3,6 +3,7 @@
 rolling update:  new up while total < replicas + maxSurge;  old down while available > replicas - maxUnavailable
 recreate:        old down to nothing ─▶ all old pods gone ─▶ new up
 paused:          nothing rolls, but the number of replicas is kept
+resized:         before anything rolls on, each ReplicaSet in use gets its share of the new number
 """
 
 from __future__ import annotations
@@ -63,18 +64,54 @@ def plan(deployment: Deployment, sets: Sequence[ReplicaSet], *, old_pods_left: b
     revision = replica_sets.next_revision(old)
     if new is not None:
         revision = max(revision, replica_sets.revision_of(new))
-    if deployment.spec.paused:
-        return DeploymentPlan(scale=_keep_size(deployment, sets), revision=revision if new is not None else 0)
+    is_resized = _is_resized(deployment, sets)
+    if deployment.spec.paused or is_resized:
+        is_halfway = sum(size(one) > 0 for one in sets) > 1
+        scale = {} if is_halfway and not is_resized else _resize(deployment, new, sets)
+        return DeploymentPlan(scale=scale, revision=revision if new is not None else 0)
     if deployment.spec.strategy.type == "Recreate":
         return _recreate(deployment, new, old, revision, old_pods_left=old_pods_left)
     return _roll(deployment, new, old, revision)
 
 
-def _keep_size(deployment: Deployment, sets: Sequence[ReplicaSet]) -> dict[str, int]:
-    """With one ReplicaSet in use it is clear which one to scale; a rollout that is halfway stays as it is."""
+def _is_resized(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
+    """Whether another number of replicas is wanted than when the ReplicaSets that are in use got their sizes."""
+    wanted = str(wanted_replicas(deployment))
+    return any(size(one) and one.metadata.annotations.get(replica_sets.DESIRED, wanted) != wanted for one in sets)
+
+
+def _resize(deployment: Deployment, new: ReplicaSet | None, sets: Sequence[ReplicaSet]) -> dict[str, int]:
+    """Sizes for another number of replicas. A rollout that is halfway stays so: each ReplicaSet gets its share.
+
+    So a rollout that is stuck does not get more of what does not work. What does not divide goes to the largest.
+    """
     in_use = [one for one in sets if size(one)] or replica_sets.by_age(sets)[-1:]
     wanted = wanted_replicas(deployment)
-    return {in_use[0].metadata.uid: wanted} if len(in_use) == 1 and size(in_use[0]) != wanted else {}
+    if len(in_use) <= 1:
+        sizes = {one.metadata.uid: wanted for one in in_use}
+    elif new is not None and size(new) == new.status.available_replicas == wanted:
+        sizes = {one.metadata.uid: 0 for one in in_use if one is not new}
+    else:
+        sizes = _shares(in_use, wanted + bounds(deployment).surge if wanted else 0)
+    before = {one.metadata.uid: size(one) for one in in_use}
+    return {uid: after for uid, after in sizes.items() if after != before[uid]}
+
+
+def _shares(in_use: Sequence[ReplicaSet], limit: int) -> dict[str, int]:
+    """`limit` pods, shared out in proportion to the sizes that there are."""
+    newest_first = replica_sets.by_age(in_use)[::-1]
+    largest_first = sorted(newest_first, key=size, reverse=True)
+    before = sum(map(size, in_use))
+    sizes: dict[str, int] = {}
+    left = limit - before
+    for one in largest_first:
+        change = int(size(one) * limit / before + 0.5) - size(one)
+        change = max(min(change, left), 0) if left > 0 else min(max(change, left), 0)
+        sizes[one.metadata.uid] = size(one) + change
+        left -= change
+    largest = largest_first[0].metadata.uid
+    sizes[largest] = max(sizes[largest] + left, 0)
+    return sizes
 
 
 def _recreate(

@@ -57,8 +57,13 @@ def next_revision(old: Sequence[ReplicaSet]) -> int:
 def marks_of(deployment: Deployment, revision: int, surge: int) -> dict[str, str]:
     """What the ReplicaSet of the newest rollout carries."""
     inherited = {key: value for key, value in deployment.metadata.annotations.items() if key not in NOT_INHERITED}
+    return {**inherited, REVISION: str(revision), **size_marks_of(deployment, surge)}
+
+
+def size_marks_of(deployment: Deployment, surge: int) -> dict[str, str]:
+    """What every ReplicaSet in use carries: for which size of the deployment it got its own."""
     wanted = 1 if deployment.spec.replicas is None else deployment.spec.replicas
-    return {**inherited, REVISION: str(revision), DESIRED: str(wanted), MAX: str(wanted + surge)}
+    return {DESIRED: str(wanted), MAX: str(wanted + surge)}
 
 
 def make(deployment: Deployment, replicas: int, marks: dict[str, str]) -> ReplicaSet:

@@ -28,6 +28,7 @@ def plan_status(deployment: Deployment, sets: Sequence[ReplicaSet], now: Time) -
         ready_replicas=sum(one.status.ready_replicas for one in sets),
         available_replicas=available,
         unavailable_replicas=max(sum(map(size, sets)) - available, 0),
+        terminating_replicas=sum(one.status.terminating_replicas or 0 for one in sets),
     )
     status = _with(status, _available(deployment, available), now)
     failure = next((found for one in sets for found in one.status.conditions if found.type == FAILURE), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from dray.api import codec
@@ -30,6 +31,7 @@ from dray.controllers.queue_controller import QueueController
 
 WORKERS = 20
 MAX_ABSENT = 10_000
+LOOK_AGAIN = 30.0
 NEEDED_VERBS = {"delete", "list", "watch", "patch"}
 IGNORED = {"events", "events.events.k8s.io"}
 """They come by the thousand, go by age and own nothing."""
@@ -81,7 +83,7 @@ class GarbageCollector(QueueController[Item]):
     # Events
 
     def _handler(self, kind: Kind) -> Any:
-        return lambda old, new: self._on_change(kind, old, new)
+        return partial(self._on_change, kind)
 
     def _on_change(self, kind: Kind, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
@@ -136,16 +138,26 @@ class GarbageCollector(QueueController[Item]):
 
     # Plans
 
-    async def reconcile(self, key: Item) -> None:
+    async def reconcile(self, key: Item) -> float | None:
         """Looks at an object and its owners."""
         obj = self._known[key.kind].get(key.namespace, key.name)
         if obj is None:
-            return
+            return None
         meta = obj.metadata
         owners = {one.uid: await self._state(key, obj, one) for one in meta.owner_references}
         has_dependents = bool(self._graph.dependents(meta.uid))
         for instruction in plan(meta, owners, has_dependents=has_dependents, is_blocked=self._graph.blocks(meta.uid)):
             await self._carry_out(instruction, key, obj)
+        return LOOK_AGAIN if any(self._is_only_heard_of(obj, one) for one in meta.owner_references) else None
+
+    def _is_only_heard_of(self, obj: Object, reference: OwnerReference) -> bool:
+        """Whether the server has an owner that was not seen here yet: if it goes before it is, nobody says so."""
+        if reference.uid in self._absent or self._known_owner(obj, reference) is not None:
+            return False
+        try:
+            return by_kind(reference.api_version, reference.kind) in self._known
+        except UnknownKind:
+            return False
 
     async def _state(self, item: Item, obj: Object, reference: OwnerReference) -> Owner:
         """What became of an owner. That it is gone must be certain, and of a kind that we do not know it never is."""

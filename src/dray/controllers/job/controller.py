@@ -14,7 +14,7 @@ from dray.controllers.context import Context
 from dray.controllers.expectations import LONGEST
 from dray.controllers.job import indexes
 from dray.controllers.job.counting import TRACKING
-from dray.controllers.job.plan import COMPLETE, FAILED, JobPlan, has, plan
+from dray.controllers.job.plan import COMPLETE, FAILED, SUSPENDED, JobPlan, has, plan
 from dray.controllers.kinds import JOBS, PODS
 from dray.controllers.pod_states import controller_of
 from dray.controllers.queue_controller import QueueController
@@ -123,9 +123,9 @@ class JobController(QueueController[Key]):
         if todo.status != job.status:
             stored = await self._client.update(replace(job, status=todo.status), subresource="status")
             await self._announce(job, stored)
-        for pod in todo.release:
+        for pod in (*todo.release, *todo.retire):
             await self._release(pod)
-        await self._pods.delete(job, todo.delete)
+        await self._pods.delete(job, (*todo.delete, *todo.retire))
         pod = pod_from(job, job.spec.template, (TRACKING,))
         wanted = [pod if index is None else indexes.give(pod, index) for index in todo.create]
         failure = await self._pods.create(job, wanted)
@@ -146,6 +146,10 @@ class JobController(QueueController[Key]):
         return until - self._clock.monotonic()
 
     async def _announce(self, old: Job, new: Job) -> None:
+        if has(new.status, SUSPENDED) and not has(old.status, SUSPENDED):
+            await self._recorder.normal(new, "Suspended", "Job suspended")
+        if has(old.status, SUSPENDED) and not has(new.status, SUSPENDED):
+            await self._recorder.normal(new, "Resumed", "Job resumed")
         if has(new.status, COMPLETE) and not has(old.status, COMPLETE):
             await self._recorder.normal(new, "Completed", "Job completed")
         if has(new.status, FAILED) and not has(old.status, FAILED):

@@ -18,25 +18,44 @@ class Verdict(Enum):
 
 def judge(job: Job, pod: Pod) -> Verdict:
     """The action of the first rule that matches; a failure counts unless a rule says otherwise."""
+    rule, _ = _first_match(job, pod)
+    known = {one.value for one in Verdict}
+    return Verdict(rule.action) if rule is not None and rule.action in known else Verdict.COUNT
+
+
+def tell_reason(job: Job, pod: Pod) -> str:
+    """How a pod failed and which rule is about it; empty if none is."""
+    return _first_match(job, pod)[1]
+
+
+def _first_match(job: Job, pod: Pod) -> tuple[PodFailurePolicyRule | None, str]:
     policy = job.spec.pod_failure_policy
-    for rule in policy.rules if policy is not None else ():
-        if _matches(rule, pod):
-            return Verdict(rule.action) if rule.action in {one.value for one in Verdict} else Verdict.COUNT
-    return Verdict.COUNT
+    for index, rule in enumerate(policy.rules if policy is not None else ()):
+        how = _match(rule, pod)
+        if how:
+            return rule, f"{how} matching {rule.action} rule at index {index}"
+    return None, ""
 
 
-def _matches(rule: PodFailurePolicyRule, pod: Pod) -> bool:
+def _match(rule: PodFailurePolicyRule, pod: Pod) -> str:
+    """In which way a rule matches a pod; empty if it does not."""
+    place = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if rule.on_exit_codes is not None:
-        return _exited_so(rule.on_exit_codes, pod)
+        found = _exit(rule.on_exit_codes, pod)
+        return f"Container {found[0]} for pod {place} failed with exit code {found[1]}" if found else ""
     known = {(one.type, one.status) for one in pod.status.conditions}
-    return any((one.type, one.status or "True") in known for one in rule.on_pod_conditions)
+    for wanted in rule.on_pod_conditions:
+        if (wanted.type, wanted.status or "True") in known:
+            return f"Pod {place} has condition {wanted.type}"
+    return ""
 
 
-def _exited_so(wanted: PodFailurePolicyOnExitCodesRequirement, pod: Pod) -> bool:
+def _exit(wanted: PodFailurePolicyOnExitCodesRequirement, pod: Pod) -> tuple[str, int] | None:
+    """The container that ended in the way that a rule is about, and its exit code."""
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         ended = status.state.terminated if status.state is not None else None
         if ended is None or ended.exit_code == 0 or wanted.container_name not in (None, status.name):
             continue
         if (ended.exit_code in wanted.values) is (wanted.operator == "In"):
-            return True
-    return False
+            return status.name, ended.exit_code
+    return None

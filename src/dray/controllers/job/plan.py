@@ -13,6 +13,7 @@ from dray.api.generated.core import Pod
 from dray.api.times import Time
 from dray.controllers.job import indexes
 from dray.controllers.job.counting import Tally, count, is_indexed
+from dray.controllers.job.failure_policy import tell_reason
 from dray.controllers.pod_states import is_ready
 
 MAX_AT_ONCE = 500
@@ -26,6 +27,8 @@ class JobPlan(NamedTuple):
     status: JobStatus
     release: tuple[Pod, ...] = ()
     delete: tuple[Pod, ...] = ()
+    retire: tuple[Pod, ...] = ()
+    """To be deleted because they are too many just now, which is no failure of theirs: they are not counted."""
     create: tuple[int | None, ...] = ()
     deadline: Time | None = None
     """When to look again at the latest."""
@@ -58,11 +61,11 @@ def plan(job: Job, pods: Sequence[Pod], now: Time) -> JobPlan:
         return _finish(status, tally, outcome, now)
     if job.spec.suspend:
         status = with_condition(status, _Outcome(SUSPENDED, "JobSuspended", "Job suspended"), now)
-        return JobPlan(replace(status, start_time=None), tally.release, delete=tally.active)
+        return JobPlan(replace(status, start_time=None), tally.release, retire=tally.active)
     if has(status, SUSPENDED):
         status = with_condition(status, _Outcome(SUSPENDED, "JobResumed", "Job resumed"), now, "False")
-    delete, create = _balance(job, tally)
-    return JobPlan(status, tally.release, delete, create, _deadline(job, status))
+    retire, create = _balance(job, tally)
+    return JobPlan(status, tally.release, retire=retire, create=create, deadline=_deadline(job, status))
 
 
 def _counted(job: Job, tally: Tally, now: Time) -> JobStatus:
@@ -96,10 +99,7 @@ def _outcome(job: Job, tally: Tally, status: JobStatus, now: Time) -> _Outcome |
     if decided is not None:
         return _Outcome(FAILED, decided.reason, decided.message)
     if tally.fatal is not None:
-        meta = tally.fatal.metadata
-        return _Outcome(
-            FAILED, "PodFailurePolicy", f"pod {meta.namespace}/{meta.name} failed in a way that ends the job"
-        )
+        return _Outcome(FAILED, "PodFailurePolicy", tell_reason(job, tally.fatal))
     if tally.total_failed > (6 if job.spec.backoff_limit is None else job.spec.backoff_limit):
         return _Outcome(FAILED, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     deadline = _deadline(job, status)

@@ -43,7 +43,7 @@ class NodeLifecycleController(QueueController[str]):
         self._let_execute: set[str] = set()
         self._told_pods: set[str] = set()
         self._wakeup = Wakeup(context.clock)
-        self._recorder = context.recorder(self.name)
+        self._recorder = context.recorder("node-controller")
         self._pods.add_index(BY_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self._nodes.on_change(self._node_changed)
         self._leases.on_change(self._lease_changed)
@@ -60,7 +60,7 @@ class NodeLifecycleController(QueueController[str]):
         if node is None:
             return None
         node = await self._write_conditions(node)
-        if health.ready_condition(node) is not None and not health.is_ready(node):
+        if health.is_unknown(node):
             await self._tell_pods(node)
         else:
             self._told_pods.discard(key)
@@ -107,13 +107,14 @@ class NodeLifecycleController(QueueController[str]):
             self._disruption.remove(name)
         elif not has_no_execute(node) and name not in self._let_execute:
             self._disruption.add(name, zone_of(node))
-        if self._needs_work(node, is_ill=is_ill):
+        if self._needs_work(node):
             self.queue.add(name)
 
-    def _needs_work(self, node: Node, *, is_ill: bool) -> bool:
+    def _needs_work(self, node: Node) -> bool:
         if self._is_silent(node) and health.silenced(node, as_time(self._clock.now())) != node.status.conditions:
             return True
-        return self._plan_taints(node) != node.spec.taints or (is_ill and node.metadata.name not in self._told_pods)
+        must_tell = health.is_unknown(node) and node.metadata.name not in self._told_pods
+        return must_tell or self._plan_taints(node) != node.spec.taints
 
     def _is_silent(self, node: Node) -> bool:
         sign = self._signs.get(node.metadata.name)
@@ -153,7 +154,10 @@ class NodeLifecycleController(QueueController[str]):
         return changed
 
     async def _tell_pods(self, node: Node) -> None:
-        """Pods of a node that is not ready are not ready either, so that nobody sends them work."""
+        """Pods of a node that is not heard of are not ready either, so that nobody sends them work.
+
+        A node that says itself that it is not ready speaks for its pods, too.
+        """
         if node.metadata.name in self._told_pods:
             return
         for pod in self._pods.by_index(BY_NODE, node.metadata.name):

@@ -38,6 +38,12 @@ def is_ready(node: Node) -> bool:
     return condition is not None and condition.status == "True"
 
 
+def is_unknown(node: Node) -> bool:
+    """Whether the node has not been heard of for so long that nobody knows how it is."""
+    condition = ready_condition(node)
+    return condition is not None and condition.status == "Unknown"
+
+
 def observe(before: Sign | None, node: Node, lease: Lease | None, now: float, tick: float) -> Sign:
     """The last sign of life, given the one known before. `now` is wall time."""
     condition = ready_condition(node)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -98,5 +97,5 @@ def _selector(replica_set: ReplicaSet) -> LabelSelector | None:
     return None if selector.matches_nothing or not selector.requirements else selector
 
 
-def _namespace(replica_set: ReplicaSet) -> Iterator[str]:
-    yield replica_set.metadata.namespace
+def _namespace(replica_set: ReplicaSet) -> tuple[str]:
+    return (replica_set.metadata.namespace,)

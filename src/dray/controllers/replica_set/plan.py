@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dray.api.generated.apps import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from dray.api.generated.core import Pod
 from dray.api.times import Time
-from dray.controllers.pod_states import available_at, condition, is_active, is_ready
+from dray.controllers.pod_states import available_at, condition, is_active, is_ready, is_terminating
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 REPLICA_FAILURE = "ReplicaFailure"
@@ -76,6 +76,7 @@ def plan_status(replica_set: ReplicaSet, pods: Sequence[Pod], failure: str, now:
         fully_labeled_replicas=sum(labels <= pod.metadata.labels.items() for pod in active),
         ready_replicas=sum(map(is_ready, active)),
         available_replicas=sum(at <= now for at in available),
+        terminating_replicas=sum(is_terminating(pod) for pod in pods),
         observed_generation=replica_set.metadata.generation,
         conditions=_conditions(replica_set, failure, now),
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import Pod, PodResourceClaim, PodResourceClaimStatus
+from dray.api.generated.core import Pod, PodResourceClaim
 from dray.api.meta import DeleteOptions, Preconditions
 from dray.api.resource import ResourceClaim, ResourceClaimTemplate
 from dray.api.resource.claim import FINALIZER
@@ -27,6 +27,7 @@ from dray.controllers.resource_claim.pod_plan import (
     other_claim,
     owning_pod,
     plan_pod,
+    recorded_claims,
     with_statuses,
 )
 
@@ -71,25 +72,27 @@ class ResourceClaimController(QueueController[Key]):
     # Events
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
-        pod = new if new is not None else old
-        assert pod is not None
-        if not pod.spec.resource_claims and pod.status.extended_resource_claim_status is None:
-            return
-        if new is None:
-            self._memory.note_gone(pod.metadata.uid)
-        elif old is not None and old.metadata.uid != new.metadata.uid:
+        is_gone = old is not None and (new is None or new.metadata.uid != old.metadata.uid)
+        if old is not None and is_gone and _uses_claims(old):
+            # Also if a pod without claims has its name by now.
             self._memory.note_gone(old.metadata.uid)
             self._release_claims(old)
-        if new is None or is_done(new):
-            self._release_claims(pod)
-        elif self._plan(new):
+        if new is None or not _uses_claims(new):
+            return
+        if is_done(new):
+            self._release_claims(new)
+        elif _lacks_claims(new) or self._plan(new):
             self.queue.add(Key(POD, new.metadata.namespace, new.metadata.name))
         else:
-            if self._memory.made(new.metadata.uid):
-                self._memory.saw_recorded(new.metadata.uid)
-            for claim in self._claims.by_index(BY_OWNER, new.metadata.uid):
-                if self._is_surplus(claim):
-                    self.queue.add(Key(CLAIM, claim.metadata.namespace, claim.metadata.name))
+            self._memory.saw_recorded(new.metadata.uid)
+            if old is None or old.status.resource_claim_statuses is not new.status.resource_claim_statuses:
+                self._look_for_surplus(new)
+
+    def _look_for_surplus(self, pod: Pod) -> None:
+        """Lets claims be looked at that were made for a pod and that its status does not name."""
+        for claim in self._claims.by_index(BY_OWNER, pod.metadata.uid):
+            if other_claim(claim, pod) is not None:
+                self.queue.add(Key(CLAIM, claim.metadata.namespace, claim.metadata.name))
 
     def _release_claims(self, pod: Pod) -> None:
         """Lets the claims of a pod that does not need them any more be looked at."""
@@ -108,7 +111,8 @@ class ResourceClaimController(QueueController[Key]):
             if self._needs_look(new):
                 self.queue.add(Key(CLAIM, namespace, name))
         for pod in self._pods.by_index(BY_CLAIM, (namespace, name)):
-            if self._plan(pod):
+            # For a pod without a node it counts only whether the claim is there, and its own.
+            if (pod.spec.node_name or not _is_same(old, new)) and self._plan(pod):
                 self.queue.add(Key(POD, namespace, pod.metadata.name))
 
     def _on_template(self, _old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> None:
@@ -125,30 +129,31 @@ class ResourceClaimController(QueueController[Key]):
             return True
         if not self._pods.has_synced:
             return True
-        if any(is_pod(one) and not self._is_alive(claim, one.name, one.uid) for one in claim.status.reserved_for):
-            return True
-        return not claim.status.reserved_for and (self._owner_is_done(claim) or self._is_surplus(claim))
+        for one in claim.status.reserved_for:
+            if is_pod(one) and not self._is_alive(claim, one.name, one.uid):
+                return True
+        return not claim.status.reserved_for and self._seems_needless(claim)
 
     def _is_alive(self, claim: ResourceClaim, name: str, uid: str) -> bool:
         pod = self._pods.get(claim.metadata.namespace, name)
         return pod is not None and pod.metadata.uid == uid and not is_done(pod)
 
-    def _owner_is_done(self, claim: ResourceClaim) -> bool:
-        """Whether the claim was made for a pod that needs it no more. A pod that is gone is the garbage collector's."""
-        owner = owning_pod(claim)
-        pod = self._pods.get(claim.metadata.namespace, owner.name) if owner is not None else None
-        return owner is not None and pod is not None and (pod.metadata.uid != owner.uid or is_done(pod))
+    def _seems_needless(self, claim: ResourceClaim) -> bool:
+        """Whether the claim was made for a pod that needs it no more, or that has another one for the same entry.
 
-    def _is_surplus(self, claim: ResourceClaim) -> bool:
-        """Whether it seems that the pod has another claim for the same entry: an answer was lost, or a request late."""
+        There are two if an answer was lost, or a request late. The claims of a pod that is gone are the garbage
+        collector's.
+        """
         owner = owning_pod(claim)
         pod = self._pods.get(claim.metadata.namespace, owner.name) if owner is not None else None
-        return pod is not None and other_claim(claim, pod) is not None
+        if owner is None or pod is None:
+            return False
+        return pod.metadata.uid != owner.uid or is_done(pod) or other_claim(claim, pod) is not None
 
     async def _is_needless(self, claim: ResourceClaim) -> bool:
         """Whether a claim that was made for a pod can go. What is not certain from here, the server must say."""
         owner = owning_pod(claim)
-        if owner is None or not (self._owner_is_done(claim) or self._is_surplus(claim)):
+        if owner is None or not self._seems_needless(claim):
             return False
         pod = await self._find_pod(claim.metadata.namespace, owner.name)
         if pod is None:
@@ -182,7 +187,7 @@ class ResourceClaimController(QueueController[Key]):
 
     def _plan(self, pod: Pod) -> PodPlan:
         namespace = pod.metadata.namespace
-        return plan_pod(pod, lambda name: self._claims.get(namespace, name), self._made(pod))
+        return plan_pod(pod, lambda name: self._claims.get(namespace, name), lambda: self._made(pod))
 
     def _made(self, pod: Pod) -> Mapping[str, str]:
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
@@ -219,7 +224,8 @@ class ResourceClaimController(QueueController[Key]):
             return None  # the pod's news came before the claim's
         template = await self._template(namespace, entry.resource_claim_template_name or "")
         if template is None:
-            why = f'resourceclaimtemplate.resource.k8s.io "{entry.resource_claim_template_name}" not found'
+            missing = entry.resource_claim_template_name
+            why = f'resource claim template "{missing}": resourceclaimtemplate.resource.k8s.io "{missing}" not found'
             await self._recorder.warning(pod, FAILED, f"PodResourceClaim {entry.name}: {why}")  # 4381-144
             return None
         wanted = claim_for(pod, entry, template)
@@ -258,29 +264,32 @@ class ResourceClaimController(QueueController[Key]):
         return found if isinstance(found, ResourceClaimTemplate) else None
 
     async def _record(self, pod: Pod, names: Mapping[str, str]) -> None:
-        """Writes into the pod's status which claims it has.
+        """Writes into the pod's status which claims it has; a later pod of that name is safe from it (4381-126).
 
-        An update is the cheapest write; if somebody else wrote meanwhile, a patch does not care. Both carry the uid,
-        which keeps a later pod of that name safe (4381-126).
+        Never without a version: a write that comes late must not replace the claim with which the pod was bound since.
         """
-        statuses = with_statuses(pod, names)
-        updated = replace(pod, status=replace(pod.status, resource_claim_statuses=statuses))
         try:
-            await self._client.update(updated, subresource="status")
+            await self._write_statuses(pod, names)
         except ApiError as error:
             if error.code == 409:
-                await self._patch_statuses(pod, statuses)
+                await self._record_again(pod, names)
             elif error.code != 404:
                 raise
 
-    async def _patch_statuses(self, pod: Pod, statuses: tuple[PodResourceClaimStatus, ...]) -> None:
-        plain = [{"name": one.name, "resourceClaimName": one.resource_claim_name} for one in statuses]
-        patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"resourceClaimStatuses": plain}}
-        try:
-            await self._client.patch(PODS, pod.metadata.namespace, pod.metadata.name, patch, subresource="status")
-        except ApiError as error:
-            if error.code not in (404, 409):  # gone, or replaced by a pod that gets claims of its own
-                raise
+    async def _record_again(self, pod: Pod, names: Mapping[str, str]) -> None:
+        """Somebody else wrote meanwhile. Names that were recorded since stay; what is too many is sorted out later."""
+        current = await self._find_pod(pod.metadata.namespace, pod.metadata.name)
+        if current is None or current.metadata.uid != pod.metadata.uid:
+            return  # gone, or replaced by a pod that gets claims of its own
+        before, now = recorded_claims(pod), recorded_claims(current)
+        wanted = {entry: name for entry, name in names.items() if now.get(entry) == before.get(entry)}
+        if wanted:
+            await self._write_statuses(current, wanted)
+
+    async def _write_statuses(self, pod: Pod, names: Mapping[str, str]) -> None:
+        statuses = with_statuses(pod, names)
+        updated = replace(pod, status=replace(pod.status, resource_claim_statuses=statuses))
+        await self._client.update(updated, subresource="status")
 
     async def _reconcile_claim(self, claim: ResourceClaim) -> None:
         gone = [
@@ -317,27 +326,42 @@ class ResourceClaimController(QueueController[Key]):
                 raise
 
 
-def _claim_names(pod: Pod) -> Iterator[tuple[str, str]]:
+def _is_same(old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
+    """Whether a claim is still the same one, of the same owners."""
+    if old is None or new is None:
+        return False
+    before, after = old.metadata, new.metadata
+    return before.uid == after.uid and before.owner_references == after.owner_references
+
+
+def _uses_claims(pod: Pod) -> bool:
+    return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
+
+
+def _lacks_claims(pod: Pod) -> bool:
+    """Whether the status of a pod does not name a claim for every template yet; so it is with every new pod."""
+    recorded = len(pod.status.resource_claim_statuses)
+    return recorded < len(pod.spec.resource_claims) and recorded < sum(
+        entry.resource_claim_template_name is not None for entry in pod.spec.resource_claims
+    )
+
+
+def _claim_names(pod: Pod) -> list[tuple[str, str]]:
     """The claims that a pod uses, however it came by them."""
     namespace = pod.metadata.namespace
-    for entry in pod.spec.resource_claims:
-        if entry.resource_claim_name:
-            yield namespace, entry.resource_claim_name
-    for status in pod.status.resource_claim_statuses:
-        if status.resource_claim_name:
-            yield namespace, status.resource_claim_name
-    extended = pod.status.extended_resource_claim_status
-    if extended is not None:
-        yield namespace, extended.resource_claim_name
+    names = [entry.resource_claim_name for entry in pod.spec.resource_claims]
+    names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+    if pod.status.extended_resource_claim_status is not None:
+        names.append(pod.status.extended_resource_claim_status.resource_claim_name)
+    return [(namespace, name) for name in names if name]
 
 
-def _template_names(pod: Pod) -> Iterator[tuple[str, str]]:
-    for entry in pod.spec.resource_claims:
-        if entry.resource_claim_template_name:
-            yield pod.metadata.namespace, entry.resource_claim_template_name
+def _template_names(pod: Pod) -> list[tuple[str, str]]:
+    namespace = pod.metadata.namespace
+    names = [entry.resource_claim_template_name for entry in pod.spec.resource_claims]
+    return [(namespace, name) for name in names if name]
 
 
-def _owning_pods(claim: ResourceClaim) -> Iterator[str]:
-    for owner in claim.metadata.owner_references:
-        if owner.controller and owner.kind == "Pod" and owner.api_version == "v1":
-            yield owner.uid
+def _owning_pods(claim: ResourceClaim) -> list[str]:
+    owners = claim.metadata.owner_references
+    return [owner.uid for owner in owners if owner.controller and owner.kind == "Pod" and owner.api_version == "v1"]

@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from dray.api.resource import ResourceClaim, ResourceClaimSpec
+from dray.api.sharing import remembered
 from dray.controllers.resource_claim.pod_plan import POD_CLAIM_NAME
 
 EXTENDED_RESOURCE = "resource.kubernetes.io/extended-resource-claim"
@@ -90,6 +91,7 @@ def _group(claim: ResourceClaim) -> Group:
     return Group("true" if claim.status.allocation is not None else "false", _admin_access(claim.spec), source)
 
 
+@remembered
 def _admin_access(spec: ResourceClaimSpec) -> str:
     asked = any(one.exactly is not None and one.exactly.admin_access for one in spec.devices.requests)
     return "true" if asked else "false"

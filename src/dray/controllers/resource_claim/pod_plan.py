@@ -19,6 +19,9 @@ LONGEST_BASE = 57
 FindClaim = Callable[[str], ResourceClaim | None]
 """A claim of the pod's namespace by name."""
 
+FindMade = Callable[[], Mapping[str, str]]
+"""The claims that were made for this very pod, by the name of the entry; asked only if its status does not say."""
+
 
 class PodPlan(msgspec.Struct, frozen=True):
     """Claims to make, claims that exist but are not in the pod's status, claims to reserve, and what is in the way."""
@@ -45,11 +48,11 @@ def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
     return any(owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
 
 
-def plan_pod(pod: Pod, find: FindClaim, made: Mapping[str, str]) -> PodPlan:
-    """What to do for a pod. `made` has the claims that were made for this very pod, by the name of the entry."""
+def plan_pod(pod: Pod, find: FindClaim, find_made: FindMade) -> PodPlan:
+    """What to do for a pod."""
     if not pod.spec.resource_claims or pod.metadata.deletion_timestamp is not None or is_done(pod):
         return NOTHING
-    recorded = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    recorded = recorded_claims(pod)
     make: list[PodResourceClaim] = []
     found: list[tuple[str, str]] = []
     reserve: list[ResourceClaim] = []
@@ -60,12 +63,13 @@ def plan_pod(pod: Pod, find: FindClaim, made: Mapping[str, str]) -> PodPlan:
             if entry.name in recorded and recorded[entry.name] is None:
                 continue  # it was found before that no claim is needed (4381-75)
             name = recorded.get(entry.name)
-            existing = made.get(entry.name)
-            if name is None or (name != existing and find(name) is None):
+            if name is None or find(name) is None:
+                existing = find_made().get(entry.name)
                 if existing is None:
                     make.append(entry)
                     continue
-                found.append((entry.name, existing))
+                if existing != name:
+                    found.append((entry.name, existing))
                 name = existing
         claim = find(name) if name else None
         if claim is None:
@@ -98,7 +102,10 @@ def _can_be_reserved(claim: ResourceClaim, pod: Pod) -> bool:
 
 def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
     """The pod that a claim was made for, if it was."""
-    return next((one for one in claim.metadata.owner_references if one.controller and one.kind == "Pod"), None)
+    for owner in claim.metadata.owner_references:
+        if owner.controller and owner.kind == "Pod":
+            return owner
+    return None
 
 
 def other_claim(claim: ResourceClaim, pod: Pod) -> str | None:
@@ -106,17 +113,22 @@ def other_claim(claim: ResourceClaim, pod: Pod) -> str | None:
     if not is_owned_by(claim, pod):
         return None
     entry = claim.metadata.annotations.get(POD_CLAIM_NAME)
-    recorded = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    name = recorded.get(entry or "")
-    return name if name != claim.metadata.name else None
+    for status in pod.status.resource_claim_statuses:
+        if status.name == entry and status.resource_claim_name != claim.metadata.name:
+            return status.resource_claim_name
+    return None
+
+
+def recorded_claims(pod: Pod) -> dict[str, str | None]:
+    """The claims that a pod's status names, by the name of the entry."""
+    return {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
 
 
 def with_statuses(pod: Pod, names: Mapping[str, str]) -> tuple[PodResourceClaimStatus, ...]:
     """The pod's claim statuses with new names, ordered by entry."""
-    known = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     return tuple(
         PodResourceClaimStatus(name=entry, resource_claim_name=name)
-        for entry, name in sorted({**known, **names}.items())
+        for entry, name in sorted({**recorded_claims(pod), **names}.items())
     )
 
 

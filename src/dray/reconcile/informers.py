@@ -1,4 +1,4 @@
-"""One informer per kind, shared by all controllers of a process."""
+"""One informer per kind, shared by all components of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from dray.api.meta import Object
 from dray.api.registry import Kind
 from dray.client import Client, Informer
-from dray.reconcile import Clock
+from dray.reconcile.clock import Clock
 
 T = TypeVar("T", bound=Object)
 

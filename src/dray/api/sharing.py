@@ -1,0 +1,35 @@
+"""Work that is done once for many objects with the same part, such as the pods of one template.
+
+Parts of API objects are never changed, so what a pure function made of one holds for as long as it exists. Comparing
+two parts would cost as much as the work: they are told apart by identity, and kept alive so that an identity is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+LIMIT = 128
+"""How many parts each function remembers before it forgets all: bounded, since a part may be large."""
+
+
+def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
+    """A pure function of a part of an object, and of hashable arguments, that remembers its results."""
+    known: dict[Hashable, tuple[T, R]] = {}
+
+    @wraps(function)
+    def look_up(part: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        key: Hashable = (id(part), *args, *kwargs.items()) if args or kwargs else id(part)
+        found = known.get(key)
+        if found is None:
+            if len(known) >= LIMIT:
+                known.clear()
+            found = known[key] = (part, function(part, *args, **kwargs))
+        return found[1]
+
+    return look_up
