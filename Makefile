@@ -30,7 +30,7 @@ unit: setup
 	$(BIN)/pytest -n auto -m 'not soak'
 
 soak: setup
-	$(BIN)/pytest -m soak
+	$(BIN)/pytest -m soak --timeout 3600
 
 demo: setup
 	@$(BIN)/python examples/demo.py

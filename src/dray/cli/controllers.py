@@ -11,6 +11,13 @@ from dray.cli import controller_options as options
 
 LEASE = "kube-controller-manager"
 
+OwnAccounts: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--use-service-account-credentials",
+        help="Each controller acts as its own ServiceAccount in kube-system, with a token requested for it.",
+    ),
+]
 Controllers: TypeAlias = Annotated[
     str,
     typer.Option("--controllers", metavar="LIST", help="What to run: names, * for all, -name for all but that one."),
@@ -38,6 +45,7 @@ def run(
     lease: Annotated[
         str, typer.Option("--lease", help="The lease (in kube-system) that replicas compete for.")
     ] = LEASE,
+    own_accounts: OwnAccounts = False,
     feature_gates: server_options.FeatureGates = "",
     config: options.ConfigFile = None,
     eviction_policy: options.EvictionPolicy = "",
@@ -56,6 +64,7 @@ def run(
     """Run controllers: claims from templates, evictions, garbage collection and the rest of --controllers."""
     from prometheus_client import CollectorRegistry
 
+    from dray.cli import controller_accounts
     from dray.client.http import HttpClient
     from dray.controllers import Manager
     from dray.reconcile import Clock
@@ -78,19 +87,22 @@ def run(
     registry = CollectorRegistry()
     running: list[Manager] = []
 
-    async def work(client: HttpClient, clock: Clock) -> None:
-        manager = Manager(
-            client,
-            clock,
-            wanted=wanted,
-            metrics=registry,
-            settings=settings,
-            foreign_kinds=client.foreign_kinds,
-        )
-        running[:] = [manager]
-        await manager.run()
-
     connection = component.connect(kubeconfig, context)
+
+    async def work(client: HttpClient, clock: Clock) -> None:
+        async with controller_accounts.clients(connection, client, clock) as client_for:
+            manager = Manager(
+                client,
+                clock,
+                wanted=wanted,
+                metrics=registry,
+                client_for=client_for if own_accounts else None,
+                settings=settings,
+                foreign_kinds=client.foreign_kinds,
+            )
+            running[:] = [manager]
+            await manager.run()
+
     chosen = component.Component(
         "controllers",
         work,

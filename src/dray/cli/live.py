@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -45,6 +44,8 @@ def call(
 
     The server's warnings are said on standard error.
     """
+    import uvloop
+
     connection = component.connect(kubeconfig, context)
 
     async def connected() -> T:
@@ -66,8 +67,7 @@ def call(
             except OSError as error:
                 output.fail(f"cannot reach the cluster: {error}")
 
-    # Not uvloop: it fails to end while a watch that was just left is still saying goodbye over TLS.
-    return asyncio.run(connected())
+    return uvloop.run(connected())
 
 
 async def load_snapshot(client: Client) -> Snapshot:

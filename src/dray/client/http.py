@@ -43,7 +43,7 @@ class HttpClient:
     """Implements `dray.client.Client`. Use it in one event loop, and close it."""
 
     def __init__(self, connection: Connection, **transport: Any) -> None:
-        """`transport`: what `Transport` takes besides (agent, sleep, warn). Raises KubeconfigError."""
+        """`transport`: what `Transport` takes besides (agent, sleep, warn, credential). Raises KubeconfigError."""
         self._transport = Transport(connection, **transport)
         self._versions = ServedVersions(self._transport)
         self._incomplete: set[str] = set()
@@ -175,6 +175,11 @@ class HttpClient:
     async def foreign_kinds(self) -> Sequence[Kind]:
         """The kinds that the server has and dray does not know. Raises ApiError or OSError if that cannot be told."""
         return await find_foreign_kinds(self._transport)
+
+    async def server_version(self) -> str:
+        """What the server calls its version, such as `v1.37.0`; dray's has `+dray` in it. Raises ApiError."""
+        found: dict[str, str] = codec.parse_json(await self._transport.request("GET", "/version"))
+        return found.get("gitVersion", "")
 
     async def _list(self, kind: Kind, namespace: str, labels: str, fields: str, limit: str) -> ObjectList[Object]:
         form = await self._form(kind)

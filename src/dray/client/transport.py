@@ -7,7 +7,6 @@ import contextlib
 import os
 import ssl
 import tempfile
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
@@ -21,13 +20,13 @@ from yarl import URL
 from dray.api import codec
 from dray.api.meta import Status
 from dray.api.status import ApiError
+from dray.client.connector import Connector
+from dray.client.credentials import Credential, GivenToken
 from dray.client.kubeconfig import Connection, KubeconfigError
 from dray.client.retries import pause_before_retry
 
 REQUEST_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
-TOKEN_SECONDS = 60.0
-"""How long a token from a file is used before the file is read again; kubelet renews it well before it expires."""
 SHOWN_BYTES = 500
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -42,14 +41,23 @@ class Transport:
     """One connection pool to one server, as one user. No proxy is ever used, whatever the environment says."""
 
     def __init__(
-        self, connection: Connection, *, agent: str = "dray", sleep: Sleep = asyncio.sleep, warn: Warn = _silent
+        self,
+        connection: Connection,
+        *,
+        agent: str = "dray",
+        sleep: Sleep = asyncio.sleep,
+        warn: Warn = _silent,
+        credential: Credential | None = None,
     ) -> None:
-        """`warn` hears the texts of Warning headers. Raises KubeconfigError for certificates that cannot be used."""
+        """`warn` hears the texts of Warning headers; a `credential` is used instead of the connection's token.
+
+        Raises KubeconfigError for certificates that cannot be used.
+        """
         self._connection = connection
         self._agent = agent
         self._sleep = sleep
         self._warn = warn
-        self._token = _Token(connection)
+        self._credential = credential or GivenToken(connection)
         self._tls = _tls_context(connection) if connection.server.startswith("https:") else None
         self._session: aiohttp.ClientSession | None = None
 
@@ -65,12 +73,15 @@ class Transport:
     ) -> bytes:
         """The body of a good answer. Raises ApiError for any other, OSError (TimeoutError) if there is none."""
         attempt = 0
+        renewed = False
         while True:
             attempt += 1
-            code, headers, data = await self._send(method, path, query or {}, body, content_type)
+            token = await self._credential.current()
+            code, headers, data = await self._send(method, path, query or {}, body, content_type, token)
             if code < 400:
                 return data
-            if code == HTTPStatus.UNAUTHORIZED and self._token.renew():
+            if code == HTTPStatus.UNAUTHORIZED and not renewed and await self._credential.renew(token):
+                renewed = True
                 continue
             pause = pause_before_retry(attempt, code, headers, reads=method == "GET") if retry else None
             if pause is None:
@@ -81,28 +92,29 @@ class Transport:
     async def stream(self, path: str, query: Mapping[str, str], patience: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """The chunks of an answer that goes on; `patience` is how many quiet seconds mean that the server is gone."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=patience)
+        token = await self._credential.current()
         try:
-            async with self._open("GET", path, query, None, "", timeout) as response:
+            async with self._open("GET", path, query, None, "", token, timeout) as response:
                 if response.status >= 400:
                     if response.status == HTTPStatus.UNAUTHORIZED:
-                        self._token.renew()
+                        await self._credential.renew(token)
                     raise failure_of(await response.read(), response.status)
                 yield response.content.iter_any()
         except aiohttp.ClientError as error:
             raise self._broken(error) from error
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """Ends all connections; none is left when this returns."""
         if self._session is not None:
             await self._session.close()
             self._session = None
 
     async def _send(
-        self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str
+        self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str, token: str
     ) -> tuple[int, Mapping[str, str], bytes]:
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
         try:
-            async with self._open(method, path, query, body, content_type, timeout) as response:
+            async with self._open(method, path, query, body, content_type, token, timeout) as response:
                 for text in response.headers.getall("Warning", ()):
                     self._warn(_warning_text(text))
                 return response.status, response.headers, await response.read()
@@ -116,15 +128,14 @@ class Transport:
         query: Mapping[str, str],
         body: bytes | None,
         content_type: str,
+        token: str,
         timeout: aiohttp.ClientTimeout,
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         if self._session is None:
-            # Watches hold their connections for minutes, so the pool must not have an end.
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=self._tls or False))
+            self._session = aiohttp.ClientSession(connector=Connector(self._tls))
         headers = [("Accept", "application/json"), ("User-Agent", self._agent), *self._connection.headers]
         if body is not None:
             headers.append(("Content-Type", content_type))
-        token = self._token.current()
         if token:
             headers.append(("Authorization", f"Bearer {token}"))
         text = f"{self._connection.server}{path}"
@@ -141,33 +152,6 @@ class Transport:
 
     def _broken(self, error: aiohttp.ClientError) -> OSError:
         return ConnectionError(f"{self._connection.server}: {error or type(error).__name__}")
-
-
-class _Token:
-    """A bearer token, read again from its file as time goes by."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._path = connection.token_file
-        self._value = connection.token if self._path is None else ""
-        self._read_at = float("-inf")
-
-    def current(self) -> str:
-        """The token to send; empty for none."""
-        if self._path is not None and time.monotonic() - self._read_at >= TOKEN_SECONDS:
-            self.renew()
-        return self._value
-
-    def renew(self) -> bool:
-        """Reads the file; whether it holds another token now. A file that is just being replaced keeps the old one."""
-        if self._path is None:
-            return False
-        self._read_at = time.monotonic()
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            found = self._path.read_text().strip()
-            if found and found != self._value:
-                self._value = found
-                return True
-        return False
 
 
 def _tls_context(connection: Connection) -> ssl.SSLContext:

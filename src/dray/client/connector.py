@@ -1,0 +1,75 @@
+"""The connection pool of a client, which leaves nothing behind when it is closed.
+
+Two things go on in the background after a request was cancelled, as every watch is in the end:
+
+- A connection that is left in the middle of an answer says goodbye over TLS; aiohttp's pool has forgotten it by then.
+- A connection that is just being opened is opened to its end: uvloop trips over a handshake that is cancelled.
+
+A loop that ends meanwhile would leave sockets to the garbage collector, and uvloop would fail to end at all. So closing
+the pool waits for what is being opened, then cuts off every socket that is left and waits until its holder has noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import weakref
+from typing import Any
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+POLL_SECONDS = 0.001
+LONGEST_WAIT = 1.0
+
+
+class Connector(aiohttp.TCPConnector):
+    """Without a limit: watches hold their connections for minutes."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        super().__init__(limit=0, ssl=tls or False, socket_factory=self._make_socket)
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._openings: set[asyncio.Task[ResponseHandler]] = set()
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Ends all connections; none is left when this returns."""
+        await super().close(abort_ssl=abort_ssl)
+        if self._openings:
+            _, slow = await asyncio.wait(self._openings, timeout=LONGEST_WAIT)
+            for opening in slow:  # nobody answers at that address
+                opening.cancel()
+            await asyncio.gather(*slow, return_exceptions=True)
+        for one in self._open_sockets():
+            with contextlib.suppress(OSError):  # the other end was faster
+                one.shutdown(socket.SHUT_RDWR)
+        end = self._loop.time() + LONGEST_WAIT
+        while self._open_sockets() and self._loop.time() < end:
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _create_connection(self, *arguments: Any, **options: Any) -> ResponseHandler:
+        opening = self._loop.create_task(super()._create_connection(*arguments, **options))
+        self._openings.add(opening)
+        opening.add_done_callback(self._openings.discard)
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_abandon)
+            raise
+
+    def _make_socket(self, address: tuple[Any, ...]) -> socket.socket:
+        """A socket for an address as `getaddrinfo` tells it. Raises OSError."""
+        family, type_, protocol, *_ = address
+        made = socket.socket(family, type_, protocol)
+        self._sockets.add(made)
+        return made
+
+    def _open_sockets(self) -> list[socket.socket]:
+        return [one for one in self._sockets if one.fileno() >= 0]
+
+
+def _abandon(opening: asyncio.Task[ResponseHandler]) -> None:
+    """Nobody waits for this connection any more."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().abort()

@@ -1,0 +1,51 @@
+"""Who a client says it is: a token that was given, or one in a file that changes."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Protocol
+
+from dray.client.kubeconfig import Connection
+
+TOKEN_SECONDS = 60.0
+"""How long a token from a file is used before the file is read again; kubelet renews it well before it expires."""
+
+
+class Credential(Protocol):
+    """A bearer token that may change."""
+
+    async def current(self) -> str:
+        """The token to send; empty for none. Raises ApiError or OSError if there is no way to get it."""
+        ...
+
+    async def renew(self, refused: str) -> bool:
+        """Whether there is another token than one that the server refused."""
+        ...
+
+
+class GivenToken:
+    """The token of a kubeconfig, or of the file that it names, read again as time goes by."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._path = connection.token_file
+        self._value = connection.token if self._path is None else ""
+        self._read_at = float("-inf")
+
+    async def current(self) -> str:
+        """The token to send; empty for none."""
+        if self._path is not None and time.monotonic() - self._read_at >= TOKEN_SECONDS:
+            self._read()
+        return self._value
+
+    async def renew(self, refused: str) -> bool:
+        """Reads the file. One that is just being replaced keeps the old token."""
+        self._read()
+        return self._value != refused
+
+    def _read(self) -> None:
+        if self._path is None:
+            return
+        self._read_at = time.monotonic()
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            self._value = self._path.read_text().strip() or self._value
