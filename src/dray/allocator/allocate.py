@@ -36,16 +36,18 @@ def allocate(
     claims: Sequence[ResourceClaim],
     node: str | None = None,
     options: Options = _DEFAULTS,
+    shape: Shape | None = None,
 ) -> Outcome:
     """Devices for all `claims` together, in that order, or for none of them.
 
     With `node=None` nodes are tried by name; the first on which the claims fit, or cannot be judged, decides. A node
     on which the budget runs out is passed over (4381-108). Nothing is changed: to count an allocation as made, give it
-    to `Inventory.hold`.
+    to `Inventory.hold`. `shape` is the problem that the claims pose, if the caller knows it.
     """
     try:
         _require_pending(claims)
-        shape = inventory.shape(claims, classes)
+        if shape is None:
+            shape = inventory.shape(claims, classes)
         fault = inventory.selector_fault()
         if fault is not None:
             return Failed(fault, node)

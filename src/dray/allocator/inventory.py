@@ -171,8 +171,8 @@ class Inventory:
     def hold(self, claim: str, allocation: AllocationResult) -> None:
         """A claim has been given devices, stored or still in flight."""
         held = self._claims.get(claim)
-        if held is allocation:
-            return
+        if held is not None and (held.devices is allocation.devices or held.devices == allocation.devices):
+            return  # as stored it may have a timestamp besides
         if held is not None:
             self.release(claim)
         self._claims[claim] = allocation

@@ -169,6 +169,8 @@ class NodeEvictions:
     def _plan(self, node: str, pod: _Resident) -> bool:
         """Says what a pod must leave for. True if it had to for something, or would have, and has not any more."""
         ref = pod.ref
+        if node not in self._taints and ref not in self._wanted:
+            return False
         before = self._wanted.pop(ref, {})
         wanted = {
             taint: moment

@@ -202,6 +202,8 @@ class Planner:
 
     def take_changed_rules(self) -> set[str]:
         """The rules that have changed or made progress since the last call."""
+        if not self._tally.changed:
+            return set()
         changed, self._tally.changed = self._tally.changed, set()
         return changed & self.rules.keys()
 

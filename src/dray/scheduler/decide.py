@@ -159,7 +159,7 @@ class _Decision:
             if refusal:
                 self._reasons[refusal] += 1
                 continue
-            answer = self._allocate(name)
+            answer = self._allocate(name, shape)
             if isinstance(answer, Failed):
                 # Not "Unschedulable": more nodes do not help, and autoscalers must not think so.
                 message = f"{CANNOT_ALLOCATE}: {answer.error}"
@@ -203,10 +203,10 @@ class _Decision:
             if (claim_key(claim), f"{request.name}/{alternative.name}") in given
         )
 
-    def _allocate(self, node: str) -> Outcome:
+    def _allocate(self, node: str, shape: Shape | None) -> Outcome:
         if not self._pending:
             return Allocated(node, {})
-        return allocate(self._cluster.inventory, self._cluster.classes, self._pending, node, self._options)
+        return allocate(self._cluster.inventory, self._cluster.classes, self._pending, node, self._options, shape)
 
     def _chosen(self, answer: Allocated) -> Chosen:
         by_key = {claim_key(claim): claim for claim in self._pending}

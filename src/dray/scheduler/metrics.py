@@ -10,7 +10,7 @@ from collections import Counter as Counts
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -32,31 +32,19 @@ class SchedulerMetrics(Collector):
     def __init__(self, registry: CollectorRegistry, profile: str) -> None:
         self._profile = profile
         self._queue: Callable[[], SchedulingQueue | None] = lambda: None
-        self._plugins: dict[PodKey, tuple[str, ...]] = {}
+        self._refusals: dict[PodKey, Refused] = {}
         self._credit = TRACES_PER_SECOND
         self._credited_at = 0.0
         self._attempts: Counts[str] = Counts()
-        self._durations: dict[str, Timings] = {}
-        self._points = Histogram(
-            "scheduler_framework_extension_point_duration_seconds",
-            "How long all plugins of an extension point take.",
-            ["extension_point", "status", "profile"],
-            buckets=STEP_BUCKETS,
-            registry=registry,
-        )
-        self._plugin_points = Histogram(
-            "scheduler_plugin_execution_duration_seconds",
-            "How long a plugin takes at an extension point.",
-            ["plugin", "extension_point", "status"],
-            buckets=PLUGIN_BUCKETS,
-            registry=registry,
-        )
+        self._durations: dict[tuple[str, ...], Timings] = {}
+        self._points: dict[tuple[str, ...], Timings] = {}
+        self._plugin_points: dict[tuple[str, ...], Timings] = {}
         registry.register(self)
 
     def follow(self, queue: SchedulingQueue) -> None:
         """From now on the numbers of pending pods are those of this queue."""
         self._queue = lambda: queue
-        self._plugins.clear()
+        self._refusals.clear()
 
     def wants_trace(self, now: float) -> bool:
         """Whether the attempt that starts now is one to look at closely."""
@@ -70,10 +58,7 @@ class SchedulerMetrics(Collector):
 
     def attempted(self, result: str, seconds: float) -> None:
         """A decision was made; `result` is scheduled, unschedulable or error."""
-        known = self._durations.get(result)
-        if known is None:
-            known = self._durations[result] = Timings(ATTEMPT_BUCKETS)
-        known.observe(seconds)
+        _at(self._durations, (result, self._profile), ATTEMPT_BUCKETS).observe(seconds)
         self._attempts[result] += 1
 
     def failed(self) -> None:
@@ -81,17 +66,17 @@ class SchedulerMetrics(Collector):
         self._attempts["error"] += 1
 
     def refused(self, key: PodKey, refused: Refused) -> None:
-        """Notes which plugins keep a pod waiting."""
+        """Notes what keeps a pod waiting."""
         queue = self._queue()
-        if queue is not None and len(self._plugins) > 2 * len(queue) + 1000:
+        if queue is not None and len(self._refusals) > 2 * len(queue) + 1000:
             self._forget_gone(queue)
-        self._plugins[key] = plugins_of(refused)
+        self._refusals[key] = refused
 
     def took(self, point: str, status: str, plugin: str, seconds: float) -> None:
         """An extension point has ended; `plugin` is named where it did all the work."""
-        self._points.labels(point, status, self._profile).observe(seconds)
+        _at(self._points, (point, status, self._profile), STEP_BUCKETS).observe(seconds)
         if plugin:
-            self._plugin_points.labels(plugin, point, status).observe(seconds)
+            _at(self._plugin_points, (plugin, point, status), PLUGIN_BUCKETS).observe(seconds)
 
     def collect(self) -> Iterator[Metric]:
         """What can be counted when somebody asks."""
@@ -101,19 +86,32 @@ class SchedulerMetrics(Collector):
         for result, number in self._attempts.items():
             attempts.add_metric([result, self._profile], number)
         yield attempts
-        durations = HistogramMetricFamily(
+        yield _family(
             "scheduler_scheduling_attempt_duration_seconds",
             "How long a decision takes, from taking the pod from the queue.",
-            labels=["result", "profile"],
+            ["result", "profile"],
+            self._durations,
         )
-        for result, known in self._durations.items():
-            durations.add_metric([result, self._profile], known.cumulative(), known.seconds)
-        yield durations
+        yield _family(
+            "scheduler_framework_extension_point_duration_seconds",
+            "How long all plugins of an extension point take.",
+            ["extension_point", "status", "profile"],
+            self._points,
+        )
+        yield _family(
+            "scheduler_plugin_execution_duration_seconds",
+            "How long a plugin takes at an extension point.",
+            ["plugin", "extension_point", "status"],
+            self._plugin_points,
+        )
         queue = self._queue()
         sizes = queue.sizes() if queue is not None else {}
         pending = GaugeMetricFamily("scheduler_pending_pods", "Pods without a node, by queue.", labels=["queue"])
         waiting = sizes.get("unschedulable", 0)
-        gated = sum("SchedulingGates" in plugins for plugins in self._waiting(queue).values())
+        if queue is not None:
+            self._forget_gone(queue)
+        refusing = [plugins_of(refused) for refused in self._refusals.values()]
+        gated = sum("SchedulingGates" in plugins for plugins in refusing)
         for name, number in (
             ("active", sizes.get("active", 0) + sizes.get("in flight", 0)),
             ("backoff", sizes.get("backoff", 0)),
@@ -122,7 +120,7 @@ class SchedulerMetrics(Collector):
         ):
             pending.add_metric([name], number)
         yield pending
-        by_plugin = Counts(plugin for plugins in self._waiting(queue).values() for plugin in plugins)
+        by_plugin = Counts(plugin for plugins in refusing for plugin in plugins)
         unschedulable = GaugeMetricFamily(
             "scheduler_unschedulable_pods", "Pods that a plugin keeps waiting.", labels=["plugin", "profile"]
         )
@@ -130,11 +128,20 @@ class SchedulerMetrics(Collector):
             unschedulable.add_metric([plugin, self._profile], by_plugin[plugin])
         yield unschedulable
 
-    def _waiting(self, queue: SchedulingQueue | None) -> dict[PodKey, tuple[str, ...]]:
-        if queue is not None:
-            self._forget_gone(queue)
-        return self._plugins
-
     def _forget_gone(self, queue: SchedulingQueue) -> None:
         waiting = {info.key for info in queue.waiting()}
-        self._plugins = {key: plugins for key, plugins in self._plugins.items() if key in waiting}
+        self._refusals = {key: refused for key, refused in self._refusals.items() if key in waiting}
+
+
+def _at(timings: dict[tuple[str, ...], Timings], labels: tuple[str, ...], bounds: tuple[float, ...]) -> Timings:
+    known = timings.get(labels)
+    if known is None:
+        known = timings[labels] = Timings(bounds)
+    return known
+
+
+def _family(name: str, about: str, labels: list[str], timings: dict[tuple[str, ...], Timings]) -> Metric:
+    family = HistogramMetricFamily(name, about, labels=labels)
+    for values, known in timings.items():
+        family.add_metric(values, known.cumulative(), known.seconds)
+    return family

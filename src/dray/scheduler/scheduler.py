@@ -388,7 +388,7 @@ def _node_changed(old: Node, new: Node) -> bool:
 def _pod_changed(old: Pod, new: Pod) -> bool:
     """Whether a pod changed in what decides about it; our own condition in its status does not count."""
     return (
-        old.spec != new.spec
+        (old.spec is not new.spec and old.spec != new.spec)
         or old.metadata.labels != new.metadata.labels
         or old.status.resource_claim_statuses != new.status.resource_claim_statuses
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from os import PathLike
@@ -24,6 +25,7 @@ from dray.store.store import Store
 SEAL_FILE = "sealed"
 MAP_SIZE = 1 << 30
 """The first size of the memory map, address space only; it doubles when the file outgrows it."""
+ALMOST_FULL = 1 << 20
 
 
 class LmdbBackend:
@@ -73,7 +75,14 @@ class LmdbBackend:
         except lmdb.PanicError as error:
             raise StorageError(f"cannot write {self._file}: {error}. Restart dray once the disk works.") from error
         except lmdb.Error as error:
-            raise StorageError(f"cannot write {self._file}: {error}") from error
+            raise StorageError(f"cannot write {self._file}: {error}{self._if_full()}") from error
+
+    def _if_full(self) -> str:
+        """What to add to a failure if the disk is full: LMDB calls a page that was written in part an I/O error."""
+        free = shutil.disk_usage(self._lock.directory).free
+        if free >= ALMOST_FULL:
+            return ""
+        return f" (the disk is full: {free} bytes are free; once there is room, writing goes on by itself)"
 
     def backup(self, path: str | PathLike[str]) -> None:
         with self._mapping:
