@@ -24,6 +24,7 @@ from dray.controllers.resource_quota import ResourceQuotaController
 from dray.controllers.service_account import ServiceAccountController
 from dray.controllers.taint_eviction import TaintEvictionController
 from dray.controllers.taint_expiry import TaintExpiryController
+from dray.controllers.ttl_after_finished import TtlAfterFinishedController
 
 
 class Component(Protocol):
@@ -60,6 +61,7 @@ CATALOG: dict[str, Entry] = {
     ReplicaSetController.name: Entry("replicaset-controller", ReplicaSetController),
     DeploymentController.name: Entry("deployment-controller", DeploymentController),
     JobController.name: Entry("job-controller", JobController),
+    TtlAfterFinishedController.name: Entry("ttl-after-finished-controller", TtlAfterFinishedController),
     DisruptionController.name: Entry("disruption-controller", DisruptionController),
     ServiceAccountController.name: Entry("service-account-controller", ServiceAccountController),
     DeviceTaintEvictionController.name: Entry("device-taint-eviction-controller", DeviceTaintEvictionController),

@@ -19,6 +19,7 @@ ALIASES = {
     "replicaset": "replicaset-controller",
     "deployment": "deployment-controller",
     "job": "job-controller",
+    "ttl-after-finished": "ttl-after-finished-controller",
     "disruption": "disruption-controller",
     "serviceaccount": "serviceaccount-controller",
     "resource-claim-controller": "resourceclaim-controller",
@@ -49,7 +50,6 @@ ELSEWHERE = frozenset(
         "serviceaccount-token-controller",
         "statefulset-controller",
         "token-cleaner-controller",
-        "ttl-after-finished-controller",
         "ttl-controller",
     }
 )
