@@ -18,9 +18,10 @@ from dray.api.registry import by_kind
 from dray.api.resource import DeviceClass, ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client, Informer, PatchFormat
-from dray.client.informer import Handler, Place
+from dray.client.informer import Handler
 from dray.reconcile import Clock, EventRecorder, Informers
 from dray.reconcile.clock import as_time
+from dray.scheduler.announcements import Announcements
 from dray.scheduler.binding import Binder, DevicesNotReady
 from dray.scheduler.claims import NOT_CREATED, find_claims
 from dray.scheduler.cluster import Cluster
@@ -47,6 +48,8 @@ T = TypeVar("T", bound=Object)
 DEFAULT_NAME = "default-scheduler"
 FILTER_SECONDS = 10.0
 MAX_BINDING = 512
+BUSY_TASKS = 10
+"""With more bindings than that under way, the news of earlier ones waits."""
 DECISIONS_PER_TURN = 20
 QUIET_SECONDS = 1.0
 UNANSWERED_SECONDS = 30.0
@@ -88,6 +91,7 @@ class Scheduler:
         self._clock = clock
         self._binder = Binder(client, clock)
         self._recorder = EventRecorder(client, name, clock)
+        self._announcements = Announcements(self._recorder, clock, lambda: len(self._tasks) > BUSY_TASKS)
         limit = None if "DRASchedulerFilterTimeout" in disabled_gates else filter_seconds
         self.options = Options(max_seconds=limit, clock=clock.monotonic)
         self._informers = informers or Informers(client, clock)
@@ -118,6 +122,7 @@ class Scheduler:
             self._watch(self._informers.of(kind, Object), self._on_devices)
         self._watch(self._claims, self._on_claim)
         self._watch(self._pods, self._on_pod)
+        self._start(self._announcements.run())
         if self._runs_informers:
             self._start(self._informers.run())
         try:
@@ -297,8 +302,7 @@ class Scheduler:
             trace.ended(f"bound to {chosen.node}")
         for claim in claims:
             self._claims.put(claim)
-        message = f"Successfully assigned {Place.of(pod)} to {chosen.node}"
-        await self._recorder.normal(pod, "Scheduled", message)
+        self._announcements.bound(pod, chosen.node)
 
     def _tell_later(self, info: PodInfo, refused: Refused) -> None:
         """Says why a pod waits only if it still does after a while: mostly what it waits for is on its way."""

@@ -1,0 +1,75 @@
+"""The news of bindings: at once while there is little to do, late while there is much, and never lost."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from dray.api.generated.core import Pod
+from dray.api.meta import Object, ObjectMeta
+from dray.reconcile import VirtualClock
+from dray.scheduler.announcements import AT_ONCE, LONGEST_SECONDS, Announcements
+
+
+class Told:
+    """A recorder that remembers what it was told, and is asked whether the scheduler is busy."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.busy = False
+
+    async def normal(self, about: Object, reason: str, message: str) -> None:
+        assert (about.metadata.namespace, reason) == ("ns", "Scheduled")
+        self.texts.append(message)
+
+
+def pod(name: str) -> Pod:
+    return Pod(metadata=ObjectMeta(name=name, namespace="ns"))
+
+
+def run(story: Callable[[Announcements, Told, VirtualClock], Awaitable[None]]) -> None:
+    async def main() -> None:
+        told, clock = Told(), VirtualClock()
+        announcements = Announcements(told, clock, lambda: told.busy)  # type: ignore[arg-type]
+        task = asyncio.get_running_loop().create_task(announcements.run())
+        await story(announcements, told, clock)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_at_once_while_there_is_little_to_do() -> None:
+    async def story(news: Announcements, told: Told, clock: VirtualClock) -> None:
+        news.bound(pod("a"), "node-1")
+        await clock.advance(0.0)
+        assert told.texts == ["Successfully assigned ns/a to node-1"]
+
+    run(story)
+
+
+def test_bindings_come_first_but_all_is_told_in_the_end() -> None:
+    async def story(news: Announcements, told: Told, clock: VirtualClock) -> None:
+        told.busy = True
+        for number in range(3 * AT_ONCE):
+            news.bound(pod(f"p{number}"), "n")
+        await clock.advance(LONGEST_SECONDS - 0.5)
+        assert told.texts == []
+        told.busy = False
+        await clock.advance(0.2)
+        assert told.texts == [f"Successfully assigned ns/p{number} to n" for number in range(3 * AT_ONCE)]
+        assert len(news) == 0
+
+    run(story)
+
+
+def test_nobody_waits_for_long_however_busy_it_is() -> None:
+    async def story(news: Announcements, told: Told, clock: VirtualClock) -> None:
+        told.busy = True
+        news.bound(pod("early"), "n")
+        await clock.advance(3)
+        news.bound(pod("late"), "n")
+        await clock.advance(LONGEST_SECONDS - 2)
+        assert "Successfully assigned ns/early to n" in told.texts
+        await clock.advance(3.5)
+        assert len(told.texts) == 2
+
+    run(story)
