@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ class Running:
     """A server in a thread of its own, on plain HTTP unless told otherwise."""
 
     def __init__(self, directory: Path, *, tls: bool = False, limits: Limits = TIGHT) -> None:
+        self.directory = directory
+        self._is_encrypted = tls
         self._settings = Settings(directory=directory, port=0, tls=tls, limits=limits)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -51,13 +54,17 @@ class Running:
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
+    def connect_tls(self) -> ssl.SSLSocket:
+        trust = ssl.create_default_context(cafile=str(self.directory / "pki" / "ca.crt"))
+        return trust.wrap_socket(self.connect(), server_hostname="127.0.0.1")
+
     def head(self, method: str, path: str, *headers: str) -> bytes:
         lines = (f"{method} {path} HTTP/1.1", "Host: x", f"Authorization: Bearer {self.token}", *headers)
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
     def ask(self, method: str, path: str, body: bytes = b"", *headers: str) -> tuple[int, bytes]:
         """One request on a connection of its own: the code and body of the answer."""
-        with self.connect() as client:
+        with self.connect_tls() if self._is_encrypted else self.connect() as client:
             length = f"Content-Length: {len(body)}"
             with contextlib.suppress(ConnectionError):
                 client.sendall(self.head(method, path, length, "Connection: close", *headers) + body)
@@ -126,6 +133,44 @@ def test_a_handshake_that_never_comes_is_not_waited_for(tmp_path: Path) -> None:
     with Running(tmp_path / "tls", tls=True) as server, server.connect() as client:
         client.sendall(b"\x16\x03\x01")
         assert read_all(client) == b""
+
+
+@pytest.fixture(scope="module")
+def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with Running(tmp_path_factory.mktemp("hostile"), tls=True) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [(f"X-Flood: {'a' * MAX_HEADER_BYTES}", 431), ("Bad Header: x", 400), ("Content-Length: -1", 400)],
+)
+def test_a_refused_request_over_tls_is_read_to_its_end(encrypted: Running, header: str, code: int) -> None:
+    """Whoever is still sending gets the answer, and not a broken connection."""
+    with encrypted.connect_tls() as client:
+        client.sendall(encrypted.head("POST", "/api/v1/namespaces", header))
+        for _ in range(20):
+            client.sendall(b" " * 65536)  # an end of the connection would raise here
+        head, _, body = client.recv(65536).partition(b"\r\n\r\n")
+        assert head.startswith(f"HTTP/1.1 {code} ".encode())
+        assert b"Connection: close" in head.split(b"\r\n")
+        assert json.loads(body)["code"] == code
+    encrypted.assert_well()
+
+
+def test_who_is_refused_a_connection_does_not_keep_it(running: Running) -> None:
+    with contextlib.ExitStack() as waiting:
+        clients = [waiting.enter_context(running.connect()) for _ in range(TIGHT.connections + 1)]
+        last = clients[-1]
+        assert parse(read_all(last))[0] == 503
+        started = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() - started < PATIENCE:
+                last.sendall(b" ")  # our side is open still, until the server has enough
+                time.sleep(0.05)
+        assert time.monotonic() - started < PATIENCE
+    time.sleep(0.2)
+    running.assert_well()
 
 
 def test_header_floods(running: Running) -> None:

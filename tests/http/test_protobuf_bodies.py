@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -20,14 +21,22 @@ MEDIA = protobuf.MEDIA_TYPE
 def encode(message: Message, value: dict[str, Any]) -> bytes:
     """A plain value as a message: the twin of the decoder."""
     numbers = {field.name: (number, field) for number, field in message.items()}
+    spread = {
+        inner.name: (number, field)
+        for number, field in message.items()
+        if field.many == "+"
+        for inner in MESSAGES[field.type].values()
+    }
     made = []
     for name, inner in value.items():
-        number, field = numbers[name]
+        number, field = numbers[name] if name in numbers else spread[name]
         if field.many == "@":
             entries = (bytes_field(1, key.encode()) + one(2, field.type, item) for key, item in inner.items())
             made += [bytes_field(number, entry) for entry in entries]
         elif field.many == "*":
             made += [one(number, field.type, item) for item in inner]
+        elif field.many == "+":
+            made.append(one(number, field.type, {name: inner}))
         else:
             made.append(one(number, field.type, inner))
     return b"".join(made)
@@ -43,6 +52,8 @@ def one(number: int, kind: str, value: Any) -> bytes:
             return bytes_field(number, base64.b64decode(value))
         case "quantity":
             return bytes_field(number, bytes_field(1, value.encode()))
+        case "json":
+            return bytes_field(number, bytes_field(1, json.dumps(value).encode()))
         case "texts":
             return bytes_field(number, b"".join(bytes_field(1, item.encode()) for item in value))
         case "int-or-string" if isinstance(value, int):
@@ -73,6 +84,29 @@ OBJECTS: list[tuple[str, str, dict[str, Any]]] = [
         {"spec": {"user": "eve", "groups": ["g"], "extra": {"scope": ["a", "b"]}}},
     ),
     ("policy/v1", "Eviction", {"deleteOptions": {"gracePeriodSeconds": -1, "preconditions": {"uid": "u"}}}),
+    (
+        "v1",
+        "Node",
+        {
+            "spec": {"podCIDR": "", "taints": [{"key": "a", "effect": "NoSchedule"}]},
+            "status": {"capacity": {"cpu": "4"}, "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}},
+        },
+    ),
+    (
+        "resource.k8s.io/v1beta1",
+        "ResourceSlice",
+        {"spec": {"devices": [{"name": "d", "basic": {"attributes": {"a": {"ints": [1, -1]}}}}]}},
+    ),
+    (
+        "resource.k8s.io/v1",
+        "DeviceClass",
+        {"spec": {"config": [{"opaque": {"driver": "d.example.com", "parameters": {"a": [1]}}}]}},
+    ),
+    (
+        "resource.k8s.io/v1beta1",
+        "ResourceClaim",
+        {"spec": {"devices": {"requests": [{"name": "r", "firstAvailable": [{"name": "s", "count": 2}]}]}}},
+    ),
 ]
 
 
@@ -185,8 +219,53 @@ def test_over_http(server: LiveServer, namespace: str) -> None:
     assert (garbage.code, garbage.json["reason"]) == (400, "BadRequest")
     other = server.request("POST", path, wrap("v1", "Secret", {}), MEDIA)
     assert other.code == 400  # a Secret is no ConfigMap
-    unknown = server.request("POST", f"/api/v1/namespaces/{namespace}/pods", envelope("v1", "Pod", b""), MEDIA)
+    service = envelope("apiregistration.k8s.io/v1", "APIService", b"")
+    unknown = server.request("POST", "/apis/apiregistration.k8s.io/v1/apiservices", service, MEDIA)
     assert (unknown.code, unknown.json["reason"]) == (415, "UnsupportedMediaType")
     assert "application/json" in unknown.json["message"]
     options = envelope("v1", "DeleteOptions", encode(MESSAGES["DeleteOptions"], {"preconditions": {"uid": "other"}}))
     assert server.request("DELETE", f"{path}/typed", options, MEDIA).code == 409
+
+
+@pytest.mark.req("4381-224", "4381-214")
+def test_a_driver_in_go_publishes_and_reports_in_protobuf(server: LiveServer, namespace: str) -> None:
+    """Typed clients in Go send all writes so, with empty texts and zeros for what is not set."""
+    base = "/apis/resource.k8s.io/v1"
+
+    def send(method: str, path: str, kind: str, value: dict[str, Any]) -> Any:
+        answer = server.request(method, f"{base}{path}", wrap("resource.k8s.io/v1", kind, value), MEDIA)
+        assert answer.code in (200, 201), answer.body
+        return answer.json
+
+    device = {
+        "name": "gpu-0",
+        "attributes": {"model": {"string": "A"}, "healthy": {"bool": False}, "index": {"int": 0}},
+        "capacity": {"memory": {"value": "80Gi"}},
+        "taints": [{"key": "example.com/hot", "value": "", "effect": "NoSchedule"}],
+    }
+    pool = {"name": namespace, "generation": 0, "resourceSliceCount": 1}
+    spec = {"driver": "go.example.com", "pool": pool, "nodeName": "n", "devices": [device]}
+    published = send("POST", "/resourceslices", "ResourceSlice", {"metadata": {"generateName": "go-"}, "spec": spec})
+    stored = published["spec"]["devices"][0]
+    assert stored["attributes"] == {"healthy": {"bool": False}, "index": {"int": 0}, "model": {"string": "A"}}
+    assert stored["capacity"] == {"memory": {"value": "80Gi"}}
+    assert stored["taints"][0]["effect"] == "NoSchedule"
+
+    request = {"name": "r", "exactly": {"deviceClassName": "c", "allocationMode": "", "count": 0}}
+    parameters = {"driver": "go.example.com", "parameters": {"x": {"y": 1}}}
+    devices = {"requests": [request], "config": [{"requests": ["r"], "opaque": parameters}]}
+    claims = f"/namespaces/{namespace}/resourceclaims"
+    made = send("POST", claims, "ResourceClaim", {"metadata": {"name": "c"}, "spec": {"devices": devices}})
+    assert made["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
+    assert made["spec"]["devices"]["config"] == [{"requests": ["r"], "opaque": parameters}]
+    result = {"request": "r", "driver": "go.example.com", "pool": namespace, "device": "gpu-0"}
+    entry = {"driver": "go.example.com", "pool": namespace, "device": "gpu-0", "data": {"uuid": "u"}}
+    status = {
+        "allocation": {"devices": {"results": [result]}},
+        "devices": [{**entry, "networkData": {"ips": ["10.0.0.1/8"]}}],
+    }
+    whole = {"metadata": {"name": "c", "resourceVersion": made["metadata"]["resourceVersion"]}, "status": status}
+    reported = send("PUT", f"{claims}/c/status", "ResourceClaim", whole)
+    assert reported["status"]["devices"][0]["data"] == {"uuid": "u"}
+    assert reported["status"]["allocation"]["devices"]["results"][0]["device"] == "gpu-0"
+    server.request("DELETE", f"{base}/resourceslices/{published['metadata']['name']}")

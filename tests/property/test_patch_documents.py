@@ -21,9 +21,11 @@ documents = st.dictionaries(names, values, max_size=4)
 
 
 def without_nulls(value: Any) -> Any:
-    """What a merge patch can say: an object with no member that is null."""
+    """Plain values as a merge patch makes them anew: the members of objects that are null are gone."""
+    if isinstance(value, list):
+        return [without_nulls(inner) for inner in value]
     if isinstance(value, dict):
-        return {name: without_nulls(part) for name, part in value.items() if part is not None}
+        return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
     return value
 
 

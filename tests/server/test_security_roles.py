@@ -210,6 +210,20 @@ def test_rights_come_and_go_with_the_binding_at_once() -> None:
     run(scenario)
 
 
+def test_a_right_to_one_object_is_none_to_others() -> None:
+    async def scenario(server: LocalServer) -> None:
+        admin, jane = server.client(), server.client(authenticated("jane"))
+        for name in ("hers", "theirs"):
+            await admin.create(pod(name))
+        await admin.create(role("one", {**rule("get", "pods"), "resourceNames": ["hers"]}, namespace="default"))
+        await admin.create(binding("one", "one", "jane", "default", "Role"))
+        for _ in range(2):
+            assert (await jane.get(PODS, "default", "hers")).metadata.name == "hers"
+            await refused(jane.get(PODS, "default", "theirs"), "cannot")
+
+    run(scenario)
+
+
 def test_aggregated_roles_show_the_rules_they_give() -> None:
     async def scenario(server: LocalServer) -> None:
         admin = server.client()

@@ -97,7 +97,8 @@ class Kind(msgspec.Struct, frozen=True, dict=True, eq=False):
 _OTHER_SHAPES = {
     (RESOURCE_GROUP, "v1beta1"): dict.fromkeys(
         ("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate"), "dray.api.resource.v1beta1"
-    )
+    ),
+    ("autoscaling", "v1"): {"HorizontalPodAutoscaler": "dray.api.autoscaling_v1"},
 }
 
 
@@ -173,14 +174,20 @@ def _built_in() -> list[Kind]:
 
 def _kind(facts: list[_Fact]) -> Kind:
     hub = facts[0]
-    same_shape = [fact.version for fact in facts if fact.version == hub.version or hub.group == RESOURCE_GROUP]
+    served = [
+        fact.version
+        for fact in facts
+        if fact.version == hub.version
+        or hub.group == RESOURCE_GROUP
+        or hub.kind in _OTHER_SHAPES.get((hub.group, fact.version), {})
+    ]
     return Kind(
         hub.group,
         hub.kind,
         hub.plural,
         hub.singular,
         hub.namespaced,
-        tuple(same_shape),
+        tuple(served),
         verbs=hub.verbs,
         short_names=hub.short_names,
         categories=hub.categories,

@@ -24,14 +24,16 @@ from dray.server import (
     scales,
     watches,
     writes,
+    yaml_answers,
 )
 from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
 from dray.server.handling import Handling, Observer
 from dray.server.http import MAX_BODY_BYTES, Answer, Request, Response, Stream
-from dray.server.objects import with_metadata
+from dray.server.owner_references import without_duplicates
 from dray.server.pages import Pages
 from dray.server.representation import choose
+from dray.server.request_namespace import in_namespace
 from dray.server.routes import Route
 from dray.server.security.identity import Identity
 from dray.store import Closed, StorageError
@@ -110,6 +112,8 @@ class App:
         finally:
             for observer in self._observers:
                 observer.answered(handling, answer)
+        if yaml_answers.is_preferred(request.header("accept")):
+            answer = await yaml_answers.written(answer)
         if isinstance(answer, Stream):
             answer.ended = lambda: self._ended(handling)
         return answer
@@ -176,6 +180,7 @@ class App:
 
     async def _get(self, request: Request, call: Call) -> Answer:
         form = choose(request, call)
+        reads.check_revision(self._engine, options.revision(request.query.get("resourceVersion", "")))
         record = writes.current(self._engine, call)
         return form.one(record)
 
@@ -195,13 +200,14 @@ class App:
         action = self._actions.find(call.route)
         if action is not None:
             return await action(self._engine, call, request)
-        obj = self._decode(request, call, "CreateOptions")
+        obj = without_duplicates(self._decode(request, call, "CreateOptions"), call.warnings)
         return form.one(await writes.create(self._engine, call, obj, field_owners.track), code=201)
 
     async def _update(self, request: Request, call: Call) -> Answer:
         form = choose(request, call)
         self._apply_options(request, call, "UpdateOptions")
         obj = named_as(self._decode(request, call, "UpdateOptions"), call.route)
+        obj = without_duplicates(obj, call.warnings)
         writes.current(self._engine, call)
         conditional_updates.check(call.route, obj)
         meta = obj.metadata
@@ -218,12 +224,14 @@ class App:
 
     async def _delete(self, request: Request, call: Call) -> Answer:
         form = choose(request, call)
+        options.check_repeated_dry_run(request.uri, "DeleteOptions")
         given = deletes.options(self._delete_options(request), request.query)
         deleted = await deletes.delete(self._engine, call, given)
         return form.deleted(deleted.record, gone=deleted.gone)
 
     async def _delete_collection(self, request: Request, call: Call) -> Answer:
         form = choose(request, call)
+        options.check_repeated_dry_run(request.uri, "DeleteOptions")
         given = deletes.options(self._delete_options(request), request.query)
         page = reads.list_page(self._engine, call, options.list_options(request.query))
         for record in page.records:
@@ -243,6 +251,7 @@ class App:
         return await change(self._engine, call, request)
 
     def _apply_options(self, request: Request, call: Call, kind: str) -> None:
+        options.check_repeated_dry_run(request.uri, kind)
         given = options.write_options(request.query, kind)
         call.dry_run = given.dry_run
         call.field_manager = given.field_manager or field_owners.manager_of(request.header("user-agent"))
@@ -287,11 +296,7 @@ def named_as(obj: Object, route: Route) -> Object:
     if meta.name != route.name:
         message = f"the name of the object ({meta.name}) does not match the name on the URL ({route.name})"
         raise errors.bad_request(message if meta.name else "name must be provided")
-    if meta.namespace and meta.namespace != route.namespace:
-        raise errors.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    return obj if meta.namespace == route.namespace else with_metadata(obj, namespace=route.namespace)
+    return in_namespace(obj, route.namespace)
 
 
 def failure(error: ApiError) -> Response:
@@ -312,6 +317,8 @@ def success(status: Status) -> Response:
 
 def with_warnings(answer: Answer, warnings: list[str]) -> Answer:
     """The answer with what the caller should be told."""
+    if not warnings:
+        return answer
     for text in _shortened(list(dict.fromkeys(warnings))):
         one_line = _CONTROL.sub("?", text)  # names of unknown fields are quoted here, and may be anything
         quoted = one_line.replace("\\", "\\\\").replace('"', '\\"')

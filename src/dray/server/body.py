@@ -9,13 +9,14 @@ from msgspec.structs import replace
 from dray.api import codec, manifest, registry
 from dray.api.meta import Object
 from dray.api.status import ApiError
-from dray.server import errors
+from dray.server import errors, number_ranges, pod_bodies
 from dray.server.options import WriteOptions
 from dray.server.protobuf import decode as protobuf
 from dray.server.protobuf.wire import WireError
 from dray.server.routes import Route
 from dray.validation import to_hub
 
+PODS = registry.by_kind("v1", "Pod")
 JSON_TYPES = ("application/json", "")
 YAML_TYPE = "application/yaml"
 _ESCAPES = {
@@ -80,13 +81,16 @@ def decode(body: bytes, content_type: str, route: Route, options: WriteOptions, 
     """The object in a body, in hub shape. Unknown and duplicate fields fail or warn, as `fieldValidation` says."""
     if media_type(content_type) in JSON_TYPES:
         return _decode_json(body, route, options, warnings)
-    return from_value(parse(body, content_type), route, options, warnings)
+    value = parse(body, content_type)
+    obj = from_value(value, route, options, warnings)
+    number_ranges.check(value, route)
+    return obj
 
 
 def _decode_json(body: bytes, route: Route, options: WriteOptions, warnings: list[str]) -> Object:
     strict = options.field_validation != "Ignore"
     try:
-        reading = codec.read_json(body, route.kind.type_of(route.version), find_duplicates=strict)
+        reading = _read_json(body, route, find_duplicates=strict)
     except codec.DecodeError as error:
         kind = route.kind.kind
         raise errors.bad_request(f"the object provided is unrecognized (must be of type {kind}): {error}") from None
@@ -95,7 +99,14 @@ def _decode_json(body: bytes, route: Route, options: WriteOptions, warnings: lis
         check_type(value, route)
         if value is None:
             reading = codec.read({}, route.kind.type_of(route.version))
+    number_ranges.check_json(body, route)
     return _judge(reading, route, options, warnings)
+
+
+def _read_json(body: bytes, route: Route, *, find_duplicates: bool) -> codec.Reading[Any]:
+    if route.kind is PODS:
+        return pod_bodies.read(body, find_duplicates=find_duplicates)
+    return codec.read_json(body, route.kind.type_of(route.version), find_duplicates=find_duplicates)
 
 
 def from_value(value: Any, route: Route, options: WriteOptions, warnings: list[str]) -> Object:

@@ -14,9 +14,9 @@ from dray.api.status import ApiError
 from dray.server import errors
 from dray.server.health import TEXT, Health
 from dray.server.http import Answer, Limits, Request, Response, Server
-from dray.server.metrics import CONTENT_TYPE
 from dray.server.security.identity import ANONYMOUS_IDENTITY
 
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Problems = Callable[[], Mapping[str, str]]
 """By part of the component, why it does not work now; an empty text if it does."""
 

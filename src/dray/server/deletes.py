@@ -16,7 +16,7 @@ from dray.api.times import Time
 from dray.server import errors
 from dray.server.engine import Call, Engine
 from dray.server.objects import finish, with_metadata
-from dray.server.options import PROPAGATION, dry_run_problem, invalid_options, is_true
+from dray.server.options import PROPAGATION, dry_run_problem, invalid_options, is_true, number
 from dray.server.writes import UPDATE_ATTEMPTS, current, dry
 from dray.store import Conflict, NotFound, Record
 
@@ -36,15 +36,12 @@ def options(body: Any, query: dict[str, str]) -> DeleteOptions:
     given = body if isinstance(body, DeleteOptions) else DeleteOptions()
     changes: dict[str, Any] = {}
     if "gracePeriodSeconds" in query:
-        text = query["gracePeriodSeconds"]
-        if not text.lstrip("-").isdigit():
-            raise errors.bad_request(f"query parameter 'gracePeriodSeconds' must be a number, not {text!r}")
-        changes["grace_period_seconds"] = int(text)
+        changes["grace_period_seconds"] = number(query["gracePeriodSeconds"], "gracePeriodSeconds")
     if "propagationPolicy" in query:
         changes["propagation_policy"] = query["propagationPolicy"]
     if "orphanDependents" in query:
         changes["orphan_dependents"] = is_true(query["orphanDependents"])
-    if query.get("dryRun"):
+    if "dryRun" in query:
         changes["dry_run"] = (query["dryRun"],)
     given = replace(given, **changes)
     problems = [problem for problem in _problems(given) if problem is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 import msgspec
@@ -20,6 +20,11 @@ from dray.validation import Context
 
 NAMESPACES = by_kind("v1", "Namespace")
 
+# Of five letters, by twos: one number makes a whole suffix.
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_PAIRS = [first + second for first in _LETTERS for second in _LETTERS]
+_SUFFIXES = len(_LETTERS) ** 5
+
 # The bits of a UUID that say how it was made.
 _NO_VERSION = ~(0xF << 76 | 0x3 << 62)
 _VERSION_4 = 0x4 << 76 | 0x2 << 62
@@ -34,11 +39,15 @@ class Call(msgspec.Struct):
     dry_run: bool = False
     field_manager: str = ""
     warnings: list[str] = []
+    _key: Key | None = None
 
     @property
     def key(self) -> Key:
         """Where the object is stored."""
-        return Key(self.route.kind.storage.resource, self.route.namespace, self.route.name)
+        if self._key is None:
+            route = self.route
+            self._key = Key(route.kind.storage.resource, route.namespace, route.name)
+        return self._key
 
 
 class Admission(Protocol):
@@ -80,7 +89,8 @@ class Engine:
 
     def new_suffix(self) -> str:
         """The end of a generated name, in letters and digits that do not spell words."""
-        return "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
+        number = self._random.randrange(_SUFFIXES)
+        return f"{_PAIRS[number % 729]}{_PAIRS[number // 729 % 729]}{_LETTERS[number // 729**2]}"
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
         """A stored object, for verbs and admission that need to look at others."""
@@ -102,8 +112,30 @@ class Engine:
         )
 
     def _namespace_labels(self, route: Route) -> Mapping[str, str] | None:
-        """Only the rules for devices ask for them."""
+        """Only the rules for devices ask for them, and only of claims with admin access."""
         if route.kind.group != RESOURCE_GROUP or not route.namespace:
             return None
-        found = self.namespace(route.namespace)
-        return None if found is None else found.metadata.labels
+        return _NamespaceLabels(self, route.namespace)
+
+
+class _NamespaceLabels(Mapping[str, str]):
+    """The labels of a namespace, looked up when somebody asks; none if there is no such namespace."""
+
+    __slots__ = ("_engine", "_name")
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self._name = name
+
+    def _labels(self) -> Mapping[str, str]:
+        found = self._engine.namespace(self._name)
+        return {} if found is None else found.metadata.labels
+
+    def __getitem__(self, key: str) -> str:
+        return self._labels()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._labels())
+
+    def __len__(self) -> int:
+        return len(self._labels())

@@ -13,6 +13,7 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -110,9 +111,15 @@ Answer = Response | Stream
 Application = Callable[[Request], Awaitable[Answer]]
 
 
+@lru_cache(maxsize=256)
+def _header_key(name: bytes) -> str:
+    return name.lower().decode("latin-1")
+
+
 def _head(code: int, content_type: str, headers: tuple[tuple[str, str], ...], framing: str, close: bool) -> bytes:
     lines = [f"HTTP/1.1 {code} {_REASONS.get(code, 'Unknown')}", f"Content-Type: {content_type}", framing]
-    lines.extend(f"{name}: {value}" for name, value in headers)
+    if headers:
+        lines.extend(f"{name}: {value}" for name, value in headers)
     if close:
         lines.append("Connection: close")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace")  # warnings quote names that may be anything
@@ -202,7 +209,7 @@ class _Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser for each header."""
         self._count_header(len(name) + len(value))
-        key = name.lower().decode("latin-1")
+        key = _header_key(name)
         text = value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
 
@@ -213,6 +220,8 @@ class _Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Called by the parser before the body."""
+        if self._closing:
+            return
         self.deadline = self._loop.time() + self._server.limits.body_seconds
         if self._headers.get("expect", "").lower() == "100-continue":
             self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -244,7 +253,8 @@ class _Connection(asyncio.Protocol):
         path, _, raw_query = uri.partition("?")
         if "%" in path:
             path = unquote(path, errors="replace")
-        query = dict(parse_qsl(raw_query, keep_blank_values=True)) if raw_query else {}
+        # Of a parameter that is given twice, the first counts.
+        query = dict(reversed(parse_qsl(raw_query, keep_blank_values=True))) if raw_query else {}
         method = self._parser.get_method().decode("latin-1")
         oversized = self._body_bytes > MAX_BODY_BYTES
         return Request(method, path, query, self._headers, b"".join(self._body), self._peer, uri, oversized)
@@ -279,7 +289,8 @@ class _Connection(asyncio.Protocol):
             async for chunk in stream.chunks:
                 self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
                 if not self._writable.is_set():
-                    await asyncio.wait_for(self._writable.wait(), self._server.limits.stalled_stream_seconds)
+                    async with asyncio.timeout(self._server.limits.stalled_stream_seconds):
+                        await self._writable.wait()
                 if self._closing:
                     return
             self._write(b"0\r\n\r\n")
@@ -314,12 +325,15 @@ class _Connection(asyncio.Protocol):
         self._linger()
 
     def _linger(self) -> None:
-        """Ends the connection after a while: closing it while the client still sends would take away the answer."""
-        if self._transport is None or self._encrypted:
-            self.close()
-        elif not self._transport.is_closing():
-            self._transport.write_eof()
-            self.deadline = self._loop.time() + LINGER_SECONDS
+        """Ends the connection after a while: closing it while the client still sends would take away the answer.
+
+        Until then, what comes is dropped. Over TLS the client learns from the headers alone that nothing follows.
+        """
+        self.deadline = None
+        if self._transport is not None and not self._transport.is_closing():
+            if not self._encrypted:
+                self._transport.write_eof()
+            self._loop.call_later(LINGER_SECONDS, self.close)
 
     def _refuse_connection(self) -> None:
         self._write_error(503, "too many connections")

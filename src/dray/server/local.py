@@ -9,6 +9,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from dray.api import codec
+from dray.api.generated.core import Binding
+from dray.api.generated.policy import Eviction
 from dray.api.generated.rbac import ClusterRoleBinding, RoleBinding
 from dray.api.meta import DeleteOptions, Object
 from dray.api.registry import Kind, by_kind
@@ -69,6 +71,8 @@ class LocalClient:
         self._identity = identity
         self._authorizer = authorizer
         self._actions = actions
+        self._granted: set[tuple[str, str, str, str]] = set()
+        self._granted_in = -1
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """One object."""
@@ -189,12 +193,25 @@ class LocalClient:
         self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = "", selected: str = ""
     ) -> Call:
         """The call, if the identity may make it; `selected` is the name that a list or watch selects."""
-        attributes = Attributes(verb, kind.group, kind.plural, subresource, namespace, name or selected)
+        generation = self._authorizer.generation
+        if generation != self._granted_in:
+            self._granted_in = generation
+            self._granted.clear()
+        if (verb, kind.resource, subresource, namespace) not in self._granted:
+            self._check(verb, kind, namespace, name or selected, subresource)
+        route = Route(verb, kind, kind.versions[0], namespace if kind.namespaced else "", name, subresource)
+        return Call(route, self._identity, self._engine.clock(), warnings=[])
+
+    def _check(self, verb: str, kind: Kind, namespace: str, name: str, subresource: str) -> None:
+        """Raises ApiError unless the identity may do this. What it may do whatever the name is asked once."""
+        unnamed = Attributes(verb, kind.group, kind.plural, subresource, namespace)
+        if self._authorizer.allowed(self._identity, unnamed).allowed:
+            self._granted.add((verb, kind.resource, subresource, namespace))
+            return
+        attributes = Attributes(verb, kind.group, kind.plural, subresource, namespace, name)
         decision = self._authorizer.allowed(self._identity, attributes)
         if not decision.allowed:
             raise forbidden(self._identity, attributes, decision)
-        route = Route(verb, kind, kind.versions[0], namespace if kind.namespaced else "", name, subresource)
-        return Call(route, self._identity, self._engine.clock(), warnings=[])
 
 
 class _ApiErrors:
@@ -228,8 +245,10 @@ def _seen(event: Event, test: Callable[[Object], bool] | None) -> WatchEvent[Obj
 
 def _request(method: str, query: dict[str, str], content_type: str, body: Any) -> Request:
     headers = {"content-type": content_type}
+    if isinstance(body, Binding | Eviction):
+        return Request(method, "", query, headers, b"", Peer(""), document=body)
     if isinstance(body, Object):
-        return Request(method, "", query, headers, codec.encode(body), Peer(""), document=body)
+        return Request(method, "", query, headers, codec.encode(body), Peer(""))
     return Request(method, "", query, headers, msgspec.json.encode(body, enc_hook=encode_value), Peer(""))
 
 

@@ -6,7 +6,6 @@ on one event loop, and become metric families only when somebody scrapes them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import TypeAlias
@@ -21,13 +20,14 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from dray.api.timings import Timings
+from dray.server.component_endpoints import CONTENT_TYPE
 from dray.server.handling import Handling
 from dray.server.http import Answer, Request, Response, Stream
 from dray.server.routes import Route
 from dray.server.security.identity import Identity
 from dray.store import Store
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 30.0, 60.0)
 LABELS = ("verb", "group", "version", "resource", "subresource", "scope")
 _MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -38,20 +38,11 @@ Labels: TypeAlias = tuple[str, ...]
 class _Requests:
     """All requests with the same labels: how many per code, and how long they took."""
 
-    __slots__ = ("buckets", "codes", "seconds")
+    __slots__ = ("codes", "durations")
 
     def __init__(self) -> None:
         self.codes: dict[int, int] = {}
-        self.seconds = 0.0
-        self.buckets = [0] * (len(BUCKETS) + 1)
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        """The buckets as Prometheus wants them, each counting those below it, too."""
-        total, result = 0, []
-        for bound, count in zip((*map(str, BUCKETS), "+Inf"), self.buckets, strict=True):
-            total += count
-            result.append((bound, float(total)))
-        return result
+        self.durations = Timings(BUCKETS)
 
 
 class Metrics:
@@ -96,9 +87,7 @@ class Metrics:
             self._streams[labels] = self._streams.get(labels, 0) + 1
         else:
             code = answer.code
-            seconds = perf_counter() - handling.started
-            requests.seconds += seconds
-            requests.buckets[bisect_left(BUCKETS, seconds)] += 1
+            requests.durations.observe(perf_counter() - handling.started)
         requests.codes[code] = requests.codes.get(code, 0) + 1
 
     def ended(self, handling: Handling) -> None:
@@ -152,8 +141,8 @@ class Metrics:
             "apiserver_request_duration_seconds", "Time to answer, watches left out", labels=LABELS
         )
         for key, requests in self._requests.items():
-            if any(requests.buckets):
-                durations.add_metric(self._labels[key], requests.cumulative(), requests.seconds)
+            if requests.durations:
+                durations.add_metric(self._labels[key], requests.durations.cumulative(), requests.durations.seconds)
         return durations
 
     @staticmethod

@@ -37,7 +37,7 @@ def finish(obj: Object) -> Finish:
     """How the store completes an object: the revision goes into the metadata, and the object into bytes."""
 
     def complete(revision: int) -> tuple[Object, bytes]:
-        final = with_metadata(obj, resource_version=str(revision))
+        final = replace(obj, metadata=replace(obj.metadata, resource_version=str(revision)))
         return final, codec.encode(final)
 
     return complete

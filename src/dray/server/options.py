@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -16,6 +18,7 @@ FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 PROPAGATION = ("Background", "Foreground", "Orphan")
 VERSION_MATCHES = ("Exact", "NotOlderThan")
 MANAGER_LENGTH = 128
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
@@ -69,18 +72,33 @@ def dry_run_problem(values: tuple[str, ...]) -> FieldError | None:
     return not_supported("dryRun", list(values), ("All",))
 
 
+def check_repeated_dry_run(uri: str, kind: str) -> None:
+    """That every value of `dryRun` makes sense; of other parameters that are given twice, the first counts.
+
+    Raises ApiError.
+    """
+    if uri.count("dryRun") < 2:
+        return
+    given = parse_qsl(uri.partition("?")[2], keep_blank_values=True)
+    problem = dry_run_problem(tuple(value for name, value in given if name == "dryRun"))
+    if problem is not None:
+        raise invalid_options(kind, [problem])
+
+
 def write_options(query: Mapping[str, str], kind: str) -> WriteOptions:
     """The options of a write; `kind` names them in errors: CreateOptions, UpdateOptions or PatchOptions."""
     if not query:
         return _DEFAULTS
-    dry_run = query.get("dryRun", "")
+    dry_run = query.get("dryRun")
     validation = query.get("fieldValidation", "")
     manager = query.get("fieldManager", "")
-    problems = [dry_run_problem((dry_run,) if dry_run else ())]
+    problems = [dry_run_problem(() if dry_run is None else (dry_run,))]
     if validation not in FIELD_VALIDATION:
         problems.append(not_supported("fieldValidation", validation, FIELD_VALIDATION))
     if len(manager) > MANAGER_LENGTH:
         problems.append(too_long("fieldManager", MANAGER_LENGTH))
+    if not manager.isprintable():
+        problems.append(invalid("fieldManager", manager, "must be printable"))
     found = [problem for problem in problems if problem is not None]
     if found:
         raise invalid_options(kind, found)
@@ -110,7 +128,7 @@ def revision(text: str) -> int | None:
     """A resourceVersion as a number; None if none is given. Raises ApiError."""
     if not text:
         return None
-    if not text.isdigit() or len(text) > 19:
+    if not (text.isascii() and text.isdigit()) or len(text) > 19:
         problem = invalid("resourceVersion", text, "must be a number, as lists and objects give it")
         raise errors.bad_request(f"invalid resource version: {problem}")
     return int(text)
@@ -156,7 +174,12 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
     text = query.get(name, "")
     if not text:
         return None
-    if not text.lstrip("-").isdigit() or len(text) > 18:
+    return number(text, name)
+
+
+def number(text: str, name: str) -> int:
+    """A number in a query. Raises ApiError."""
+    if _NUMBER.fullmatch(text) is None:
         raise errors.bad_request(f"query parameter {name!r} must be a number, not {text!r}")
     return int(text)
 

@@ -11,14 +11,16 @@ from dray.api import schema
 from dray.api.field import forbidden, invalid, required
 from dray.api.meta import Object, StatusCause, StatusDetails
 from dray.api.registry import CLUSTER_GROUP
-from dray.server import body, errors, objects, writes
+from dray.server import body, errors, number_ranges, objects, writes
 from dray.server.engine import Call, Engine
 from dray.server.field_owners import definition_of, document_of, track, typed
 from dray.server.http import Request
 from dray.server.options import WriteOptions, invalid_options, write_options
+from dray.server.owner_references import without_duplicates
 from dray.server.patch import json_patch, managed, merge_patch, strategic
 from dray.server.patch.apply import apply
 from dray.server.patch.errors import ConflictsError, PatchError
+from dray.server.request_namespace import in_namespace
 from dray.store import Record
 
 JSON_PATCH = "application/json-patch+json"
@@ -49,9 +51,14 @@ async def patch(engine: Engine, call: Call, request: Request) -> Patched:
     if "force" in request.query:
         raise invalid_options("PatchOptions", [forbidden("force", "may not be specified for non-apply patch")])
     change = _change(call, format_, body.parse(request.body, "application/json"))
+    has_large_numbers = number_ranges.may_be_in(request.body)
 
     def patched(old: Object) -> Object:
-        return _read(call, change(document_of(call, old)), given)
+        document = change(document_of(call, old))
+        obj = _read(call, document, given)
+        if has_large_numbers:
+            _check_numbers(call, document)
+        return obj
 
     return Patched(await writes.update(engine, call, patched, track))
 
@@ -86,11 +93,15 @@ def _read(call: Call, document: Any, given: WriteOptions) -> Object:
     if meta.name != call.route.name:
         message = f"the name of the object ({meta.name}) does not match the name on the URL ({call.route.name})"
         raise errors.bad_request(message)
-    if meta.namespace != call.route.namespace:
-        raise errors.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    return obj
+    obj = in_namespace(obj, call.route.namespace)
+    return without_duplicates(obj, call.warnings, " after mutating admission happens")
+
+
+def _check_numbers(call: Call, document: Document) -> None:
+    try:
+        number_ranges.check(document, call.route)
+    except errors.ApiError as error:
+        raise _unreadable(document, str(error)) from None
 
 
 def _unreadable(document: Document, why: str) -> errors.ApiError:
@@ -134,6 +145,7 @@ async def _apply(engine: Engine, call: Call, request: Request, given: WriteOptio
         if call.route.namespace:
             new["metadata"].setdefault("namespace", call.route.namespace)
         obj = _read(call, new, given)
+        _check_numbers(call, new)
         return objects.with_metadata(obj, managed_fields=typed(entries))
 
     if engine.store.get(call.key) is None and not call.route.subresource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -42,8 +43,13 @@ def _body(call: Call, request: Request, kind: type[T]) -> T:
     return reading.obj
 
 
+@cache
+def _success(code: int) -> bytes:
+    return codec.encode(Status(status="Success", code=code))
+
+
 def _done(code: int) -> Response:
-    return Response(code, codec.encode(Status(status="Success", code=code)))
+    return Response(code, _success(code))
 
 
 async def bind(engine: Engine, call: Call, request: Request) -> Response:

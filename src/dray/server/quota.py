@@ -23,7 +23,7 @@ QUOTAS = by_kind("v1", "ResourceQuota")
 def charges(engine: Engine, call: Call, obj: Object) -> list[Update]:
     """The changes to quotas that storing a new object means. Raises ApiError if one would be exceeded."""
     namespace = obj.metadata.namespace
-    if not namespace:
+    if not namespace or not engine.store.count(QUOTAS.resource):
         return []
     records = engine.store.list(QUOTAS.resource, namespace).records
     if not records:

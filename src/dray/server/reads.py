@@ -53,10 +53,9 @@ def list_page(engine: Engine, call: Call, options: ListOptions) -> Page:
     if options.continue_:
         token = _read_token(options.continue_)
         revision, after = token.revision, (token.namespace, token.name)
-    elif options.match == "Exact":
-        revision = options.revision
-    if options.revision is not None and options.revision > engine.store.revision:
-        raise _too_new(options.revision, engine.store.revision)
+    elif options.match == "Exact" or (options.limit and not options.match):
+        revision = options.revision or None
+    check_revision(engine, options.revision)
     try:
         return _collect(engine, call, options, test, revision, after)
     except Expired:
@@ -65,6 +64,12 @@ def list_page(engine: Engine, call: Call, options: ListOptions) -> Page:
         ) from None
     except FutureRevision as error:
         raise _too_new(revision or 0, engine.store.revision) from error
+
+
+def check_revision(engine: Engine, asked: int | None) -> None:
+    """That a revision that a reader has seen is known here. Raises ApiError."""
+    if asked is not None and asked > engine.store.revision:
+        raise _too_new(asked, engine.store.revision)
 
 
 def _too_new(asked: int, current: int) -> errors.ApiError:
@@ -84,6 +89,8 @@ def _collect(
 ) -> Page:
     resource, namespace = call.route.kind.storage.resource, call.route.namespace or None
     limit = options.limit or None
+    if options.revision == 0 and not options.continue_:
+        limit = None  # whoever takes any state gets it whole: Kubernetes has it in a cache, and so have we
     if test is None:
         listing = engine.store.list(resource, namespace, revision=revision, after=after, limit=limit)
         found, remaining = listing.records, listing.remaining

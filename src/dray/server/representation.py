@@ -14,9 +14,11 @@ from dray.server.engine import Call
 from dray.server.http import JSON, Request, Response
 from dray.server.reads import Page
 from dray.server.tables import Tables
+from dray.server.yaml_answers import YAML
 from dray.store import Record
 
-OFFERED = ("application/json", "application/json;stream=watch")
+OFFERED = (JSON, YAML)
+OFFERED_TO_WATCHES = ("application/json;stream=watch",)
 _RETURNS_DELETED = frozenset({"pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims"})
 
 
@@ -117,8 +119,9 @@ def choose(request: Request, call: Call) -> Representation:
     header = request.header("accept")
     if not header or header == JSON:
         return Representation(call)
+    is_watch = call.route.verb == "watch"
     for wanted in _accepted(header):
-        if wanted.media not in (JSON, "application/*", "*/*"):
+        if wanted.media not in (JSON, "application/*", "*/*") and (wanted.media != YAML or is_watch):
             continue
         match wanted.parameters.get("as", ""):
             case "Table":
@@ -130,4 +133,4 @@ def choose(request: Request, call: Call) -> Representation:
                 return MetadataOnly(call)
             case "":
                 return Representation(call)
-    raise errors.not_acceptable(OFFERED)
+    raise errors.not_acceptable(OFFERED_TO_WATCHES if is_watch else OFFERED)

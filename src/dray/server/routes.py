@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -57,12 +58,17 @@ def served_subresources(kind: Kind) -> tuple[Subresource, ...]:
     return tuple(found for found in kind.subresources if found.name not in OF_KUBELETS)
 
 
+REMEMBERED = 256
+"""Clients ask for the same few collections all the time: so many routes are looked up once."""
+
+
 class Table:
     """The kinds that are served, by path. Versions can be switched off (`--runtime-config`)."""
 
     def __init__(self, disabled: frozenset[str] = frozenset()) -> None:
         """`disabled` names API versions, such as `resource.k8s.io/v1alpha3`."""
         self.disabled = disabled
+        self._find = lru_cache(maxsize=REMEMBERED)(self._look_up)
         self.versions: dict[str, list[str]] = {}
         self._kinds: dict[tuple[str, str, str], Kind] = {}
         for kind in registry.kinds():
@@ -84,6 +90,9 @@ class Table:
 
     def find(self, method: str, path: str, query: Mapping[str, str]) -> Route:
         """The route of a request. Raises NoSuchPage, NoSuchResource or NoSuchVerb."""
+        return self._find(method, path, is_watch=bool(query) and is_true(query.get("watch")))
+
+    def _look_up(self, method: str, path: str, *, is_watch: bool) -> Route:
         parts = path.split("/")[1:]
         if parts and parts[-1] == "":
             parts.pop()
@@ -102,22 +111,22 @@ class Table:
             raise NoSuchResource(path)
         if subresource and all(found.name != subresource for found in kind.subresources):
             raise NoSuchResource(path)
-        verb = _verb(kind, method, name, subresource, query)
+        verb = _verb(kind, method, name, subresource, is_watch=is_watch)
         if verb == "create" and kind.namespaced and not namespace:
             raise NoSuchVerb(method)
         return Route(verb, kind, version, namespace, name, subresource)
 
     def _version(self, parts: list[str]) -> tuple[str, str, list[str]]:
         """Takes the group and version off a path; what is left has at least one part."""
-        if len(parts) >= 3 and parts[0] == "api":
+        if len(parts) >= 2 and parts[0] == "api":
             group, version, rest = "", parts[1], parts[2:]
-        elif len(parts) >= 4 and parts[0] == "apis":
+        elif len(parts) >= 3 and parts[0] == "apis":
             group, version, rest = parts[1], parts[2], parts[3:]
         else:
             raise NoSuchPage("/".join(parts))
         if group not in self.versions:
             raise NoSuchPage("/".join(parts))
-        if version not in self.versions[group]:
+        if not rest or version not in self.versions[group]:
             raise NoSuchResource("/".join(parts))
         return group, version, rest
 
@@ -127,7 +136,7 @@ def _are_names(namespace: str, *parts: str) -> bool:
     return "" not in parts and not any(part in (".", "..") or "%" in part for part in (namespace, *parts))
 
 
-def _verb(kind: Kind, method: str, name: str, subresource: str, query: Mapping[str, str]) -> str:
+def _verb(kind: Kind, method: str, name: str, subresource: str, *, is_watch: bool) -> str:
     if subresource in _ACTIONS:
         if method != "POST":
             raise NoSuchVerb(method)
@@ -137,7 +146,7 @@ def _verb(kind: Kind, method: str, name: str, subresource: str, query: Mapping[s
     verb = (_OBJECT_VERBS if name else _COLLECTION_VERBS).get(method)
     if verb is None or (subresource and verb == "delete"):
         raise NoSuchVerb(method)
-    if verb in ("list", "get") and is_true(query.get("watch")) and not subresource:
+    if verb in ("list", "get") and is_watch and not subresource:
         verb = "watch"
     if verb not in kind.verbs and not subresource:
         raise NoSuchVerb(method)

@@ -12,7 +12,7 @@ from dray.api.generated.autoscaling import Scale, ScaleSpec, ScaleStatus
 from dray.api.labels import LabelSelector
 from dray.api.meta import Object, ObjectMeta, StatusCause, StatusDetails
 from dray.api.status import ApiError
-from dray.server import body, errors, field_owners, patches, writes
+from dray.server import body, errors, field_owners, number_ranges, patches, writes
 from dray.server.engine import Call, Engine
 from dray.server.http import Answer, Request, Response
 
@@ -84,6 +84,8 @@ def _scale(value: Any, call: Call) -> Scale:
         raise errors.bad_request(
             f"the name of the scale ({name}) does not match the name on the URL ({call.route.name})"
         )
+    if given.spec.replicas > number_ranges.LARGEST:
+        raise errors.bad_request(f"spec.replicas: the number {given.spec.replicas} does not fit into 32 bits")
     if given.spec.replicas < 0:
         problem = invalid("spec.replicas", given.spec.replicas, "must be greater than or equal to 0")
         cause = StatusCause(reason=problem.reason, message=problem.message, field=problem.field)

@@ -83,6 +83,12 @@ _FIELDS: dict[tuple[str, str], dict[str, Getter]] = {
     ("", "ReplicationController"): _paths(status__replicas="status.replicas"),
     ("apps", "ReplicaSet"): _paths(status__replicas="status.replicas"),
     ("batch", "Job"): _paths(status__successful="status.succeeded"),
+    ("", "Service"): _paths(spec__clusterIP="spec.cluster_ip", spec__type="spec.type"),
+    ("certificates.k8s.io", "CertificateSigningRequest"): _paths(spec__signerName="spec.signer_name"),
+    ("certificates.k8s.io", "ClusterTrustBundle"): _paths(spec__signerName="spec.signer_name"),
+    ("certificates.k8s.io", "PodCertificateRequest"): _paths(
+        spec__signerName="spec.signer_name", spec__nodeName="spec.node_name"
+    ),
 }
 _NAME = {"metadata.name": _path("metadata.name")}
 _NAMESPACE = {"metadata.namespace": _path("metadata.namespace")}

@@ -41,6 +41,11 @@ class StoredRoles:
             self._revision = revision
         return self._rbac
 
+    @property
+    def generation(self) -> int:
+        """Grows with every change of a role or binding."""
+        return self.rbac.generation
+
     def allowed(self, identity: Identity, attributes: Attributes) -> Decision:
         """Whether the identity may do this."""
         decision = self.rbac.allowed(identity, attributes)

@@ -12,14 +12,17 @@ from typing import cast
 from msgspec.structs import replace
 
 from dray import validation
-from dray.api.generated.core import Namespace
+from dray.api.generated.certificates import CertificateSigningRequest
+from dray.api.generated.core import Namespace, Pod
 from dray.api.meta import Object
 from dray.api.resource import ResourceClaim
-from dray.server import dropped_fields, errors, quota
+from dray.server import certificate_approval, dropped_fields, errors, quota
 from dray.server.engine import Call, Engine
 from dray.server.namespace_finalize import finalized
 from dray.server.objects import finish, with_metadata
+from dray.server.request_namespace import check_namespace
 from dray.store import Conflict, Create, Exists, Key, NotFound, Record
+from dray.validation.ephemeral_containers import validate_ephemeral_containers, with_ephemeral_containers
 
 LONGEST_PREFIX = 58
 GENERATE_ATTEMPTS = 8
@@ -55,15 +58,10 @@ async def create(engine: Engine, call: Call, obj: Object, track: Track | None = 
 
 def _placed(engine: Engine, call: Call, obj: Object) -> Object:
     """In the namespace of the request, with a uid and a birthday."""
-    namespace = call.route.namespace
-    meta = obj.metadata
-    if meta.namespace and meta.namespace != namespace:
-        raise errors.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+    check_namespace(obj, call.route.namespace)
     return with_metadata(
         obj,
-        namespace=namespace,
+        namespace=call.route.namespace,
         uid=engine.new_uid(),
         creation_timestamp=call.now,
         deletion_timestamp=None,
@@ -83,18 +81,20 @@ def _named(engine: Engine, obj: Object) -> Object:
 async def _create(engine: Engine, call: Call, obj: Object, track: Track | None) -> Record:
     kind = call.route.kind
     context = engine.context(call)
-    obj = validation.default_object(obj, call.now)
+    rules = validation.rules_for(obj)
+    obj = rules.default(obj, call.now)
     if track is not None:  # before admission: what admission adds is nobody's, and a later apply leaves it alone
         obj = track(call, None, obj)
     obj = engine.admission.mutate(engine, call, obj, None)
     written = obj
-    obj = validation.prepare_for_create(written, context)
-    call.warnings += dropped_fields.warnings(lambda given: validation.prepare_for_create(written, given), context)
-    problems = validation.validate_create(obj, context)
+    obj = rules.prepare_create(written, context)
+    if context.disabled_gates:
+        call.warnings += dropped_fields.warnings(lambda given: rules.prepare_create(written, given), context)
+    problems = rules.validate_create(obj, context)
     if problems:
         raise errors.invalid(kind, obj.metadata.name, problems)
     engine.admission.check(engine, call, obj, None)
-    call.warnings.extend(validation.warnings(obj))
+    call.warnings.extend(rules.warnings(obj))
     key = Key(kind.storage.resource, obj.metadata.namespace, obj.metadata.name)
     if call.dry_run:
         if engine.store.get(key) is not None:
@@ -103,6 +103,8 @@ async def _create(engine: Engine, call: Call, obj: Object, track: Track | None) 
     for _ in range(UPDATE_ATTEMPTS):
         charges = quota.charges(engine, call, obj)
         try:
+            if not charges:
+                return await engine.store.create(key, finish(obj))
             return (await engine.store.transact([Create(key, finish(obj)), *charges]))[0]
         except Exists:
             raise errors.already_exists(kind, obj.metadata.name) from None
@@ -173,23 +175,49 @@ def _changed(engine: Engine, call: Call, new: Object, old: Object) -> Object:
     if new.metadata is not old.metadata:
         new = with_metadata(new, resource_version=old.metadata.resource_version)
     is_status = call.route.subresource == "status"
-    default = validation.default_status if is_status else validation.default_object
+    rules = validation.rules_for(new)
+    default = rules.default_of_status if is_status else rules.default
     new = engine.admission.mutate(engine, call, default(new, call.now), old)
     if call.route.subresource == "finalize":
         return finalized(cast(Namespace, new), cast(Namespace, old))
+    if call.route.subresource == "ephemeralcontainers":
+        return _debugged(engine, call, cast(Pod, new), cast(Pod, old))
+    if call.route.subresource == "approval":
+        return _approved(engine, call, cast(CertificateSigningRequest, new), cast(CertificateSigningRequest, old))
     if is_status:
-        prepare, validate = validation.prepare_for_status_update, validation.validate_status_update
+        prepare, validate = rules.prepare_status, rules.validate_status
     else:
-        prepare, validate = validation.prepare_for_update, validation.validate_update
+        prepare, validate = rules.prepare_update, rules.validate_update
     written = new
     new = prepare(written, old, context)
-    call.warnings += dropped_fields.warnings(lambda given: prepare(written, old, given), context)
+    if context.disabled_gates:
+        call.warnings += dropped_fields.warnings(lambda given: prepare(written, old, given), context)
     problems = validate(new, old, context)
     if problems:
         raise errors.invalid(kind, old.metadata.name, problems)
     engine.admission.check(engine, call, new, old)
     if not is_status:
-        call.warnings.extend(validation.warnings(new))
+        call.warnings.extend(rules.warnings(new))
+    return new
+
+
+def _debugged(engine: Engine, call: Call, wanted: Pod, old: Pod) -> Object:
+    """The pod with more ephemeral containers, and as it was otherwise."""
+    new = with_ephemeral_containers(old, wanted)
+    problems = validate_ephemeral_containers(new, old)
+    if problems:
+        raise errors.invalid(call.route.kind, old.metadata.name, problems)
+    engine.admission.check(engine, call, new, old)
+    return new
+
+
+def _approved(engine: Engine, call: Call, wanted: CertificateSigningRequest, old: CertificateSigningRequest) -> Object:
+    """The request for a certificate with a decision, and as it was otherwise."""
+    new = certificate_approval.decided(old, wanted, call.now)
+    problems = certificate_approval.problems(new, old)
+    if problems:
+        raise errors.invalid(call.route.kind, old.metadata.name, problems)
+    engine.admission.check(engine, call, new, old)
     return new
 
 

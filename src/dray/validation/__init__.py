@@ -1,7 +1,8 @@
 """Conversion, defaulting and validation of every kind, for creates and updates, of spec and status.
 
 `validate`, `default` and `convert` take plain dicts; the stages (`default_object`, `prepare_for_create`, …) take typed
-objects in hub shape and are what the API server calls. Pure: imports `dray.api` and `dray.cel`, does no I/O.
+objects in hub shape, and so do the rules of a kind (`rules_for`), which is what the API server calls. Pure: imports
+`dray.api` and `dray.cel`, does no I/O.
 Errors have Kubernetes' shape (reason, field path, message), and an object's errors are all reported at once.
 """
 
@@ -20,6 +21,7 @@ from dray.validation.stages import (
     validate_update,
     warnings,
 )
+from dray.validation.table import rules_for
 
 __all__ = [
     "Context",
@@ -33,6 +35,7 @@ __all__ = [
     "prepare_for_status_update",
     "prepare_for_update",
     "review",
+    "rules_for",
     "to_hub",
     "validate",
     "validate_create",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Final, TypeAlias
 
-from dray.api.field import forbidden, invalid, required
+from dray.api.field import FieldError, forbidden, invalid, required
+from dray.api.node_selector import NodeSelector
 from dray.api.resource import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -23,6 +24,7 @@ from dray.api.resource.claim import (
     SOURCE_CLAIM,
     SOURCE_CLASS,
 )
+from dray.api.sharing import remembered
 from dray.validation import check, names
 from dray.validation.conditions import validate_conditions
 from dray.validation.context import DRA_ADMIN_NAMESPACE_LABEL, Context, Errors
@@ -125,7 +127,15 @@ def _validate_allocation(errors: Errors, allocation: AllocationResult, reference
         for index, config in enumerate(configs):
             _validate_config(errors, config, f"{path}.config[{index}]", references)
     if allocation.node_selector is not None:
-        validate_node_selector(errors, allocation.node_selector, "status.allocation.nodeSelector")
+        errors += _selector_errors(allocation.node_selector)
+
+
+@remembered
+def _selector_errors(selector: NodeSelector) -> tuple[FieldError, ...]:
+    """What is wrong with a node selector; all allocations on a node have the same one."""
+    errors: Errors = []
+    validate_node_selector(errors, selector, "status.allocation.nodeSelector")
+    return tuple(errors)
 
 
 def _validate_result(

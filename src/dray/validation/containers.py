@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import msgspec
 
 from dray.api.field import duplicate, forbidden, invalid, required
-from dray.api.generated.core import Container, ContainerPort, EnvVar, EphemeralContainer
+from dray.api.generated.core import Container, ContainerPort, EnvFromSource, EnvVar, EphemeralContainer
 from dray.validation import check, names
+from dray.validation.container_policies import validate_resizes, validate_restarts
 from dray.validation.context import Errors
 from dray.validation.pod_claims import validate_container_claims
+from dray.validation.pod_security import validate_container_security
 from dray.validation.probes import validate_lifecycle, validate_probes
 from dray.validation.resource_amounts import validate_requirements
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
-RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
-_PORT_NAME: Final = re.compile(r"(?=.*[a-z])(?!.*--)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-_PORT_NAME_LENGTH: Final = 15
 
 
 class PodParts(msgspec.Struct, frozen=True):
-    """What containers refer to: the pod's volumes and resource claims."""
+    """What containers refer to, and what they depend on."""
 
     volumes: frozenset[str] = frozenset()
     claims: frozenset[str] = frozenset()
+    restart_policy: str = ""
+    has_own_users: bool = False
 
 
 def validate_containers(errors: Errors, containers: tuple[Container, ...], path: str, parts: PodParts) -> None:
@@ -40,8 +40,8 @@ def validate_containers(errors: Errors, containers: tuple[Container, ...], path:
         validate_probes(errors, container, inner)
         if container.lifecycle is not None:
             validate_lifecycle(errors, container.lifecycle, f"{inner}.lifecycle")
-        if container.restart_policy is not None:
-            check.one_of(errors, f"{inner}.restartPolicy", container.restart_policy, RESTART_POLICIES)
+        validate_restarts(errors, container, inner)
+        validate_resizes(errors, container.resize_policy, f"{inner}.resizePolicy", parts.restart_policy)
     _validate_unique_names(errors, containers, path, frozenset())
     _validate_host_ports(errors, containers, path)
 
@@ -54,13 +54,12 @@ def validate_init_containers(
         inner = f"{path}[{index}]"
         validate_container(errors, container, inner, parts)
         _validate_host_ports(errors, (container,), path)
+        validate_restarts(errors, container, inner)
         if container.restart_policy == "Always":
             validate_probes(errors, container, inner)
             if container.lifecycle is not None:
                 validate_lifecycle(errors, container.lifecycle, f"{inner}.lifecycle")
             continue
-        if container.restart_policy is not None:
-            check.one_of(errors, f"{inner}.restartPolicy", container.restart_policy, RESTART_POLICIES)
         for field, value in (
             ("lifecycle", container.lifecycle),
             ("livenessProbe", container.liveness_probe),
@@ -86,9 +85,11 @@ def validate_container(errors: Errors, container: Container | EphemeralContainer
     if container.env:
         _validate_environment(errors, container.env, f"{path}.env")
     for index, source in enumerate(container.env_from):
-        if (source.config_map_ref is None) == (source.secret_ref is None):
-            detail = "exactly one of configMapRef and secretRef must be given"
-            errors.append(invalid(f"{path}.envFrom[{index}]", "", detail))
+        _validate_environment_source(errors, source, f"{path}.envFrom", index)
+    if container.security_context is not None:
+        validate_container_security(
+            errors, container.security_context, f"{path}.securityContext", has_own_users=parts.has_own_users
+        )
     if container.volume_mounts or container.volume_devices:
         _validate_mounts(errors, container, path, parts.volumes)
     validate_requirements(errors, container.resources, f"{path}.resources")
@@ -117,10 +118,8 @@ def _validate_ports(errors: Errors, ports: tuple[ContainerPort, ...], path: str)
     for index, port in enumerate(ports):
         inner = f"{path}[{index}]"
         if port.name:
-            if len(port.name) > _PORT_NAME_LENGTH or _PORT_NAME.fullmatch(port.name) is None:
-                detail = "must be at most 15 lower case letters, digits and single '-', with at least one letter"
-                errors.append(invalid(f"{inner}.name", port.name, detail))
-            elif port.name in seen:
+            check.name(errors, f"{inner}.name", port.name, names.port_name)
+            if port.name in seen:
                 errors.append(duplicate(f"{inner}.name", port.name))
             seen.add(port.name)
         if port.container_port == 0:
@@ -155,6 +154,18 @@ def _validate_environment(errors: Errors, variables: tuple[EnvVar, ...], path: s
             detail = "exactly one source must be given, and no `value` besides"
             errors.append(invalid(f"{inner}.valueFrom", "", detail))
         _validate_sources(errors, variable.value_from, f"{inner}.valueFrom")
+
+
+def _validate_environment_source(errors: Errors, source: EnvFromSource, path: str, index: int) -> None:
+    inner = f"{path}[{index}]"
+    if source.prefix:
+        check.name(errors, f"{inner}.prefix", source.prefix, names.environment_name)
+    for field, reference in (("configMapRef", source.config_map_ref), ("secretRef", source.secret_ref)):
+        if reference is not None:
+            check.required_name(errors, f"{inner}.{field}.name", reference.name, names.dns_subdomain)
+    if (source.config_map_ref is None) == (source.secret_ref is None):
+        # Kubernetes does not say which one.
+        errors.append(invalid(path, "", f"entry {index}: exactly one of configMapRef and secretRef must be given"))
 
 
 def _validate_sources(errors: Errors, sources: Any, path: str) -> None:

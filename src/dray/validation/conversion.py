@@ -1,7 +1,8 @@
 """Between the versions of the API and the hub version that everything inside works on.
 
-Only resource.k8s.io/v1beta1 has other shapes (SVS-33, X-09): a device wraps its content in `basic`, and a request that
-has only one alternative stands flat in the request. All other versions differ from the hub in `apiVersion` alone.
+resource.k8s.io/v1beta1 has other shapes (SVS-33, X-09): a device wraps its content in `basic`, and a request that
+has only one alternative stands flat in the request. Events and autoscalers have modules of their own, which are loaded
+where there are such objects. All other versions differ from the hub in `apiVersion` alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dray.api.resource import v1beta1
 _FLAT_FIELDS = tuple(
     name for name in v1beta1.DeviceRequest.__struct_fields__ if name not in ("name", "first_available")
 )
+_AUTOSCALING_V1 = "dray.api.autoscaling_v1"
 _BASIC_FIELDS = v1beta1.BasicDevice.__struct_fields__
 
 
@@ -27,6 +29,10 @@ def to_hub(obj: Object, api_version: str) -> Object:
         from dray.validation.event_conversion import to_core
 
         return to_core(cast(Any, obj))
+    if type(obj).__module__ == _AUTOSCALING_V1:
+        from dray.validation import autoscaler_conversion
+
+        return autoscaler_conversion.to_hub(cast(Any, obj))
     convert = _TO_HUB.get(type(obj))
     if convert is not None:
         obj = convert(obj)
@@ -39,6 +45,10 @@ def from_hub(obj: Object, api_version: str) -> Object:
         from dray.validation.event_conversion import from_core
 
         return from_core(cast(Any, obj))
+    if api_version == "autoscaling/v1" and type(obj).__name__ == "HorizontalPodAutoscaler":
+        from dray.validation import autoscaler_conversion
+
+        return autoscaler_conversion.from_hub(cast(Any, obj))
     if api_version == "resource.k8s.io/v1beta1":
         convert = _FROM_HUB.get(type(obj))
         if convert is not None:

@@ -21,7 +21,9 @@ def validate_attributes(errors: Errors, attributes: dict[str, DeviceAttribute], 
 
 def _is_plain(attribute: DeviceAttribute) -> bool:
     """The cheap answer for nearly all attributes: exactly one scalar, and nothing wrong with it."""
-    if attribute.ints or attribute.bools or attribute.strings or attribute.versions or attribute.version is not None:
+    if attribute.version is not None or attribute.ints is not None or attribute.bools is not None:
+        return False
+    if attribute.strings is not None or attribute.versions is not None:
         return False
     text = attribute.string
     if text is not None:
@@ -48,12 +50,25 @@ def validate_attribute(
         _validate_text(errors, attribute.string, f"{path}.string")
     if attribute.version is not None:
         _validate_version(errors, attribute.version, f"{path}.version")
-    for index, text in enumerate(attribute.strings):
+    for index, text in enumerate(attribute.strings or ()):
         _validate_text(errors, text, f"{path}.strings[{index}]")
-    for index, text in enumerate(attribute.versions):
+    for index, text in enumerate(attribute.versions or ()):
         _validate_version(errors, text, f"{path}.versions[{index}]")
-    if sum(given) != 1:
+    empty = _empty_lists(attribute)
+    for field in empty:
+        errors.append(invalid(f"{path}.{field}", [], "must not be empty if it is given"))
+    if sum(given) != 1 or empty:
         errors.append(invalid(declared, sum(given), "exactly one value must be given"))
+
+
+def _empty_lists(attribute: DeviceAttribute | NullableDeviceAttribute) -> list[str]:
+    lists = (
+        ("ints", attribute.ints),
+        ("bools", attribute.bools),
+        ("strings", attribute.strings),
+        ("versions", attribute.versions),
+    )
+    return [field for field, values in lists if values is not None and not values]
 
 
 def _validate_text(errors: Errors, text: str, path: str) -> None:
@@ -71,7 +86,8 @@ def count_values(attributes: dict[str, DeviceAttribute]) -> int:
     """How many values the attributes hold, each entry of a list counted."""
     total = len(attributes)
     for attribute in attributes.values():
-        in_lists = len(attribute.ints) + len(attribute.bools) + len(attribute.strings) + len(attribute.versions)
+        lists = (attribute.ints, attribute.bools, attribute.strings, attribute.versions)
+        in_lists = sum(len(values) for values in lists if values)
         if in_lists:
             total += in_lists - 1
     return total

@@ -21,13 +21,14 @@ from dray.api.resource import (
     ResourceClaimSpec,
 )
 from dray.api.resource.claim import CONFIGS, CONSTRAINTS, MODE_ALL, MODE_EXACT_COUNT, REQUESTS, SUBREQUESTS
-from dray.api.resource.device_class import OPAQUE_PARAMETER_BYTES
+from dray.api.resource.device_class import OPAQUE_PARAMETER_BYTES, SELECTORS
 from dray.api.resource.taint import OPERATOR_EQUAL
+from dray.api.sharing import remembered
 from dray.validation import check, names
 from dray.validation.context import DRA_ADMIN_NAMESPACE_LABEL, Context, Errors
 from dray.validation.resource_names import validate_driver_name, validate_fully_qualified_name
 from dray.validation.selectors import validate_selectors
-from dray.validation.taints import toleration_warnings, validate_tolerations
+from dray.validation.taints import toleration_warnings, validate_declared_toleration, validate_tolerations
 
 DERIVED_ATTRIBUTES: Final = 32
 MODES: Final = (MODE_ALL, MODE_EXACT_COUNT)
@@ -49,11 +50,14 @@ class RequestNames(msgspec.Struct, frozen=True):
         return cls(frozenset(found))
 
 
+@remembered
 def default_claim(spec: ResourceClaimSpec) -> ResourceClaimSpec:
     """One device of a request, unless it says otherwise (4381-45, 4381-46); tolerations compare values (5055-39)."""
     if not spec.devices.requests:
         return spec
     requests = tuple(_default_request(request) for request in spec.devices.requests)
+    if requests == spec.devices.requests:
+        return spec
     return replace(spec, devices=replace(spec.devices, requests=requests))
 
 
@@ -80,13 +84,13 @@ def default_tolerations(tolerations: tuple[DeviceToleration, ...]) -> tuple[Devi
     )
 
 
-def validate_device_claim(errors: Errors, claim: DeviceClaim, path: str, ctx: Context) -> None:
+def validate_device_claim(errors: Errors, claim: DeviceClaim, path: str, *, is_v1beta1: bool) -> None:
     """The whole spec of a claim (4381-40..57)."""
     references = RequestNames.of(claim)
     used = _constrained_attributes(claim.constraints)
     if check.fits(errors, f"{path}.requests", claim.requests, REQUESTS):
         for index, request in enumerate(claim.requests):
-            _validate_request(errors, request, f"{path}.requests[{index}]", used, ctx)
+            _validate_request(errors, request, f"{path}.requests[{index}]", used, is_v1beta1=is_v1beta1)
         check.unique(errors, f"{path}.requests", (request.name for request in claim.requests))
     if check.fits(errors, f"{path}.constraints", claim.constraints, CONSTRAINTS):
         for index, constraint in enumerate(claim.constraints):
@@ -126,18 +130,21 @@ def claim_warnings(claim: DeviceClaim, path: str) -> list[str]:
 
 
 def _validate_request(
-    errors: Errors, request: DeviceRequest, path: str, used: Mapping[str, set[str]], ctx: Context
+    errors: Errors, request: DeviceRequest, path: str, used: Mapping[str, set[str]], *, is_v1beta1: bool
 ) -> None:
     check.name(errors, f"{path}.name", request.name, names.dns_label)
     exactly, subrequests = request.exactly, request.first_available
     if exactly is not None and subrequests:
         errors.append(invalid(path, None, "only one of exactly and firstAvailable may be given"))
-        for index, sub in enumerate(subrequests):
-            if not sub.device_class_name:
-                errors.append(required(f"{path}.firstAvailable[{index}].deviceClassName"))
-        check.unique(errors, f"{path}.firstAvailable", (sub.name for sub in subrequests))
+        _validate_declared(errors, exactly, f"{path}.exactly")
+        if check.fits(errors, f"{path}.firstAvailable", subrequests, SUBREQUESTS):
+            for index, sub in enumerate(subrequests):
+                inner = f"{path}.firstAvailable[{index}]"
+                check.required_name(errors, f"{inner}.deviceClassName", sub.device_class_name, names.dns_subdomain)
+                _validate_declared(errors, sub, inner)
+            check.unique(errors, f"{path}.firstAvailable", (sub.name for sub in subrequests))
     elif exactly is not None:
-        declared = path if ctx.is_v1beta1 else f"{path}.exactly"
+        declared = path if is_v1beta1 else f"{path}.exactly"
         _validate_alternative(errors, exactly, f"{path}.exactly", declared, _Use(used, request.name))
     elif not subrequests:
         errors.append(required(path, "exactly one of exactly and firstAvailable is required"))
@@ -147,6 +154,15 @@ def _validate_request(
             check.name(errors, f"{inner}.name", sub.name, names.dns_label)
             _validate_alternative(errors, sub, inner, inner, _Use(used, f"{request.name}/{sub.name}"))
         check.unique(errors, f"{path}.firstAvailable", (sub.name for sub in subrequests))
+
+
+def _validate_declared(errors: Errors, request: ExactDeviceRequest | DeviceSubRequest, path: str) -> None:
+    """What holds for a request that says two things at once, so that nobody knows which one is meant."""
+    check.fits(errors, f"{path}.selectors", request.selectors, SELECTORS)
+    if request.allocation_mode not in (*MODES, ""):
+        errors.append(not_supported(f"{path}.allocationMode", request.allocation_mode, MODES))
+    for index, toleration in enumerate(request.tolerations):
+        validate_declared_toleration(errors, toleration, f"{path}.tolerations[{index}]")
 
 
 def _validate_alternative(

@@ -97,7 +97,8 @@ def _drop_groups(spec: ResourceSliceSpec) -> ResourceSliceSpec:
 def _drop_lists(spec: ResourceSliceSpec) -> ResourceSliceSpec:
     def change(device: Device) -> Device:
         attributes = {
-            key: replace(value, ints=(), bools=(), strings=(), versions=()) for key, value in device.attributes.items()
+            key: replace(value, ints=None, bools=None, strings=None, versions=None)
+            for key, value in device.attributes.items()
         }
         return replace(device, attributes=attributes)
 

@@ -20,6 +20,8 @@ _SUBRESOURCE_LENGTH: Final = 256
 
 T = TypeVar("T", bound=Object)
 
+NOTHING_KNOWN: Final = ObjectMeta()
+
 
 class NameRule(msgspec.Struct, frozen=True):
     """What the names of a kind look like, and what a generateName must look like (None: it is not checked)."""
@@ -35,27 +37,38 @@ PATH_SEGMENT: Final = NameRule(names.path_segment, names.path_segment_prefix)
 
 
 def validate_metadata(
-    errors: Errors, meta: ObjectMeta, rule: NameRule, *, namespaced: bool, path: str = "metadata"
+    errors: Errors,
+    meta: ObjectMeta,
+    rule: NameRule,
+    *,
+    namespaced: bool,
+    path: str = "metadata",
+    known: ObjectMeta = NOTHING_KNOWN,
 ) -> None:
-    """The metadata of an object that is created, or that an update leads to."""
-    if meta.generate_name and rule.prefix is not None:
+    """The metadata of an object that is created, or that an update leads to.
+
+    Every write comes by here, and most change little: what is the same as in the `known` metadata of what is stored was
+    found right when it was stored.
+    """
+    if meta.generate_name != known.generate_name and rule.prefix is not None:
         check.name(errors, f"{path}.generateName", meta.generate_name, rule.prefix)
-    if meta.name:
-        check.name(errors, f"{path}.name", meta.name, rule.name)
-    else:
+    if not meta.name:
         errors.append(required(f"{path}.name", "name or generateName is required"))
-    _validate_namespace(errors, meta.namespace, namespaced, path)
-    check.not_negative(errors, f"{path}.generation", meta.generation)
-    # Most objects have few of these, and every write comes by here.
-    if meta.labels:
+    elif meta.name != known.name:
+        check.name(errors, f"{path}.name", meta.name, rule.name)
+    if known is NOTHING_KNOWN or meta.namespace != known.namespace:
+        _validate_namespace(errors, meta.namespace, namespaced, path)
+    if meta.generation < 0:
+        check.not_negative(errors, f"{path}.generation", meta.generation)
+    if meta.labels and meta.labels is not known.labels:
         validate_labels(errors, meta.labels, f"{path}.labels")
-    if meta.annotations:
+    if meta.annotations and meta.annotations is not known.annotations:
         validate_annotations(errors, meta.annotations, f"{path}.annotations")
-    if meta.owner_references:
+    if meta.owner_references and meta.owner_references is not known.owner_references:
         validate_owner_references(errors, meta.owner_references, f"{path}.ownerReferences")
-    if meta.finalizers:
+    if meta.finalizers and meta.finalizers is not known.finalizers:
         _validate_finalizers(errors, meta.finalizers, f"{path}.finalizers")
-    if meta.managed_fields:
+    if meta.managed_fields and meta.managed_fields is not known.managed_fields:
         _validate_managed_fields(errors, meta, f"{path}.managedFields")
 
 
@@ -87,7 +100,8 @@ def validate_template_metadata(errors: Errors, meta: ObjectMeta, path: str) -> N
     given = msgspec.to_builtins(meta, enc_hook=str)
     for field in given:
         if field not in ("labels", "annotations"):
-            errors.append(forbidden(f"{path}.{field}", "cannot be set"))
+            # Kubernetes spells this one field so.
+            errors.append(forbidden(f"{path}.{'uID' if field == 'uid' else field}", "cannot be set"))
 
 
 def validate_labels(errors: Errors, labels: dict[str, str], path: str) -> None:

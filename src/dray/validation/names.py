@@ -19,6 +19,8 @@ Rule: TypeAlias = Callable[[str], Messages]
 _KEPT: Final = 8192
 _CONDITION_REASON: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]*+(?<![,:]))?")
 _ENVIRONMENT: Final = re.compile(r"[ -<>-~]++")
+_PORT_NAME: Final = re.compile(r"(?=.*[a-z])(?!.*--)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+_PORT_NAME_LENGTH: Final = 15
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -62,6 +64,14 @@ def condition_reason(value: str) -> Messages:
 def environment_name(value: str) -> Messages:
     """The name of an environment variable: printable ASCII without `=`."""
     return () if _ENVIRONMENT.fullmatch(value) else ("must be printable ASCII characters other than '='",)
+
+
+@_memoised
+def port_name(value: str) -> Messages:
+    """The name of a port of a container, as IANA has them for services."""
+    if len(value) > _PORT_NAME_LENGTH or _PORT_NAME.fullmatch(value) is None:
+        return ("must be at most 15 lower case letters, digits and single '-', with at least one letter",)
+    return ()
 
 
 def uuid(value: str) -> Messages:

@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from dray.api.field import forbidden, invalid
 from dray.api.generated.core import Node
+from dray.api.node_annotations import read_rations
 from dray.api.quantity import Quantity
+from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.times import Time
 from dray.validation import check
 from dray.validation.context import Context, Errors
@@ -40,6 +42,7 @@ def _check(errors: Errors, new: Node, old: Node | None, _ctx: Context) -> None:
     if old is None:
         _validate_cidrs(errors, new.spec.pod_cidrs)
         return
+    _validate_addresses(errors, new)
     if old.spec.pod_cidrs and old.spec.pod_cidrs != new.spec.pod_cidrs:
         errors.append(forbidden("spec.podCIDRs", "may be set once and not be changed"))
     if old.spec.provider_id and old.spec.provider_id != new.spec.provider_id:
@@ -50,13 +53,18 @@ def _check(errors: Errors, new: Node, old: Node | None, _ctx: Context) -> None:
 
 def _check_status(errors: Errors, new: Node, _old: Node, _ctx: Context) -> None:
     _validate_status(errors, new)
+    _validate_addresses(errors, new)
 
 
 def _validate_status(errors: Errors, node: Node) -> None:
     status = node.status
     _validate_amounts(errors, status.capacity, "status.capacity")
     _validate_amounts(errors, status.allocatable, "status.allocatable")
-    check.unique(errors, "status.addresses", ((entry.type, entry.address) for entry in status.addresses))
+
+
+def _validate_addresses(errors: Errors, node: Node) -> None:
+    """Each once; as in Kubernetes, a new node is not asked."""
+    check.unique(errors, "status.addresses", ((entry.type, entry.address) for entry in node.status.addresses))
 
 
 def _validate_amounts(errors: Errors, amounts: dict[str, Quantity], path: str) -> None:
@@ -75,6 +83,12 @@ def _validate_cidrs(errors: Errors, cidrs: tuple[str, ...]) -> None:
         errors.append(invalid("spec.podCIDRs", cidrs, "at most one CIDR for each IP family"))
 
 
+def _warnings(node: Node) -> list[str]:
+    """What annotations say about taints and cannot be read: nothing else would tell before pods leave."""
+    problems = read_rations(node.metadata.annotations).problems
+    return [f"metadata.annotations[{EVICTIONS_PER_SECOND}]: {problem}" for problem in problems]
+
+
 RULES: Final = {
     "Node": Rules(
         namespaced=False,
@@ -84,5 +98,6 @@ RULES: Final = {
         default=_default,
         check=_check,
         check_status=_check_status,
+        warnings=_warnings,
     )
 }

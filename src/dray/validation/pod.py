@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from dray.api.field import forbidden, invalid
+from dray.api.field import FieldError, forbidden, invalid
 from dray.api.generated.core import Container, Pod, PodCondition, PodSpec, PodStatus
+from dray.api.sharing import remembered
 from dray.validation import check, names
 from dray.validation.conditions import STATUSES
 from dray.validation.containers import validate_image_spaces
@@ -17,6 +18,7 @@ from dray.validation.metadata import with_metadata
 from dray.validation.pod_claims import MIRROR_ANNOTATION, validate_claim_statuses, validate_extended_claim
 from dray.validation.pod_defaults import default_pod, default_pod_status
 from dray.validation.pod_spec import validate_pod_spec
+from dray.validation.pod_warnings import pod_warnings
 from dray.validation.quality import qos_class
 from dray.validation.rules import Rules
 
@@ -31,16 +33,21 @@ def _change(new: Pod, old: Pod | None, ctx: Context) -> Pod:
         new = replace(new, spec=_without_claims(new.spec))
     if old is not None:
         return new
-    status = PodStatus(phase="Pending", qos_class=qos_class(new.spec))
-    if new.spec.scheduling_gates:
-        blocked = PodCondition(
-            type="PodScheduled",
-            status="False",
-            reason="SchedulingGated",
-            message="Waiting until the pod has no scheduling gates",
-        )
-        status = replace(status, conditions=(blocked,))
-    return replace(new, status=status)
+    return replace(new, status=_first_status(new.spec))
+
+
+@remembered
+def _first_status(spec: PodSpec) -> PodStatus:
+    status = PodStatus(phase="Pending", qos_class=qos_class(spec))
+    if not spec.scheduling_gates:
+        return status
+    blocked = PodCondition(
+        type="PodScheduled",
+        status="False",
+        reason="SchedulingGated",
+        message="Waiting until the pod has no scheduling gates",
+    )
+    return replace(status, conditions=(blocked,))
 
 
 def _uses_claims(spec: PodSpec) -> bool:
@@ -67,14 +74,11 @@ def _containers(spec: PodSpec) -> Iterator[Container]:
 def _check(errors: Errors, new: Pod, old: Pod | None, _ctx: Context) -> None:
     spec, annotations = new.spec, new.metadata.annotations
     is_mirror = MIRROR_ANNOTATION in annotations
-    validate_pod_spec(errors, spec, "spec", is_pod=True, is_mirror=is_mirror)
+    errors += _spec_errors(spec, is_mirror)
     if is_mirror and not spec.node_name:
         where = f"metadata.annotations[{MIRROR_ANNOTATION}]"
         errors.append(invalid(where, annotations[MIRROR_ANNOTATION], "needs spec.nodeName"))
     _validate_deletion_cost(errors, annotations.get(_DELETION_COST))
-    check.not_negative(errors, "spec.terminationGracePeriodSeconds", spec.termination_grace_period_seconds or 0)
-    validate_image_spaces(errors, spec.containers, "spec.containers")
-    validate_image_spaces(errors, spec.init_containers, "spec.initContainers")
     if old is not None:
         _check_update(errors, new, old)
         return
@@ -82,6 +86,17 @@ def _check(errors: Errors, new: Pod, old: Pod | None, _ctx: Context) -> None:
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.node_name and spec.scheduling_gates:
         errors.append(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+
+
+@remembered
+def _spec_errors(spec: PodSpec, is_mirror: bool) -> tuple[FieldError, ...]:
+    """What is wrong with a spec by itself."""
+    errors: Errors = []
+    validate_pod_spec(errors, spec, "spec", is_pod=True, is_mirror=is_mirror)
+    check.not_negative(errors, "spec.terminationGracePeriodSeconds", spec.termination_grace_period_seconds or 0)
+    validate_image_spaces(errors, spec.containers, "spec.containers")
+    validate_image_spaces(errors, spec.init_containers, "spec.initContainers")
+    return tuple(errors)
 
 
 def _validate_deletion_cost(errors: Errors, cost: str | None) -> None:
@@ -199,12 +214,6 @@ def _change_status(new: Pod, old: Pod, _ctx: Context) -> Pod:
     return replace(with_metadata(new, owner_references=old.metadata.owner_references), status=status)
 
 
-def _warnings(obj: Pod) -> list[str]:
-    if names.dns_label(obj.metadata.name):
-        return ["metadata.name: the name is also the host name of the pod; a DNS label is recommended"]
-    return []
-
-
 RULES: Final = {
     "Pod": Rules(
         has_generation=True,
@@ -217,6 +226,6 @@ RULES: Final = {
         change_status=_change_status,
         check=_check,
         check_status=_check_status,
-        warnings=_warnings,
+        warnings=pod_warnings,
     )
 }

@@ -26,7 +26,7 @@ def validate_pod_claims(errors: Errors, claims: tuple[PodResourceClaim, ...], pa
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         inner = f"{path}[{index}]"
-        if claim.name in seen:
+        if claim.name and claim.name in seen:
             errors.append(duplicate(f"{inner}.name", claim.name))
         else:
             check.required_name(errors, f"{inner}.name", claim.name, names.dns_label)

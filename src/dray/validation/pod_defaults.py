@@ -26,6 +26,7 @@ from dray.api.generated.core import (
     Volume,
 )
 from dray.api.quantity import Quantity
+from dray.api.sharing import remembered
 from dray.api.times import Time
 from dray.validation.volumes import SOURCES
 
@@ -48,7 +49,14 @@ AnyContainer = TypeVar("AnyContainer", Container, EphemeralContainer)
 
 def default_pod(pod: Pod, _now: Time) -> Pod:
     """A pod with every default of Kubernetes."""
-    spec = default_pod_spec(pod.spec)
+    spec = _default_for_pods(pod.spec)
+    return default_pod_status(pod if spec is pod.spec else replace(pod, spec=spec))
+
+
+@remembered
+def _default_for_pods(spec: PodSpec) -> PodSpec:
+    """What only pods have, besides what pod templates have, too. A spec that has all of it stays the same object."""
+    given, spec = spec, default_pod_spec(spec)
     changes: dict[str, Any] = {}
     if spec.enable_service_links is None:
         changes["enable_service_links"] = True
@@ -58,7 +66,7 @@ def default_pod(pod: Pod, _now: Time) -> Pod:
     if spec.init_containers:
         changes["init_containers"] = tuple(_default_for_pod(entry, spec.host_network) for entry in spec.init_containers)
     spec = replace(spec, **changes)
-    return default_pod_status(replace(pod, spec=spec))
+    return given if spec == given else spec
 
 
 def default_pod_status(pod: Pod) -> Pod:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Final
 
 from dray.api.field import forbidden, invalid, not_supported, required
@@ -14,6 +13,8 @@ from dray.validation.containers import PodParts, validate_containers, validate_i
 from dray.validation.context import Errors
 from dray.validation.metadata import validate_labels
 from dray.validation.pod_claims import validate_pod_claims
+from dray.validation.pod_dns import is_address, validate_dns
+from dray.validation.pod_security import validate_pod_security
 from dray.validation.resource_amounts import (
     container_resource,
     is_huge_page,
@@ -25,7 +26,6 @@ from dray.validation.tolerations import validate_tolerations
 from dray.validation.volumes import validate_volumes
 
 RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
-DNS_POLICIES: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 PREEMPTION_POLICIES: Final = ("Never", "PreemptLowerPriority")
 SYSTEMS: Final = ("linux", "windows")
 _INT32_MAX: Final = 2**31 - 1
@@ -37,7 +37,10 @@ def validate_pod_spec(errors: Errors, spec: PodSpec, path: str, *, is_pod: bool,
     if spec.termination_grace_period_seconds is None:
         errors.append(required(f"{path}.terminationGracePeriodSeconds"))
     parts = PodParts(
-        frozenset(volume.name for volume in spec.volumes), frozenset(claim.name for claim in spec.resource_claims)
+        volumes=frozenset(volume.name for volume in spec.volumes),
+        claims=frozenset(claim.name for claim in spec.resource_claims),
+        restart_policy=spec.restart_policy,
+        has_own_users=spec.host_users is False,
     )
     if spec.volumes:
         validate_volumes(errors, spec.volumes, f"{path}.volumes")
@@ -52,7 +55,12 @@ def validate_pod_spec(errors: Errors, spec: PodSpec, path: str, *, is_pod: bool,
     if spec.host_network:
         _validate_host_network(errors, spec, f"{path}.containers", is_pod=is_pod)
     check.required_one_of(errors, f"{path}.restartPolicy", spec.restart_policy, RESTART_POLICIES)
-    check.required_one_of(errors, f"{path}.dnsPolicy", spec.dns_policy, DNS_POLICIES)
+    validate_dns(errors, spec, path)
+    if spec.security_context is not None:
+        validate_pod_security(errors, spec.security_context, f"{path}.securityContext")
+    if spec.share_process_namespace and spec.host_pid:
+        where = f"{path}.shareProcessNamespace"
+        errors.append(invalid(where, True, "hostPID and shareProcessNamespace exclude each other"))
     validate_labels(errors, spec.node_selector, f"{path}.nodeSelector")
     if spec.affinity is not None:
         validate_affinity(errors, spec.affinity, f"{path}.affinity")
@@ -62,8 +70,6 @@ def validate_pod_spec(errors: Errors, spec: PodSpec, path: str, *, is_pod: bool,
     validate_tolerations(errors, spec.tolerations, f"{path}.tolerations")
     _validate_names(errors, spec, path)
     _validate_numbers(errors, spec, path)
-    if spec.dns_policy == "None" and (spec.dns_config is None or not spec.dns_config.nameservers):
-        errors.append(required(f"{path}.dnsConfig.nameservers", "needed with dnsPolicy None"))
 
 
 def _validate_names(errors: Errors, spec: PodSpec, path: str) -> None:
@@ -81,15 +87,14 @@ def _validate_names(errors: Errors, spec: PodSpec, path: str) -> None:
     if spec.preemption_policy is not None:
         check.required_one_of(errors, f"{path}.preemptionPolicy", spec.preemption_policy, PREEMPTION_POLICIES)
     if spec.os is not None:
-        check.required_one_of(errors, f"{path}.os.name", spec.os.name, SYSTEMS)
-    for index, reference in enumerate(spec.image_pull_secrets):
-        if not reference.name:
-            errors.append(required(f"{path}.imagePullSecrets[{index}].name"))
-    for alias in spec.host_aliases:
-        if not _is_address(alias.ip):
-            errors.append(invalid(f"{path}.hostAliases.ip", alias.ip, "must be an IP address"))
-        for hostname in alias.hostnames:
-            check.name(errors, f"{path}.hostAliases.hostnames", hostname, names.dns_subdomain)
+        # Kubernetes reports a name that is missing below the field, and one that is wrong at it.
+        check.required_one_of(errors, f"{path}.os" if spec.os.name else f"{path}.os.name", spec.os.name, SYSTEMS)
+    for index, alias in enumerate(spec.host_aliases):
+        inner = f"{path}.hostAliases[{index}]"
+        if not is_address(alias.ip):
+            errors.append(invalid(f"{inner}.ip", alias.ip, "must be an IP address"))
+        for position, hostname in enumerate(alias.hostnames):
+            check.name(errors, f"{inner}.hostnames[{position}]", hostname, names.dns_subdomain)
 
 
 def _validate_numbers(errors: Errors, spec: PodSpec, path: str) -> None:
@@ -154,11 +159,3 @@ def _requested(spec: PodSpec, name: str) -> int:
         else:
             peak = max(peak, sidecars + amount)
     return max(total + sidecars, peak)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

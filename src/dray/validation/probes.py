@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from dray.api.field import forbidden, invalid, required
 from dray.api.generated.core import Container, HTTPGetAction, Lifecycle, LifecycleHandler, Probe
-from dray.validation import check
+from dray.validation import check, names
 from dray.validation.context import Errors
+
+_HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
 
 
 def validate_probes(errors: Errors, container: Container, path: str) -> None:
@@ -70,10 +75,13 @@ def _validate_http(errors: Errors, action: HTTPGetAction, path: str) -> None:
         errors.append(required(f"{path}.path"))
     _validate_port(errors, action.port, f"{path}.port")
     check.one_of(errors, f"{path}.scheme", action.scheme, ("HTTP", "HTTPS"))
+    for header in action.http_headers:
+        if _HEADER.fullmatch(header.name) is None:
+            errors.append(invalid(f"{path}.httpHeaders", header.name, "must consist of letters, digits and '-'"))
 
 
 def _validate_port(errors: Errors, port: int | str, path: str) -> None:
     if isinstance(port, int):
         check.port(errors, path, port)
-    elif not port or len(port) > 15:
-        errors.append(invalid(path, port, "must be a port number or the name of a port"))
+    else:
+        check.name(errors, path, port, names.port_name)

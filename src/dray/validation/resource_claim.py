@@ -6,7 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from dray.api.resource import ResourceClaim
+from dray.api.field import FieldError
+from dray.api.resource import ResourceClaim, ResourceClaimSpec
+from dray.api.sharing import remembered
 from dray.api.times import Time
 from dray.validation import check
 from dray.validation.claim_status import (
@@ -49,7 +51,15 @@ def _check(errors: Errors, new: ResourceClaim, old: ResourceClaim | None, ctx: C
         check.immutable(errors, "spec", new.spec, old.spec)
         return
     validate_admin_access(errors, new.spec.devices, ctx)
-    validate_device_claim(errors, new.spec.devices, "spec.devices", ctx)
+    errors += _spec_errors(new.spec, ctx.is_v1beta1)
+
+
+@remembered
+def _spec_errors(spec: ResourceClaimSpec, is_v1beta1: bool) -> tuple[FieldError, ...]:
+    """What is wrong with a spec by itself."""
+    errors: Errors = []
+    validate_device_claim(errors, spec.devices, "spec.devices", is_v1beta1=is_v1beta1)
+    return tuple(errors)
 
 
 def _check_status(errors: Errors, new: ResourceClaim, old: ResourceClaim, ctx: Context) -> None:

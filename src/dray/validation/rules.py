@@ -3,8 +3,8 @@
 The life of an object through them, as in Kubernetes:
 
     create          default → prepare_create → validate_create → warnings
-    update          default → keep_system_metadata → prepare_update → validate_update → warnings
-    status update   default → keep_system_metadata → prepare_status → validate_status
+    update          default → prepare_update → validate_update → warnings
+    status update   default_of_status → prepare_status → validate_status
 
 All are pure: they return the changed object or the errors, and leave what they were given alone.
 """
@@ -22,6 +22,7 @@ from dray.validation.context import Context, Errors
 from dray.validation.metadata import (
     DNS_SUBDOMAIN,
     NameRule,
+    keep_system_metadata,
     metadata_for_status,
     validate_metadata,
     validate_metadata_update,
@@ -71,6 +72,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     check_status: Callable[[Errors, Any, Any, Context], None] = _no_errors
     warnings: Callable[[Any], list[str]] = _no_warnings
 
+    def default_of_status(self, obj: Any, now: Time) -> Any:
+        """The defaults for an update of the status, which leaves the rest as it was."""
+        return self.default(obj, now) if self.default_status is None else self.default_status(obj)
+
     def prepare_create(self, obj: Any, ctx: Context) -> Any:
         """What the server itself decides about a new object: no status yet, the first generation."""
         if self.has_status and not self.keeps_status_on_create:
@@ -80,7 +85,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return self.change(obj, None, ctx)
 
     def prepare_update(self, new: Any, old: Any, ctx: Context) -> Any:
-        """The status is not changed here; a changed spec is a new generation."""
+        """System metadata and the status stay as they were; a changed spec is a new generation."""
+        new = keep_system_metadata(new, old)
         if self.has_status:
             new = replace(new, status=old.status)
         new = self.change(new, old, ctx)
@@ -95,6 +101,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
     def prepare_status(self, new: Any, old: Any, ctx: Context) -> Any:
         """Only the status changes."""
+        new = keep_system_metadata(new, old)
         if "spec" in new.__struct_fields__:
             new = replace(new, spec=old.spec)
         if self.status_guards_metadata:
@@ -124,7 +131,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         errors: Errors = []
         if new.metadata is old.metadata:
             return errors  # what is stored was found right when it was stored
-        validate_metadata(errors, new.metadata, self.name, namespaced=self.namespaced)
+        validate_metadata(errors, new.metadata, self.name, namespaced=self.namespaced, known=old.metadata)
         validate_metadata_update(errors, new.metadata, old.metadata)
         return errors
 

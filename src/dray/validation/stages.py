@@ -11,7 +11,6 @@ from dray.api.field import FieldError
 from dray.api.meta import Object
 from dray.api.times import Time
 from dray.validation.context import Context
-from dray.validation.metadata import keep_system_metadata
 from dray.validation.table import rules_for
 
 T = TypeVar("T", bound=Object)
@@ -25,8 +24,7 @@ def default_object(obj: T, now: Time) -> T:
 
 def default_status(obj: T, now: Time) -> T:
     """The same for an update of the status, which leaves the rest as it was."""
-    rules = rules_for(obj)
-    result: T = rules.default(obj, now) if rules.default_status is None else rules.default_status(obj)
+    result: T = rules_for(obj).default_of_status(obj, now)
     return result
 
 
@@ -38,13 +36,13 @@ def prepare_for_create(obj: T, ctx: Context) -> T:
 
 def prepare_for_update(new: T, old: T, ctx: Context) -> T:
     """What the server decides about a changed object: old status, system metadata kept, generation counted."""
-    result: T = rules_for(new).prepare_update(keep_system_metadata(new, old), old, ctx)
+    result: T = rules_for(new).prepare_update(new, old, ctx)
     return result
 
 
 def prepare_for_status_update(new: T, old: T, ctx: Context) -> T:
     """What the server decides about a changed status: everything else is as it was."""
-    result: T = rules_for(new).prepare_status(keep_system_metadata(new, old), old, ctx)
+    result: T = rules_for(new).prepare_status(new, old, ctx)
     return result
 
 

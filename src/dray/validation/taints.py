@@ -58,21 +58,23 @@ def validate_tolerations(errors: Errors, tolerations: tuple[DeviceToleration, ..
 
 def validate_toleration(errors: Errors, toleration: DeviceToleration, path: str, declared: str = "") -> None:
     """One toleration (5055-23..28). `declared` is its path as the request's version spells it."""
-    declared = declared or path
+    validate_declared_toleration(errors, toleration, declared or path)
+    if toleration.operator == OPERATOR_EXISTS and toleration.value:
+        errors.append(invalid(f"{path}.value", toleration.value, "must be empty for operator Exists"))
+    if toleration.operator == OPERATOR_EQUAL:
+        check.name(errors, f"{path}.value", toleration.value, names.label_value)
+
+
+def validate_declared_toleration(errors: Errors, toleration: DeviceToleration, path: str) -> None:
+    """What holds for each field of a toleration by itself."""
     if toleration.key:
-        check.name(errors, f"{declared}.key", toleration.key, names.label_key)
-    match toleration.operator:
-        case "Exists":
-            if toleration.value:
-                errors.append(invalid(f"{path}.value", toleration.value, "must be empty for operator Exists"))
-        case "Equal":
-            check.name(errors, f"{path}.value", toleration.value, names.label_value)
-        case "":
-            errors.append(required(f"{declared}.operator"))
-        case other:
-            errors.append(not_supported(f"{declared}.operator", other, OPERATORS))
+        check.name(errors, f"{path}.key", toleration.key, names.label_key)
+    if not toleration.operator:
+        errors.append(required(f"{path}.operator"))
+    elif toleration.operator not in OPERATORS:
+        errors.append(not_supported(f"{path}.operator", toleration.operator, OPERATORS))
     if toleration.effect:
-        check.one_of(errors, f"{declared}.effect", toleration.effect, EFFECTS)
+        check.one_of(errors, f"{path}.effect", toleration.effect, EFFECTS)
 
 
 def timed(taints: tuple[DeviceTaint, ...], now: Time) -> tuple[DeviceTaint, ...]:

@@ -70,6 +70,35 @@ def test_exactly_or_first_available(verdict: Any) -> None:
     assert verdict(a_claim({"name": "a", "firstAvailable": many})) == {("TooMany", f"{path}.firstAvailable")}
 
 
+@pytest.mark.req("SVS-41")
+def test_who_says_two_things_still_has_to_spell_them_right(verdict: Any) -> None:
+    """Which one is meant decides on the rest of the rules."""
+    path = "spec.devices.requests[0]"
+    wrong = {"allocationMode": "Some", "tolerations": [{"key": "a b", "operator": "Some", "effect": "Some"}]}
+    many = [selector("1")] * 33
+
+    def judge(exactly: dict[str, Any], *subrequests: dict[str, Any]) -> set[tuple[str, str]]:
+        found: set[tuple[str, str]] = verdict(a_claim({**request("a", **exactly), "firstAvailable": list(subrequests)}))
+        return found - {("Invalid", path)}
+
+    for place, found in (
+        ("exactly", judge(wrong, subrequest("s"))),
+        ("firstAvailable[0]", judge({}, subrequest("s", **wrong))),
+    ):
+        assert found == {
+            ("NotSupported", f"{path}.{place}.allocationMode"),
+            ("Invalid", f"{path}.{place}.tolerations[0].key"),
+            ("NotSupported", f"{path}.{place}.tolerations[0].operator"),
+            ("NotSupported", f"{path}.{place}.tolerations[0].effect"),
+        }
+    assert judge({"selectors": many}, subrequest("s")) == {("TooMany", f"{path}.exactly.selectors")}
+    assert judge({}, subrequest("s", deviceClassName="A_")) == {
+        ("Invalid", f"{path}.firstAvailable[0].deviceClassName")
+    }
+    assert judge({}, *[subrequest("s")] * 9) == {("TooMany", f"{path}.firstAvailable")}
+    assert judge({"deviceClassName": "A_", "count": -1}, subrequest("S", count=-1)) == set()
+
+
 @pytest.mark.req("4381-43")
 def test_the_class_is_required(verdict: Any, edit: Any) -> None:
     assert verdict(edit(a_claim(request()), {f"{EXACTLY}.deviceClassName": None})) == {
@@ -318,6 +347,7 @@ def a_template(*requests: dict[str, Any], **metadata: Any) -> dict[str, Any]:
 def test_templates(verdict: Any, edit: Any) -> None:
     assert verdict(a_template(request(), labels={"a": "b"}, annotations={"c": "d"})) == set()
     assert verdict(a_template(request(), name="x")) == {("Forbidden", "spec.metadata.name")}
+    assert verdict(a_template(request(), uid="x")) == {("Forbidden", "spec.metadata.uID")}  # as Kubernetes spells it
     assert verdict(a_template(request(), finalizers=["a/b"])) == {("Forbidden", "spec.metadata.finalizers")}
     assert verdict(a_template(request(), labels={"a b": ""})) == {("Invalid", "spec.metadata.labels")}
     assert verdict(a_template({"name": "a"})) == {("Required", "spec.spec.devices.requests[0]")}

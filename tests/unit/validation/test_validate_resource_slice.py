@@ -226,6 +226,8 @@ VALUES = [
     ({"strings": ["a", "b" * 65]}, {("TooLong", ".strings[1]")}),
     ({"versions": ["1.0.0", "x"]}, {("Invalid", ".versions[1]")}),
     ({"ints": [1], "bools": [True]}, {("Invalid", "")}),
+    ({"ints": []}, {("Invalid", ""), ("Invalid", ".ints")}),
+    ({"string": "a", "versions": []}, {("Invalid", ""), ("Invalid", ".versions")}),
 ]
 
 

@@ -29,10 +29,10 @@ class DeviceAttribute(Struct):
     bool_value: bool | None = field(default=None, name="bool")
     string: str | None = None
     version: str | None = None
-    ints: tuple[int, ...] = ()
-    bools: tuple[bool, ...] = ()
-    strings: tuple[str, ...] = ()
-    versions: tuple[str, ...] = ()
+    ints: tuple[int, ...] | None = None
+    bools: tuple[bool, ...] | None = None
+    strings: tuple[str, ...] | None = None
+    versions: tuple[str, ...] | None = None
 
 
 class CapacityRequestPolicyRange(Struct):

@@ -21,10 +21,10 @@ class NullableDeviceAttribute(Struct):
     bool_value: bool | None = field(default=None, name="bool")
     string: str | None = None
     version: str | None = None
-    ints: tuple[int, ...] = ()
-    bools: tuple[bool, ...] = ()
-    strings: tuple[str, ...] = ()
-    versions: tuple[str, ...] = ()
+    ints: tuple[int, ...] | None = None
+    bools: tuple[bool, ...] | None = None
+    strings: tuple[str, ...] | None = None
+    versions: tuple[str, ...] | None = None
     null: NullValue | None = None
 
 

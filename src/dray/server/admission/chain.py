@@ -33,21 +33,19 @@ class Chain:
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """What all plugins make of the object."""
-        for plugin in self._of(call)[0]:
+        for plugin in (self._by_kind.get(call.route.kind.kind) or self._of(call))[0]:
             new = plugin.mutate(engine, call, new, old)
         return new
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Lets any plugin refuse."""
-        for plugin in self._of(call)[1]:
+        for plugin in (self._by_kind.get(call.route.kind.kind) or self._of(call))[1]:
             plugin.check(engine, call, new, old)
 
     def _of(self, call: Call) -> tuple[list[Plugin], list[Plugin]]:
-        """The plugins that look at the kind of a call."""
+        """The plugins that look at the kind of a call, which are remembered."""
         kind = call.route.kind.kind
-        found = self._by_kind.get(kind)
-        if found is None:
-            found = self._by_kind[kind] = (_looking_at(kind, self._mutating), _looking_at(kind, self._checking))
+        found = self._by_kind[kind] = (_looking_at(kind, self._mutating), _looking_at(kind, self._checking))
         return found
 
 

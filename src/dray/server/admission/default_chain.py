@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dray.server.admission.certificate_requests import CertificateRequests
 from dray.server.admission.chain import Chain
 from dray.server.admission.cluster_acceptance import ClusterAcceptance
 from dray.server.admission.cluster_taints import ClusterTaints
@@ -23,6 +24,7 @@ def default_chain(roles: StoredRoles) -> Chain:
             NewNodeTaint(),
             ClusterTaints(),
             ClusterAcceptance(roles),
+            CertificateRequests(roles),
             Escalation(roles),
             NodeRestriction(),
             DriverRestriction(),

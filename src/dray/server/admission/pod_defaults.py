@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import Pod, Toleration
+from dray.api.generated.core import Pod, PodSpec, Toleration
 from dray.api.generated.scheduling import PriorityClass
 from dray.api.meta import Object
 from dray.api.registry import by_kind
+from dray.api.sharing import remembered
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
@@ -28,13 +29,18 @@ class PodTolerations(Plugin):
         """Adds the two tolerations to a new pod that has none for these taints."""
         if old is not None or not isinstance(new, Pod) or call.route.subresource:
             return new
-        missing = [key for key in (NOT_READY, UNREACHABLE) if not any(_covers(t, key) for t in new.spec.tolerations)]
-        if not missing:
-            return new
-        added = tuple(
-            Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=SECONDS) for key in missing
-        )
-        return replace(new, spec=replace(new.spec, tolerations=(*new.spec.tolerations, *added)))
+        return replace(new, spec=_tolerating(new.spec))
+
+
+@remembered
+def _tolerating(spec: PodSpec) -> PodSpec:
+    missing = [key for key in (NOT_READY, UNREACHABLE) if not any(_covers(t, key) for t in spec.tolerations)]
+    if not missing:
+        return spec
+    added = tuple(
+        Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=SECONDS) for key in missing
+    )
+    return replace(spec, tolerations=(*spec.tolerations, *added))
 
 
 def _covers(toleration: Toleration, key: str) -> bool:
@@ -59,15 +65,31 @@ class PodPriority(Plugin):
         else:
             why = f"no PriorityClass with name {name} was found"
             raise errors.forbidden(call.route.kind, new.metadata.name, why)
-        spec = replace(
-            new.spec,
-            priority=value,
-            priority_class_name=name,
-            preemption_policy=new.spec.preemption_policy or policy,
-        )
-        return replace(new, spec=spec)
+        for what, given, computed in (
+            ("integer value of priority", new.spec.priority, value),
+            ("string value of PreemptionPolicy", new.spec.preemption_policy, policy),
+        ):
+            if given not in (None, computed):
+                why = (
+                    f"the {what} ({given}) must not be provided in pod spec; "
+                    f"priority admission controller computed {computed} from the given PriorityClass name"
+                )
+                raise errors.forbidden(call.route.kind, new.metadata.name, why)
+        return replace(new, spec=_prioritised(new.spec, value, name, policy))
 
     def _default(self, engine: Engine) -> PriorityClass | None:
+        if not engine.store.count(PRIORITY_CLASSES.resource):
+            return None
         classes: list[PriorityClass] = [record.obj for record in engine.store.list(PRIORITY_CLASSES.resource).records]
         defaults = [found for found in classes if found.global_default]
         return min(defaults, key=lambda found: found.value, default=None)
+
+
+@remembered
+def _prioritised(spec: PodSpec, priority: int, name: str, policy: str) -> PodSpec:
+    return replace(
+        spec,
+        priority=priority,
+        priority_class_name=name,
+        preemption_policy=spec.preemption_policy or policy,
+    )

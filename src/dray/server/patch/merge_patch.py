@@ -27,5 +27,14 @@ def merge(target: Any, patch: dict[str, Any]) -> dict[str, Any]:
         elif isinstance(value, dict):
             merged[name] = merge(merged.get(name), value)
         else:
-            merged[name] = value
+            merged[name] = _without_nulls(value)
     return merged
+
+
+def _without_nulls(value: Any) -> Any:
+    """Objects inside of a list are new, so there is nothing that their nulls could take away."""
+    if isinstance(value, list):
+        return [_without_nulls(element) for element in value]
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return value

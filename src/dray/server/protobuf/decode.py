@@ -81,6 +81,8 @@ class _Reader:
             made.setdefault(field.name, {})[key] = item
         elif field.many == "*":
             made.setdefault(field.name, []).append(self._value(field.type, encoding, value))
+        elif field.many == "+":
+            made |= self.message(_bytes(encoding, value), MESSAGES[field.type])
         else:
             made[field.name] = self._value(field.type, encoding, value)
 

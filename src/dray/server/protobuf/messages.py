@@ -3,18 +3,27 @@
 A message is a line of `name=number`, with a type after a colon where the field is no plain text:
 
     int, bool, bytes, time, microtime, quantity, json (JSON inside bytes), int-or-string, or the name of a message;
-    `*` before the type: a list; `@`: a map from text.
+    `*` before the type: a list; `@`: a map from text; `+`: a message whose fields JSON has one level higher.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from dray.server.protobuf import (
+    network_messages,
+    node_messages,
+    pod_messages,
+    resource_messages,
+    volume_messages,
+    workload_messages,
+)
+
 SCALARS = frozenset(("text", "int", "bool", "bytes", "time", "microtime", "quantity", "json", "int-or-string", "texts"))
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One field: its JSON name, the type of its values, and whether there are many (`*` a list, `@` a map)."""
+    """One field: its JSON name, the type of its values, and its form (`*` a list, `@` a map, `+` spread out)."""
 
     name: str
     type: str
@@ -60,6 +69,7 @@ TokenReview: metadata=1:ObjectMeta spec=2:TokenReviewSpec
 TokenReviewSpec: token=1 audiences=2:*text
 TokenRequest: metadata=1:ObjectMeta spec=2:TokenRequestSpec
 TokenRequestSpec: audiences=1:*text boundObjectRef=3:BoundObjectReference expirationSeconds=4:int
+    attestations=5:@texts
 BoundObjectReference: kind=1 apiVersion=2 name=3 uid=4
 """
 
@@ -79,6 +89,10 @@ ResourceQuotaSpec: hard=1:@quantity scopes=2:*text scopeSelector=3:ScopeSelector
 ResourceQuotaStatus: hard=1:@quantity used=2:@quantity
 ScopeSelector: matchExpressions=1:*ScopedResourceSelectorRequirement
 ScopedResourceSelectorRequirement: scopeName=1 operator=2 values=3:*text
+LimitRange: metadata=1:ObjectMeta spec=2:LimitRangeSpec
+LimitRangeSpec: limits=1:*LimitRangeItem
+LimitRangeItem: type=1 max=2:@quantity min=3:@quantity default=4:@quantity defaultRequest=5:@quantity
+    maxLimitRequestRatio=6:@quantity
 Binding: metadata=1:ObjectMeta target=2:ObjectReference
 Event: metadata=1:ObjectMeta involvedObject=2:ObjectReference reason=3 message=4 source=5:EventSource
     firstTimestamp=6:time lastTimestamp=7:time count=8:int type=9 eventTime=10:microtime series=11:EventSeries action=12
@@ -97,9 +111,11 @@ AggregationRule: clusterRoleSelectors=1:*LabelSelector
 RoleRef: apiGroup=1 kind=2 name=3
 Subject: kind=1 apiGroup=2 name=3 namespace=4
 Eviction: metadata=1:ObjectMeta deleteOptions=2:DeleteOptions
-PodDisruptionBudget: metadata=1:ObjectMeta spec=2:PodDisruptionBudgetSpec
+PodDisruptionBudget: metadata=1:ObjectMeta spec=2:PodDisruptionBudgetSpec status=3:PodDisruptionBudgetStatus
 PodDisruptionBudgetSpec: minAvailable=1:int-or-string selector=2:LabelSelector maxUnavailable=3:int-or-string
     unhealthyPodEvictionPolicy=4
+PodDisruptionBudgetStatus: observedGeneration=1:int disruptedPods=2:@time disruptionsAllowed=3:int currentHealthy=4:int
+    desiredHealthy=5:int expectedPods=6:int conditions=7:*Condition
 PriorityClass: metadata=1:ObjectMeta value=2:int globalDefault=3:bool description=4 preemptionPolicy=5
 Lease: metadata=1:ObjectMeta spec=2:LeaseSpec
 LeaseSpec: holderIdentity=1 leaseDurationSeconds=2:int acquireTime=3:microtime renewTime=4:microtime
@@ -108,6 +124,17 @@ NewEvent: metadata=1:ObjectMeta eventTime=2:microtime series=3:EventSeries repor
     action=6 reason=7 regarding=8:ObjectReference related=9:ObjectReference note=10 type=11
     deprecatedSource=12:EventSource deprecatedFirstTimestamp=13:time deprecatedLastTimestamp=14:time
     deprecatedCount=15:int
+RuntimeClass: metadata=1:ObjectMeta handler=2 overhead=3:Overhead scheduling=4:Scheduling
+Overhead: podFixed=1:@quantity
+Scheduling: nodeSelector=1:@text tolerations=2:*Toleration
+CertificateSigningRequest: metadata=1:ObjectMeta spec=2:CertificateSigningRequestSpec
+    status=3:CertificateSigningRequestStatus
+CertificateSigningRequestSpec: request=1:bytes username=2 uid=3 groups=4:*text usages=5:*text extra=6:@texts
+    signerName=7 expirationSeconds=8:int
+CertificateSigningRequestStatus: conditions=1:*CertificateSigningRequestCondition certificate=2:bytes
+CertificateSigningRequestCondition: type=1 reason=2 message=3 lastUpdateTime=4:time lastTransitionTime=5:time status=6
+ClusterTrustBundle: metadata=1:ObjectMeta spec=2:ClusterTrustBundleSpec
+ClusterTrustBundleSpec: signerName=1 trustBundle=2
 """
 
 
@@ -120,15 +147,33 @@ def _parse(text: str) -> dict[str, Message]:
             continue
         name, _, rest = word.partition("=")
         number, _, kind = rest.partition(":")
-        many = kind[:1] if kind[:1] in "*@" else ""
-        current[int(number)] = Field(name, kind.lstrip("*@") or "text", many)
+        many = kind[:1] if kind[:1] in "*@+" else ""
+        current[int(number)] = Field(name, kind.lstrip("*@+") or "text", many)
     return messages
 
 
-MESSAGES = _parse(_META + _AUTHORIZATION + _AUTHENTICATION + _CORE + _OTHERS)
+_PARTS = (
+    pod_messages,
+    volume_messages,
+    workload_messages,
+    network_messages,
+    node_messages,
+    resource_messages,
+)
+_TABLES = (_META, _AUTHORIZATION, _AUTHENTICATION, _CORE, _OTHERS, *(part.TABLE for part in _PARTS))
+MESSAGES = _parse("".join(_TABLES))
 
 _KINDS_OF_GROUP = {
-    "v1": ("Namespace", "ConfigMap", "Secret", "ServiceAccount", "ResourceQuota", "Binding", "Event"),
+    "v1": (
+        "Namespace",
+        "ConfigMap",
+        "Secret",
+        "ServiceAccount",
+        "ResourceQuota",
+        "LimitRange",
+        "Binding",
+        "Event",
+    ),
     "authorization.k8s.io/v1": (
         "SelfSubjectAccessReview",
         "SubjectAccessReview",
@@ -140,6 +185,9 @@ _KINDS_OF_GROUP = {
     "policy/v1": ("Eviction", "PodDisruptionBudget"),
     "scheduling.k8s.io/v1": ("PriorityClass",),
     "coordination.k8s.io/v1": ("Lease",),
+    "node.k8s.io/v1": ("RuntimeClass",),
+    "certificates.k8s.io/v1": ("CertificateSigningRequest", "ClusterTrustBundle"),
 }
 KINDS = {(group, kind): MESSAGES[kind] for group, kinds in _KINDS_OF_GROUP.items() for kind in kinds}
 KINDS["events.k8s.io/v1", "Event"] = MESSAGES["NewEvent"]
+KINDS |= {kind: MESSAGES[name] for part in _PARTS for kind, name in part.KINDS.items()}

@@ -43,6 +43,10 @@ class Decision(msgspec.Struct, frozen=True):
 class Authorizer(Protocol):
     """Decides. `dray.server.security.rbac.Rbac` is the one there is."""
 
+    @property
+    def generation(self) -> int:
+        """Grows when a decision may be another one than before."""
+
     def allowed(self, identity: Identity, attributes: Attributes) -> Decision:
         """Whether the identity may do this."""
 

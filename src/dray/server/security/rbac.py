@@ -94,6 +94,7 @@ class Rbac:
     """The authorizer. Feed it every Role, ClusterRole, RoleBinding and ClusterRoleBinding through `apply`."""
 
     def __init__(self, objects: Iterable[Stored] = ()) -> None:
+        self.generation = 0
         self._roles: dict[_Key, tuple[Rule, ...]] = {}
         self._cluster_roles: dict[str, ClusterRole] = {}
         self._cluster_rules: dict[str, tuple[Rule, ...]] = {}
@@ -123,6 +124,7 @@ class Rbac:
         else:
             raise ValueError(f"{kind} is not a kind of RBAC")
         self._grants.clear()
+        self.generation += 1
 
     def allowed(self, identity: Identity, attributes: Attributes) -> Decision:
         """Whether an identity may do this; `system:masters` may do everything."""

@@ -12,19 +12,21 @@ from dray.api.meta import ListMeta
 from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
 from dray.api.times import Time
 from dray.server import objects
-from dray.server.tables import clusters, core, devices, workloads
+from dray.server.tables import clusters, core, devices, services, workloads
 from dray.server.tables.columns import AGE, NAME, Column
 from dray.store import Record
 
 _BY_GROUP: dict[str, dict[str, tuple[Column, ...]]] = {
     RESOURCE_GROUP: devices.COLUMNS,
     CLUSTER_GROUP: clusters.COLUMNS,
-    "": core.COLUMNS,
+    "": core.COLUMNS | services.COLUMNS,
     "coordination.k8s.io": core.COLUMNS,
     "events.k8s.io": core.COLUMNS,
     "apps": workloads.COLUMNS,
     "batch": workloads.COLUMNS,
     "policy": workloads.COLUMNS,
+    "networking.k8s.io": services.COLUMNS,
+    "scheduling.k8s.io": workloads.COLUMNS,
 }
 
 

@@ -1,11 +1,11 @@
-"""Columns for ReplicaSets, Deployments, Jobs and disruption budgets."""
+"""Columns for workloads: what makes pods, how many may leave, which come first."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dray.api.times import Time
-from dray.server.tables.columns import AGE, NAME, Cell, Column, human_duration, text
+from dray.server.tables.columns import AGE, NAME, NONE, Cell, Column, human_duration, pairs, since, text
 
 
 def _completions(job: Any) -> str:
@@ -29,6 +29,16 @@ def _job_status(job: Any) -> str:
     return "Running"
 
 
+def _last_schedule(cron_job: Any, now: Time) -> Cell:
+    last = cron_job.status.last_schedule_time
+    return NONE if last is None else since(last, now)
+
+
+def _ready(workload: Any) -> str:
+    wanted = workload.spec.replicas
+    return f"{workload.status.ready_replicas or 0}/{1 if wanted is None else wanted}"
+
+
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "ReplicaSet": (
         NAME,
@@ -39,13 +49,29 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "Deployment": (
         NAME,
-        text(
-            "Ready",
-            lambda d: f"{d.status.ready_replicas or 0}/{d.spec.replicas if d.spec.replicas is not None else 1}",
-            description="Ready pods out of those wanted.",
-        ),
+        text("Ready", _ready, description="Ready pods out of those wanted."),
         text("Up-to-date", lambda d: d.status.updated_replicas or 0, description="Pods of the newest template."),
         text("Available", lambda d: d.status.available_replicas or 0, description="Pods that serve."),
+        AGE,
+    ),
+    "StatefulSet": (NAME, text("Ready", _ready, description="Ready pods out of those wanted."), AGE),
+    "DaemonSet": (
+        NAME,
+        text("Desired", lambda d: d.status.desired_number_scheduled, description="Nodes that should have a pod."),
+        text("Current", lambda d: d.status.current_number_scheduled, description="Nodes that have one."),
+        text("Ready", lambda d: d.status.number_ready, description="Nodes whose pod is ready."),
+        text("Up-to-date", lambda d: d.status.updated_number_scheduled, description="Pods of the newest template."),
+        text("Available", lambda d: d.status.number_available, description="Pods that serve."),
+        text("Node Selector", lambda d: pairs(d.spec.template.spec.node_selector), description="Which nodes."),
+        AGE,
+    ),
+    "CronJob": (
+        NAME,
+        text("Schedule", lambda c: c.spec.schedule, description="When jobs are made."),
+        text("Timezone", lambda c: c.spec.time_zone or NONE, description="Where that is the time."),
+        text("Suspend", lambda c: str(bool(c.spec.suspend)), description="Whether none are made for now."),
+        text("Active", lambda c: len(c.status.active), description="Jobs that run."),
+        Column("Last Schedule", _last_schedule, description="The time since the last job was made."),
         AGE,
     ),
     "Job": (
@@ -61,6 +87,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         text("Max Unavailable", lambda p: _or_na(p.spec.max_unavailable), description="Pods that may be away."),
         text("Allowed Disruptions", lambda p: p.status.disruptions_allowed or 0, description="Evictions allowed now."),
         AGE,
+    ),
+    "PriorityClass": (
+        NAME,
+        text("Value", lambda p: p.value, description="Pods of a larger value come first."),
+        text("Global-Default", lambda p: str(p.global_default).lower(), description="Whether pods get it unasked."),
+        AGE,
+        text("PreemptionPolicy", lambda p: p.preemption_policy, description="Whether others may have to leave."),
     ),
 }
 
