@@ -100,22 +100,20 @@ class PodGarbageCollector(QueueController[Key]):
             self.queue.add(Key(new.metadata.name))
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
-        pod = new if new is not None else old
-        assert pod is not None
-        place = Place.of(pod)
-        if new is None:
-            self._finished.pop(place, None)
-            return
-        if is_finished(new):
-            self._finished[place] = None
+        if new is not None and is_finished(new):
+            self._finished[Place.of(new)] = None
             if len(self._finished) > self._threshold:
                 self.queue.add(Key())
-        else:
-            self._finished.pop(place, None)
+        elif self._finished:
+            pod = new if new is not None else old
+            assert pod is not None
+            self._finished.pop(Place.of(pod), None)
+        if new is None:
+            return
         node_name = new.spec.node_name
         if not node_name:
             if new.metadata.deletion_timestamp is not None:
-                self.queue.add(Key(pod=place))
+                self.queue.add(Key(pod=Place.of(new)))
         elif old is None or not old.spec.node_name or new.metadata.deletion_timestamp is not None:
             node = self._nodes.get("", node_name)
             if node is None or is_out_of_service(node):

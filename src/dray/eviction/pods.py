@@ -31,6 +31,13 @@ def can_be_evicted(pod: Pod) -> bool:
     return bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED
 
 
+def is_on_its_way(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a pod that changed has no node yet, as before: there is nothing that it could be evicted from."""
+    if new is None or new.spec.node_name:
+        return False
+    return old is None or old.metadata.uid == new.metadata.uid
+
+
 def disruption_patch(pod: Pod, reason: str, message: str, now: Time) -> dict[str, Any]:
     """A strategic merge patch of the status that says why the pod is about to be deleted (SVS-28, SVS-69).
 

@@ -23,6 +23,7 @@ from dray.controllers.queue_controller import QueueController
 from dray.controllers.taint_eviction.deletion_metrics import DeletionMetrics
 from dray.controllers.taint_eviction.wakeup import Wakeup
 from dray.eviction import ClaimKey, Planner, PodRef, Taken
+from dray.eviction.pods import is_on_its_way
 from dray.eviction.policy import EvictionCause
 from dray.reconcile.clock import as_time
 from dray.tracker import Remove, TrackedObject, Tracker, Upsert
@@ -216,6 +217,8 @@ class DeviceTaintEvictionController(QueueController[Key]):
         self._look()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if is_on_its_way(old, new) and self._desk is None:
+            return
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self.planner.put_pod(old, is_gone=True)
             if self._desk is not None:

@@ -48,7 +48,7 @@ class ReplicaSetController(QueueController[Place]):
 
     def _on_pod(self, _old: Pod | None, new: Pod | None) -> None:
         """A pod that nobody manages may fit somebody's selector."""
-        if new is None or controller_of(new) is not None:
+        if new is None or not len(self._sets) or controller_of(new) is not None:
             return
         for candidate in self._sets.by_index(BY_NAMESPACE, new.metadata.namespace):
             selector = _selector(candidate)

@@ -20,6 +20,7 @@ from dray.controllers.taint_eviction.held_nodes import HeldNode, HeldNodes
 from dray.controllers.taint_eviction.wakeup import Wakeup
 from dray.eviction import PodRef, Taken
 from dray.eviction.node_evictions import NodeEvictions
+from dray.eviction.pods import is_on_its_way
 from dray.eviction.policy import EvictionCause
 from dray.reconcile.clock import as_time
 
@@ -195,6 +196,8 @@ class TaintEvictionController(QueueController[Key]):
             self._wakeup.set()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if is_on_its_way(old, new) and self._desk is None:
+            return
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self.evictions.drop_pod(PodRef.of(old))
             if self._desk is not None:
