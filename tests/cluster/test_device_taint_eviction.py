@@ -1,23 +1,15 @@
 """Device taint eviction on a real server, with the controller's own rights and a clock that only the test moves."""
 
-import asyncio
-import contextlib
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from controller_world import World, controller_world, manifest
+from controller_world import World
+from device_taint_world import NAME, play, set_slice_taints, status
 from dray.api import codec
-from dray.api.meta import Condition
-from dray.api.resource import DeviceTaintRule
-from dray.api.status import ApiError
 from dray.cluster.overview import Evicting
-from dray.reconcile.clock import as_time
 from eviction_objects import (
     DRIVER,
-    KEY,
     ago,
     device_slice,
     ensure_namespace,
@@ -28,33 +20,6 @@ from eviction_objects import (
     toleration,
     use_devices,
 )
-from local_server import local_server
-
-NAME = "device-taint-eviction-controller"
-
-Story = Callable[[World], Awaitable[None]]
-
-
-def play(story: Story, *controllers: str) -> None:
-    """Runs a story with the controller, and `gpu-0` to `gpu-3` published in one pool."""
-
-    async def run() -> None:
-        async with controller_world(*(controllers or (NAME,))) as world:
-            await world.create(device_slice("pool", "gpu-0", "gpu-1", "gpu-2", "gpu-3"))
-            await story(world)
-
-    asyncio.run(run())
-
-
-async def status(world: World, name: str = "rule") -> Condition:
-    """The condition of a rule."""
-    found: DeviceTaintRule = await world.get("devicetaintrules", name)
-    return next(one for one in found.status.conditions if one.type == "EvictionInProgress")
-
-
-async def set_slice_taints(world: World, *taints: dict[str, Any]) -> None:
-    devices = [{"name": "gpu-0", "taints": list(taints)}, {"name": "gpu-1"}]
-    await world.patch("resourceslices", "pool-slice", {"spec": {"devices": devices}})
 
 
 @pytest.mark.req("5055-83", "5055-84", "5055-62", "5055-135", "5055-136", "SVS-24", "SVS-28", "SVS-30")
@@ -458,146 +423,3 @@ def test_metrics() -> None:
         assert (world.metric("workqueue_adds_total", name=NAME) or 0) >= 2
 
     play(story)
-
-
-@pytest.mark.req("5055-88", "implied-6")
-def test_a_restart_neither_forgets_nor_repeats() -> None:
-    async def run() -> None:
-        async with local_server() as server:
-            async with controller_world(NAME, server=server) as world:
-                await world.create(device_slice("pool", "gpu-0", "gpu-1"))
-                await use_devices(world, "many", "gpu-0", pods=tuple(f"p{number:02}" for number in range(40)))
-                await use_devices(world, "patient", "gpu-1", pods=("patient",), tolerations=(toleration(60),))
-                await world.create(rule())
-                await world.settle(1)
-                before = await leaving(world)
-                assert 0 < len(before) < 40
-            await server.clock.advance(20)
-            async with controller_world(NAME, server=server) as world:
-                await world.settle(5)
-                assert len(await leaving(world)) == 40
-                await world.settle(30)
-                assert "patient" not in await leaving(world)
-                await world.settle(6)
-                assert "patient" in await leaving(world)
-                for name in before:
-                    assert await world.events(name) == [("DeviceTaintManagerEviction", "Marking for deletion")]
-
-    asyncio.run(run())
-
-
-@pytest.mark.req("5055-77")
-def test_a_pool_that_is_being_replaced_keeps_its_taints() -> None:
-    async def story(world: World) -> None:
-        await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=(toleration(30),))
-        await set_slice_taints(world, taint(timeAdded=ago(world, 0)))
-        await world.settle(10)
-        pool = {"name": "pool", "generation": 2, "resourceSliceCount": 2}
-        second = device_slice("pool", "gpu-9", pool=pool)
-        second["metadata"]["name"] = "pool-second"
-        await world.create(second)
-        await world.settle(10)
-        assert await world.events("user") == []
-        await world.settle(15)
-        assert await leaving(world) == {"user"}
-
-    play(story)
-
-
-class Flaky:
-    """A server whose pod deletions fail for a while."""
-
-    def __init__(self, world: World) -> None:
-        self._client = world.manager.controllers[NAME]._client  # type: ignore[attr-defined]
-        self._delete = self._client.delete
-        self.failures = 0
-
-    @contextlib.asynccontextmanager
-    async def down(self) -> AsyncIterator[None]:
-        """While this lasts, deletions fail."""
-
-        async def fail(*_: Any) -> None:
-            self.failures += 1
-            raise ApiError(500, "InternalError", "the server is not well")
-
-        self._client.delete = fail
-        try:
-            yield
-        finally:
-            self._client.delete = self._delete
-
-
-@pytest.mark.req("3902-30")
-def test_a_failing_server_is_tried_again_and_counts_as_pending() -> None:
-    async def story(world: World) -> None:
-        flaky = Flaky(world)
-        await use_devices(world, "claim", "gpu-0", pods=("user",))
-        async with flaky.down():
-            await world.create(rule())
-            await world.settle(12)
-            assert flaky.failures > 3
-            assert (await status(world)).reason == "PodsPendingEviction"
-        await world.settle(40)
-        assert await leaving(world) == {"user"}
-        assert (await status(world)).reason == "Completed"
-        assert "1 pod evicted" in (await status(world)).message
-
-    play(story)
-
-
-@pytest.mark.req("5055-88", "implied-8")
-def test_setting_the_wall_clock_moves_deadlines_not_rates() -> None:
-    async def story(world: World) -> None:
-        await use_devices(world, "claim", "gpu-0", pods=tuple(f"p{number:02}" for number in range(40)))
-        await use_devices(world, "patient", "gpu-1", pods=("patient",), tolerations=(toleration(3600),))
-        await world.create(rule())
-        await world.settle(0.1)
-        world.clock.jump(-3000)
-        await world.settle(3)
-        assert len(await leaving(world)) == 40
-        world.clock.jump(3000 + 3600)
-        await world.settle(31)
-        assert "patient" in await leaving(world)
-
-    play(story)
-
-
-@pytest.mark.req("implied-8", "5055-15")
-@pytest.mark.parametrize(
-    ("added", "seconds", "leaves_after"),
-    [(-10 * 365 * 86400, None, 0), (-10 * 365 * 86400, 60, 0), (60, None, 60), (60, 30, 90), (0, 10**12, None)],
-)
-def test_a_time_of_long_ago_or_of_the_future_is_taken_as_it_is(
-    added: int, seconds: int | None, leaves_after: int | None
-) -> None:
-    async def story(world: World) -> None:
-        patience = () if seconds is None else (toleration(seconds),)
-        await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=patience)
-        await world.create(rule(timeAdded=ago(world, -added)))
-        stored = (await world.get("devicetaintrules", "rule")).spec.taint.time_added
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(stored))
-        await world.settle(max(leaves_after or 0, 2) - 1.5)
-        assert await leaving(world) == ({"user"} if leaves_after == 0 else set())
-        await world.settle(3)
-        assert await leaving(world) == (set() if leaves_after is None else {"user"})
-
-    play(story)
-
-
-@pytest.mark.req("X-11", "5055-100", "5055-57", "3902-14")
-def test_device_and_node_eviction_at_once_delete_once() -> None:
-    async def story(world: World) -> None:
-        await world.create(manifest("v1", "Node", "node-1"))
-        await use_devices(world, "claim", "gpu-0", pods=("user",))
-        await run_pod(world, "plain")
-        await world.create(rule())
-        await world.patch("nodes", "node-1", {"spec": {"taints": [{"key": KEY, "effect": "NoExecute"}]}})
-        await world.settle(5)
-        assert await leaving(world) == {"user", "plain"}
-        assert all(not why for why in world.manager.health().values())
-        user = await world.get("pods", "user")
-        assert len([one for one in user.status.conditions if one.type == "DisruptionTarget"]) == 1
-        started = as_time(world.clock.now() - 6 + 30)
-        assert user.metadata.deletion_timestamp >= started
-
-    play(story, NAME, "taint-eviction-controller")

@@ -233,8 +233,6 @@ def test_drain_leaves_the_pods_of_daemon_sets(kubectl: Kubectl, server: LiveServ
 
 
 def test_a_pod_is_looked_into(kubectl: Kubectl, server: LiveServer, namespace: str) -> None:
-    if not kubectl.knows("debug"):
-        pytest.skip("this kubectl has no debug")
     kubectl("run", "seen", "--image=app", "-n", namespace)
     kubectl("debug", "seen", "-n", namespace, "--image=busybox", "--container=eye", "--target=seen")
     spec = seen(server, "/api/v1", namespace, "pods/seen")["spec"]
