@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: test demo up setup lint types layers unit soak bench format generate clean
+.PHONY: test demo up setup lint types layers unit soak e2e bench format generate clean
 
 test: lint types layers unit
 
@@ -27,16 +27,28 @@ layers: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/pytest -n auto -m 'not soak'
+	$(BIN)/pytest -n 3 -m 'not soak'
+
+# Hours; what is in .soak is gone on with. SOAK_DAYS and FUZZ_SECONDS make it shorter.
+SOAK_DAYS    ?= 10000
+SOAK_JOBS    ?= 2
+FUZZ_SECONDS ?= 7200
 
 soak: setup
-	$(BIN)/pytest -m soak --timeout 3600
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements-dev.lock -e '.[fuzz]'
+	$(BIN)/pytest -m soak --timeout 3600 --hypothesis-profile exploring
+	$(BIN)/pytest -n auto tests/property -m 'not soak' --timeout 3600 --hypothesis-profile exploring
+	PYTHONPATH=tests $(BIN)/python -m soak.days --seeds $(SOAK_DAYS) --jobs $(SOAK_JOBS)
+	PYTHONPATH=tests $(BIN)/python -m soak.fuzz --seconds $(FUZZ_SECONDS)
 
 demo: setup
 	@$(BIN)/python examples/demo.py
 
 up: setup
 	$(BIN)/dray up --nodes 4 --profile gpu-8
+
+e2e: setup
+	E2E='$(E2E)' $(BIN)/python -m tools.e2e
 
 bench: setup
 	$(BIN)/python -m bench
@@ -48,6 +60,11 @@ format: setup
 generate: setup
 	$(BIN)/python -m tools.generate_api
 	$(BIN)/python -m tools.generate_protos
+	$(BIN)/python -m tools.commands_page
+	$(BIN)/python -m tools.kinds_page
+	$(BIN)/python -m tools.licences_page
+	$(BIN)/python -m tools.requirements_page
+	$(BIN)/python -m tools.rights_page
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
-from dray.allocator import Allocated, Inventory, Outcome, allocate, claim_key
+from dray.allocator import Allocated, Inventory, Outcome, allocate
 from dray.api.meta import ObjectMeta
 from dray.api.quantity import Quantity
+from dray.api.references import full_name
 from dray.api.resource import (
     CELDeviceSelector,
     Counter,
@@ -84,7 +85,7 @@ def measure_fill() -> float:
     for claim in claims:
         outcome = allocate(inventory, classes, [claim])
         assert isinstance(outcome, Allocated)
-        name = claim_key(claim)
+        name = full_name(claim)
         inventory.hold(name, outcome.allocations[name])
     return len(claims) / (time.perf_counter() - start)
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import uvloop
+from bench._process import Dray
 from bench.server import PODS, Connection, connect, head, pod, value_in, watch_lines
 
 NODES = 100
@@ -32,38 +30,12 @@ TEMPLATE = {
 }
 
 
-class Up:
-    """`dray up` as a process of its own; `seconds` is from its birth to its first status line."""
-
-    def __init__(self, directory: Path) -> None:
-        dray = Path(sys.executable).with_name("dray")
-        command = [str(dray), "up", "--dir", str(directory), "--port", "0", "--nodes", str(NODES)]
-        began = time.perf_counter()
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        self.directory = directory
-        self.port = 0
-        line = ""
-        for line in self._process.stdout:
-            if "https://" in line:
-                self.port = int(line.split("https://")[1].split()[0].rsplit(":", 1)[1])
-            if line.startswith("nodes "):
-                break
-        self.seconds = time.perf_counter() - began
-        if f"nodes {NODES}/{NODES} ready" not in line:
-            raise RuntimeError(f"the cluster did not start: {line!r}")
-        self.token = (directory / "admin-token").read_text().strip()
-
-    def memory_mib(self) -> float:
-        """What the process keeps in memory, files that it maps left out."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        fields = dict(line.split(":", 1) for line in status.splitlines())
-        return int(fields["RssAnon"].split()[0]) / 1024
-
-    def stop(self) -> None:
-        """Ends the process as an operator would."""
-        self._process.send_signal(signal.SIGTERM)
-        self._process.communicate(timeout=20)
+def up(directory: Path) -> Dray:
+    """`dray up`, ready with all its nodes."""
+    cluster = Dray(["up", "--nodes", str(NODES)], directory, until="nodes ")
+    if f"nodes {NODES}/{NODES} ready" not in cluster.greeting:
+        raise RuntimeError(f"the cluster did not start: {cluster.greeting!r}")
+    return cluster
 
 
 def plain_pod(name: str) -> bytes:
@@ -72,14 +44,14 @@ def plain_pod(name: str) -> bytes:
     return json.dumps(body).encode()
 
 
-async def create(connection: Connection, server: Any, path: str, body: bytes) -> None:
+async def create(connection: Connection, server: Dray, path: str, body: bytes) -> None:
     """One object."""
     code, answer = await connection.call(head(server, "POST", path, len(body)), body)
     if code != 201:
         raise RuntimeError(f"POST {path}: {code} {answer[:300]!r}")
 
 
-async def fill(server: Any) -> float:
+async def fill(server: Dray) -> float:
     """Seconds until every device is held and all pods run, from the first create."""
     clients = await connect(server, 16)
     await create(clients[0], server, TEMPLATES, json.dumps(TEMPLATE).encode())
@@ -103,7 +75,7 @@ async def fill(server: Any) -> float:
     return seconds
 
 
-async def release(server: Any) -> list[float]:
+async def release(server: Dray) -> list[float]:
     """Milliseconds from the deletion of a pod that holds a device to the binding of the pod that waits for one."""
     [connection] = await connect(server, 1)
     found: list[float] = []
@@ -123,7 +95,7 @@ async def release(server: Any) -> list[float]:
     return sorted(found)
 
 
-async def bound(server: Any, revision: str, name: bytes) -> None:
+async def bound(server: Dray, revision: str, name: bytes) -> None:
     """Returns when a pod has a node."""
     async for lines in watch_lines(server, revision):
         for line in lines:
@@ -134,18 +106,18 @@ async def bound(server: Any, revision: str, name: bytes) -> None:
 def run() -> dict[str, Any]:
     """All measurements; the names carry the units."""
     with tempfile.TemporaryDirectory() as directory:
-        first = Up(Path(directory))
+        first = up(Path(directory))
         try:
             results = {"up_seconds": first.seconds, "thousand_pods_running_seconds": uvloop.run(fill(first))}
-            results["memory_mib"] = first.memory_mib()
+            results["memory_mib"] = first.memory() / 2**20
             times = uvloop.run(release(first))
         finally:
             first.stop()
         results["released_to_bound_median_ms"] = times[len(times) // 2]
         results["released_to_bound_p95_ms"] = times[int(len(times) * 0.95)]
-        again = Up(Path(directory))
+        again = up(Path(directory))
         results["up_again_seconds"] = again.seconds
-        results["memory_again_mib"] = again.memory_mib()
+        results["memory_again_mib"] = again.memory() / 2**20
         again.stop()
     return {name: round(value, 2) for name, value in results.items()}
 

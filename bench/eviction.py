@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from dray.api.generated.core import Container, Pod, PodSpec
 from dray.api.meta import ObjectMeta
+from dray.api.references import ObjectName
 from dray.api.resource import (
     AllocationResult,
     DeviceAllocationResult,
@@ -40,11 +41,11 @@ from dray.api.resource import (
 )
 from dray.api.times import Time
 from dray.controllers import Manager
-from dray.controllers.device_taint_eviction import DeviceTaintEvictionController
-from dray.eviction import ClaimKey, Planner, preview
+from dray.controllers.eviction import DeviceTaintEvictionController
+from dray.eviction import DevicePlanner, preview
+from dray.process import garbage
 from dray.reconcile import RealClock
-from dray.server import garbage
-from dray.server.instance import Instance, Settings
+from dray.server.instance import Instance, ServerSettings
 from dray.server.security.identity import MASTERS, authenticated
 from dray.tracker import Upsert
 
@@ -77,7 +78,7 @@ def run() -> dict[str, float]:
 
 def _planning() -> dict[str, float]:
     """The planner alone: 100,000 devices, 100 rules, 20,000 claims; one more rule, and a preview."""
-    planner = Planner()
+    planner = DevicePlanner()
     for slice_ in devices.slices():
         planner.note(Upsert(slice_))
     for rule in devices.rules():
@@ -85,7 +86,7 @@ def _planning() -> dict[str, float]:
     for number in range(PODS):
         pod = _pod(number)
         planner.put_pod(replace(pod, metadata=replace(pod.metadata, uid=f"uid-{number}")))
-        planner.put_claim(ClaimKey(NAMESPACE, pod.metadata.name), _held(number, f"uid-{number}"))
+        planner.put_claim(ObjectName(NAMESPACE, pod.metadata.name), _held(number, f"uid-{number}"))
     _plan(planner)
     gc.collect()
     gc.freeze()  # as a server does once it has loaded
@@ -105,13 +106,13 @@ def _planning() -> dict[str, float]:
     return results
 
 
-def _add(planner: Planner, name: str, selector: DeviceTaintSelector) -> None:
+def _add(planner: DevicePlanner, name: str, selector: DeviceTaintSelector) -> None:
     planner.note(Upsert(_rule(name, selector)))
     _plan(planner)
     assert planner.take(time.time(), 0.0)
 
 
-def _plan(planner: Planner) -> None:
+def _plan(planner: DevicePlanner) -> None:
     planner.plan(0.0)
     while not planner.is_current:
         planner.plan(0.0)
@@ -119,7 +120,7 @@ def _plan(planner: Planner) -> None:
 
 async def _evicting(directory: Path) -> dict[str, float]:
     """The whole of it: server, store, informers, controller."""
-    instance = Instance(Settings(directory=directory, port=0))
+    instance = Instance(ServerSettings(directory=directory, port=0))
     await instance.start()
     admin = instance.client_of(authenticated("bench", (MASTERS,)))
     manager = Manager(

@@ -23,7 +23,7 @@ from typing import Any
 
 import grpc.aio
 import uvloop
-from bench.server import served
+from bench._process import Dray
 
 from dray.api import codec
 from dray.api.generated.core import Pod
@@ -157,7 +157,7 @@ def agent(kubeconfig: Path, root: Path, runtime: str) -> Iterator[Agent]:
 
 
 class Load:
-    """Makes pods whose claims are allocated and reserved, binds them, and sees them run."""
+    """Makes pods whose claims are allocated and rebinds them, and sees them run."""
 
     def __init__(self, client: HttpClient) -> None:
         self._client = client
@@ -300,7 +300,7 @@ def run() -> dict[str, Any]:
     for runtime in ("none", "process"):
         with tempfile.TemporaryDirectory(prefix="bench-") as directory:
             state, root = Path(directory) / "state", Path(directory) / "node"
-            with served(state), agent(state / "kubeconfig", root, runtime) as process:
+            with Dray(["server"], state), agent(state / "kubeconfig", root, runtime) as process:
                 results |= uvloop.run(measure(state / "kubeconfig", root, process, runtime))
     return {name: round(value, 2) for name, value in results.items()}
 

@@ -7,11 +7,8 @@ that they should reach are in `LIMITS`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import signal
 import ssl
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
+from bench._process import Dray
 
 SECONDS = 4.0
 LISTED = 5_000
@@ -47,45 +45,6 @@ def pod(name: str) -> bytes:
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
     }
     return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}).encode()
-
-
-class Served:
-    """A server process on a directory; `start_seconds` is from its birth to its first answer."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        began = time.perf_counter()
-        dray = Path(sys.executable).with_name("dray")
-        command = [str(dray), "server", "--dir", str(directory), "--port", "0"]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        self.start_seconds = time.perf_counter() - began
-        if "https://" not in line:
-            raise RuntimeError(f"the server did not start: {line!r}")
-        self.port = int(line.split("https://")[1].split()[0].rsplit(":", 1)[1])
-        self.token = (directory / "admin-token").read_text().strip()
-
-    def memory(self) -> int:
-        """The process's own memory in bytes, without what it maps from files."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        fields = dict(line.split(":", 1) for line in status.splitlines())
-        return int(fields["RssAnon"].split()[0]) * 1024
-
-    def stop(self) -> None:
-        """Ends the process as an operator would."""
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait(20)
-
-
-@contextlib.contextmanager
-def served(directory: Path) -> Iterator[Served]:
-    """A server for the time of a measurement."""
-    server = Served(directory)
-    try:
-        yield server
-    finally:
-        server.stop()
 
 
 class Connection(asyncio.Protocol):
@@ -138,7 +97,7 @@ def tls() -> ssl.SSLContext:
     return context
 
 
-def head(server: Served, method: str, path: str, length: int = 0) -> bytes:
+def head(server: Dray, method: str, path: str, length: int = 0) -> bytes:
     """The lines before the body."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{server.port}", f"Authorization: Bearer {server.token}"]
     if length:
@@ -146,14 +105,14 @@ def head(server: Served, method: str, path: str, length: int = 0) -> bytes:
     return ("\r\n".join([*lines, "Accept: application/json"]) + "\r\n\r\n").encode()
 
 
-async def connect(server: Served, count: int) -> list[Connection]:
+async def connect(server: Dray, count: int) -> list[Connection]:
     """So many connections."""
     loop, context = asyncio.get_running_loop(), tls()
     made = [await loop.create_connection(Connection, "127.0.0.1", server.port, ssl=context) for _ in range(count)]
     return [connection for _, connection in made]
 
 
-async def create_pods(server: Served, connections: int, names: Iterator[str], seconds: float = 0.0) -> float:
+async def create_pods(server: Dray, connections: int, names: Iterator[str], seconds: float = 0.0) -> float:
     """Pods per second, created until the names or the seconds are used up."""
     clients = await connect(server, connections)
     began = time.perf_counter()
@@ -177,7 +136,7 @@ async def create_pods(server: Served, connections: int, names: Iterator[str], se
     return rate
 
 
-async def get_pod(server: Served, connections: int, name: str) -> float:
+async def get_pod(server: Dray, connections: int, name: str) -> float:
     """Reads of one pod per second."""
     clients = await connect(server, connections)
     request = head(server, "GET", f"{PODS}/{name}")
@@ -196,7 +155,7 @@ async def get_pod(server: Served, connections: int, name: str) -> float:
     return count / (time.perf_counter() - began)
 
 
-async def list_pods(server: Served, rounds: int = 9) -> float:
+async def list_pods(server: Dray, rounds: int = 9) -> float:
     """Milliseconds for the list of all pods, the median."""
     [connection] = await connect(server, 1)
     times = []
@@ -209,7 +168,7 @@ async def list_pods(server: Served, rounds: int = 9) -> float:
     return sorted(times)[len(times) // 2] * 1000
 
 
-async def watch_lines(server: Served, revision: str) -> AsyncIterator[list[bytes]]:
+async def watch_lines(server: Dray, revision: str) -> AsyncIterator[list[bytes]]:
     """The pieces of a watch as they arrive, each as its whole lines."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=tls(), limit=1 << 24)
     writer.write(head(server, "GET", f"{PODS}?watch=true&resourceVersion={revision}"))
@@ -228,7 +187,7 @@ def value_in(line: bytes, key: bytes) -> bytes:
     return line[at : line.index(b'"', at)]
 
 
-async def fan_out(server: Served) -> tuple[float, float]:
+async def fan_out(server: Dray) -> tuple[float, float]:
     """100 watchers of 1,000 writes in one second: how late events arrive (p99, ms), and the writes per second."""
     names = [f"watched-{number:05}" for number in range(WATCHED_WRITES)]
     sent: dict[bytes, float] = {}
@@ -285,7 +244,7 @@ def numbered(prefix: str, count: int = sys.maxsize) -> Iterator[str]:
 def run() -> dict[str, Any]:
     """All measurements; the names carry the units."""
     results: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as directory, served(Path(directory)) as server:
+    with tempfile.TemporaryDirectory() as directory, Dray(["server"], Path(directory)) as server:
         uvloop.run(create_pods(server, 16, numbered("list", LISTED)))
         results["list_5000_pods_ms"] = uvloop.run(list_pods(server))
         results["gets_per_second_16"] = uvloop.run(get_pod(server, 16, "list-000000"))
@@ -302,13 +261,13 @@ def run() -> dict[str, Any]:
 
 def measure_state(directory: Path) -> dict[str, float]:
     """What so many stored pods cost: memory in the process that took them, and time to start with them."""
-    with served(directory) as server:
+    with Dray(["server"], directory) as server:
         uvloop.run(create_pods(server, 16, numbered("first", 200)))
         before = server.memory()
         uvloop.run(create_pods(server, 64, numbered("pod", STORED)))
         per_pod = (server.memory() - before) / STORED
-    with served(directory) as server:
-        return {"memory_bytes_per_pod": per_pod, "start_with_50000_objects_seconds": server.start_seconds}
+    with Dray(["server"], directory) as server:
+        return {"memory_bytes_per_pod": per_pod, "start_with_50000_objects_seconds": server.seconds}
 
 
 if __name__ == "__main__":

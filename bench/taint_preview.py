@@ -35,8 +35,8 @@ from dray.api.times import Time
 from dray.cli.live import GARBAGE_AT
 from dray.snapshot import Snapshot, from_objects
 from dray.snapshot.device_selection import DeviceSelection, resolve
-from dray.snapshot.taint_preview import preview_rules
 from dray.snapshot.taint_rules import TaintRequest, as_stored, build_rules
+from dray.what_if.taint_preview import preview_rules
 
 NODES = 1_000
 PODS_PER_NODE = 20

@@ -34,7 +34,7 @@ class Checker:
         self.allocations = allocations
         self.devices: dict[DeviceKey, tuple[Json, Json]] = {}
         self.counters: dict[tuple[str, str, str, str], int] = {}
-        self.slices = _newest([o["spec"] for o in objects if o["kind"] == "ResourceSlice"])
+        self.slices = _newest([o["spec"] for o in objects if o["kind"] == "ResourceSlice"], node)
         for spec in self.slices:
             for device in spec.get("devices", ()):
                 if self._reaches(spec, device):
@@ -259,15 +259,19 @@ class Checker:
                 yield f"counter {counter_key} is overdrawn"
 
 
-def _newest(specs: Sequence[Json]) -> list[Json]:
-    """The slices of complete pools at their highest generation."""
-    newest: dict[tuple[str, str], int] = {}
-    for spec in specs:
-        key = (spec["driver"], spec["pool"]["name"])
-        newest[key] = max(newest.get(key, 0), spec["pool"]["generation"])
-    kept = [s for s in specs if s["pool"]["generation"] == newest[s["driver"], s["pool"]["name"]]]
-    counts = Counter((s["driver"], s["pool"]["name"]) for s in kept)
-    return [s for s in kept if s["pool"]["resourceSliceCount"] == counts[s["driver"], s["pool"]["name"]]]
+def _newest(specs: Sequence[Json], node: str) -> list[Json]:
+    """The slices of pools that are complete at their highest generation: for the node itself, or for all."""
+    kept: list[Json] = []
+    for driver, name in {(spec["driver"], spec["pool"]["name"]) for spec in specs}:
+        pool = [spec for spec in specs if (spec["driver"], spec["pool"]["name"]) == (driver, name)]
+        in_sight = [spec for spec in pool if spec.get("nodeName", node) == node]
+        newest = max((spec["pool"]["generation"] for spec in in_sight), default=0)
+        for found in (in_sight, pool):
+            current = [spec for spec in found if spec["pool"]["generation"] == newest]
+            if current and all(spec["pool"]["resourceSliceCount"] == len(current) for spec in current):
+                kept += current
+                break
+    return kept
 
 
 def _alternatives(request: Json) -> dict[str, Json]:

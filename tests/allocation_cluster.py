@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from dray.allocator import Inventory, claim_key
+from dray.allocator import Inventory
 from dray.api import codec
 from dray.api.meta import Object
+from dray.api.references import full_name
 from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from dray.api.times import Time
 from dray.tracker.events import Upsert
@@ -49,7 +50,7 @@ class Cluster:
         self.classes[device_class.metadata.name] = device_class
 
     def _add_claim(self, claim: ResourceClaim) -> None:
-        self.claims[claim_key(claim)] = claim
+        self.claims[full_name(claim)] = claim
         self.inventory.apply_claim(None, claim)
 
     def _add_node(self, metadata: Mapping[str, Any]) -> None:
@@ -59,7 +60,8 @@ class Cluster:
     def devices(self) -> list[EffectiveDevice]:
         """All devices of pools that can be used."""
         pools = self.tracker.pools
-        return [device for key in sorted(pools) if pools[key].problem is None for device in pools[key].devices]
+        parts = [part for key in sorted(pools) for part in pools[key].each()]
+        return [device for part in parts if part.problem is None for device in part.devices]
 
 
 def typed(manifest: Any, kind: type[T]) -> T:

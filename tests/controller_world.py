@@ -18,7 +18,7 @@ from dray.api.meta import DeleteOptions, Object
 from dray.api.registry import Kind, by_kind, kinds
 from dray.api.status import ApiError
 from dray.client import PatchFormat
-from dray.controllers import Manager, Settings
+from dray.controllers import ControllerSettings, Manager
 from dray.reconcile import VirtualClock
 from local_server import LocalServer, local_server
 
@@ -121,13 +121,20 @@ class World:
 
 @contextlib.asynccontextmanager
 async def controller_world(
-    *wanted: str, server: LocalServer | None = None, settings: Settings | None = None
+    *wanted: str, server: LocalServer | None = None, settings: ControllerSettings | None = None
 ) -> AsyncIterator[World]:
     """Running controllers, each as its own ServiceAccount; on a new server, or on one that is there."""
     async with contextlib.AsyncExitStack() as stack:
         running = server if server is not None else await stack.enter_async_context(local_server())
         watcher = running.component("kube-controller-manager")
-        manager = Manager(watcher, running.clock, wanted=wanted, client_for=running.component, settings=settings)
+        manager = Manager(
+            watcher,
+            running.clock,
+            wanted=wanted,
+            client_for=running.component,
+            settings=settings,
+            foreign_kinds=running.foreign_kinds,
+        )
         task = asyncio.get_running_loop().create_task(manager.run())
         world = World(running, manager)
         try:

@@ -1,7 +1,7 @@
 """A device taint eviction controller on a real server: its stories, and what tests ask about rules and slices."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 from controller_world import World, controller_world
@@ -11,18 +11,13 @@ from eviction_objects import device_slice
 
 NAME = "device-taint-eviction-controller"
 
-Story = Callable[[World], Awaitable[None]]
 
-
-def play(story: Story, *controllers: str) -> None:
+@contextlib.asynccontextmanager
+async def device_taint_world(*controllers: str) -> AsyncIterator[World]:
     """Runs a story with the controller, and `gpu-0` to `gpu-3` published in one pool."""
-
-    async def run() -> None:
-        async with controller_world(*(controllers or (NAME,))) as world:
-            await world.create(device_slice("pool", "gpu-0", "gpu-1", "gpu-2", "gpu-3"))
-            await story(world)
-
-    asyncio.run(run())
+    async with controller_world(*(controllers or (NAME,))) as world:
+        await world.create(device_slice("pool", "gpu-0", "gpu-1", "gpu-2", "gpu-3"))
+        yield world
 
 
 async def status(world: World, name: str = "rule") -> Condition:

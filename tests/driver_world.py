@@ -7,11 +7,10 @@ async with driver_world(Fans()) as world:
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,10 +23,9 @@ from dray.client import Client
 from dray.plugins import contracts, unix
 from dray.plugins.generated import dra_v1_pb2 as dra
 from local_server import LocalServer, local_server, typed
+from patience import PATIENCE, eventually_async
 
 NODE = "node-1"
-CALL_SECONDS = 30.0
-WAIT_SECONDS = 30.0
 SLICE = by_kind("resource.k8s.io/v1", "ResourceSlice")
 CLAIM = by_kind("resource.k8s.io/v1", "ResourceClaim")
 
@@ -61,18 +59,6 @@ class Fans(driver.Driver):
         """Other devices from now on."""
         self.devices = list(devices)
         self.changed()
-
-
-async def eventually(holds: Callable[[], Any], what: str = "") -> Any:
-    """What a function (plain or async) returns once that is true."""
-    deadline = asyncio.get_running_loop().time() + WAIT_SECONDS
-    while True:
-        found = holds()
-        found = await found if asyncio.iscoroutine(found) else found
-        if found:
-            return found
-        assert asyncio.get_running_loop().time() < deadline, what or "it never came to that"
-        await asyncio.sleep(0.01)
 
 
 class DriverWorld:
@@ -116,21 +102,23 @@ class DriverWorld:
         document = _claim(name, {it: (alternatives or {}).get(it, []) for it in sorted(names)})
         claim = cast(ResourceClaim, await self.client.create(typed(document)))
         document["metadata"] |= {"uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version}
-        document["status"] = {"allocation": {"devices": {"results": results, "config": list(config)}}}
+        here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE]}]}
+        allocated = {"results": results, "config": list(config)}
+        document["status"] = {"allocation": {"devices": allocated, "nodeSelector": {"nodeSelectorTerms": [here]}}}
         return cast(ResourceClaim, await self.client.update(typed(document), "status"))
 
     async def prepare(self, *claims: ResourceClaim, version: str = "v1.DRAPlugin") -> Any:
         """The answer to one call for all claims, by uid."""
         assert self.channel is not None
         request = dra.NodePrepareResourcesRequest(claims=[_reference(claim) for claim in claims])
-        answer = await contracts.call(self.channel, contracts.PREPARE[version], request, timeout=CALL_SECONDS)
+        answer = await contracts.call(self.channel, contracts.PREPARE[version], request, timeout=PATIENCE)
         return answer.claims
 
     async def unprepare(self, *claims: ResourceClaim, version: str = "v1.DRAPlugin") -> Any:
         """The same for unprepare."""
         assert self.channel is not None
         request = dra.NodeUnprepareResourcesRequest(claims=[_reference(claim) for claim in claims])
-        answer = await contracts.call(self.channel, contracts.UNPREPARE[version], request, timeout=CALL_SECONDS)
+        answer = await contracts.call(self.channel, contracts.UNPREPARE[version], request, timeout=PATIENCE)
         return answer.claims
 
     async def forget(self, *claims: ResourceClaim) -> None:
@@ -151,7 +139,7 @@ class DriverWorld:
             pools = {(it.spec.pool.generation, it.spec.pool.resource_slice_count) for it in slices}
             return slices if len(slices) == count and len(pools) == 1 and pools.pop()[1] == count else []
 
-        return cast(list[ResourceSlice], await eventually(found, f"there were never {count} slices"))
+        return cast(list[ResourceSlice], await eventually_async(found, f"there were never {count} slices"))
 
     def cdi_files(self) -> list[str]:
         """The names of everything in the CDI directory."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from controller_world import Manifest, World, manifest, pod, typed
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 
 DRIVER = "gpu.example.com"
 V1 = "resource.k8s.io/v1"

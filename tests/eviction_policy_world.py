@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeAlias
 
 import pytest
 
 from controller_world import World, controller_world, manifest
 from dray.api.generated.core import Pod
-from dray.controllers.settings import Settings
+from dray.controllers.settings import ControllerSettings
 from dray.eviction.policy import Decision, EvictionCause, PolicyState
-from dray.eviction.settings import EvictionSettings, Fallback, PolicyChoice
+from dray.eviction.settings import EvictionSettings, FailurePolicy, PolicyChoice
 from eviction_objects import KEY, device_slice
+from patience import PATIENCE
 
 DEVICE = "device-taint-eviction-controller"
 NODE = "taint-eviction-controller"
 
-Story: TypeAlias = Callable[[World], Awaitable[None]]
 Decide: TypeAlias = Callable[[Pod, EvictionCause, PolicyState, float], Decision]
 
 
@@ -52,23 +53,24 @@ def install(patch: pytest.MonkeyPatch, name: str, plugin: Plugin) -> None:
     patch.setattr("importlib.metadata.entry_points", entry_points)
 
 
-def policy(name: str, fallback: Fallback = Fallback.DELETE, *offered: str, **options: str) -> Settings:
+def policy(
+    name: str, failure_policy: FailurePolicy = FailurePolicy.HOLD, *offered: str, **options: str
+) -> ControllerSettings:
     """Settings with one policy for everybody."""
     choices = tuple(PolicyChoice(other) for other in offered)
     chosen = PolicyChoice(name, options)
-    return Settings(eviction=EvictionSettings(policy=chosen, offered=choices, fallback=fallback, timeout=5.0))
+    return ControllerSettings(
+        eviction=EvictionSettings(policy=chosen, offered=choices, failure_policy=failure_policy, timeout=5.0)
+    )
 
 
-def play(story: Story, settings: Settings, *controllers: str) -> None:
+@contextlib.asynccontextmanager
+async def eviction_policy_world(settings: ControllerSettings, *controllers: str) -> AsyncIterator[World]:
     """Runs a story with both eviction controllers, one node and one pool."""
-
-    async def run() -> None:
-        async with controller_world(*(controllers or (DEVICE, NODE)), settings=settings) as world:
-            await world.create(manifest("v1", "Node", "node-1"))
-            await world.create(device_slice("pool", "gpu-0", "gpu-1"))
-            await story(world)
-
-    asyncio.run(run())
+    async with controller_world(*(controllers or (DEVICE, NODE)), settings=settings) as world:
+        await world.create(manifest("v1", "Node", "node-1"))
+        await world.create(device_slice("pool", "gpu-0", "gpu-1"))
+        yield world
 
 
 async def taint_node(world: World) -> None:
@@ -78,7 +80,7 @@ async def taint_node(world: World) -> None:
 
 async def until(world: World, condition: Callable[[], Awaitable[bool]]) -> None:
     """Waits for what threads and sockets bring, which take real time."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while not await condition():
             await asyncio.sleep(0.005)
             await world.settle(0.001)

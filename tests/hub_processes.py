@@ -6,27 +6,13 @@ import contextlib
 import re
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from live_server import LiveServer
+from patience import PATIENCE, eventually
 from server_process import DRAY
-
-PATIENCE = 90.0
-"""Generous: four control planes may have to share a machine with other tests."""
-
-
-def eventually(check: Callable[[], Any], what: str = "") -> Any:
-    """What `check` finds, once it finds something."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        found = check()
-        if found:
-            return found
-        assert time.monotonic() < deadline, what or "it did not happen in time"
-        time.sleep(0.1)
 
 
 class UpProcess:

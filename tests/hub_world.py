@@ -17,7 +17,7 @@ from typing import Any
 from controller_world import Manifest, World, controller_world, manifest
 from dray.api import codec
 from dray.api.times import MicroTime
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 from local_server import LocalServer
 
 GROUP = "cluster.open-cluster-management.io"

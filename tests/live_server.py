@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-START_SECONDS = 20.0
-COMMAND_SECONDS = 30.0
+from patience import PATIENCE
 
 _numbers = itertools.count(1)
 
@@ -63,7 +62,7 @@ class LiveServer:
         """Trusts the server's own authority, and nobody else."""
         return ssl.create_default_context(cafile=str(self.directory / "pki" / "ca.crt"))
 
-    def connect(self, timeout: float = COMMAND_SECONDS) -> http.client.HTTPSConnection:
+    def connect(self, timeout: float = PATIENCE) -> http.client.HTTPSConnection:
         """A connection of one's own."""
         return http.client.HTTPSConnection(self.host, self.port, context=self.tls, timeout=timeout)
 
@@ -127,7 +126,7 @@ def running_server(directory: Path, *options: str, program: str = "server") -> I
         finally:
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
 
@@ -138,7 +137,7 @@ def _announced(process: subprocess.Popen[str]) -> str:
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         said = ""
-        while selector.select(START_SECONDS):
+        while selector.select(PATIENCE):
             line = process.stdout.readline()
             said += line
             found = re.search(r"https://\S+", line)
@@ -169,7 +168,7 @@ class Kubectl:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=COMMAND_SECONDS,
+            timeout=PATIENCE,
             env=self._environment | environment,
             check=False,
         )

@@ -1,12 +1,11 @@
 """A node agent on a server in memory, with real Unix sockets to its drivers; tests play scheduler and controllers.
 
-async def scenario(world: NodeWorld) -> None:
-    driver = await world.driver()
-    await world.claim("c", "gpu-0")
-    await world.pod("p", claims=["c"])
-    await world.phase("p", "Running")
-
-play(scenario)
+async def test_a_pod_runs() -> None:
+    async with local_world() as world:
+        driver = await world.driver()
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.phase("p", "Running")
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import asyncio
 import contextlib
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,18 +27,18 @@ from dray.api.registry import by_kind
 from dray.api.resource import ResourceClaim, ResourceSlice
 from dray.api.resource.claim import ResourceClaimConsumerReference
 from dray.api.status import ApiError
-from dray.node.agent import Agent, Settings
+from dray.node.agent import Agent, NodeSettings
 from dray.node.runtime import Runtime
 from dray.node.runtime.none import NoRuntime
 from dray.node.slices import NodeClient
 from dray.reconcile import RealClock
 from dray.server.security.identity import NODE_PREFIX, NODES, authenticated
 from local_server import LocalServer, local_server, typed
+from patience import LOOK_SECONDS, PATIENCE, eventually_async
 from scripted_driver import ScriptedDriver
 
 NODE = "node-1"
 DRIVER = "gpu.example.com"
-PATIENCE = 30.0
 PODS = by_kind("v1", "Pod")
 EVENTS = by_kind("v1", "Event")
 CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
@@ -55,7 +54,7 @@ class NodeWorld:
         self.root = root
         self.admin = admin
         self.node_client = node_client
-        self.settings = Settings(name=NODE, root=root, address="10.0.0.1", wipe_delay=0.2, call_seconds=5.0)
+        self.settings = NodeSettings(name=NODE, root=root, address="10.0.0.1", wipe_delay=0.2, call_seconds=5.0)
         self.boot = "boot-1"
         self.clock = RealClock()
         self.runtime: Runtime = NoRuntime(self.clock)
@@ -176,7 +175,7 @@ class NodeWorld:
             pod = await self.get(name)
             if pod is not None and pod.status.phase == phase:
                 return pod
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(LOOK_SECONDS)
         raise AssertionError(f"pod {name} is not {phase} but {pod.status if pod else 'gone'}: {await self.events()}")
 
     async def delete(self, name: str, grace: int | None = None) -> None:
@@ -188,7 +187,7 @@ class NodeWorld:
         deadline = time.monotonic() + PATIENCE
         while await self.get(name) is not None:
             assert time.monotonic() < deadline, f"pod {name} is still there: {await self.events()}"
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def events(self, reason: str = "") -> list[str]:
         """The messages of events."""
@@ -202,7 +201,7 @@ class NodeWorld:
             for message in await self.events(reason):
                 if text in message:
                     return message
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(LOOK_SECONDS)
         raise AssertionError(f"no event {reason} with {text!r} in {await self.events()}")
 
     def metrics(self) -> str:
@@ -229,10 +228,7 @@ class NodeWorld:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Waits until something is so."""
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, "it did not come to pass"
-            await asyncio.sleep(0.01)
+        await eventually_async(condition)
 
 
 class LocalWorld(NodeWorld):
@@ -254,14 +250,11 @@ async def inhabited(world: W) -> AsyncIterator[W]:
             await driver.stop()
 
 
-def play(scenario: Callable[[LocalWorld], Awaitable[None]], *, started: bool = True) -> None:
-    """Runs a scenario. The root directory is short, because the paths of Unix sockets must be."""
-
-    async def run(root: Path) -> None:
-        async with local_server() as server, inhabited(LocalWorld(server, root)) as world:
+@contextlib.asynccontextmanager
+async def local_world(*, started: bool = True) -> AsyncIterator[LocalWorld]:
+    """A world with an agent. The root directory is short, because the paths of Unix sockets must be."""
+    with tempfile.TemporaryDirectory(prefix="node-") as directory:
+        async with local_server() as server, inhabited(LocalWorld(server, Path(directory))) as world:
             if started:
                 await world.start()
-            await scenario(world)
-
-    with tempfile.TemporaryDirectory(prefix="node-") as directory:
-        asyncio.run(run(Path(directory)))
+            yield world

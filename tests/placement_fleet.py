@@ -27,11 +27,12 @@ from dray.api.cluster.placement_decision import (
     PLACEMENT_LABEL,
 )
 from dray.api.meta import ObjectMeta
+from dray.api.references import ObjectName
 from dray.api.times import Time
-from dray.placement import Fleet, FleetObject, PlacementKey, PlacementResult, place
+from dray.placement import Fleet, FleetObject, PlacementResult, place
 
 NOW = dt.datetime(2026, 6, 1, 12, 0, tzinfo=dt.UTC)
-KEY = PlacementKey("ns1", "placement1")
+KEY = ObjectName("ns1", "placement1")
 KINDS: tuple[type[FleetObject], ...] = (
     cluster.ManagedCluster,
     cluster.ManagedClusterSet,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dray.scale_up import NodeGroup, Plan, load_groups, plan
+from dray.scale_up import NodeGroup, ScaleUpPlan, load_groups, plan
 from dray.snapshot import Snapshot, load
 from dray.snapshot.files import read
 from snapshot_objects import V1, Manifest, device, resource_slice
@@ -50,12 +50,12 @@ def groups_of(snapshot: Snapshot, *manifests: Manifest) -> tuple[NodeGroup, ...]
     return load_groups(read(manifests), snapshot)
 
 
-def plan_for(objects: list[Manifest], *groups: Manifest, max_nodes: int = 1000) -> Plan:
+def plan_for(objects: list[Manifest], *groups: Manifest, max_nodes: int = 1000) -> ScaleUpPlan:
     """The plan for a cluster of these objects, and these groups."""
     snapshot = load(*objects)
     return plan(snapshot, groups_of(snapshot, *groups), max_nodes=max_nodes)
 
 
-def added(answer: Plan) -> dict[str, int]:
+def added(answer: ScaleUpPlan) -> dict[str, int]:
     """How many nodes of which group, those of which there are none left out."""
     return {one.name: one.nodes for one in answer.groups if one.nodes}

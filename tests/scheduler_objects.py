@@ -4,13 +4,15 @@ from typing import Any
 
 from dray.allocator import Options
 from dray.api import codec
-from dray.api.generated.core import Node, Pod
+from dray.api.generated.core import Namespace, Node, Pod
 from dray.api.meta import Object
 from dray.api.registry import by_kind
 from dray.api.resource import DeviceClass, ResourceClaim
-from dray.scheduler.cluster import Cluster
-from dray.scheduler.decide import Chosen, Refused, decide
-from dray.scheduler.pod_info import read_pod
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.decide import Chosen, decide
+from dray.scheduling.pod_info import read_pod
+from dray.scheduling.refusal import Refused
+from dray.scheduling.text import tell
 from dray.tracker import Upsert
 
 DRIVER = "gpu.example.com"
@@ -79,7 +81,16 @@ def allocated(device: str, on: str, *, reserved: bool = False, **result: Any) ->
     return status
 
 
-def pod(name: str = "p", *, claims: tuple[str, ...] = (), template: str = "", cpu: str = "1", **spec: Any) -> Pod:
+def pod(
+    name: str = "p",
+    *,
+    claims: tuple[str, ...] = (),
+    template: str = "",
+    cpu: str = "1",
+    labels: dict[str, str] | None = None,
+    namespace: str = "ns",
+    **spec: Any,
+) -> Pod:
     references: list[dict[str, str]] = [{"name": each, "resourceClaimName": each} for each in claims]
     if template:
         references.append({"name": "t", "resourceClaimTemplateName": template})
@@ -88,7 +99,7 @@ def pod(name: str = "p", *, claims: tuple[str, ...] = (), template: str = "", cp
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"},
+            "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": labels or {}},
             "spec": {"containers": [container], "resourceClaims": references, **spec},
         }
     )
@@ -102,6 +113,8 @@ def cluster(*objects: Any) -> Cluster:
             made.set_node(None, obj)
         elif isinstance(obj, ResourceClaim):
             made.set_claim(None, obj)
+        elif isinstance(obj, Namespace):
+            made.set_namespace(obj.metadata.name, obj.metadata.labels)
         elif isinstance(obj, Pod):
             made.set_pod(obj, obj.metadata.uid)
         else:
@@ -125,3 +138,7 @@ def refusal(on: Cluster, wanted: Pod) -> Refused:
     answer = choose(on, wanted)
     assert isinstance(answer, Refused), answer
     return answer
+
+
+def told(on: Cluster, wanted: Pod) -> str:
+    return tell(refusal(on, wanted))

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from dray.api.generated.core import Pod
 from dray.api.registry import by_kind
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
-from dray.scheduler.scheduler import Scheduler
+from dray.scheduler.scheduler import FILTER_SECONDS, Scheduler
 from local_server import LocalServer, local_server, typed
 
 PODS = by_kind("v1", "Pod")
@@ -56,19 +56,28 @@ class Recorder:
 class World:
     """A server, a scheduler and what tests ask about them."""
 
-    def __init__(self, server: LocalServer, disabled_gates: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, server: LocalServer, disabled_gates: frozenset[str] = frozenset(), filter_seconds: float = FILTER_SECONDS
+    ) -> None:
         self.server = server
         self.clock = server.clock
         self.admin = server.client()
         self.client = Recorder(server.component("kube-scheduler"))
-        self.scheduler = Scheduler(self.client, server.clock, disabled_gates=disabled_gates)
+        self.scheduler = Scheduler(
+            self.client, server.clock, disabled_gates=disabled_gates, filter_seconds=filter_seconds
+        )
 
     async def add(self, api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Any:
         meta = {"name": name, "namespace": namespace} if namespace else {"name": name}
-        return await self.admin.create(typed({"apiVersion": api_version, "kind": kind, "metadata": meta, **fields}))
+        return await self.create({"apiVersion": api_version, "kind": kind, "metadata": meta, **fields})
 
-    async def add_node(self, name: str, *devices: Any, taints: Any = None) -> None:
-        await self.add("v1", "Node", name)
+    async def create(self, manifest: dict[str, Any]) -> Any:
+        return await self.admin.create(typed(manifest))
+
+    async def add_node(
+        self, name: str, *devices: Any, taints: Any = None, labels: dict[str, str] | None = None
+    ) -> None:
+        await self.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels or {}}})
         await self.admin.patch(NODES, "", name, {"spec": {"taints": taints}})
         status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "20"}}
         await self.admin.patch(NODES, "", name, {"status": status}, subresource="status")
@@ -104,6 +113,17 @@ class World:
         assert isinstance(found, ResourceClaim)
         return found
 
+    async def release(self, claim: ResourceClaim) -> None:
+        """As the claim controller does when the last pod that used a claim is gone."""
+        status = replace(claim.status, allocation=None, reserved_for=(), devices=())
+        await self.admin.update(replace(claim, status=status), "status")
+
+    async def patch_claim(self, name: str, status: dict[str, Any]) -> None:
+        await self.admin.patch(CLAIMS, "default", name, {"status": status}, subresource="status")
+
+    async def label_node(self, name: str, labels: dict[str, str]) -> None:
+        await self.admin.patch(NODES, "", name, {"metadata": {"labels": labels}})
+
     async def message(self, name: str) -> str:
         conditions = (await self.pod(name)).status.conditions
         return next((found.message for found in conditions if found.type == "PodScheduled"), "")
@@ -113,20 +133,13 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def world(disabled_gates: frozenset[str] = frozenset()) -> AsyncIterator[World]:
+async def scheduler_world(*disabled_gates: str, filter_seconds: float = FILTER_SECONDS) -> AsyncIterator[World]:
+    """A running scheduler, which is ended afterwards."""
     async with local_server() as server:
-        made = World(server, disabled_gates)
+        made = World(server, frozenset(disabled_gates), filter_seconds)
         task = asyncio.get_running_loop().create_task(made.scheduler.run())
         try:
             yield made
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-
-
-def run(scenario: Callable[[World], Awaitable[None]], *disabled_gates: str) -> None:
-    async def whole() -> None:
-        async with world(frozenset(disabled_gates)) as made:
-            await scenario(made)
-
-    asyncio.run(whole())

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import grpc
 import grpc.aio
 
 from dray.plugins import contracts, unix
@@ -36,6 +37,8 @@ class ScriptedDriver:
         self.notified: list[registration.RegistrationStatus] = []
         self.prepare: Prepare = self.prepare_well
         self.unprepare_error = ""
+        self.unprepare_code = grpc.StatusCode.OK
+        """What a whole call ends with."""
         self.held: set[str] = set()
         """The uids of claims that are prepared."""
         self._health: asyncio.Queue[health.NodeWatchResourcesResponse] = asyncio.Queue()
@@ -111,9 +114,11 @@ class ScriptedDriver:
         return await self.prepare(request)
 
     async def _unprepare(
-        self, request: dra.NodeUnprepareResourcesRequest, _context: grpc.aio.ServicerContext
+        self, request: dra.NodeUnprepareResourcesRequest, context: grpc.aio.ServicerContext
     ) -> dra.NodeUnprepareResourcesResponse:
         self.unprepared.append([claim.name for claim in request.claims])
+        if self.unprepare_code is not grpc.StatusCode.OK:
+            await context.abort(self.unprepare_code, "no such claim")
         if not self.unprepare_error:
             self.held -= {claim.uid for claim in request.claims}
         answer = dra.NodeUnprepareResourceResponse(error=self.unprepare_error)

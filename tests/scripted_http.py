@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-from dray.server.http import Answer, Request, Server
+from dray.process.http import Answer, Listener, Request, Server
 
 Script = Callable[[Request], Answer]
 
@@ -18,7 +18,7 @@ async def scripted_http(script: Script) -> AsyncIterator[str]:
         return script(request)
 
     server = Server(app)
-    port = await server.listen("127.0.0.1", 0, None)
+    port = await server.listen(Listener("127.0.0.1", 0))
     try:
         yield f"http://127.0.0.1:{port}"
     finally:

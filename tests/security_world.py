@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 
 from dray.api.meta import Object
+from dray.api.resource import ResourceSlice
 
 NOW = dt.datetime(2026, 6, 1, 12, 0, 0, tzinfo=dt.UTC)
 
@@ -30,3 +32,8 @@ class Objects:
 
     def __call__(self, resource: str, namespace: str, name: str) -> Object | None:
         return self.stored.get((resource, namespace, name))
+
+    def slices(self, driver: str, pool: str) -> Iterable[ResourceSlice]:
+        """The slices of a pool."""
+        slices = [obj for obj in self.stored.values() if isinstance(obj, ResourceSlice)]
+        return [each for each in slices if (each.spec.driver, each.spec.pool.name) == (driver, pool)]

@@ -9,20 +9,20 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dray.server.instance import Instance, Settings
+from dray.process.clock import Clock
+from dray.server.instance import Instance, ServerSettings
 from live_server import LiveServer
+from patience import PATIENCE
 
 DRAY = str(Path(sys.executable).with_name("dray"))
-START_SECONDS = 30.0
 
 
-def run_dray(*arguments: str | Path, timeout: float = 30.0) -> subprocess.CompletedProcess[str]:
+def run_dray(*arguments: str | Path, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
     """A `dray` command, run to its end."""
     command = [DRAY, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
@@ -42,7 +42,7 @@ class ServerProcess:
         line = self._process.stdout.readline()
         found = re.search(r"https?://\S+", line)
         if found is None:
-            self._process.wait(START_SECONDS)
+            self._process.wait(PATIENCE)
             raise AssertionError(f"the server did not start: {line}{self.log.read_text()}")
         self.url = found[0]
 
@@ -64,18 +64,17 @@ class ServerProcess:
     def kill(self) -> None:
         """Ends it at once, with no chance to tidy up."""
         self._process.kill()
-        self._end(10)
+        self._end()
 
-    def terminate(self) -> tuple[int, float]:
-        """Asks it to end; its exit code, and the seconds that took."""
-        began = time.monotonic()
+    def terminate(self) -> int:
+        """Asks it to end; its exit code."""
         self._process.send_signal(signal.SIGTERM)
-        self._end(20)
-        return self._process.returncode, time.monotonic() - began
+        self._end()
+        return self._process.returncode
 
-    def _end(self, timeout: float) -> None:
+    def _end(self) -> None:
         self.client.close()
-        self._process.wait(timeout)
+        self._process.wait(PATIENCE)
         if self._process.stdout is not None:
             self._process.stdout.close()
 
@@ -88,25 +87,27 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def server_on_thread(directory: Path, **settings: Any) -> Iterator[tuple[LiveServer, Instance]]:
+def server_on_thread(
+    directory: Path, *, clock: Clock | None = None, **settings: Any
+) -> Iterator[tuple[LiveServer, Instance]]:
     """A server of this process, quick to start; stopped at the end."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
     async def start() -> Instance:
-        instance = Instance(Settings(directory=directory, port=0, **settings))
+        instance = Instance(ServerSettings(directory=directory, port=0, **settings), clock=clock)
         await instance.start()
         return instance
 
     try:
-        instance = asyncio.run_coroutine_threadsafe(start(), loop).result(START_SECONDS)
+        instance = asyncio.run_coroutine_threadsafe(start(), loop).result(PATIENCE)
         client = LiveServer(instance.url, directory)
         try:
             yield client, instance
         finally:
             client.close()
-            asyncio.run_coroutine_threadsafe(instance.stop(0.5), loop).result(START_SECONDS)
+            asyncio.run_coroutine_threadsafe(instance.stop(0.5), loop).result(PATIENCE)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

@@ -75,16 +75,25 @@ class SmallDriver:
             ),
         ]
         self._tasks = [asyncio.create_task(self._publish())]
+        self._endings: list[asyncio.Task[None]] = []  # awaited, never cancelled: gRPC ends a server that is ending once
 
     def problem(self) -> str:
         """Why it has ended."""
         return self.ended
+
+    def said(self) -> tuple[str, ...]:
+        """Its last words."""
+        return (self.ended,) if self.ended else ()
+
+    def check_start(self, *, registered: bool) -> None:
+        """It can always be started."""
 
     async def kill(self) -> None:
         """Ends at once."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._endings)
         for server in self._servers:
             await server.stop(None)
         self._servers = []
@@ -116,7 +125,7 @@ class SmallDriver:
         if not status.plugin_registered:
             if "ends-when-refused" in self.breaks:
                 self.ended = "the driver ended with code 1: refused"
-                self._tasks.append(asyncio.create_task(self._servers[1].stop(None)))
+                self._endings.append(asyncio.create_task(self._servers[1].stop(None)))
             await context.abort(grpc.StatusCode.UNKNOWN, "refused")
         return registration.RegistrationStatusResponse()
 
@@ -160,7 +169,7 @@ class SmallDriver:
         uid = claim.uid
         if "ends-on-strange-input" in self.breaks and "/" in uid:
             self.ended = "the driver ended with code 139: it said nothing"
-            self._tasks += [asyncio.create_task(server.stop(None)) for server in self._servers]
+            self._endings += [asyncio.create_task(server.stop(None)) for server in self._servers]
         if "not-reentrant" in self.breaks and uid in self._busy:
             raise Refused("busy")
         if "prepares-once" in self.breaks and uid in self._once:

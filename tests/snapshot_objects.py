@@ -74,3 +74,12 @@ def rule(name: str, effect: str = "NoExecute", rate: int | None = None, **select
 def patch(name: str, attributes: Manifest, **filter_: Any) -> Manifest:
     spec = {"devices": {"filter": filter_, "attributes": attributes}}
     return {"apiVersion": V1ALPHA3, "kind": "ResourceSlicePatch", "metadata": {"name": name}, "spec": spec}
+
+
+def node(name: str, **fields: Any) -> Manifest:
+    """A node that says that it is ready, with whatever `spec` and `labels` are given."""
+    metadata = {"name": name, "labels": fields.get("labels", {})}
+    amounts = fields.get("allocatable", {"cpu": "8", "memory": "32Gi", "pods": "110"})
+    ready = [{"type": "Ready", "status": fields.get("ready", "True")}]
+    status = {"capacity": amounts, "allocatable": amounts, "conditions": ready}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": fields.get("spec", {}), "status": status}

@@ -6,8 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,9 +14,9 @@ from typer.testing import CliRunner
 
 from dray.cli.main import app
 from live_server import Kubectl, LiveServer, running_server
+from patience import PATIENCE, eventually
 
 DRAY = str(Path(sys.executable).with_name("dray"))
-PATIENCE = 60.0
 NODES = 4
 MERGE = "application/merge-patch+json"
 
@@ -152,17 +151,6 @@ def _workload(name: str, replicas: int, claim: dict[str, Any]) -> tuple[dict[str
         "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
     }
     return template, {"metadata": {"name": name}, "spec": spec}
-
-
-def eventually(check: Callable[[], Any]) -> Any:
-    """What `check` finds, once it finds something."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        found = check()
-        if found or time.monotonic() > deadline:
-            assert found
-            return found
-        time.sleep(0.05)
 
 
 @contextlib.contextmanager

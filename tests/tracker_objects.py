@@ -166,7 +166,7 @@ def device_class(name: str, *expressions: str) -> DeviceClass:
 
 def tracking(*objects: TrackedObject, **switches: bool) -> Tracker:
     """A tracker that was given these objects one by one."""
-    tracker = Tracker(**switches)
+    tracker = Tracker(**switches)  # type: ignore[arg-type]  # mypy takes `backlog` for a switch
     for obj in objects:
         tracker.apply(Upsert(obj))
     return tracker

@@ -21,6 +21,7 @@ from dray.api.resource import (
     ResourceSlice,
     ResourceSlicePatch,
 )
+from dray.api.resource.pool import pool_of
 from dray.tracker import EffectiveDevice, PoolView, TrackedObject, Tracker
 
 
@@ -46,9 +47,13 @@ class Failed(Exception):
     """A selector has no answer for a device; the arguments are its position and the class that it is in."""
 
 
-def show(tracker: Tracker) -> dict[tuple[str, str], ShownPool]:
+PartKey = tuple[str, str, str]
+"""Driver, pool, and the node whose part of the pool it is."""
+
+
+def show(tracker: Tracker) -> dict[PartKey, ShownPool]:
     """What a tracker shows."""
-    return {key: show_pool(view) for key, view in tracker.pools.items()}
+    return {(*key, part.node): show_pool(part) for key, view in tracker.pools.items() for part in view.each()}
 
 
 def show_pool(view: PoolView) -> ShownPool:
@@ -85,6 +90,21 @@ def _qualified(name: str, driver: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
 
 
+def _newest(slices: list[ResourceSlice]) -> list[ResourceSlice]:
+    generation = max((slice_.spec.pool.generation for slice_ in slices), default=0)
+    return [slice_ for slice_ in slices if slice_.spec.pool.generation == generation]
+
+
+def _is_complete(slices: list[ResourceSlice]) -> bool:
+    return {slice_.spec.pool.resource_slice_count for slice_ in slices} == {len(slices)}
+
+
+def _is_reached(slices: list[ResourceSlice], by: list[ResourceSlice], *, equal: bool = True) -> bool:
+    """Whether others are of a higher generation, or (`equal`) of the same."""
+    own = slices[0].spec.pool.generation
+    return any(other.spec.pool.generation > own - equal for other in by)
+
+
 class Twin:
     """The same objects as a tracker has."""
 
@@ -103,10 +123,9 @@ class Twin:
             else:
                 self.classes[obj.metadata.name] = obj
 
-    def show(self) -> dict[tuple[str, str], ShownPool]:
+    def show(self) -> dict[PartKey, ShownPool]:
         """What the tracker must show."""
-        keys = {(slice_.spec.driver, slice_.spec.pool.name) for slice_ in self.slices}
-        return {key: self._show_pool(key) for key in keys}
+        return {key: self._show_pool(key, current) for key, current in self._parts().items()}
 
     def failures(self) -> dict[tuple[str, str, int, str | None], int]:
         """On how many devices each selector fails: by kind and name of its owner, position and class."""
@@ -121,34 +140,47 @@ class Twin:
                     _count(counts, "DeviceTaintRule", rule, failure)
         return counts
 
-    def _show_pool(self, key: tuple[str, str]) -> ShownPool:
-        current = self._current(key)
+    def _show_pool(self, key: PartKey, current: list[ResourceSlice]) -> ShownPool:
         devices = [
-            _shown(self._patched(slice_, device), key[0], slice_.metadata.name, self._taints(key, slice_, device))
+            _shown(self._patched(slice_, device), key[0], slice_.metadata.name, self._taints(current, slice_, device))
             for slice_ in current
             for device in slice_.spec.devices
         ]
         counts = {slice_.spec.pool.resource_slice_count for slice_ in current}
         return ShownPool(current[0].spec.pool.generation, counts != {len(current)}, devices)
 
-    def _current(self, key: tuple[str, str]) -> list[ResourceSlice]:
-        mine = [slice_ for slice_ in self.slices if (slice_.spec.driver, slice_.spec.pool.name) == key]
-        newest = max(slice_.spec.pool.generation for slice_ in mine)
-        return [slice_ for slice_ in mine if slice_.spec.pool.generation == newest]
+    def _parts(self) -> dict[PartKey, list[ResourceSlice]]:
+        """The slices that count, by whom they count for."""
+        parts: dict[PartKey, list[ResourceSlice]] = {}
+        for driver, pool in {pool_of(slice_) for slice_ in self.slices}:
+            mine = [slice_ for slice_ in self.slices if pool_of(slice_) == (driver, pool)]
+            rest = list(mine)
+            newest_own = []
+            for node in sorted({slice_.spec.node_name or "" for slice_ in mine}):
+                own = [slice_ for slice_ in mine if (slice_.spec.node_name or "") == node]
+                is_alone = len(own) == len(mine)
+                for_all = [slice_ for slice_ in mine if not slice_.spec.node_name]
+                current = _newest(own)
+                if is_alone or (node and _is_complete(current) and not _is_reached(current, for_all)):
+                    parts[driver, pool, node] = current
+                    newest_own.append(current[0])
+                    rest = [slice_ for slice_ in rest if slice_ not in own]
+            others = _newest(rest)
+            if others and (_is_complete(others) or not _is_reached(others, newest_own, equal=False)):
+                parts[driver, pool, ""] = others
+        return parts
 
     def _current_devices(self) -> Iterator[tuple[ResourceSlice, Device]]:
-        for key in {(slice_.spec.driver, slice_.spec.pool.name) for slice_ in self.slices}:
-            for slice_ in self._current(key):
+        for current in self._parts().values():
+            for slice_ in current:
                 for device in slice_.spec.devices:
                     yield slice_, device
 
     def _taints(
-        self, key: tuple[str, str], slice_: ResourceSlice, device: Device
+        self, current: list[ResourceSlice], slice_: ResourceSlice, device: Device
     ) -> list[tuple[DeviceTaint, str | None]]:
         published = list(device.taints)
-        published += [
-            entry.taint for other in self._current(key) for entry in other.spec.taints if entry.device == device.name
-        ]
+        published += [entry.taint for other in current for entry in other.spec.taints if entry.device == device.name]
         once = [taint for position, taint in enumerate(published) if taint not in published[:position]]
         patched = self._patched(slice_, device)
         from_rules: list[tuple[DeviceTaint, str | None]] = [

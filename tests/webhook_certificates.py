@@ -1,4 +1,4 @@
-"""A certificate for localhost that signs itself, for webhooks in tests."""
+"""A certificate for localhost, and for a Service `hook`, that signs itself, for webhooks in tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ def write_certificate(directory: Path) -> tuple[Path, Path]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    names = [
+        x509.DNSName("localhost"),
+        x509.DNSName("hook.default.svc"),
+        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+    ]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -1,10 +1,15 @@
-"""The driver conformance kit (`dray.driver_test`) as tests: one per rule, for a driver's own test suite.
+"""For pytest: clusters as fixtures, and the driver conformance kit (`dray.driver_test`) as tests, one per rule.
+
+    @pytest.mark.dray(nodes=4, profile="gpu-8")
+    def test_operator(dray_cluster):            # fresh; dray_module_cluster and dray_session_cluster are shared
+        dray_cluster.apply("pod.yaml")
 
     def test_driver(driver_rule):
         driver_rule()
 
-Run with `pytest --driver-command "python my_driver.py"`, or set `driver_command` in the pytest configuration. The
-driver is tried once, when the first of these tests runs; each test then says what came out for its rule.
+Run the latter with `pytest --driver-command "python my_driver.py"`, or set `driver_command` in the pytest
+configuration. The driver is tried once, when the first of these tests runs; each test then says what came out for its
+rule.
 
 pytest loads this module at every start, so it imports nothing of dray until a test asks for it.
 """
@@ -12,13 +17,14 @@ pytest loads this module at every start, so it imports nothing of dray until a t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from dray.driver_test.report import Report
+    from dray.driver_test.report import DriverReport
+    from dray.testing import Cluster
 
 COMMAND = "driver_command"
 
@@ -28,6 +34,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     about = "the DRA driver that tests with the fixture driver_rule try"
     parser.getgroup("dray").addoption("--driver-command", default="", help=about)
     parser.addini(COMMAND, about, default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tells pytest of the marker."""
+    config.addinivalue_line("markers", "dray(nodes=1, profile='gpu-8'): what the fixture dray_cluster is to be like")
+
+
+@pytest.fixture
+def dray_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A fresh cluster for one test; the marker `dray` says with how many nodes, and of what profile."""
+    from dray.testing import cluster
+
+    marker = request.node.get_closest_marker("dray")
+    with cluster(*(marker.args if marker else ()), **(marker.kwargs if marker else {})) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def dray_module_cluster() -> Iterator[Cluster]:
+    """A cluster with one node for all tests of a module."""
+    from dray.testing import cluster
+
+    with cluster() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def dray_session_cluster() -> Iterator[Cluster]:
+    """A cluster with one node for all tests of a process: with xdist, one for each worker."""
+    from dray.testing import cluster
+
+    with cluster() as running:
+        yield running
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -40,19 +79,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
-def driver_report(request: pytest.FixtureRequest) -> Report:
+def driver_report(request: pytest.FixtureRequest) -> DriverReport:
     """The report of the driver, made once. Override it to test a driver in another way."""
+    from dray.all_in_one.trial_server import serve_trial
     from dray.driver_test import session
     from dray.driver_test.rule import all_rules
 
     command = request.config.getoption("--driver-command") or request.config.getini(COMMAND)
     if not command:
         raise pytest.UsageError("give --driver-command, or set driver_command in the pytest configuration")
-    return asyncio.run(session.run(session.Options(command=str(command)), all_rules()))
+    return asyncio.run(session.run(session.Options(serve=serve_trial, command=str(command)), all_rules()))
 
 
 @pytest.fixture
-def driver_rule(request: pytest.FixtureRequest, driver_report: Report) -> Callable[[], None]:
+def driver_rule(request: pytest.FixtureRequest, driver_report: DriverReport) -> Callable[[], None]:
     """Call it to check one rule: it fails if the driver breaks the rule, and skips if the rule was not tried."""
     from dray.driver_test.report import Outcome
 

@@ -16,7 +16,7 @@ def make_spec(*names: str, kind: str = "example.com/gpu", value: str = "1", comm
     """A spec whose devices set one variable each."""
     edits = cdi.ContainerEdits(env=(f"ALL={common}",)) if common else cdi.ContainerEdits()
     devices = tuple(
-        cdi.Device(name=name, container_edits=cdi.ContainerEdits(env=(f"{name.upper()}={value}",))) for name in names
+        cdi.CdiDevice(name=name, container_edits=cdi.ContainerEdits(env=(f"{name.upper()}={value}",))) for name in names
     )
     return cdi.Spec(cdi_version="0.6.0", kind=kind, devices=devices, container_edits=edits)
 

@@ -169,3 +169,24 @@ def test_an_id_in_its_parts() -> None:
     assert parsed == ("example.com", "gpu", "0:1")
     assert str(parsed) == cdi.qualify("example.com/gpu", "0:1") == "example.com/gpu=0:1"
     assert parsed.kind == "example.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("driver", "vendor", "own"),
+    [
+        ("gpu.nvidia.com", "k8s.gpu.nvidia.com", True),
+        ("gpu.nvidia.com", "nvidia.com", True),
+        ("gpu.intel.com", "intel.com", True),
+        ("gpu.example.com", "gpu.example.com", True),
+        ("gpu.example.com", "GPU.example.com", True),
+        ("0.example.com", "dra.0.example.com", True),
+        ("gpu.example.com", "com", False),
+        ("gpu.example.com", "other.example.com", False),
+        ("gpu.example.com", "fakegpu.example.com", False),
+        ("gpu.example.com", "ample.com", False),
+        ("gpu.example.com", "k8s.gpu.nvidia.com", False),
+        ("gpu.example.com", "gpu.example.com.evil.org", False),
+    ],
+)
+def test_whose_devices_are_a_drivers_own(driver: str, vendor: str, own: bool) -> None:
+    assert cdi.is_vendor_of(vendor, driver) is own

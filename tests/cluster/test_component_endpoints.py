@@ -16,10 +16,9 @@ import pytest
 import yaml
 
 from live_server import Kubectl, LiveServer, running_server
+from patience import KUBECTL_PATIENCE, PATIENCE, eventually
 from scale_up_objects import template, waiting
 from server_process import DRAY, run_dray
-
-SECONDS = 25.0
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +40,12 @@ def component(server: LiveServer, log: Path, name: str, *options: str) -> Iterat
             yield found[0]
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(PATIENCE)
 
 
 def get(url: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -55,10 +54,7 @@ def get(url: str) -> tuple[int, str]:
 
 def until_ready(address: str, part: str) -> None:
     """It leads, and a part of it is well."""
-    deadline = time.monotonic() + SECONDS
-    while f"[+]{part} ok" not in (page := get(f"{address}/readyz?verbose")[1]):
-        assert time.monotonic() < deadline, page
-        time.sleep(0.05)
+    eventually(lambda: f"[+]{part} ok" in get(f"{address}/readyz?verbose")[1], part)
     assert get(f"{address}/readyz") == (200, "ok")
 
 
@@ -84,8 +80,8 @@ def test_a_scheduler_of_its_own(server: LiveServer, tmp_path: Path) -> None:
         assert get(f"{address}/livez") == (200, "ok")
         assert get(f"{address}/else")[0] == 404
         kubectl("apply", "-f", "-", stdin=pod_for("second", namespace))
-        kubectl("wait", "-n", namespace, "pod/fits", "--for=condition=Ready", "--timeout=25s")
-        kubectl("wait", "-n", namespace, "pod/large", "--for=condition=PodScheduled=False", "--timeout=25s")
+        kubectl("wait", "-n", namespace, "pod/fits", "--for=condition=Ready", KUBECTL_PATIENCE)
+        kubectl("wait", "-n", namespace, "pod/large", "--for=condition=PodScheduled=False", KUBECTL_PATIENCE)
         page = get(f"{address}/metrics")[1]
     assert 'scheduler_schedule_attempts_total{profile="second",result="scheduled"} 1.0' in page
     assert 'scheduler_pending_pods{queue="unschedulable"} 1.0' in page
@@ -141,7 +137,7 @@ def test_an_idle_cluster_is_quiet_and_few_watch_rules_and_patches(server: LiveSe
         return int(server.request("GET", "/api/v1/pods").json["metadata"]["resourceVersion"])
 
     leases = server.request("GET", "/apis/coordination.k8s.io/v1/leases").json["items"]
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + PATIENCE
     while True:
         before = revision()
         time.sleep(1.5)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ from typing import Any
 import pytest
 
 from live_server import LiveServer, running_server
+from patience import PATIENCE, eventually
 from server_process import DRAY
 
-SECONDS = 30.0
 MANAGER = "system:kube-controller-manager"
 TOKEN = "the-token-of-the-manager"
 ACCOUNT = "system:serviceaccount:kube-system:"
@@ -39,11 +38,11 @@ class Cluster:
         command = [DRAY, "controllers", "--kubeconfig", str(self.kubeconfig), *options]
         with log.open("w") as sink, subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT) as process:
             try:
-                until(lambda: "leading as" in log.read_text())
+                eventually(lambda: "leading as" in log.read_text())
                 yield log
             finally:
                 process.terminate()
-                assert process.wait(SECONDS) == 0, log.read_text()
+                assert process.wait(PATIENCE) == 0, log.read_text()
 
     def writes(self) -> list[dict[str, Any]]:
         """The audit events of all writes."""
@@ -75,13 +74,6 @@ class Cluster:
         assert made.code == 201, made.body
 
 
-def until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     tokens, audit = tmp_path / "tokens.csv", tmp_path / "audit.jsonl"
@@ -97,9 +89,9 @@ def test_each_controller_writes_as_its_own_account(cluster: Cluster) -> None:
     namespace = cluster.server.new_namespace()
     with cluster.controllers("--use-service-account-credentials"):
         cluster.deploy(namespace)
-        until(lambda: len(cluster.pods(namespace)) == 2)
+        eventually(lambda: len(cluster.pods(namespace)) == 2)
         # The audit log is written a few times a second.
-        until(lambda: bool(cluster.writers("pods")) and bool(cluster.writers("replicasets")))
+        eventually(lambda: bool(cluster.writers("pods")) and bool(cluster.writers("replicasets")))
         accounts = cluster.server.request("GET", "/api/v1/namespaces/kube-system/serviceaccounts").json["items"]
     assert {"deployment-controller", "replicaset-controller"} <= {one["metadata"]["name"] for one in accounts}
     assert cluster.writers("replicasets") >= {f"{ACCOUNT}deployment-controller"}
@@ -114,8 +106,8 @@ def test_a_controller_without_its_role_is_refused_and_the_others_go_on(cluster: 
     assert cluster.server.request("DELETE", binding).code == 200
     with cluster.controllers("--use-service-account-credentials") as log:
         cluster.deploy(namespace)
-        until(lambda: "replicaset-controller" in log.read_text())
-        until(lambda: bool(cluster.refused()))
+        eventually(lambda: "replicaset-controller" in log.read_text())
+        eventually(lambda: bool(cluster.refused()))
     assert cluster.refused() == {f"{ACCOUNT}replicaset-controller"}
     assert cluster.pods(namespace) == []
     assert f'"{ACCOUNT}replicaset-controller" cannot ' in log.read_text()
@@ -125,6 +117,6 @@ def test_without_the_flag_the_identity_of_the_kubeconfig_is_all_there_is(cluster
     namespace = cluster.server.new_namespace()
     with cluster.controllers():
         cluster.deploy(namespace)
-        until(lambda: MANAGER in cluster.writers("replicasets"))
+        eventually(lambda: MANAGER in cluster.writers("replicasets"))
     assert cluster.pods(namespace) == []
     assert not [event for event in cluster.writes() if event["user"]["username"].startswith(ACCOUNT)]

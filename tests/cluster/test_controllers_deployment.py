@@ -1,6 +1,7 @@
 """Deployments roll out new templates without losing more pods than they may."""
 
-import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,14 +10,12 @@ from controller_world import Manifest, World, controller_world, manifest
 from dray.api.generated.apps import ReplicaSet
 
 
-def run(story: Any) -> None:
-    async def main() -> None:
-        async with controller_world(
-            "deployment-controller", "replicaset-controller", "garbage-collector-controller"
-        ) as world:
-            await story(world)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def deployment_world() -> AsyncIterator[World]:
+    async with controller_world(
+        "deployment-controller", "replicaset-controller", "garbage-collector-controller"
+    ) as world:
+        yield world
 
 
 def deployment(image: str = "v1", **spec: Any) -> Manifest:
@@ -49,8 +48,8 @@ class Kubelet:
             await self._world.settle(1)
 
 
-def test_a_deployment_gets_a_replica_set_and_pods() -> None:
-    async def story(world: World) -> None:
+async def test_a_deployment_gets_a_replica_set_and_pods() -> None:
+    async with deployment_world() as world:
         await world.create(deployment())
         await world.settle()
         (made,) = await world.objects("replicasets")
@@ -67,15 +66,15 @@ def test_a_deployment_gets_a_replica_set_and_pods() -> None:
         assert said["Available"] == ("True", "MinimumReplicasAvailable")
         assert said["Progressing"] == ("True", "NewReplicaSetAvailable")
 
-    run(story)
-
 
 @pytest.mark.parametrize(
     ("surge", "unavailable", "at_least", "at_most"),
     [(1, 0, 4, 5), (0, 1, 3, 4), ("25%", "25%", 3, 5), ("100%", 0, 4, 8)],
 )
-def test_a_rolling_update_stays_within_its_limits(surge: Any, unavailable: Any, at_least: int, at_most: int) -> None:
-    async def story(world: World) -> None:
+async def test_a_rolling_update_stays_within_its_limits(
+    surge: Any, unavailable: Any, at_least: int, at_most: int
+) -> None:
+    async with deployment_world() as world:
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
         await world.create(deployment(strategy=strategy))
         await world.settle()
@@ -88,11 +87,9 @@ def test_a_rolling_update_stays_within_its_limits(surge: Any, unavailable: Any, 
         assert sizes == {"v1": 0, "v2": 4}
         assert (await world.get("deployments", "web")).metadata.annotations["deployment.kubernetes.io/revision"] == "2"
 
-    run(story)
 
-
-def test_recreate_stops_everything_first() -> None:
-    async def story(world: World) -> None:
+async def test_recreate_stops_everything_first() -> None:
+    async with deployment_world() as world:
         await world.create(deployment(strategy={"type": "Recreate"}))
         await world.settle()
         await Kubelet(world, 0, 4).work(6)
@@ -105,11 +102,9 @@ def test_recreate_stops_everything_first() -> None:
         await world.settle(5)
         assert [image_of(pod) for pod in await world.objects("pods")] == ["v2"] * 4
 
-    run(story)
 
-
-def test_going_back_uses_the_old_replica_set_again() -> None:
-    async def story(world: World) -> None:
+async def test_going_back_uses_the_old_replica_set_again() -> None:
+    async with deployment_world() as world:
         await world.create(deployment())
         await world.settle()
         await Kubelet(world, 0, 5).work(6)
@@ -121,11 +116,9 @@ def test_going_back_uses_the_old_replica_set_again() -> None:
         assert {image: one.spec.replicas for image, one in sets.items()} == {"v1": 4, "v2": 0}
         assert sets["v1"].metadata.annotations["deployment.kubernetes.io/revision"] == "3"
 
-    run(story)
 
-
-def test_scaling_and_pausing() -> None:
-    async def story(world: World) -> None:
+async def test_scaling_and_pausing() -> None:
+    async with deployment_world() as world:
         await world.create(deployment())
         await world.settle()
         await world.patch("deployments", "web", {"spec": {"replicas": 6}})
@@ -139,11 +132,9 @@ def test_scaling_and_pausing() -> None:
         await Kubelet(world, 0, 3).work(10)
         assert [image_of(pod) for pod in await world.objects("pods")] == ["v2"] * 2
 
-    run(story)
 
-
-def test_old_replica_sets_beyond_the_limit_go() -> None:
-    async def story(world: World) -> None:
+async def test_old_replica_sets_beyond_the_limit_go() -> None:
+    async with deployment_world() as world:
         await world.create(deployment(replicas=1, revisionHistoryLimit=1))
         for image in ("v2", "v3", "v4"):
             await world.settle()
@@ -154,13 +145,12 @@ def test_old_replica_sets_beyond_the_limit_go() -> None:
         await Kubelet(world, 0, 2).work(5)
         assert {image_of(one) for one in await world.objects("replicasets")} == {"v3", "v4"}
 
-    run(story)
 
-
-def test_a_rollout_that_is_stuck_says_so() -> None:
-    async def story(world: World) -> None:
+async def test_a_rollout_that_is_stuck_says_so() -> None:
+    async with deployment_world() as world:
         await world.create(deployment(progressDeadlineSeconds=30))
-        await world.settle(20)
+        await world.settle(1)  # pods are made at once; from then on nothing moves
+        await world.settle(19)
         stored = await world.get("deployments", "web")
         assert {one.type: one.status for one in stored.status.conditions}["Progressing"] == "True"
         await world.settle(30)
@@ -169,11 +159,9 @@ def test_a_rollout_that_is_stuck_says_so() -> None:
         assert said["Progressing"] == ("False", "ProgressDeadlineExceeded")
         assert said["Available"] == ("False", "MinimumReplicasUnavailable")
 
-    run(story)
 
-
-def test_deleting_a_deployment_deletes_everything() -> None:
-    async def story(world: World) -> None:
+async def test_deleting_a_deployment_deletes_everything() -> None:
+    async with deployment_world() as world:
         await world.create(deployment())
         await world.settle()
         await world.delete("deployments", "web", propagation_policy="Foreground")
@@ -181,5 +169,3 @@ def test_deleting_a_deployment_deletes_everything() -> None:
         assert await world.objects("deployments") == []
         assert await world.objects("replicasets") == []
         assert await world.objects("pods") == []
-
-    run(story)

@@ -1,6 +1,7 @@
 """Budgets say how many pods may be evicted, and evictions obey."""
 
-import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,12 +12,10 @@ from dray.api.status import ApiError
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def run(story: Any, *more: str) -> None:
-    async def main() -> None:
-        async with controller_world("disruption-controller", *more) as world:
-            await story(world)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def disruption_world(*more: str) -> AsyncIterator[World]:
+    async with controller_world("disruption-controller", *more) as world:
+        yield world
 
 
 def budget(**spec: Any) -> Manifest:
@@ -49,8 +48,8 @@ async def evict(world: World, name: str) -> None:
         ({"maxUnavailable": "75%"}, (4, 2, 1, 1)),
     ],
 )
-def test_the_status_follows_the_pods(spec: Manifest, expected: tuple[int, int, int, int]) -> None:
-    async def story(world: World) -> None:
+async def test_the_status_follows_the_pods(spec: Manifest, expected: tuple[int, int, int, int]) -> None:
+    async with disruption_world() as world:
         template = {
             "metadata": {"labels": {"app": "web"}},
             "spec": {"containers": [{"name": "main", "image": "busybox"}]},
@@ -81,11 +80,9 @@ def test_the_status_follows_the_pods(spec: Manifest, expected: tuple[int, int, i
         (condition,) = stored.status.conditions
         assert (condition.type, condition.status) == ("DisruptionAllowed", "True" if expected[3] else "False")
 
-    run(story)
 
-
-def test_evictions_obey_the_budget() -> None:
-    async def story(world: World) -> None:
+async def test_evictions_obey_the_budget() -> None:
+    async with disruption_world() as world:
         await world.create(budget(minAvailable=1))
         for name in ("a", "b"):
             await world.create(web(name))
@@ -106,13 +103,9 @@ def test_evictions_obey_the_budget() -> None:
         await world.settle()
         assert await numbers(world) == (2, 2, 1, 1)
 
-    run(story)
 
-
-def test_nothing_may_go_while_there_is_nothing() -> None:
-    async def story(world: World) -> None:
+async def test_nothing_may_go_while_there_is_nothing() -> None:
+    async with disruption_world() as world:
         await world.create(budget(maxUnavailable=5))
         await world.settle()
         assert await numbers(world) == (0, 0, 0, 0)
-
-    run(story)

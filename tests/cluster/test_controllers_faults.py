@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from controller_world import Manifest, World, manifest, pod
+from dray.api.pods import is_active
 from dray.api.status import ApiError
 from dray.controllers import Manager
-from dray.controllers.pod_states import is_active
 from local_server import LocalServer, local_server
 
 WRITES = ("create", "update", "patch", "delete")
@@ -151,53 +151,47 @@ async def check(world: World) -> None:
 
 @pytest.mark.req("4381-124", "4381-126", "4381-133", "4381-136", "4381-149")
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_fails_the_outcome_is_right(seed: int) -> None:
-    async def main() -> None:
-        randomness = random.Random(seed)
-        async with local_server(seed=seed) as server:
-            manager, task = start(server, randomness, 0.2)
-            world = World(server, manager)
-            await world.settle(1)
-            await world.create(*OBJECTS)
-            for step in range(40):
-                await act(world, randomness, step)
-                await world.settle(randomness.choice([0, 0.01, 2]))
-                if step % 13 == 12:
-                    await stop(task)
-                    manager, task = start(server, randomness, 0.2)
-                    world = World(server, manager)
-            await stop(task)
-            manager, task = start(server, randomness, 0)
-            world = World(server, manager)
-            await world.settle(900)
-            await check(world)
-            await stop(task)
-
-    asyncio.run(main())
+async def test_whatever_fails_the_outcome_is_right(seed: int) -> None:
+    randomness = random.Random(seed)
+    async with local_server(seed=seed) as server:
+        manager, task = start(server, randomness, 0.2)
+        world = World(server, manager)
+        await world.settle(1)
+        await world.create(*OBJECTS)
+        for step in range(40):
+            await act(world, randomness, step)
+            await world.settle(randomness.choice([0, 0.01, 2]))
+            if step % 13 == 12:
+                await stop(task)
+                manager, task = start(server, randomness, 0.2)
+                world = World(server, manager)
+        await stop(task)
+        manager, task = start(server, randomness, 0)
+        world = World(server, manager)
+        await world.settle(900)
+        await check(world)
+        await stop(task)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_nothing_is_made_twice_because_news_is_late(seed: int) -> None:
-    async def main() -> None:
-        randomness = random.Random(seed)
-        async with local_server(seed=seed) as server:
-            manager, task = start(server, randomness, 0, late=True)
-            world = World(server, manager)
-            await world.settle(1)
-            await world.create(*OBJECTS)
-            for step in range(40):
-                await act(world, randomness, step)
-                await world.settle(randomness.choice([0, 0.1, 2]))
-                live = [one for one in await world.objects("pods") if is_active(one)]
-                assert sum(one.metadata.labels.get("app") == "web" for one in live) <= 3
-                assert sum(one.metadata.labels.get("job-name") == "j" for one in live) <= 2
-                owners = Counter(one.metadata.owner_references[0].uid for one in await world.objects("resourceclaims"))
-                assert max(owners.values(), default=0) <= 1
-            await world.settle(900)
-            await check(world)
-            await stop(task)
-
-    asyncio.run(main())
+async def test_nothing_is_made_twice_because_news_is_late(seed: int) -> None:
+    randomness = random.Random(seed)
+    async with local_server(seed=seed) as server:
+        manager, task = start(server, randomness, 0, late=True)
+        world = World(server, manager)
+        await world.settle(1)
+        await world.create(*OBJECTS)
+        for step in range(40):
+            await act(world, randomness, step)
+            await world.settle(randomness.choice([0, 0.1, 2]))
+            live = [one for one in await world.objects("pods") if is_active(one)]
+            assert sum(one.metadata.labels.get("app") == "web" for one in live) <= 3
+            assert sum(one.metadata.labels.get("job-name") == "j" for one in live) <= 2
+            owners = Counter(one.metadata.owner_references[0].uid for one in await world.objects("resourceclaims"))
+            assert max(owners.values(), default=0) <= 1
+        await world.settle(900)
+        await check(world)
+        await stop(task)
 
 
 class Overtaken:
@@ -223,38 +217,35 @@ class Overtaken:
 
 @pytest.mark.req("4381-124", "4381-133")
 @pytest.mark.parametrize("recorded", [True, False])
-def test_a_claim_that_was_recorded_meanwhile_is_not_replaced(recorded: bool) -> None:
-    async def main() -> None:
-        async with local_server() as server:
-            admin = World(server, Manager(server.client(), server.clock, wanted=()))
+async def test_a_claim_that_was_recorded_meanwhile_is_not_replaced(recorded: bool) -> None:
+    async with local_server() as server:
+        admin = World(server, Manager(server.client(), server.clock, wanted=()))
 
-            async def overtake(stale: Any) -> None:
-                meta = stale.metadata
-                owner = {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": meta.uid, "controller": True}
-                marks = {"annotations": {"resource.kubernetes.io/pod-claim-name": "dev"}, "ownerReferences": [owner]}
-                await admin.create(
-                    manifest("resource.k8s.io/v1", "ResourceClaim", "first", meta=marks, spec={"devices": DEVICES})
-                )
-                names = [{"name": "dev", "resourceClaimName": "first"}] if recorded else []
-                status = {"resourceClaimStatuses": names, "message": "somebody was here"}
-                await admin.patch("pods", meta.name, {"status": status}, "status")
+        async def overtake(stale: Any) -> None:
+            meta = stale.metadata
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": meta.uid, "controller": True}
+            marks = {"annotations": {"resource.kubernetes.io/pod-claim-name": "dev"}, "ownerReferences": [owner]}
+            await admin.create(
+                manifest("resource.k8s.io/v1", "ResourceClaim", "first", meta=marks, spec={"devices": DEVICES})
+            )
+            names = [{"name": "dev", "resourceClaimName": "first"}] if recorded else []
+            status = {"resourceClaimStatuses": names, "message": "somebody was here"}
+            await admin.patch("pods", meta.name, {"status": status}, "status")
 
-            client = Overtaken(server.component("resource-claim-controller"), overtake)
-            watcher = server.component("kube-controller-manager")
-            wanted = ("resourceclaim-controller",)
-            manager = Manager(watcher, server.clock, wanted=wanted, client_for=lambda _account: client)
-            task = asyncio.get_running_loop().create_task(manager.run())
-            world = World(server, manager)
-            await world.create(OBJECTS[1], pod("p", **TEMPLATE_SPEC))
-            await world.settle(60)
-            (status,) = (await world.get("pods", "p")).status.resource_claim_statuses
-            (left,) = await world.objects("resourceclaims")
-            assert status.resource_claim_name == left.metadata.name
-            # A pod may run with what was recorded already; for one that has nothing, the claim is recorded after all.
-            assert client.recorded == ([] if recorded else [left.metadata.name])
-            await stop(task)
-
-    asyncio.run(main())
+        client = Overtaken(server.component("resource-claim-controller"), overtake)
+        watcher = server.component("kube-controller-manager")
+        wanted = ("resourceclaim-controller",)
+        manager = Manager(watcher, server.clock, wanted=wanted, client_for=lambda _account: client)
+        task = asyncio.get_running_loop().create_task(manager.run())
+        world = World(server, manager)
+        await world.create(OBJECTS[1], pod("p", **TEMPLATE_SPEC))
+        await world.settle(60)
+        (status,) = (await world.get("pods", "p")).status.resource_claim_statuses
+        (left,) = await world.objects("resourceclaims")
+        assert status.resource_claim_name == left.metadata.name
+        # A pod may run with what was recorded already; for one that has nothing, the claim is recorded after all.
+        assert client.recorded == ([] if recorded else [left.metadata.name])
+        await stop(task)
 
 
 class Deaf:
@@ -275,24 +266,19 @@ class Deaf:
 
 
 @pytest.mark.req("4381-133")
-def test_an_owner_that_goes_before_it_was_heard_of_leaves_nothing_behind() -> None:
-    async def main() -> None:
-        async with local_server() as server:
-            watcher: Any = Deaf(server.component("kube-controller-manager"), server.clock)
-            manager = Manager(
-                watcher, server.clock, wanted=("garbage-collector-controller",), client_for=server.component
-            )
-            task = asyncio.get_running_loop().create_task(manager.run())
-            world = World(server, manager)
-            await world.settle(1)
-            made = await world.create(pod("owner"))
-            owner = {"apiVersion": "v1", "kind": "Pod", "name": "owner", "uid": made.metadata.uid}
-            await world.create(manifest("v1", "ConfigMap", "left", meta={"ownerReferences": [owner]}))
-            await world.settle(5)
-            assert len(await world.objects("configmaps")) == 1
-            await world.delete("pods", "owner")
-            await world.settle(60)
-            assert await world.objects("configmaps") == []
-            await stop(task)
-
-    asyncio.run(main())
+async def test_an_owner_that_goes_before_it_was_heard_of_leaves_nothing_behind() -> None:
+    async with local_server() as server:
+        watcher: Any = Deaf(server.component("kube-controller-manager"), server.clock)
+        manager = Manager(watcher, server.clock, wanted=("garbage-collector-controller",), client_for=server.component)
+        task = asyncio.get_running_loop().create_task(manager.run())
+        world = World(server, manager)
+        await world.settle(1)
+        made = await world.create(pod("owner"))
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "owner", "uid": made.metadata.uid}
+        await world.create(manifest("v1", "ConfigMap", "left", meta={"ownerReferences": [owner]}))
+        await world.settle(5)
+        assert len(await world.objects("configmaps")) == 1
+        await world.delete("pods", "owner")
+        await world.settle(60)
+        assert await world.objects("configmaps") == []
+        await stop(task)

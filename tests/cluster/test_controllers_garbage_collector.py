@@ -1,6 +1,7 @@
 """What owners leave behind: the garbage collector on a real server."""
 
-import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -8,13 +9,11 @@ import pytest
 from controller_world import Manifest, World, controller_world, manifest, node, pod
 
 
-def run(story: Any, *more: str) -> None:
-    async def main() -> None:
-        async with controller_world("garbage-collector-controller", *more) as world:
-            await world.settle()
-            await story(world)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def garbage_collector_world(*more: str) -> AsyncIterator[World]:
+    async with controller_world("garbage-collector-controller", *more) as world:
+        await world.settle()
+        yield world
 
 
 def config(name: str, *owners: Any, namespace: str = "default", blocks: bool = False, **meta: Any) -> Manifest:
@@ -36,8 +35,8 @@ async def names(world: World) -> list[str]:
 
 
 @pytest.mark.req("4381-133")
-def test_dependents_follow_their_owner() -> None:
-    async def story(world: World) -> None:
+async def test_dependents_follow_their_owner() -> None:
+    async with garbage_collector_world() as world:
         owner = await world.create(config("owner"))
         child = await world.create(config("child", owner))
         await world.create(config("grandchild", child))
@@ -47,12 +46,10 @@ def test_dependents_follow_their_owner() -> None:
         await world.settle()
         assert await names(world) == []
 
-    run(story)
-
 
 @pytest.mark.req("4381-133")
-def test_a_claim_goes_with_its_pod() -> None:
-    async def story(world: World) -> None:
+async def test_a_claim_goes_with_its_pod() -> None:
+    async with garbage_collector_world("resourceclaim-controller") as world:
         devices = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
         template = manifest("resource.k8s.io/v1", "ResourceClaimTemplate", "t", spec={"spec": {"devices": devices}})
         claims = [{"name": "dev", "resourceClaimTemplateName": "t"}]
@@ -63,12 +60,10 @@ def test_a_claim_goes_with_its_pod() -> None:
         await world.settle()
         assert await world.objects("resourceclaims") == []
 
-    run(story, "resourceclaim-controller")
-
 
 @pytest.mark.req("4381-181")
-def test_the_slices_of_a_node_go_with_it() -> None:
-    async def story(world: World) -> None:
+async def test_the_slices_of_a_node_go_with_it() -> None:
+    async with garbage_collector_world() as world:
         machine = await world.create(node())
         owner = {"apiVersion": "v1", "kind": "Node", "name": "node-1", "uid": machine.metadata.uid, "controller": True}
         pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
@@ -82,11 +77,9 @@ def test_the_slices_of_a_node_go_with_it() -> None:
         await world.settle()
         assert await world.objects("resourceslices") == []
 
-    run(story)
 
-
-def test_one_owner_that_is_left_is_enough() -> None:
-    async def story(world: World) -> None:
+async def test_one_owner_that_is_left_is_enough() -> None:
+    async with garbage_collector_world() as world:
         first, second = await world.create(config("first")), await world.create(config("second"))
         await world.create(config("child", first, second))
         await world.delete("configmaps", "first")
@@ -97,11 +90,9 @@ def test_one_owner_that_is_left_is_enough() -> None:
         await world.settle()
         assert await names(world) == []
 
-    run(story)
 
-
-def test_another_object_of_the_owners_name_is_not_the_owner() -> None:
-    async def story(world: World) -> None:
+async def test_another_object_of_the_owners_name_is_not_the_owner() -> None:
+    async with garbage_collector_world() as world:
         first = await world.create(config("owner"))
         await world.create(config("child", first))
         await world.settle()
@@ -110,11 +101,9 @@ def test_another_object_of_the_owners_name_is_not_the_owner() -> None:
         await world.settle()
         assert await names(world) == ["owner"]
 
-    run(story)
 
-
-def test_an_object_that_is_created_too_late_goes_too() -> None:
-    async def story(world: World) -> None:
+async def test_an_object_that_is_created_too_late_goes_too() -> None:
+    async with garbage_collector_world() as world:
         owner = await world.create(config("owner"))
         await world.delete("configmaps", "owner")
         await world.settle()
@@ -122,11 +111,9 @@ def test_an_object_that_is_created_too_late_goes_too() -> None:
         await world.settle()
         assert await names(world) == []
 
-    run(story)
 
-
-def test_orphans_stay() -> None:
-    async def story(world: World) -> None:
+async def test_orphans_stay() -> None:
+    async with garbage_collector_world() as world:
         owner = await world.create(config("owner"))
         await world.create(config("child", owner))
         await world.settle()
@@ -135,11 +122,9 @@ def test_orphans_stay() -> None:
         assert await names(world) == ["child"]
         assert (await world.get("configmaps", "child")).metadata.owner_references == ()
 
-    run(story)
 
-
-def test_in_the_foreground_the_owner_goes_last() -> None:
-    async def story(world: World) -> None:
+async def test_in_the_foreground_the_owner_goes_last() -> None:
+    async with garbage_collector_world() as world:
         owner = await world.create(config("owner"))
         await world.create(config("slow", owner, blocks=True, finalizers=["example.com/slow"]))
         await world.create(config("quick", owner, blocks=True))
@@ -153,11 +138,9 @@ def test_in_the_foreground_the_owner_goes_last() -> None:
         assert await names(world) == ["unimportant"]
         assert (await world.get("configmaps", "unimportant")).metadata.deletion_timestamp is not None
 
-    run(story)
 
-
-def test_the_foreground_reaches_grandchildren() -> None:
-    async def story(world: World) -> None:
+async def test_the_foreground_reaches_grandchildren() -> None:
+    async with garbage_collector_world() as world:
         owner = await world.create(config("owner"))
         child = await world.create(config("child", owner, blocks=True))
         await world.create(config("grandchild", child, blocks=True, finalizers=["example.com/slow"]))
@@ -169,34 +152,27 @@ def test_the_foreground_reaches_grandchildren() -> None:
         await world.settle()
         assert await names(world) == []
 
-    run(story)
+
+async def test_a_collector_that_was_down_finds_what_it_missed() -> None:
+    async with controller_world() as world:
+        owner = await world.create(config("owner"))
+        await world.create(config("child", owner), config("free"))
+        await world.delete("configmaps", "owner")
+        async with controller_world("garbage-collector-controller", server=world.server) as again:
+            await again.settle()
+            assert await names(again) == ["free"]
 
 
-def test_a_collector_that_was_down_finds_what_it_missed() -> None:
-    async def main() -> None:
-        async with controller_world() as world:
-            owner = await world.create(config("owner"))
-            await world.create(config("child", owner), config("free"))
-            await world.delete("configmaps", "owner")
-            async with controller_world("garbage-collector-controller", server=world.server) as again:
-                await again.settle()
-                assert await names(again) == ["free"]
-
-    asyncio.run(main())
-
-
-def test_owners_of_unknown_kinds_are_never_thought_gone() -> None:
-    async def story(world: World) -> None:
+async def test_owners_of_unknown_kinds_are_never_thought_gone() -> None:
+    async with garbage_collector_world() as world:
         reference = {"apiVersion": "example.com/v1", "kind": "Robot", "name": "r", "uid": "u"}
         await world.create(manifest("v1", "ConfigMap", "child", meta={"ownerReferences": [reference]}))
         await world.settle()
         assert await names(world) == ["child"]
 
-    run(story)
 
-
-def test_an_owner_in_no_namespace_cannot_be_namespaced() -> None:
-    async def story(world: World) -> None:
+async def test_an_owner_in_no_namespace_cannot_be_namespaced() -> None:
+    async with garbage_collector_world() as world:
         owner = await world.create(config("owner"))
         reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.metadata.uid}
         await world.create(manifest("v1", "Node", "n", meta={"ownerReferences": [reference]}))
@@ -204,4 +180,39 @@ def test_an_owner_in_no_namespace_cannot_be_namespaced() -> None:
         assert await world.get("nodes", "n") is not None
         assert [reason for reason, _ in await world.events("n")] == ["OwnerRefInvalidNamespace"]
 
-    run(story)
+
+async def owned_by(world: World, name: str, *owners: Any) -> None:
+    """Gives an object owners after all of them exist, each of which it blocks."""
+    references = config(name, *owners, blocks=True)["metadata"]["ownerReferences"]
+    await world.patch("configmaps", name, {"metadata": {"ownerReferences": references}})
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("deleted", ["one", "all"])
+async def test_objects_that_own_each_other_in_a_circle_go(size: int, deleted: str) -> None:
+    async with garbage_collector_world() as world:
+        circle = [await world.create(config(f"c{number}")) for number in range(size)]
+        for number, obj in enumerate(circle):
+            await owned_by(world, obj.metadata.name, circle[number - 1])
+        await world.create(config("bystander"))
+        await world.settle()
+        for obj in circle if deleted == "all" else circle[:1]:
+            await world.delete("configmaps", obj.metadata.name, propagation_policy="Foreground")
+        for _ in range(3 * size):
+            await world.settle(1)
+        assert await names(world) == ["bystander"]
+
+
+async def test_a_tree_with_a_circle_in_it_goes() -> None:
+    async with garbage_collector_world() as world:
+        root = await world.create(config("root"))
+        one = await world.create(config("one"))
+        two = await world.create(config("two"))
+        await owned_by(world, "one", root, two)
+        await owned_by(world, "two", one)
+        await world.create(config("leaf", two, blocks=True))
+        await world.settle()
+        await world.delete("configmaps", "one", propagation_policy="Foreground")
+        for _ in range(10):
+            await world.settle(1)
+        assert await names(world) == ["root"]

@@ -1,7 +1,7 @@
 """Pods that nobody else removes."""
 
-import asyncio
-from typing import Any
+import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,16 +11,14 @@ NAME = "pod-garbage-collector-controller"
 TAINT = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
 
 
-def run(story: Any, *more: str) -> None:
-    async def main() -> None:
-        async with controller_world(NAME, *more) as world:
-            await story(world)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def pod_garbage_collector_world(*more: str) -> AsyncIterator[World]:
+    async with controller_world(NAME, *more) as world:
+        yield world
 
 
-def test_pods_of_a_node_that_is_gone_are_removed_after_a_while() -> None:
-    async def story(world: World) -> None:
+async def test_pods_of_a_node_that_is_gone_are_removed_after_a_while() -> None:
+    async with pod_garbage_collector_world() as world:
         await world.create(node(), pod("p", nodeName="node-1"), pod("other", nodeName="node-2"), node("node-2"))
         await world.delete("nodes", "node-1")
         await world.settle(30)
@@ -30,11 +28,9 @@ def test_pods_of_a_node_that_is_gone_are_removed_after_a_while() -> None:
         assert await world.get("pods", "other") is not None
         assert world.metric("pod_gc_collector_force_delete_pods_total", namespace="default", reason="orphaned") == 1
 
-    run(story)
 
-
-def test_pods_of_a_node_that_comes_back_stay() -> None:
-    async def story(world: World) -> None:
+async def test_pods_of_a_node_that_comes_back_stay() -> None:
+    async with pod_garbage_collector_world() as world:
         await world.create(node(), pod("p", nodeName="node-1"))
         await world.delete("nodes", "node-1")
         await world.settle(30)
@@ -42,12 +38,10 @@ def test_pods_of_a_node_that_comes_back_stay() -> None:
         await world.settle(60)
         assert await world.get("pods", "p") is not None
 
-    run(story)
-
 
 @pytest.mark.req("4381-142")
-def test_terminating_pods_of_a_node_out_of_service_are_removed_and_release_their_devices() -> None:
-    async def story(world: World) -> None:
+async def test_terminating_pods_of_a_node_out_of_service_are_removed_and_release_their_devices() -> None:
+    async with pod_garbage_collector_world("resourceclaim-controller") as world:
         devices = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
         claims = [{"name": "dev", "resourceClaimName": "c"}]
         await world.create(node(), manifest("resource.k8s.io/v1", "ResourceClaim", "c", spec={"devices": devices}))
@@ -69,11 +63,9 @@ def test_terminating_pods_of_a_node_out_of_service_are_removed_and_release_their
         assert await world.get("pods", "kept") is not None
         assert (await world.get("resourceclaims", "c")).status.allocation is None
 
-    run(story, "resourceclaim-controller")
 
-
-def test_a_ready_node_is_in_service_whatever_its_taints() -> None:
-    async def story(world: World) -> None:
+async def test_a_ready_node_is_in_service_whatever_its_taints() -> None:
+    async with pod_garbage_collector_world() as world:
         await world.create(node(), pod("p", nodeName="node-1"))
         await world.patch(
             "nodes", "node-1", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "status"
@@ -82,5 +74,3 @@ def test_a_ready_node_is_in_service_whatever_its_taints() -> None:
         await world.delete("pods", "p")
         await world.settle(60)
         assert await world.get("pods", "p") is not None
-
-    run(story)

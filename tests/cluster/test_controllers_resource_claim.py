@@ -1,6 +1,7 @@
 """Claims live and die with their pods: the claim controller on a real server, with only its own rights."""
 
-import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -42,17 +43,15 @@ async def allocate(world: World, name: str, *pods: Any, **consumer: str) -> None
     await world.patch("resourceclaims", name, {"status": {"allocation": ALLOCATION, "reservedFor": users}}, "status")
 
 
-def run(story: Any) -> None:
-    async def main() -> None:
-        async with controller_world(NAME) as world:
-            await story(world)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def resource_claim_world() -> AsyncIterator[World]:
+    async with controller_world(NAME) as world:
+        yield world
 
 
-@pytest.mark.req("4381-75", "4381-78", "4381-133", "4381-143", "SVS-59")
-def test_a_claim_is_made_from_the_template() -> None:
-    async def story(world: World) -> None:
+@pytest.mark.req("4381-71", "4381-75", "4381-78", "4381-133", "4381-143", "SVS-59")
+async def test_a_claim_is_made_from_the_template() -> None:
+    async with resource_claim_world() as world:
         await world.create(template(), with_template())
         await world.settle()
         (made,) = await world.objects("resourceclaims")
@@ -61,18 +60,17 @@ def test_a_claim_is_made_from_the_template() -> None:
         assert made.metadata.annotations == {"note": "kept", "resource.kubernetes.io/pod-claim-name": "dev"}
         assert made.metadata.labels == {"team": "ml"}
         assert made.spec.devices.requests[0].exactly.device_class_name == "gpu"
+        assert made.spec == (await world.get("resourceclaimtemplates", "gpu")).spec.spec
         stored = await world.get("pods", "p")
         (owner,) = made.metadata.owner_references
         assert (owner.kind, owner.uid, owner.controller) == ("Pod", stored.metadata.uid, True)
         (status,) = stored.status.resource_claim_statuses
         assert (status.name, status.resource_claim_name) == ("dev", made.metadata.name)
 
-    run(story)
-
 
 @pytest.mark.req("4381-237")
-def test_a_pod_costs_one_create_and_one_status_write() -> None:
-    async def story(world: World) -> None:
+async def test_a_pod_costs_one_create_and_one_status_write() -> None:
+    async with resource_claim_world() as world:
         await world.create(template())
         await world.settle()
         before = world.server.store.revision
@@ -82,12 +80,10 @@ def test_a_pod_costs_one_create_and_one_status_write() -> None:
         assert world.server.store.revision - before == 20 * 3
         assert len(await world.objects("resourceclaims")) == 20
 
-    run(story)
-
 
 @pytest.mark.req("4381-144")
-def test_a_missing_template_is_told_and_its_creation_unblocks() -> None:
-    async def story(world: World) -> None:
+async def test_a_missing_template_is_told_and_its_creation_unblocks() -> None:
+    async with resource_claim_world() as world:
         await world.create(with_template())
         await world.settle()
         ((reason, message),) = await world.events("p")
@@ -98,12 +94,10 @@ def test_a_missing_template_is_told_and_its_creation_unblocks() -> None:
         await world.settle()
         assert len(await world.objects("resourceclaims")) == 1
 
-    run(story)
-
 
 @pytest.mark.req("4381-77")
-def test_a_later_template_of_that_name_changes_nothing() -> None:
-    async def story(world: World) -> None:
+async def test_a_later_template_of_that_name_changes_nothing() -> None:
+    async with resource_claim_world() as world:
         await world.create(template(), with_template())
         await world.settle()
         await world.delete("resourceclaimtemplates", "gpu")
@@ -114,11 +108,9 @@ def test_a_later_template_of_that_name_changes_nothing() -> None:
         (made,) = await world.objects("resourceclaims")
         assert made.spec.devices.requests[0].exactly.device_class_name == "gpu"
 
-    run(story)
 
-
-def test_a_generated_claim_that_somebody_deletes_is_made_again() -> None:
-    async def story(world: World) -> None:
+async def test_a_generated_claim_that_somebody_deletes_is_made_again() -> None:
+    async with resource_claim_world() as world:
         await world.create(template(), with_template())
         await world.settle()
         (first,) = await world.objects("resourceclaims")
@@ -129,27 +121,32 @@ def test_a_generated_claim_that_somebody_deletes_is_made_again() -> None:
         stored = await world.get("pods", "p")
         assert stored.status.resource_claim_statuses[0].resource_claim_name == second.metadata.name
 
-    run(story)
-
 
 @pytest.mark.req("4381-135")
-def test_a_claim_that_is_not_the_pods_own_is_a_conflict() -> None:
-    async def story(world: World) -> None:
-        await world.create(claim("foreign"), with_template())
+@pytest.mark.parametrize("is_bound", [False, True])
+async def test_a_claim_that_is_not_the_pods_own_is_a_conflict(is_bound: bool) -> None:
+    """It is told, and a pod that waits for a node gets a claim of its own as soon as its template is there."""
+    async with resource_claim_world() as world:
+        await world.create(claim("foreign"), with_template(**({"nodeName": "n"} if is_bound else {})))
         statuses = {"resourceClaimStatuses": [{"name": "dev", "resourceClaimName": "foreign"}]}
         await world.patch("pods", "p", {"status": statuses}, "status")
-        await world.create(template())
         await world.settle()
         reasons = await world.events("p")
         assert any("was not created for Pod default/p" in message for _, message in reasons)
-        assert [one.metadata.name for one in await world.objects("resourceclaims")] == ["foreign"]
-
-    run(story)
+        await world.create(template())
+        await world.settle()
+        stored = await world.get("pods", "p")
+        name = stored.status.resource_claim_statuses[0].resource_claim_name
+        if is_bound:
+            assert [one.metadata.name for one in await world.objects("resourceclaims")] == ["foreign"] == [name]
+        else:
+            assert (await world.get("resourceclaims", name)).metadata.owner_references[0].uid == stored.metadata.uid
+            assert await world.get("resourceclaims", "foreign") is not None
 
 
 @pytest.mark.req("4381-135", "4381-126")
-def test_an_earlier_pod_of_that_name_keeps_its_claim_to_itself() -> None:
-    async def story(world: World) -> None:
+async def test_an_earlier_pod_of_that_name_keeps_its_claim_to_itself() -> None:
+    async with resource_claim_world() as world:
         await world.create(template(), with_template())
         await world.settle()
         (first,) = await world.objects("resourceclaims")
@@ -162,13 +159,11 @@ def test_an_earlier_pod_of_that_name_keeps_its_claim_to_itself() -> None:
         (owner,) = (await world.get("resourceclaims", name)).metadata.owner_references
         assert owner.uid == second.metadata.uid
 
-    run(story)
-
 
 @pytest.mark.req("4381-136", "4381-138", "4381-139", "4381-234")
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_finished_pod_releases_its_claim(phase: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_finished_pod_releases_its_claim(phase: str) -> None:
+    async with resource_claim_world() as world:
         user = await world.create(claim(), with_claim())
         await allocate(world, "shared", user)
         await world.settle()
@@ -180,12 +175,10 @@ def test_a_finished_pod_releases_its_claim(phase: str) -> None:
         assert released.status.reserved_for == ()
         assert released.metadata.finalizers == ()
 
-    run(story)
-
 
 @pytest.mark.req("4381-134", "4381-136", "4381-138")
-def test_a_deleted_pod_releases_a_claim_that_stays() -> None:
-    async def story(world: World) -> None:
+async def test_a_deleted_pod_releases_a_claim_that_stays() -> None:
+    async with resource_claim_world() as world:
         user = await world.create(claim(), with_claim())
         await allocate(world, "shared", user)
         await world.delete("pods", "p")
@@ -193,12 +186,10 @@ def test_a_deleted_pod_releases_a_claim_that_stays() -> None:
         left = await world.get("resourceclaims", "shared")
         assert left.status.allocation is None
 
-    run(story)
-
 
 @pytest.mark.req("4381-234", "4381-136")
-def test_a_shared_claim_stays_allocated_for_the_others() -> None:
-    async def story(world: World) -> None:
+async def test_a_shared_claim_stays_allocated_for_the_others() -> None:
+    async with resource_claim_world() as world:
         first = await world.create(claim(), with_claim("a"))
         second = await world.create(with_claim("b"))
         await allocate(world, "shared", first, second)
@@ -208,12 +199,10 @@ def test_a_shared_claim_stays_allocated_for_the_others() -> None:
         assert [one.name for one in left.status.reserved_for] == ["b"]
         assert left.status.allocation is not None
 
-    run(story)
-
 
 @pytest.mark.req("4381-59", "4381-61", "4381-137")
-def test_consumers_that_are_no_pods_are_left_alone() -> None:
-    async def story(world: World) -> None:
+async def test_consumers_that_are_no_pods_are_left_alone() -> None:
+    async with resource_claim_world() as world:
         user = await world.create(claim(), with_claim())
         await allocate(world, "shared", user, resource="things", apiGroup="example.com")
         await world.delete("pods", "p")
@@ -222,12 +211,10 @@ def test_consumers_that_are_no_pods_are_left_alone() -> None:
         assert [one.resource for one in left.status.reserved_for] == ["things"]
         assert left.status.allocation is not None
 
-    run(story)
-
 
 @pytest.mark.req("4381-140", "4381-124", "4381-125")
-def test_a_deleted_claim_that_nobody_uses_goes() -> None:
-    async def story(world: World) -> None:
+async def test_a_deleted_claim_that_nobody_uses_goes() -> None:
+    async with resource_claim_world() as world:
         await world.create(claim("plain"), claim("allocated"))
         await world.patch("resourceclaims", "allocated", {"status": {"allocation": ALLOCATION}}, "status")
         for name in ("plain", "allocated"):
@@ -235,12 +222,10 @@ def test_a_deleted_claim_that_nobody_uses_goes() -> None:
         await world.settle()
         assert await world.objects("resourceclaims") == []
 
-    run(story)
-
 
 @pytest.mark.req("4381-131", "4381-141")
-def test_a_deleted_claim_that_is_used_stays_until_its_pod_ends() -> None:
-    async def story(world: World) -> None:
+async def test_a_deleted_claim_that_is_used_stays_until_its_pod_ends() -> None:
+    async with resource_claim_world() as world:
         user = await world.create(claim(), with_claim())
         await allocate(world, "shared", user)
         await world.delete("resourceclaims", "shared")
@@ -250,12 +235,10 @@ def test_a_deleted_claim_that_is_used_stays_until_its_pod_ends() -> None:
         await world.settle()
         assert await world.get("resourceclaims", "shared") is None
 
-    run(story)
-
 
 @pytest.mark.req("4381-139")
-def test_the_generated_claim_of_a_finished_pod_is_deleted() -> None:
-    async def story(world: World) -> None:
+async def test_the_generated_claim_of_a_finished_pod_is_deleted() -> None:
+    async with resource_claim_world() as world:
         user = await world.create(template(), with_template())
         await world.settle()
         (made,) = await world.objects("resourceclaims")
@@ -264,11 +247,9 @@ def test_the_generated_claim_of_a_finished_pod_is_deleted() -> None:
         await world.settle()
         assert await world.objects("resourceclaims") == []
 
-    run(story)
 
-
-def test_a_pod_that_was_put_on_a_node_by_hand_is_reserved_what_is_allocated() -> None:
-    async def story(world: World) -> None:
+async def test_a_pod_that_was_put_on_a_node_by_hand_is_reserved_what_is_allocated() -> None:
+    async with resource_claim_world() as world:
         first = await world.create(claim(), with_claim("first"))
         await allocate(world, "shared", first)
         await world.create({**with_claim("second"), "spec": {**with_claim()["spec"], "nodeName": "node-1"}})
@@ -276,34 +257,29 @@ def test_a_pod_that_was_put_on_a_node_by_hand_is_reserved_what_is_allocated() ->
         users = (await world.get("resourceclaims", "shared")).status.reserved_for
         assert [one.name for one in users] == ["first", "second"]
 
-    run(story)
 
-
-def test_a_controller_that_was_down_finds_what_it_missed() -> None:
-    async def main() -> None:
-        async with controller_world(NAME) as world:
-            user = await world.create(claim(), with_claim())
-            await allocate(world, "shared", user)
-            await world.create(template(), with_template("q"))
-            await world.settle()
-            (made,) = [one for one in await world.objects("resourceclaims") if one.metadata.name != "shared"]
-            world.manager.controllers.clear()
-            server = world.server
-            async with controller_world(server=server) as other:  # nobody runs
-                await other.delete("pods", "p")
-                await other.patch("pods", "q", {"status": {"resourceClaimStatuses": None}}, "status")
-            async with controller_world(NAME, server=server) as again:
-                await again.settle()
-                assert (await again.get("resourceclaims", "shared")).status.allocation is None
-                stored = await again.get("pods", "q")
-                assert stored.status.resource_claim_statuses[0].resource_claim_name == made.metadata.name
-
-    asyncio.run(main())
+async def test_a_controller_that_was_down_finds_what_it_missed() -> None:
+    async with controller_world(NAME) as world:
+        user = await world.create(claim(), with_claim())
+        await allocate(world, "shared", user)
+        await world.create(template(), with_template("q"))
+        await world.settle()
+        (made,) = [one for one in await world.objects("resourceclaims") if one.metadata.name != "shared"]
+        world.manager.controllers.clear()
+        server = world.server
+        async with controller_world(server=server) as other:  # nobody runs
+            await other.delete("pods", "p")
+            await other.patch("pods", "q", {"status": {"resourceClaimStatuses": None}}, "status")
+        async with controller_world(NAME, server=server) as again:
+            await again.settle()
+            assert (await again.get("resourceclaims", "shared")).status.allocation is None
+            stored = await again.get("pods", "q")
+            assert stored.status.resource_claim_statuses[0].resource_claim_name == made.metadata.name
 
 
 @pytest.mark.req("4381-189", "4381-190", "4381-191", "4381-192", "SVS-58")
-def test_metrics() -> None:
-    async def story(world: World) -> None:
+async def test_metrics() -> None:
+    async with resource_claim_world() as world:
         user = await world.create(claim(), template(), with_template())
         await world.settle()
         await allocate(world, "shared", user)
@@ -319,12 +295,10 @@ def test_metrics() -> None:
         made = {"status": "success", "admin_access": "false", "owner_api_group": "", "owner_api_kind": "Pod"}
         assert world.metric("dynamic_resource_allocation_resourceclaim_creates_total", **made) == 1
 
-    run(story)
-
 
 @pytest.mark.req("4381-191")
-def test_a_claim_that_cannot_be_made_is_counted_and_told() -> None:
-    async def story(world: World) -> None:
+async def test_a_claim_that_cannot_be_made_is_counted_and_told() -> None:
+    async with resource_claim_world() as world:
         quota = manifest("v1", "ResourceQuota", "q", spec={"hard": {"count/resourceclaims.resource.k8s.io": "0"}})
         await world.create(quota, template())
         status = {
@@ -336,5 +310,3 @@ def test_a_claim_that_cannot_be_made_is_counted_and_told() -> None:
         await world.settle(0.5)
         assert (world.metric("resourceclaim_controller_create_failures_total") or 0) > 1
         assert any("exceeded quota" in message for _, message in await world.events("p"))
-
-    run(story)

@@ -1,7 +1,8 @@
 """The status of quotas follows the objects that exist."""
 
 import asyncio
-from typing import Any
+import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,12 +13,10 @@ DEVICES = "gpu.deviceclass.resource.k8s.io/devices"
 CLAIMS = "count/resourceclaims.resource.k8s.io"
 
 
-def run(story: Any) -> None:
-    async def main() -> None:
-        async with controller_world("resourcequota-controller") as world:
-            await story(world)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def resource_quota_world() -> AsyncIterator[World]:
+    async with controller_world("resourcequota-controller") as world:
+        yield world
 
 
 def quota(**hard: str) -> Manifest:
@@ -35,20 +34,18 @@ async def used(world: World) -> dict[str, str]:
 
 
 @pytest.mark.req("4381-145", "4381-146")
-def test_a_new_quota_counts_what_is_there() -> None:
-    async def story(world: World) -> None:
+async def test_a_new_quota_counts_what_is_there() -> None:
+    async with resource_quota_world() as world:
         await world.create(claim("a", 5), claim("b", 3), quota(**{DEVICES: "10", CLAIMS: "10"}))
         await world.settle()
         assert await used(world) == {DEVICES: "8", CLAIMS: "2"}
         with pytest.raises(ApiError, match="exceeded quota: q, requested: gpu"):
             await world.create(claim("c", 3))
 
-    run(story)
-
 
 @pytest.mark.req("4381-149")
-def test_deleting_a_claim_gives_its_devices_back() -> None:
-    async def story(world: World) -> None:
+async def test_deleting_a_claim_gives_its_devices_back() -> None:
+    async with resource_quota_world() as world:
         await world.create(quota(**{DEVICES: "4"}))
         await world.settle()
         await world.create(claim("a", 4))
@@ -61,11 +58,9 @@ def test_deleting_a_claim_gives_its_devices_back() -> None:
         await world.create(claim("b"))
         assert await used(world) == {DEVICES: "1"}
 
-    run(story)
 
-
-def test_a_finished_pod_gives_back_what_it_used() -> None:
-    async def story(world: World) -> None:
+async def test_a_finished_pod_gives_back_what_it_used() -> None:
+    async with resource_quota_world() as world:
         await world.create(quota(pods="2", cpu="2", **{"limits.memory": "1Gi", "count/pods": "5"}))
         await world.settle()
         resources = {"requests": {"cpu": "500m"}, "limits": {"cpu": "1", "memory": "256Mi"}}
@@ -75,22 +70,18 @@ def test_a_finished_pod_gives_back_what_it_used() -> None:
         await world.settle()
         assert await used(world) == {"pods": "0", "cpu": "0", "limits.memory": "0", "count/pods": "1"}
 
-    run(story)
 
-
-def test_a_changed_quota_is_counted_anew() -> None:
-    async def story(world: World) -> None:
+async def test_a_changed_quota_is_counted_anew() -> None:
+    async with resource_quota_world() as world:
         await world.create(claim("a"), quota(**{DEVICES: "4"}))
         await world.settle()
         await world.patch("resourcequotas", "q", {"spec": {"hard": {DEVICES: None, CLAIMS: "3"}}})
         await world.settle()
         assert await used(world) == {CLAIMS: "1"}
 
-    run(story)
 
-
-def test_scopes_decide_which_pods_count() -> None:
-    async def story(world: World) -> None:
+async def test_scopes_decide_which_pods_count() -> None:
+    async with resource_quota_world() as world:
         limited = quota(pods="5")
         limited["spec"]["scopes"] = ["Terminating"]
         await world.create(limited)
@@ -99,11 +90,9 @@ def test_scopes_decide_which_pods_count() -> None:
         await world.settle()
         assert await used(world) == {"pods": "1"}
 
-    run(story)
 
-
-def test_many_at_once_are_counted_exactly() -> None:
-    async def story(world: World) -> None:
+async def test_many_at_once_are_counted_exactly() -> None:
+    async with resource_quota_world() as world:
         await world.create(quota(**{DEVICES: "100", CLAIMS: "100"}))
         await world.settle()
         for number in range(40):
@@ -113,5 +102,3 @@ def test_many_at_once_are_counted_exactly() -> None:
         await asyncio.gather(*deletes, *creates)
         await world.settle(2)
         assert await used(world) == {DEVICES: "30", CLAIMS: "30"}
-
-    run(story)

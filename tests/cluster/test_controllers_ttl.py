@@ -1,6 +1,7 @@
 """Jobs that are to go after they have finished do so: then, not before, and not if somebody changes their mind."""
 
-import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 from controller_world import Manifest, World, controller_world, manifest
@@ -8,12 +9,10 @@ from controller_world import Manifest, World, controller_world, manifest
 TTL = "ttl-after-finished-controller"
 
 
-def run(story: Any) -> None:
-    async def main() -> None:
-        async with controller_world("job-controller", TTL, "garbage-collector-controller") as world:
-            await story(world)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def ttl_world() -> AsyncIterator[World]:
+    async with controller_world("job-controller", TTL, "garbage-collector-controller") as world:
+        yield world
 
 
 def job(name: str, **spec: Any) -> Manifest:
@@ -32,8 +31,8 @@ async def jobs(world: World) -> set[str]:
     return {one.metadata.name for one in await world.objects("jobs")}
 
 
-def test_a_job_goes_when_its_time_is_over_and_its_pods_with_it() -> None:
-    async def story(world: World) -> None:
+async def test_a_job_goes_when_its_time_is_over_and_its_pods_with_it() -> None:
+    async with ttl_world() as world:
         await world.create(job("short", ttlSecondsAfterFinished=60), job("kept"))
         await world.settle()
         await world.settle(300)
@@ -45,22 +44,18 @@ def test_a_job_goes_when_its_time_is_over_and_its_pods_with_it() -> None:
         assert await jobs(world) == {"kept"}
         assert [pod.metadata.owner_references[0].name for pod in await world.objects("pods")] == ["kept"]
 
-    run(story)
 
-
-def test_a_failed_job_goes_too_and_at_once_if_it_says_so() -> None:
-    async def story(world: World) -> None:
+async def test_a_failed_job_goes_too_and_at_once_if_it_says_so() -> None:
+    async with ttl_world() as world:
         await world.create(job("now", ttlSecondsAfterFinished=0, backoffLimit=0))
         await world.settle()
         await finish(world, "Failed")
         await world.settle(5)
         assert await jobs(world) == set()
 
-    run(story)
 
-
-def test_more_time_is_more_time() -> None:
-    async def story(world: World) -> None:
+async def test_more_time_is_more_time() -> None:
+    async with ttl_world() as world:
         await world.create(job("longer", ttlSecondsAfterFinished=60))
         await world.settle()
         await finish(world)
@@ -69,5 +64,3 @@ def test_more_time_is_more_time() -> None:
         assert await jobs(world) == {"longer"}
         await world.settle(310)
         assert await jobs(world) == set()
-
-    run(story)

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from controller_world import World
-from device_taint_world import NAME, play, set_slice_taints, status
+from device_taint_world import NAME, device_taint_world, set_slice_taints, status
 from dray.api import codec
-from dray.cluster.overview import Evicting
+from dray.live.overview import Evicting
 from eviction_objects import (
     DRIVER,
     ago,
@@ -23,8 +22,8 @@ from eviction_objects import (
 
 
 @pytest.mark.req("5055-83", "5055-84", "5055-62", "5055-135", "5055-136", "SVS-24", "SVS-28", "SVS-30")
-def test_a_rule_evicts_the_pods_that_use_the_device_and_no_others() -> None:
-    async def story(world: World) -> None:
+async def test_a_rule_evicts_the_pods_that_use_the_device_and_no_others() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",))
         await use_devices(world, "other", "gpu-1", pods=("neighbour",))
         await run_pod(world, "plain")
@@ -36,24 +35,20 @@ def test_a_rule_evicts_the_pods_that_use_the_device_and_no_others() -> None:
         assert (marked.status, marked.reason) == ("True", "DeletionByDeviceTaintManager")
         assert await world.events("user") == [("DeviceTaintManagerEviction", "Marking for deletion")]
 
-    play(story)
-
 
 @pytest.mark.req("5055-83", "5055-136", "5055-81")
-def test_a_taint_in_a_slice_evicts_as_a_rule_does() -> None:
-    async def story(world: World) -> None:
+async def test_a_taint_in_a_slice_evicts_as_a_rule_does() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",))
         await use_devices(world, "other", "gpu-1", pods=("neighbour",))
         await set_slice_taints(world, taint())
         await world.settle()
         assert await leaving(world) == {"user"}
 
-    play(story)
-
 
 @pytest.mark.req("5055-09", "5055-07", "5055-38")
-def test_a_taint_in_another_slice_of_the_pool_evicts() -> None:
-    async def story(world: World) -> None:
+async def test_a_taint_in_another_slice_of_the_pool_evicts() -> None:
+    async with device_taint_world() as world:
         pool = {"name": "net", "generation": 1, "resourceSliceCount": 2}
         await world.create(device_slice("net", "gpu-0", pool=pool))
         await use_devices(world, "claim", "gpu-0", pods=("user",), pool="net")
@@ -65,20 +60,16 @@ def test_a_taint_in_another_slice_of_the_pool_evicts() -> None:
         await world.settle()
         assert await leaving(world) == {"user"}
 
-    play(story)
-
 
 @pytest.mark.req("5055-85", "5055-52", "5055-53")
 @pytest.mark.parametrize("effect", ["None", "NoSchedule"])
-def test_other_effects_evict_nobody(effect: str) -> None:
-    async def story(world: World) -> None:
+async def test_other_effects_evict_nobody(effect: str) -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",))
         await world.create(rule(effect=effect))
         await set_slice_taints(world, taint(effect))
         await world.settle(100)
         assert await leaving(world) == set()
-
-    play(story)
 
 
 @pytest.mark.req("5055-86", "5055-87", "5055-88", "5055-89", "5055-134", "5055-148", "SVS-20", "SVS-21", "X-06")
@@ -97,10 +88,10 @@ def test_other_effects_evict_nobody(effect: str) -> None:
         ((toleration(key="example.com/other"),), 0),
     ],
 )
-def test_tolerations_count_from_when_the_taint_was_added(
+async def test_tolerations_count_from_when_the_taint_was_added(
     tolerations: tuple[dict[str, Any], ...], stays_for: int | None
 ) -> None:
-    async def story(world: World) -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=tolerations)
         await world.create(rule(timeAdded=ago(world, 50)))
         await world.settle((stays_for or 0) - 0.9 if stays_for else 0.01)
@@ -108,23 +99,36 @@ def test_tolerations_count_from_when_the_taint_was_added(
         await world.settle(120 if stays_for is None else 1.5)
         assert await leaving(world) == (set() if stays_for is None else {"user"})
 
-    play(story)
-
 
 @pytest.mark.req("5055-55", "5055-56")
-def test_all_pods_that_share_a_claim_leave_whatever_the_pods_tolerate() -> None:
-    async def story(world: World) -> None:
+async def test_all_pods_that_share_a_claim_leave_whatever_the_pods_tolerate() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", "gpu-1", pods=("a", "b"))
         await world.create(rule(selector={"device": "gpu-1"}))
         await world.settle()
         assert await leaving(world) == {"a", "b"}
 
-    play(story)
+
+@pytest.mark.req("5055-55", "5055-84")
+async def test_the_claim_gives_its_devices_back_when_the_last_of_its_pods_is_gone() -> None:
+    async with device_taint_world(NAME, "resourceclaim-controller") as world:
+        await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
+        finalizers = ["resource.kubernetes.io/delete-protection"]
+        await world.patch("resourceclaims", "claim", {"metadata": {"finalizers": finalizers}})
+        await world.create(rule())
+        for name, others in (("a", ["b"]), ("b", [])):
+            await world.settle()
+            assert await leaving(world) == {name, *others}
+            await world.delete("pods", name, grace_period_seconds=0)
+            await world.settle()
+            claim = await world.get("resourceclaims", "claim")
+            assert [one.name for one in claim.status.reserved_for] == others
+            assert (claim.status.allocation is not None) == bool(others)
 
 
 @pytest.mark.req("5055-90", "5055-91", "5055-95", "5055-106", "SVS-07", "implied-4")
-def test_the_rate_leaves_time_to_delete_the_rule_and_that_stops_the_rest() -> None:
-    async def story(world: World) -> None:
+async def test_the_rate_leaves_time_to_delete_the_rule_and_that_stops_the_rest() -> None:
+    async with device_taint_world() as world:
         pods = tuple(f"p{number:02}" for number in range(60))
         await use_devices(world, "claim", "gpu-0", pods=pods)
         await world.settle(5)
@@ -140,12 +144,10 @@ def test_the_rate_leaves_time_to_delete_the_rule_and_that_stops_the_rest() -> No
         }
         assert told == set(pods) - gone
 
-    play(story)
-
 
 @pytest.mark.req("5055-80", "5055-96", "5055-18", "implied-9")
-def test_a_changed_rate_acts_at_once() -> None:
-    async def story(world: World) -> None:
+async def test_a_changed_rate_acts_at_once() -> None:
+    async with device_taint_world() as world:
         pods = tuple(f"p{number:02}" for number in range(60))
         await use_devices(world, "claim", "gpu-0", pods=pods)
         await world.create(rule(evictionsPerSecond=1))
@@ -160,12 +162,10 @@ def test_a_changed_rate_acts_at_once() -> None:
         await world.settle(15)
         assert "60 pods evicted" in (await status(world)).message
 
-    play(story)
-
 
 @pytest.mark.req("5055-92", "5055-93", "5055-132")
-def test_a_slow_taint_of_a_driver_does_not_slow_an_admins_rule() -> None:
-    async def story(world: World) -> None:
+async def test_a_slow_taint_of_a_driver_does_not_slow_an_admins_rule() -> None:
+    async with device_taint_world() as world:
         pods = tuple(f"p{number:02}" for number in range(50))
         await use_devices(world, "claim", "gpu-0", pods=pods)
         await set_slice_taints(world, taint(evictionsPerSecond=1))
@@ -173,12 +173,10 @@ def test_a_slow_taint_of_a_driver_does_not_slow_an_admins_rule() -> None:
         await world.settle(4.1)
         assert len(await leaving(world)) == 50
 
-    play(story)
-
 
 @pytest.mark.req("5055-94")
-def test_nothing_is_kept_when_all_is_done() -> None:
-    async def story(world: World) -> None:
+async def test_nothing_is_kept_when_all_is_done() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
         await world.create(rule())
         await world.settle()
@@ -186,12 +184,10 @@ def test_nothing_is_kept_when_all_is_done() -> None:
         await world.settle(5)
         assert world.metric("device_taint_eviction_controller_active_evictions") == 0
 
-    play(story)
-
 
 @pytest.mark.req("5055-101", "5055-102", "5055-103", "5055-106", "5055-107", "SVS-25", "SVS-26", "SVS-27")
-def test_status_tells_of_progress_at_once_and_then_every_ten_seconds() -> None:
-    async def story(world: World) -> None:
+async def test_status_tells_of_progress_at_once_and_then_every_ten_seconds() -> None:
+    async with device_taint_world() as world:
         await ensure_namespace(world, "other")
         await use_devices(world, "claim", "gpu-0", pods=tuple(f"p{number:03}" for number in range(100)))
         await use_devices(
@@ -213,12 +209,10 @@ def test_status_tells_of_progress_at_once_and_then_every_ten_seconds() -> None:
         assert (last.status, last.reason) == ("False", "Completed")
         assert "110 pods evicted" in last.message
 
-    play(story)
-
 
 @pytest.mark.req("5055-106", "SVS-27")
-def test_a_rule_that_is_made_anew_under_its_name_is_reported_on_at_once() -> None:
-    async def story(world: World) -> None:
+async def test_a_rule_that_is_made_anew_under_its_name_is_reported_on_at_once() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("p",))
         for _ in range(2):
             await world.create(rule(effect="None"))
@@ -226,12 +220,10 @@ def test_a_rule_that_is_made_anew_under_its_name_is_reported_on_at_once() -> Non
             assert (await status(world)).reason == "NoEffect"
             await world.delete("devicetaintrules", "rule")
 
-    play(story)
-
 
 @pytest.mark.req("5055-35")
-def test_conditions_of_others_are_kept() -> None:
-    async def story(world: World) -> None:
+async def test_conditions_of_others_are_kept() -> None:
+    async with device_taint_world() as world:
         made = await world.create(rule(effect="NoSchedule"))
         foreign = {
             "type": "Approved", "status": "True", "reason": "Yes", "message": "", "lastTransitionTime": ago(world, 0)
@@ -247,12 +239,12 @@ def test_conditions_of_others_are_kept() -> None:
         assert found == {"EvictionInProgress": "NotStarted", "Approved": "Yes"}
         assert made.metadata.generation == 1
 
-    play(story)
 
-
-@pytest.mark.req("5055-97", "5055-104", "5055-105", "5055-128", "5055-129", "5055-147", "5055-150", "SVS-23", "SVS-26")
-def test_a_rule_without_effect_tells_once_what_it_would_do_and_then_does_just_that() -> None:
-    async def story(world: World) -> None:
+@pytest.mark.req(
+    "5055-97", "5055-104", "5055-105", "5055-128", "5055-129", "5055-147", "5055-150", "SVS-23", "SVS-26", "implied-13"
+)
+async def test_a_rule_without_effect_tells_once_what_it_would_do_and_then_does_just_that() -> None:
+    async with device_taint_world() as world:
         await ensure_namespace(world, "other")
         await use_devices(world, "a", "gpu-0", pods=("a1", "a2"))
         await use_devices(world, "b", "gpu-1", pods=("b1",), namespace="other")
@@ -277,12 +269,10 @@ def test_a_rule_without_effect_tells_once_what_it_would_do_and_then_does_just_th
         assert "slow" in await leaving(world)
         assert "stays" not in await leaving(world)
 
-    play(story)
-
 
 @pytest.mark.req("5055-104")
-def test_a_changed_spec_renews_the_preview() -> None:
-    async def story(world: World) -> None:
+async def test_a_changed_spec_renews_the_preview() -> None:
+    async with device_taint_world() as world:
         await world.create(rule(effect="None"))
         await world.settle()
         assert "0 pods would" in (await status(world)).message
@@ -293,12 +283,10 @@ def test_a_changed_spec_renews_the_preview() -> None:
         assert "1 published device selected. 1 allocated device selected. 1 pod would" in told.message
         assert told.observed_generation == 2
 
-    play(story)
-
 
 @pytest.mark.req("SVS-23")
-def test_a_name_reaches_a_device_that_is_not_published_any_more_an_expression_does_not() -> None:
-    async def story(world: World) -> None:
+async def test_a_name_reaches_a_device_that_is_not_published_any_more_an_expression_does_not() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "gone", "old-gpu", pods=("user",))
         everything = {"driver": DRIVER, "selectors": [{"cel": {"expression": "true"}}]}
         await world.create(rule("expression", selector=everything))
@@ -308,12 +296,10 @@ def test_a_name_reaches_a_device_that_is_not_published_any_more_an_expression_do
         await world.settle(5)
         assert await leaving(world) == {"user"}
 
-    play(story)
-
 
 @pytest.mark.req("5055-67", "5055-68", "SVS-11")
-def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
-    async def story(world: World) -> None:
+async def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",))
         nothing = rule("nothing")
         del nothing["spec"]["deviceSelector"]
@@ -324,12 +310,10 @@ def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
         await world.settle(5)
         assert await leaving(world) == {"user"}
 
-    play(story)
-
 
 @pytest.mark.req("implied-5")
-def test_a_pod_that_finished_or_waits_for_a_node_is_left_alone() -> None:
-    async def story(world: World) -> None:
+async def test_a_pod_that_finished_or_waits_for_a_node_is_left_alone() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("done", "waiting"))
         await world.patch("pods", "done", {"status": {"phase": "Succeeded"}}, "status")
         await run_pod(world, "unscheduled", "claim", nodeName="")
@@ -340,12 +324,10 @@ def test_a_pod_that_finished_or_waits_for_a_node_is_left_alone() -> None:
         assert (await status(world)).reason == "NotStarted"
         assert await world.events("waiting") == await world.events("done") == []
 
-    play(story)
-
 
 @pytest.mark.req("SVS-28", "implied-5")
-def test_a_new_pod_of_the_same_name_survives() -> None:
-    async def story(world: World) -> None:
+async def test_a_new_pod_of_the_same_name_survives() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=(toleration(30),))
         await world.create(rule())
         await world.settle(10)
@@ -355,24 +337,20 @@ def test_a_new_pod_of_the_same_name_survives() -> None:
         assert await leaving(world) == set()
         assert await world.events("user") == []
 
-    play(story)
-
 
 @pytest.mark.req("5055-58")
-def test_a_pod_that_comes_after_the_taint_leaves_too() -> None:
-    async def story(world: World) -> None:
+async def test_a_pod_that_comes_after_the_taint_leaves_too() -> None:
+    async with device_taint_world() as world:
         await world.create(rule())
         await world.settle(30)
         await use_devices(world, "claim", "gpu-0", pods=("late",))
         await world.settle()
         assert await leaving(world) == {"late"}
 
-    play(story)
-
 
 @pytest.mark.req("5055-95", "implied-4")
-def test_removing_the_taint_cancels_and_says_so() -> None:
-    async def story(world: World) -> None:
+async def test_removing_the_taint_cancels_and_says_so() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=(toleration(30),))
         await set_slice_taints(world, taint())
         await world.settle(20)
@@ -381,12 +359,10 @@ def test_removing_the_taint_cancels_and_says_so() -> None:
         assert await leaving(world) == set()
         assert await world.events("user") == [("DeviceTaintManagerEviction", "Cancelling deletion")]
 
-    play(story)
-
 
 @pytest.mark.req("implied-4")
-def test_giving_up_the_claim_cancels() -> None:
-    async def story(world: World) -> None:
+async def test_giving_up_the_claim_cancels() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=(toleration(30),))
         await world.create(rule())
         await world.settle(20)
@@ -394,12 +370,10 @@ def test_giving_up_the_claim_cancels() -> None:
         await world.settle(100)
         assert await leaving(world) == set()
 
-    play(story)
-
 
 @pytest.mark.req("SVS-12", "5055-69")
-def test_a_selector_that_fails_is_told_on_the_rule() -> None:
-    async def story(world: World) -> None:
+async def test_a_selector_that_fails_is_told_on_the_rule() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",))
         broken = {"selectors": [{"cel": {"expression": f'device.attributes["{DRIVER}"].model == "x"'}}]}
         await world.create(rule(selector=broken))
@@ -409,17 +383,13 @@ def test_a_selector_that_fails_is_told_on_the_rule() -> None:
         assert message.startswith("selector #0: runtime error:")
         assert await leaving(world) == set()
 
-    play(story)
-
 
 @pytest.mark.req("SVS-29", "5055-98")
-def test_metrics() -> None:
-    async def story(world: World) -> None:
+async def test_metrics() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
         await world.create(rule())
         await world.settle(5)
         assert world.metric("device_taint_eviction_controller_pod_deletions_total") == 2
         assert world.metric("device_taint_eviction_controller_pod_deletion_duration_seconds_count") == 2
         assert (world.metric("workqueue_adds_total", name=NAME) or 0) >= 2
-
-    play(story)

@@ -1,6 +1,5 @@
 """Device taint eviction through restarts, failures, clocks that are set, and beside the eviction from nodes."""
 
-import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator
@@ -9,9 +8,9 @@ from typing import Any
 import pytest
 
 from controller_world import World, controller_world, manifest
-from device_taint_world import NAME, play, set_slice_taints, status
+from device_taint_world import NAME, device_taint_world, set_slice_taints, status
 from dray.api.status import ApiError
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 from eviction_objects import (
     KEY,
     ago,
@@ -27,34 +26,31 @@ from local_server import local_server
 
 
 @pytest.mark.req("5055-88", "implied-6")
-def test_a_restart_neither_forgets_nor_repeats() -> None:
-    async def run() -> None:
-        async with local_server() as server:
-            async with controller_world(NAME, server=server) as world:
-                await world.create(device_slice("pool", "gpu-0", "gpu-1"))
-                await use_devices(world, "many", "gpu-0", pods=tuple(f"p{number:02}" for number in range(40)))
-                await use_devices(world, "patient", "gpu-1", pods=("patient",), tolerations=(toleration(60),))
-                await world.create(rule())
-                await world.settle(1)
-                before = await leaving(world)
-                assert 0 < len(before) < 40
-            await server.clock.advance(20)
-            async with controller_world(NAME, server=server) as world:
-                await world.settle(5)
-                assert len(await leaving(world)) == 40
-                await world.settle(30)
-                assert "patient" not in await leaving(world)
-                await world.settle(6)
-                assert "patient" in await leaving(world)
-                for name in before:
-                    assert await world.events(name) == [("DeviceTaintManagerEviction", "Marking for deletion")]
-
-    asyncio.run(run())
+async def test_a_restart_neither_forgets_nor_repeats() -> None:
+    async with local_server() as server:
+        async with controller_world(NAME, server=server) as world:
+            await world.create(device_slice("pool", "gpu-0", "gpu-1"))
+            await use_devices(world, "many", "gpu-0", pods=tuple(f"p{number:02}" for number in range(40)))
+            await use_devices(world, "patient", "gpu-1", pods=("patient",), tolerations=(toleration(60),))
+            await world.create(rule())
+            await world.settle(1)
+            before = await leaving(world)
+            assert 0 < len(before) < 40
+        await server.clock.advance(20)
+        async with controller_world(NAME, server=server) as world:
+            await world.settle(5)
+            assert len(await leaving(world)) == 40
+            await world.settle(30)
+            assert "patient" not in await leaving(world)
+            await world.settle(6)
+            assert "patient" in await leaving(world)
+            for name in before:
+                assert await world.events(name) == [("DeviceTaintManagerEviction", "Marking for deletion")]
 
 
 @pytest.mark.req("5055-77")
-def test_a_pool_that_is_being_replaced_keeps_its_taints() -> None:
-    async def story(world: World) -> None:
+async def test_a_pool_that_is_being_replaced_keeps_its_taints() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=(toleration(30),))
         await set_slice_taints(world, taint(timeAdded=ago(world, 0)))
         await world.settle(10)
@@ -66,8 +62,6 @@ def test_a_pool_that_is_being_replaced_keeps_its_taints() -> None:
         assert await world.events("user") == []
         await world.settle(15)
         assert await leaving(world) == {"user"}
-
-    play(story)
 
 
 class Flaky:
@@ -94,8 +88,8 @@ class Flaky:
 
 
 @pytest.mark.req("3902-30")
-def test_a_failing_server_is_tried_again_and_counts_as_pending() -> None:
-    async def story(world: World) -> None:
+async def test_a_failing_server_is_tried_again_and_counts_as_pending() -> None:
+    async with device_taint_world() as world:
         flaky = Flaky(world)
         await use_devices(world, "claim", "gpu-0", pods=("user",))
         async with flaky.down():
@@ -108,12 +102,10 @@ def test_a_failing_server_is_tried_again_and_counts_as_pending() -> None:
         assert (await status(world)).reason == "Completed"
         assert "1 pod evicted" in (await status(world)).message
 
-    play(story)
-
 
 @pytest.mark.req("5055-88", "implied-8")
-def test_setting_the_wall_clock_moves_deadlines_not_rates() -> None:
-    async def story(world: World) -> None:
+async def test_setting_the_wall_clock_moves_deadlines_not_rates() -> None:
+    async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=tuple(f"p{number:02}" for number in range(40)))
         await use_devices(world, "patient", "gpu-1", pods=("patient",), tolerations=(toleration(3600),))
         await world.create(rule())
@@ -125,18 +117,16 @@ def test_setting_the_wall_clock_moves_deadlines_not_rates() -> None:
         await world.settle(31)
         assert "patient" in await leaving(world)
 
-    play(story)
-
 
 @pytest.mark.req("implied-8", "5055-15")
 @pytest.mark.parametrize(
     ("added", "seconds", "leaves_after"),
     [(-10 * 365 * 86400, None, 0), (-10 * 365 * 86400, 60, 0), (60, None, 60), (60, 30, 90), (0, 10**12, None)],
 )
-def test_a_time_of_long_ago_or_of_the_future_is_taken_as_it_is(
+async def test_a_time_of_long_ago_or_of_the_future_is_taken_as_it_is(
     added: int, seconds: int | None, leaves_after: int | None
 ) -> None:
-    async def story(world: World) -> None:
+    async with device_taint_world() as world:
         patience = () if seconds is None else (toleration(seconds),)
         await use_devices(world, "claim", "gpu-0", pods=("user",), tolerations=patience)
         await world.create(rule(timeAdded=ago(world, -added)))
@@ -147,12 +137,10 @@ def test_a_time_of_long_ago_or_of_the_future_is_taken_as_it_is(
         await world.settle(3)
         assert await leaving(world) == (set() if leaves_after is None else {"user"})
 
-    play(story)
-
 
 @pytest.mark.req("X-11", "5055-100", "5055-57", "3902-14")
-def test_device_and_node_eviction_at_once_delete_once() -> None:
-    async def story(world: World) -> None:
+async def test_device_and_node_eviction_at_once_delete_once() -> None:
+    async with device_taint_world(NAME, "taint-eviction-controller") as world:
         await world.create(manifest("v1", "Node", "node-1"))
         await use_devices(world, "claim", "gpu-0", pods=("user",))
         await run_pod(world, "plain")
@@ -165,5 +153,3 @@ def test_device_and_node_eviction_at_once_delete_once() -> None:
         assert len([one for one in user.status.conditions if one.type == "DisruptionTarget"]) == 1
         started = as_time(world.clock.now() - 6 + 30)
         assert user.metadata.deletion_timestamp >= started
-
-    play(story, NAME, "taint-eviction-controller")

@@ -8,7 +8,7 @@ import pytest
 
 from dray.api.registry import by_kind
 from dray.api.resource import ResourceSlice
-from scheduler_world import DRIVER, RULES, World, run
+from scheduler_world import DRIVER, RULES, World, scheduler_world
 
 RESOURCE = "resource.k8s.io/v1"
 SLICES = by_kind(RESOURCE, "ResourceSlice")
@@ -67,15 +67,13 @@ EXISTS: Fields = {"operator": "Exists"}
         ([taint()], [{"key": "k", **EXISTS, "effect": "None"}], False),
     ],
 )
-def test_a_device_is_given_to_whom_tolerates_all_its_taints(
+async def test_a_device_is_given_to_whom_tolerates_all_its_taints(
     taints: list[Fields], tolerations: list[Fields], fits: bool
 ) -> None:
-    async def scenario(here: World) -> None:
+    async with scheduler_world() as here:
         await here.add_class()
         await here.add_node("a", {"name": "gpu-0", "taints": taints})
         assert await use(here, "c", *tolerations) == ("gpu-0" if fits else "")
-
-    run(scenario)
 
 
 @pytest.mark.req("5055-66", "5055-67", "5055-68", "5055-69", "5055-70", "5055-71", "5055-72", "5055-73")
@@ -100,20 +98,18 @@ def test_a_device_is_given_to_whom_tolerates_all_its_taints(
         ({"selectors": [{"cel": {"expression": "true"}}, {"cel": {"expression": "false"}}]}, False),
     ],
 )
-def test_a_rule_taints_what_all_its_criteria_select(selector: Fields | None, hits: bool) -> None:
-    async def scenario(here: World) -> None:
+async def test_a_rule_taints_what_all_its_criteria_select(selector: Fields | None, hits: bool) -> None:
+    async with scheduler_world() as here:
         await here.add_class()
         await here.add_node("a", "gpu-0")
         await add_rule(here, "rule", selector)
         await here.settle(1)
         assert await use(here, "c") == ("" if hits else "gpu-0")
 
-    run(scenario)
-
 
 @pytest.mark.req("5055-57", "5055-60", "5055-61", "5055-130")
-def test_one_device_is_out_of_service_while_a_test_pod_may_use_it() -> None:
-    async def scenario(here: World) -> None:
+async def test_one_device_is_out_of_service_while_a_test_pod_may_use_it() -> None:
+    async with scheduler_world() as here:
         await here.add_class()
         await here.add_node("a", "gpu-0", "gpu-1")
         await add_rule(here, "rule", {"device": "gpu-0"})
@@ -125,12 +121,10 @@ def test_one_device_is_out_of_service_while_a_test_pod_may_use_it() -> None:
         assert isinstance(published, ResourceSlice)
         assert [device.name for device in published.spec.devices] == ["gpu-0", "gpu-1"]
 
-    run(scenario)
-
 
 @pytest.mark.req("5055-63", "5055-65", "5055-74")
-def test_rules_add_to_what_drivers_say_and_never_write_slices() -> None:
-    async def scenario(here: World) -> None:
+async def test_rules_add_to_what_drivers_say_and_never_write_slices() -> None:
+    async with scheduler_world() as here:
         await here.add_class()
         await here.add_node("a", {"name": "gpu-0", "taints": [taint(key="driver")]}, "gpu-1")
         before = (await here.admin.list(SLICES)).items
@@ -145,18 +139,16 @@ def test_rules_add_to_what_drivers_say_and_never_write_slices() -> None:
         assert [result.device for result in claim.status.allocation.devices.results] == ["gpu-1"]
         assert (await here.admin.list(SLICES)).items == before
 
-    run(scenario)
-
 
 @pytest.mark.req("5055-09", "5055-75", "5055-76", "5055-77", "5055-78", "5055-79", "5055-144")
 @pytest.mark.parametrize("taints_first", [True, False])
-def test_taints_in_a_slice_of_their_own_reach_the_devices_of_the_pool(taints_first: bool) -> None:
+async def test_taints_in_a_slice_of_their_own_reach_the_devices_of_the_pool(taints_first: bool) -> None:
     async def add_devices(here: World) -> None:
         about = {"name": "a", "generation": 1, "resourceSliceCount": 2}
         spec = {"driver": DRIVER, "nodeName": "a", "pool": about, "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}]}
         await here.add(RESOURCE, "ResourceSlice", "a-devices", spec=spec)
 
-    async def scenario(here: World) -> None:
+    async with scheduler_world() as here:
         await here.add_class()
         await here.add_node("a")
         if not taints_first:
@@ -177,13 +169,11 @@ def test_taints_in_a_slice_of_their_own_reach_the_devices_of_the_pool(taints_fir
         await here.settle(3)
         assert await use(here, "then") == "gpu-0"
 
-    run(scenario)
-
 
 @pytest.mark.req("5055-54", "SVS-22")
 @pytest.mark.parametrize("tolerated", [True, False])
-def test_nobody_new_may_reserve_a_claim_whose_device_is_tainted(tolerated: bool) -> None:
-    async def scenario(here: World) -> None:
+async def test_nobody_new_may_reserve_a_claim_whose_device_is_tainted(tolerated: bool) -> None:
+    async with scheduler_world() as here:
         await here.add_class()
         await here.add_node("a", "gpu-0")
         assert await use(here, "shared", *([EXISTS] if tolerated else [])) == "gpu-0"
@@ -193,5 +183,3 @@ def test_nobody_new_may_reserve_a_claim_whose_device_is_tainted(tolerated: bool)
         await here.settle(3)
         users = [consumer.name for consumer in (await here.claim("shared")).status.reserved_for]
         assert users == (["shared", "second"] if tolerated else ["shared"])
-
-    run(scenario)

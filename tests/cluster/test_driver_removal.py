@@ -8,7 +8,7 @@ import pytest
 from dray.controllers import Manager
 from dray.reconcile import RealClock
 from local_server import typed
-from node_world import DRIVER, LocalWorld, play
+from node_world import DRIVER, LocalWorld, local_world
 
 RULE = {
     "apiVersion": "resource.k8s.io/v1",
@@ -30,8 +30,8 @@ def in_use(world: LocalWorld) -> float:
 
 
 @pytest.mark.req("X-12", "4381-226", "5055-55", "5055-84")
-def test_taint_the_devices_wait_until_none_is_in_use_and_remove_the_driver() -> None:
-    async def scenario(world: LocalWorld) -> None:
+async def test_taint_the_devices_wait_until_none_is_in_use_and_remove_the_driver() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         for number in range(3):
             await world.claim(f"c{number}", f"gpu-{number}")
@@ -54,5 +54,3 @@ def test_taint_the_devices_wait_until_none_is_in_use_and_remove_the_driver() -> 
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await running
-
-    play(scenario)

@@ -8,7 +8,7 @@ import importlib.util
 import json
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,19 +17,18 @@ import pytest
 
 from controller_world import World, controller_world, manifest
 from dray.controllers.configuration import parse_configuration
-from dray.controllers.eviction_policies import check_settings
-from dray.controllers.eviction_policies.webhook import WebhookError, read_answer
-from dray.controllers.settings import Settings
+from dray.controllers.eviction import check_settings
+from dray.controllers.eviction.webhook import WebhookError, read_answer
+from dray.controllers.settings import ControllerSettings
 from dray.eviction.policy import Force, Never, Now, Wait
 from dray.eviction.settings import EvictionSettings, PolicyChoice, SettingsError, Webhook
 from eviction_objects import device_slice, leaving, rule, run_pod, use_devices
+from patience import PATIENCE
 from webhook_certificates import write_certificate
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "eviction_policies"
 DEVICE = "device-taint-eviction-controller"
 NODE = "taint-eviction-controller"
-
-Story = Callable[[World], Awaitable[None]]
 
 
 def load(name: str) -> ModuleType:
@@ -59,13 +58,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         sys.modules.pop(name, None)
 
 
-def play(story: Story, settings: Settings, *controllers: str) -> None:
-    async def run() -> None:
-        async with controller_world(*(controllers or (DEVICE, NODE)), settings=settings) as world:
-            await world.create(manifest("v1", "Node", "node-1"), device_slice("pool", "gpu-0", "gpu-1"))
-            await story(world)
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def eviction_world(settings: ControllerSettings, *controllers: str) -> AsyncIterator[World]:
+    async with controller_world(*(controllers or (DEVICE, NODE)), settings=settings) as world:
+        await world.create(manifest("v1", "Node", "node-1"), device_slice("pool", "gpu-0", "gpu-1"))
+        yield world
 
 
 async def taint_node(world: World, key: str = "example.com/maintenance") -> None:
@@ -74,15 +71,16 @@ async def taint_node(world: World, key: str = "example.com/maintenance") -> None
 
 async def eventually(world: World, condition: Callable[[], Awaitable[bool]], step: float = 0.001) -> None:
     """Waits for what threads and sockets bring, which take real time."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not await condition():
             await asyncio.sleep(0.005)
             await world.settle(step)
 
 
 @pytest.mark.req("3902-21", "SVS-71")
-def test_story_1_stateful_pods_leave_when_their_data_is_safe() -> None:
-    async def story(world: World) -> None:
+async def test_story_1_stateful_pods_leave_when_their_data_is_safe() -> None:
+    path = EXAMPLES / "checkpoint.yaml"
+    async with eviction_world(parse_configuration(path.read_bytes(), str(path))) as world:
         await run_pod(world, "db-0")
         await run_pod(world, "web-0")
         await world.patch("pods", "db-0", {"metadata": {"labels": {"app": "db"}}})
@@ -93,14 +91,11 @@ def test_story_1_stateful_pods_leave_when_their_data_is_safe() -> None:
         await world.settle(1)
         assert await leaving(world) == {"web-0", "db-0"}
 
-    path = EXAMPLES / "checkpoint.yaml"
-    play(story, parse_configuration(path.read_bytes(), str(path)))
-
 
 @pytest.mark.req("3902-21", "SVS-71")
 @pytest.mark.usefixtures("installed")
-def test_story_2_one_place_decides_about_all_taints() -> None:
-    async def story(world: World) -> None:
+async def test_story_2_one_place_decides_about_all_taints() -> None:
+    async with eviction_world(ControllerSettings(eviction=EvictionSettings(policy=PolicyChoice("central")))) as world:
         await use_devices(world, "claim", "gpu-0", pods=("on-device",))
         await run_pod(world, "plain", nodeName="node-1")
         await world.create(rule(), rule("hot", selector={"device": "gpu-1"}))
@@ -112,13 +107,13 @@ def test_story_2_one_place_decides_about_all_taints() -> None:
         await world.settle(301)
         await eventually(world, lambda: _is_leaving(world, "plain"))
 
-    play(story, Settings(eviction=EvictionSettings(policy=PolicyChoice("central"))))
-
 
 @pytest.mark.req("3902-21", "SVS-71", "3902-15")
 @pytest.mark.usefixtures("installed")
-def test_story_4_pods_that_hang_are_removed_by_force() -> None:
-    async def story(world: World) -> None:
+async def test_story_4_pods_that_hang_are_removed_by_force() -> None:
+    async with eviction_world(
+        ControllerSettings(eviction=EvictionSettings(policy=PolicyChoice("force-stuck", {"after": "1m"})))
+    ) as world:
         await run_pod(world, "stuck", terminationGracePeriodSeconds=10)
         await taint_node(world)
         await eventually(world, lambda: _is_leaving(world, "stuck"))
@@ -130,8 +125,6 @@ def test_story_4_pods_that_hang_are_removed_by_force() -> None:
 
         await eventually(world, is_gone, step=5)
         assert await _has_event(world, "stuck", "force-stuck: pod is removed by force")
-
-    play(story, Settings(eviction=EvictionSettings(policy=PolicyChoice("force-stuck", {"after": "1m"}))))
 
 
 @pytest.mark.usefixtures("installed")
@@ -154,56 +147,55 @@ def serving(server: Any) -> Iterator[int]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
-def webhook(port: int, ca: Path, **more: Any) -> Settings:
+def webhook(port: int, ca: Path, **more: Any) -> ControllerSettings:
     hook = Webhook(name="quorum", url=f"https://localhost:{port}/decide", ca_file=str(ca))
-    return Settings(eviction=EvictionSettings(policy=PolicyChoice("quorum"), webhooks=(hook,), timeout=20.0, **more))
+    return ControllerSettings(
+        eviction=EvictionSettings(policy=PolicyChoice("quorum"), webhooks=(hook,), timeout=20.0, **more)
+    )
 
 
 @pytest.mark.req("3902-21", "SVS-71")
-def test_story_3_an_external_system_keeps_the_quorum(tmp_path: Path) -> None:
+async def test_story_3_an_external_system_keeps_the_quorum(tmp_path: Path) -> None:
     cert, key = write_certificate(tmp_path)
     example = load("quorum_webhook")
 
-    async def story(world: World) -> None:
-        names = ("a", "b", "c")
-        await use_devices(world, "claim", "gpu-0", pods=names)
-        for name in names:
-            await _make_replica(world, name)
-        await world.create(rule())
-
-        async def one_leaves() -> bool:
-            return len(await leaving(world)) == 1
-
-        await eventually(world, one_leaves)
-        for name in set(names) - await leaving(world):
-
-            async def waits(name: str = name) -> bool:
-                return await _has_event(world, name, "quorum: pod waits: only 1 of 3 replicas would be left")
-
-            await eventually(world, waits, step=1)
-        assert await one_leaves()
-
     with serving(example.serve(str(cert), str(key), 0)) as port:
-        play(story, webhook(port, cert), DEVICE)
+        async with eviction_world(webhook(port, cert), DEVICE) as world:
+            names = ("a", "b", "c")
+            await use_devices(world, "claim", "gpu-0", pods=names)
+            for name in names:
+                await _make_replica(world, name)
+            await world.create(rule())
+
+            async def one_leaves() -> bool:
+                return len(await leaving(world)) == 1
+
+            await eventually(world, one_leaves)
+            for name in set(names) - await leaving(world):
+
+                async def waits(name: str = name) -> bool:
+                    return await _has_event(world, name, "quorum: pod waits: only 1 of 3 replicas would be left")
+
+                await eventually(world, waits, step=1)
+            assert await one_leaves()
 
 
-def test_a_webhook_with_another_certificate_is_not_trusted(tmp_path: Path) -> None:
+async def test_a_webhook_with_another_certificate_is_not_trusted(tmp_path: Path) -> None:
     cert, key = write_certificate(tmp_path)
     (tmp_path / "other").mkdir()
     other, _ = write_certificate(tmp_path / "other")
 
-    async def story(world: World) -> None:
-        await run_pod(world, "p")
-        await taint_node(world)
-        await eventually(world, lambda: _is_leaving(world, "p"))
-        events = [text for reason, text in await world.events("p") if reason == "EvictionPolicyFailed"]
-        assert any("certificate" in text.lower() for text in events)
-
     with serving(load("quorum_webhook").serve(str(cert), str(key), 0)) as port:
-        play(story, webhook(port, other), NODE)
+        async with eviction_world(webhook(port, other), NODE) as world:
+            await run_pod(world, "p")
+            await taint_node(world)
+            await eventually(world, lambda: _has_event(world, "p", "quorum: "))
+            events = [text for reason, text in await world.events("p") if reason == "EvictionPolicyFailed"]
+            assert any("certificate" in text.lower() for text in events)
+            assert not await _is_leaving(world, "p")
 
 
 def test_the_configuration_of_story_3_is_read() -> None:
@@ -259,10 +251,10 @@ def test_webhooks_must_be_safe(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("3902-21", "3902-22")
-def test_a_controller_of_ones_own_replaces_the_default_one() -> None:
+async def test_a_controller_of_ones_own_replaces_the_default_one() -> None:
     example = load("custom_controller")
 
-    async def story(world: World) -> None:
+    async with eviction_world(ControllerSettings(), DEVICE, "node-lifecycle-controller", f"-{NODE}") as world:
         assert NODE not in world.manager.controllers
         for name, value in (("dear", 10), ("cheap", 1)):
             kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
@@ -280,8 +272,6 @@ def test_a_controller_of_ones_own_replaces_the_default_one() -> None:
         own.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await own
-
-    play(story, Settings(), DEVICE, "node-lifecycle-controller", f"-{NODE}")
 
 
 async def _is_leaving(world: World, name: str) -> bool:

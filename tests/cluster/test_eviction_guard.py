@@ -1,13 +1,13 @@
 """Evictions that are so many that they may be a mistake wait for a confirmation, on a real server."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from controller_world import World, controller_world, manifest
-from dray.controllers.settings import Settings
+from dray.controllers.settings import ControllerSettings
 from dray.eviction.settings import EvictionSettings, Limit
 from eviction_objects import KEY, ago, device_slice, leaving, rule, run_pod, taint, use_devices
 
@@ -15,21 +15,16 @@ DEVICE = "device-taint-eviction-controller"
 NODE = "taint-eviction-controller"
 CONFIRM = "dray.dev/confirm-evictions"
 
-Story = Callable[[World], Awaitable[None]]
 
-
-def play(story: Story, limit: str) -> None:
+@contextlib.asynccontextmanager
+async def guarded_world(limit: str) -> AsyncIterator[World]:
     """Runs a story with both eviction controllers, two nodes and one pool."""
-    settings = Settings(eviction=EvictionSettings(max_evictions=Limit.parse(limit)))
-
-    async def run() -> None:
-        async with controller_world(DEVICE, NODE, settings=settings) as world:
-            for name in ("node-1", "node-2", "node-3"):
-                await world.create(manifest("v1", "Node", name))
-            await world.create(device_slice("pool", "gpu-0", "gpu-1"))
-            await story(world)
-
-    asyncio.run(run())
+    settings = ControllerSettings(eviction=EvictionSettings(max_evictions=Limit.parse(limit)))
+    async with controller_world(DEVICE, NODE, settings=settings) as world:
+        for name in ("node-1", "node-2", "node-3"):
+            await world.create(manifest("v1", "Node", name))
+        await world.create(device_slice("pool", "gpu-0", "gpu-1"))
+        yield world
 
 
 async def conditions(world: World, plural: str, name: str) -> dict[str, Any]:
@@ -42,8 +37,8 @@ async def confirm(world: World, plural: str, name: str, value: str) -> None:
     await world.patch(plural, name, {"metadata": {"annotations": {CONFIRM: value}}})
 
 
-def test_a_rule_that_hits_too_many_is_held_until_its_generation_is_confirmed() -> None:
-    async def story(world: World) -> None:
+async def test_a_rule_that_hits_too_many_is_held_until_its_generation_is_confirmed() -> None:
+    async with guarded_world("2") as world:
         await use_devices(world, "claim", "gpu-0", pods=("a", "b", "c"))
         await world.create(rule())
         await world.settle(60)
@@ -71,11 +66,9 @@ def test_a_rule_that_hits_too_many_is_held_until_its_generation_is_confirmed() -
         )
         assert found["EvictionInProgress"].reason == "Completed"
 
-    play(story, "2")
 
-
-def test_a_changed_rule_needs_another_confirmation() -> None:
-    async def story(world: World) -> None:
+async def test_a_changed_rule_needs_another_confirmation() -> None:
+    async with guarded_world("1") as world:
         await use_devices(world, "claim", "gpu-0", pods=("a",))
         await use_devices(world, "other", "gpu-1", pods=("b", "c"))
         small = rule(selector={"device": "gpu-0"})
@@ -89,12 +82,10 @@ def test_a_changed_rule_needs_another_confirmation() -> None:
         held = (await conditions(world, "devicetaintrules", "rule"))["EvictionHeld"]
         assert (held.status, held.observed_generation) == ("True", 2)
 
-    play(story, "1")
-
 
 @pytest.mark.parametrize(("limit", "is_held"), [("3", False), ("2", True), ("75%", False), ("74%", True), ("0", True)])
-def test_a_limit_is_a_number_or_a_share_of_the_pods_that_use_devices(limit: str, is_held: bool) -> None:
-    async def story(world: World) -> None:
+async def test_a_limit_is_a_number_or_a_share_of_the_pods_that_use_devices(limit: str, is_held: bool) -> None:
+    async with guarded_world(limit) as world:
         await use_devices(world, "claim", "gpu-0", pods=("a", "b", "c"))
         await use_devices(world, "other", "gpu-1", pods=("d",))
         await run_pod(world, "without-devices")
@@ -103,11 +94,9 @@ def test_a_limit_is_a_number_or_a_share_of_the_pods_that_use_devices(limit: str,
         assert await leaving(world) == (set() if is_held else {"a", "b", "c"})
         assert ("EvictionHeld" in await conditions(world, "devicetaintrules", "rule")) == is_held
 
-    play(story, limit)
 
-
-def test_what_was_evicted_counts_so_that_many_in_small_steps_are_held_too() -> None:
-    async def story(world: World) -> None:
+async def test_what_was_evicted_counts_so_that_many_in_small_steps_are_held_too() -> None:
+    async with guarded_world("3") as world:
         await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
         await world.create(rule())
         await world.settle(5)
@@ -119,11 +108,9 @@ def test_what_was_evicted_counts_so_that_many_in_small_steps_are_held_too() -> N
         await world.settle(5)
         assert await leaving(world) == {"a", "b", "c"}
 
-    play(story, "3")
 
-
-def test_a_hold_ends_when_few_are_left() -> None:
-    async def story(world: World) -> None:
+async def test_a_hold_ends_when_few_are_left() -> None:
+    async with guarded_world("1") as world:
         await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
         await world.create(rule())
         await world.settle(5)
@@ -131,11 +118,9 @@ def test_a_hold_ends_when_few_are_left() -> None:
         await world.settle(15)
         assert await leaving(world) == {"b"}
 
-    play(story, "1")
 
-
-def test_taints_of_drivers_are_confirmed_on_a_slice() -> None:
-    async def story(world: World) -> None:
+async def test_taints_of_drivers_are_confirmed_on_a_slice() -> None:
+    async with guarded_world("1") as world:
         await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
         devices = [{"name": "gpu-0", "taints": [taint()]}, {"name": "gpu-1"}]
         await world.patch("resourceslices", "pool-slice", {"spec": {"devices": devices}})
@@ -148,16 +133,14 @@ def test_taints_of_drivers_are_confirmed_on_a_slice() -> None:
         await world.settle(5)
         assert await leaving(world) == {"a", "b"}
 
-    play(story, "1")
-
 
 async def taint_nodes(world: World, *names: str, **more: Any) -> None:
     for name in names:
         await world.patch("nodes", name, {"spec": {"taints": [{"key": KEY, "effect": "NoExecute", **more}]}})
 
 
-def test_a_node_taint_that_hits_too_many_is_held_and_confirmed_node_by_node() -> None:
-    async def story(world: World) -> None:
+async def test_a_node_taint_that_hits_too_many_is_held_and_confirmed_node_by_node() -> None:
+    async with guarded_world("2") as world:
         for name in ("node-1", "node-2"):
             for number in range(2):
                 await run_pod(world, f"{name}-{number}", nodeName=name)
@@ -186,11 +169,9 @@ def test_a_node_taint_that_hits_too_many_is_held_and_confirmed_node_by_node() ->
         assert await leaving(world) == {*gone, "node-2-0", "node-2-1"}
         assert (await conditions(world, "nodes", "node-2"))["EvictionHeld"].status == "False"
 
-    play(story, "2")
 
-
-def test_nodes_that_return_end_the_hold_and_a_new_taint_counts_anew() -> None:
-    async def story(world: World) -> None:
+async def test_nodes_that_return_end_the_hold_and_who_left_counts_for_an_hour() -> None:
+    async with guarded_world("2") as world:
         for name in ("node-1", "node-2", "node-3"):
             await run_pod(world, f"on-{name}", nodeName=name, tolerations=[_for(30)])
         await taint_nodes(world, "node-1", "node-2", "node-3")
@@ -203,9 +184,12 @@ def test_nodes_that_return_end_the_hold_and_a_new_taint_counts_anew() -> None:
         await run_pod(world, "second", nodeName="node-2")
         await taint_nodes(world, "node-2")
         await world.settle(5)
+        assert "second" not in await leaving(world)
+        await taint_nodes_off(world, "node-2")
+        await world.settle(3600)
+        await taint_nodes(world, "node-2")
+        await world.settle(5)
         assert "second" in await leaving(world)
-
-    play(story, "2")
 
 
 async def taint_nodes_off(world: World, *names: str) -> None:
@@ -217,15 +201,12 @@ def _for(seconds: int) -> dict[str, Any]:
     return {"key": KEY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
 
 
-def test_without_a_limit_nothing_is_held() -> None:
-    async def story() -> None:
-        async with controller_world(DEVICE, NODE) as world:
-            await world.create(manifest("v1", "Node", "node-1"))
-            await world.create(device_slice("pool", "gpu-0"))
-            await use_devices(world, "claim", "gpu-0", pods=tuple(f"p{number}" for number in range(20)))
-            await world.create(rule(evictionsPerSecond=100))
-            await world.settle(20)
-            assert len(await leaving(world)) == 20
-            assert list(await conditions(world, "devicetaintrules", "rule")) == ["EvictionInProgress"]
-
-    asyncio.run(story())
+async def test_without_a_limit_nothing_is_held() -> None:
+    async with controller_world(DEVICE, NODE) as world:
+        await world.create(manifest("v1", "Node", "node-1"))
+        await world.create(device_slice("pool", "gpu-0"))
+        await use_devices(world, "claim", "gpu-0", pods=tuple(f"p{number}" for number in range(20)))
+        await world.create(rule(evictionsPerSecond=100))
+        await world.settle(20)
+        assert len(await leaving(world)) == 20
+        assert list(await conditions(world, "devicetaintrules", "rule")) == ["EvictionInProgress"]

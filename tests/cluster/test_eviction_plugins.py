@@ -8,14 +8,25 @@ import pytest
 from controller_world import World, controller_world
 from dray.api.generated.core import Pod
 from dray.eviction.policy import Decision, EvictionCause, Force, Never, Now, PolicyState, Wait
-from dray.eviction.settings import Fallback
+from dray.eviction.settings import FailurePolicy
 from eviction_objects import KEY, leaving, rule, use_devices
-from eviction_policy_world import DEVICE, NODE, Plugin, install, play, policy, taint_node, until, waiting
+from eviction_policy_world import (
+    DEVICE,
+    NODE,
+    Plugin,
+    eviction_policy_world,
+    install,
+    policy,
+    taint_node,
+    until,
+    waiting,
+)
+from patience import PATIENCE
 
 
 @pytest.mark.parametrize("kind", ["device", "node"])
 @pytest.mark.req("3902-21")
-def test_a_plugin_decides(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_plugin_decides(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[EvictionCause, PolicyState, int]] = []
 
     def decide(pod: Pod, cause: EvictionCause, state: PolicyState, now: float) -> Decision:
@@ -26,7 +37,8 @@ def test_a_plugin_decides(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
             return Force("it does not matter")
         return Wait(now + 100, "not yet") if state.asked == 0 else Now("it is time")
 
-    async def story(world: World) -> None:
+    install(monkeypatch, "mine", Plugin(decide))
+    async with eviction_policy_world(policy("mine")) as world:
         await use_devices(world, "claim", "gpu-0", pods=("keep", "hard", "soft"))
         await world.patch("pods", "keep", {"metadata": {"labels": {"keep": "yes"}}})
         await (world.create(rule()) if kind == "device" else taint_node(world))
@@ -69,55 +81,103 @@ def test_a_plugin_decides(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
         await until(world, keep_is_asked_again)
 
-    install(monkeypatch, "mine", Plugin(decide))
-    play(story, policy("mine"))
+
+FAULTS = {
+    "raises": "LookupError: no such thing",
+    "exits": "SystemExit: 3",
+    "stops": "StopIteration",
+    "hangs": "no answer in 5 s",
+    "nonsense": "'perhaps' is no decision",
+    "never ends": "is no decision",
+    "bad time": "is no decision",
+}
+
+
+def break_down(fault: str, release: threading.Event) -> Decision:
+    """What policies do that somebody else wrote."""
+    match fault:
+        case "hangs":
+            release.wait(PATIENCE)
+        case "raises":
+            raise LookupError("no such\nthing")
+        case "exits":
+            raise SystemExit(3)
+        case "stops":
+            raise StopIteration
+        case "never ends":
+            return Wait(float("nan"))
+        case "bad time":
+            return Wait("tomorrow")  # type: ignore[arg-type]
+    return "perhaps"  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("kind", ["device", "node"])
-@pytest.mark.parametrize("fallback", list(Fallback))
-@pytest.mark.parametrize("fault", ["raises", "hangs", "nonsense"])
-def test_a_policy_that_fails_falls_back_as_configured_and_that_is_said(
-    fault: str, fallback: Fallback, kind: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("failure_policy", [None, FailurePolicy.DELETE])
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_pod_whose_policy_fails_is_held_unless_configured_otherwise_and_that_is_loud(
+    fault: str, failure_policy: FailurePolicy | None, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = threading.Event()
+    release, is_broken = threading.Event(), True
 
     def decide(_pod: Pod, _cause: EvictionCause, _state: PolicyState, _now: float) -> Decision:
-        if fault == "hangs":
-            release.wait(60)
-        if fault == "raises":
-            raise LookupError("no such thing")
-        return "perhaps"  # type: ignore[return-value]
-
-    async def story(world: World) -> None:
-        await use_devices(world, "claim", "gpu-0", pods=("user",))
-        await (world.create(rule()) if kind == "device" else taint_node(world))
-
-        async def is_said() -> bool:
-            await world.settle(1)
-            return any(reason == "EvictionPolicyFailed" for reason, _ in await world.events("user"))
-
-        await until(world, is_said)
-        await world.settle(1)
-        text = next(text for reason, text in await world.events("user") if reason == "EvictionPolicyFailed")
-        expected = {"raises": "LookupError: no such thing", "hangs": "no answer in 5 s", "nonsense": "no decision"}
-        assert expected[fault] in text
-        assert ("the pod is deleted" in text) == (fallback is Fallback.DELETE)
-        assert await leaving(world) == ({"user"} if fallback is Fallback.DELETE else set())
-        prefix = "device_taint_eviction_controller" if kind == "device" else "taint_eviction_controller"
-        failures = world.metric(f"{prefix}_policy_failures_total", policy="mine", fallback=fallback)
-        assert failures is not None
-        assert failures >= 1
+        return break_down(fault, release) if is_broken else Now("it is time")
 
     install(monkeypatch, "mine", Plugin(decide))
+    settings = policy("mine") if failure_policy is None else policy("mine", failure_policy)
     try:
-        play(story, policy("mine", fallback))
+        async with eviction_policy_world(settings) as world:
+            await use_devices(world, "claim", "gpu-0", pods=("user",))
+            await (world.create(rule()) if kind == "device" else taint_node(world))
+
+            async def is_said() -> bool:
+                await world.settle(1)
+                return any(reason == "EvictionPolicyFailed" for reason, _ in await world.events("user"))
+
+            await until(world, is_said)
+            await world.settle(12)
+            text = next(text for reason, text in await world.events("user") if reason == "EvictionPolicyFailed")
+            assert FAULTS[fault] in text
+            told = failure_policy or FailurePolicy.HOLD
+            prefix = "device_taint_eviction_controller" if kind == "device" else "taint_eviction_controller"
+            assert (world.metric(f"{prefix}_policy_failures_total", policy="mine", fallback=told) or 0) >= 1
+            if failure_policy is FailurePolicy.DELETE:
+                assert "the pod is deleted" in text
+                assert await leaving(world) == {"user"}
+                assert await _condition(world, kind) is None
+                return
+            assert "the pod stays" in text
+            assert await leaving(world) == set()
+            assert world.metric(f"{prefix}_held_pods", by="policy") == 1
+            status, message = await _condition(world, kind) or ("", "")
+            assert status == "True"
+            assert message.startswith("1 pod is held because the eviction policy cannot be asked: mine: ")
+            assert FAULTS[fault] in message
+            about = "rule" if kind == "device" else "node-1"
+            assert ("EvictionPolicyFailed", message) in await world.events(about)
+            is_broken = False
+            release.set()
+
+            async def leaves() -> bool:
+                await world.settle(5)
+                return await leaving(world) == {"user"}
+
+            await until(world, leaves)
+            await world.settle(12)
+            assert (await _condition(world, kind) or ("", ""))[0] == "False"
+            assert world.metric(f"{prefix}_held_pods", by="policy") == 0
     finally:
         release.set()
 
 
+async def _condition(world: World, kind: str) -> tuple[str, str] | None:
+    found = await (world.get("devicetaintrules", "rule") if kind == "device" else world.get("nodes", "node-1"))
+    conditions = found.status.conditions
+    return next(((one.status, one.message) for one in conditions if one.type == "EvictionPolicyFailed"), None)
+
+
 @pytest.mark.parametrize("kind", ["device", "node"])
 @pytest.mark.req("3902-15")
-def test_a_policy_can_force_pods_that_do_not_go_also_after_a_restart(
+async def test_a_policy_can_force_pods_that_do_not_go_also_after_a_restart(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def decide(pod: Pod, _cause: EvictionCause, _state: PolicyState, now: float) -> Decision:
@@ -127,7 +187,8 @@ def test_a_policy_can_force_pods_that_do_not_go_also_after_a_restart(
         deadline = gone.datetime().timestamp() + 60
         return Wait(deadline) if now < deadline else Force("its node does not answer")
 
-    async def story(world: World) -> None:
+    install(monkeypatch, "mine", Plugin(decide, follows_up=True))
+    async with eviction_policy_world(policy("mine")) as world:
         await use_devices(world, "claim", "gpu-0", pods=("stuck",))
         await (world.create(rule()) if kind == "device" else taint_node(world))
 
@@ -146,46 +207,43 @@ def test_a_policy_can_force_pods_that_do_not_go_also_after_a_restart(
 
             await until(later, is_gone)
 
-    install(monkeypatch, "mine", Plugin(decide, follows_up=True))
-    play(story, policy("mine"))
-
 
 @pytest.mark.parametrize("kind", ["device", "node"])
-def test_an_answer_that_comes_when_the_pod_may_stay_is_not_acted_on(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_comes_when_the_pod_may_stay_is_not_acted_on(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked, answer = threading.Event(), threading.Event()
 
     def decide(_pod: Pod, _cause: EvictionCause, _state: PolicyState, _now: float) -> Decision:
         asked.set()
-        answer.wait(60)
+        answer.wait(PATIENCE)
         return Force("too late")
-
-    async def story(world: World) -> None:
-        await use_devices(world, "claim", "gpu-0", pods=("user",))
-        await (world.create(rule()) if kind == "device" else taint_node(world))
-
-        async def is_asked() -> bool:
-            return asked.is_set()
-
-        await until(world, is_asked)
-        if kind == "device":
-            await world.delete("devicetaintrules", "rule")
-        else:
-            await world.patch("nodes", "node-1", {"spec": {"taints": []}})
-        await world.settle(0.5)
-        answer.set()
-
-        async def is_idle() -> bool:
-            return all(one.queue.idle for one in _evicting(world))
-
-        await until(world, is_idle)
-        await world.settle(1)
-        found = await world.get("pods", "user")
-        assert found is not None
-        assert found.metadata.deletion_timestamp is None
 
     install(monkeypatch, "mine", Plugin(decide))
     try:
-        play(story, policy("mine"))
+        async with eviction_policy_world(policy("mine")) as world:
+            await use_devices(world, "claim", "gpu-0", pods=("user",))
+            await (world.create(rule()) if kind == "device" else taint_node(world))
+
+            async def is_asked() -> bool:
+                return asked.is_set()
+
+            await until(world, is_asked)
+            if kind == "device":
+                await world.delete("devicetaintrules", "rule")
+            else:
+                await world.patch("nodes", "node-1", {"spec": {"taints": []}})
+            await world.settle(0.5)
+            answer.set()
+
+            async def is_idle() -> bool:
+                return all(one.queue.idle for one in _evicting(world))
+
+            await until(world, is_idle)
+            await world.settle(1)
+            found = await world.get("pods", "user")
+            assert found is not None
+            assert found.metadata.deletion_timestamp is None
     finally:
         answer.set()
 

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 
 from controller_world import World, manifest
-from dray.controllers.settings import Settings
-from dray.eviction.settings import Fallback
+from dray.controllers.settings import ControllerSettings
+from dray.eviction.settings import FailurePolicy
 from eviction_objects import leaving, rule, run_pod, use_devices
-from eviction_policy_world import DEVICE, NODE, play, policy, taint_node, waiting
+from eviction_policy_world import DEVICE, NODE, eviction_policy_world, policy, taint_node, waiting
 
 
 @pytest.mark.parametrize("kind", ["device", "node"])
 @pytest.mark.req("3902-21")
-def test_checkpoint_waits_for_an_annotation(kind: str) -> None:
-    async def story(world: World) -> None:
+async def test_checkpoint_waits_for_an_annotation(kind: str) -> None:
+    async with eviction_policy_world(policy("checkpoint")) as world:
         await use_devices(world, "claim", "gpu-0", pods=("db",))
         await (world.create(rule()) if kind == "device" else taint_node(world))
         await world.settle(60)
@@ -30,12 +30,10 @@ def test_checkpoint_waits_for_an_annotation(kind: str) -> None:
         assert await leaving(world) == {"db"}
         assert ("EvictionPolicy", "checkpoint: pod leaves: its data is safe") in await world.events("db")
 
-    play(story, policy("checkpoint"))
-
 
 @pytest.mark.parametrize("kind", ["device", "node"])
-def test_checkpoint_does_not_wait_for_ever(kind: str) -> None:
-    async def story(world: World) -> None:
+async def test_checkpoint_does_not_wait_for_ever(kind: str) -> None:
+    async with eviction_policy_world(policy("checkpoint", deadline="2m")) as world:
         await use_devices(world, "claim", "gpu-0", pods=("db",))
         await (world.create(rule()) if kind == "device" else taint_node(world))
         await world.settle(118)
@@ -43,12 +41,10 @@ def test_checkpoint_does_not_wait_for_ever(kind: str) -> None:
         await world.settle(4)
         assert await leaving(world) == {"db"}
 
-    play(story, policy("checkpoint", deadline="2m"))
-
 
 @pytest.mark.parametrize("kind", ["device", "node"])
-def test_a_pod_that_waits_and_may_stay_after_all_says_so(kind: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_pod_that_waits_and_may_stay_after_all_says_so(kind: str) -> None:
+    async with eviction_policy_world(policy("checkpoint")) as world:
         await use_devices(world, "claim", "gpu-0", pods=("db",))
         await (world.create(rule()) if kind == "device" else taint_node(world))
         await world.settle(10)
@@ -61,8 +57,6 @@ def test_a_pod_that_waits_and_may_stay_after_all_says_so(kind: str) -> None:
         assert await waiting(world, "db") == ("False", "The pod may stay.")
         await world.settle(3600)
         assert await leaving(world) == set()
-
-    play(story, policy("checkpoint"))
 
 
 async def run_replicas(world: World, *names: str, owner: str = "set-uid") -> None:
@@ -80,8 +74,8 @@ async def own(world: World, name: str, owner: str = "set-uid") -> None:
 
 
 @pytest.mark.parametrize("kind", ["device", "node"])
-def test_pdb_lets_one_go_after_the_other_when_the_one_before_is_replaced(kind: str) -> None:
-    async def story(world: World) -> None:
+async def test_pdb_lets_one_go_after_the_other_when_the_one_before_is_replaced(kind: str) -> None:
+    async with eviction_policy_world(policy("pdb")) as world:
         await run_replicas(world, "a", "b")
         await (world.create(rule()) if kind == "device" else taint_node(world))
         await world.settle(20)
@@ -97,11 +91,9 @@ def test_pdb_lets_one_go_after_the_other_when_the_one_before_is_replaced(kind: s
         await world.settle(5)
         assert await leaving(world) == {"a", "b"} - first
 
-    play(story, policy("pdb"))
 
-
-def test_pdb_gives_up_waiting_for_replacements() -> None:
-    async def story(world: World) -> None:
+async def test_pdb_gives_up_waiting_for_replacements() -> None:
+    async with eviction_policy_world(policy("pdb", replacement_timeout="30s")) as world:
         await run_replicas(world, "a", "b")
         await world.create(rule())
         await world.settle(25)
@@ -109,12 +101,10 @@ def test_pdb_gives_up_waiting_for_replacements() -> None:
         await world.settle(10)
         assert await leaving(world) == {"a", "b"}
 
-    play(story, policy("pdb", replacement_timeout="30s"))
-
 
 @pytest.mark.parametrize("kind", ["device", "node"])
-def test_pdb_waits_until_the_budget_allows_it(kind: str) -> None:
-    async def story(world: World) -> None:
+async def test_pdb_waits_until_the_budget_allows_it(kind: str) -> None:
+    async with eviction_policy_world(policy("pdb"), DEVICE, NODE, "disruption-controller") as world:
         await run_replicas(world, "a")
         budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}
         await world.create(manifest("policy/v1", "PodDisruptionBudget", "all", spec=budget))
@@ -134,11 +124,9 @@ def test_pdb_waits_until_the_budget_allows_it(kind: str) -> None:
         await world.settle(31)
         assert await leaving(world) == {"a"}
 
-    play(story, policy("pdb"), DEVICE, NODE, "disruption-controller")
 
-
-def test_pdb_with_a_deadline_deletes_in_the_end() -> None:
-    async def story(world: World) -> None:
+async def test_pdb_with_a_deadline_deletes_in_the_end() -> None:
+    async with eviction_policy_world(policy("pdb", deadline="2m"), DEVICE, "disruption-controller") as world:
         await run_replicas(world, "a")
         budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}
         await world.create(manifest("policy/v1", "PodDisruptionBudget", "all", spec=budget))
@@ -148,11 +136,9 @@ def test_pdb_with_a_deadline_deletes_in_the_end() -> None:
         await world.settle(45)
         assert await leaving(world) == {"a"}
 
-    play(story, policy("pdb", deadline="2m"), DEVICE, "disruption-controller")
 
-
-def test_evictions_that_are_put_off_keep_the_rate_when_they_happen() -> None:
-    async def story(world: World) -> None:
+async def test_evictions_that_are_put_off_keep_the_rate_when_they_happen() -> None:
+    async with eviction_policy_world(policy("checkpoint")) as world:
         pods = tuple(f"p{number:02}" for number in range(40))
         await use_devices(world, "claim", "gpu-0", pods=pods)
         await world.create(rule())
@@ -167,11 +153,9 @@ def test_evictions_that_are_put_off_keep_the_rate_when_they_happen() -> None:
         await world.settle(5)
         assert len(await leaving(world)) == 40
 
-    play(story, policy("checkpoint"))
 
-
-def test_progress_tells_of_pods_that_were_put_off() -> None:
-    async def story(world: World) -> None:
+async def test_progress_tells_of_pods_that_were_put_off() -> None:
+    async with eviction_policy_world(policy("checkpoint")) as world:
         await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
         await world.create(rule())
         await world.settle(15)
@@ -179,11 +163,9 @@ def test_progress_tells_of_pods_that_were_put_off() -> None:
         assert (found.status, found.reason) == ("True", "PodsPendingEviction")
         assert "2 pods put off by the eviction policy" in found.message
 
-    play(story, policy("checkpoint"))
 
-
-def test_pods_choose_among_what_is_offered() -> None:
-    async def story(world: World) -> None:
+async def test_pods_choose_among_what_is_offered() -> None:
+    async with eviction_policy_world(policy("delete", FailurePolicy.HOLD, "checkpoint")) as world:
         await use_devices(world, "claim", "gpu-0", pods=("plain", "careful", "sly"))
         for name, wanted in (("careful", "checkpoint"), ("sly", "never-mind-me")):
             await world.patch("pods", name, {"metadata": {"annotations": {"dray.dev/eviction-policy": wanted}}})
@@ -195,12 +177,10 @@ def test_pods_choose_among_what_is_offered() -> None:
             "annotation dray.dev/eviction-policy: policy 'never-mind-me' is not offered here, only checkpoint, delete"
         ]
 
-    play(story, policy("delete", Fallback.DELETE, "checkpoint"))
-
 
 @pytest.mark.req("3902-32", "3902-24")
-def test_by_default_nobody_is_asked_and_nothing_more_is_written() -> None:
-    async def story(world: World) -> None:
+async def test_by_default_nobody_is_asked_and_nothing_more_is_written() -> None:
+    async with eviction_policy_world(ControllerSettings()) as world:
         calls: list[str] = []
         for name in (DEVICE, NODE):
             _count(world.manager.controllers[name]._client, calls)  # type: ignore[attr-defined]
@@ -210,8 +190,6 @@ def test_by_default_nobody_is_asked_and_nothing_more_is_written() -> None:
         await world.settle(20)
         assert await leaving(world) == {"a"}
         assert sorted(calls) == ["create Event", "delete pods", "patch pods/status", "update status", "update status"]
-
-    play(story, Settings())
 
 
 def _count(client: Any, calls: list[str]) -> None:

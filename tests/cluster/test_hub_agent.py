@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from msgspec.structs import replace
 
 from dray.api.cluster import ManagedCluster, ManagedClusterSpec
+from dray.api.kinds import CLUSTERS
 from dray.api.meta import Object, ObjectMeta
 from dray.api.quantity import Quantity
 from dray.api.registry import Kind
 from dray.api.status import ApiError
-from dray.cluster.hub.access import CLUSTERS
-from dray.cluster.hub.agent import Agent
-from dray.cluster.hub.report import Report
+from dray.hub_agent.agent import Agent
+from dray.hub_agent.report import ClusterReport
 from dray.server.local import LocalClient
 from dray.server.security.identity import authenticated, service_account_groups, service_account_user
 from hub_world import Hub, hub_world
 
-Scenario = Callable[[Hub, "Door", Agent], Awaitable[None]]
 NAME = "c1"
 
 
@@ -33,7 +32,7 @@ class Door:
         self._accepts = accepts
         self.is_shut = False
         self.opened = 0
-        self.report = Report({"cpu": Quantity.parse("4")}, {"cpu": Quantity.parse("4")}, "v1.2")
+        self.report = ClusterReport({"cpu": Quantity.parse("4")}, {"cpu": Quantity.parse("4")}, "v1.2")
 
     async def register(self) -> ManagedCluster:
         self.knock()
@@ -54,7 +53,7 @@ class Door:
         self.opened += 1
         return OwnClient(self, self._hub)
 
-    async def look(self) -> Report:
+    async def look(self) -> ClusterReport:
         return self.report
 
     def knock(self) -> None:
@@ -68,7 +67,7 @@ class OwnClient(LocalClient):
     def __init__(self, door: Door, hub: Hub) -> None:
         server = hub.server
         user = service_account_user(NAME, "cluster-agent")
-        super().__init__(server.engine, authenticated(user, service_account_groups(NAME)), server.roles, server.actions)
+        super().__init__(server.engine, authenticated(user, service_account_groups(NAME)), server.roles)
         self._door = door
 
     async def patch(self, kind: Kind, namespace: str, name: str, patch: Any, **options: Any) -> Object:
@@ -79,20 +78,18 @@ class OwnClient(LocalClient):
         """Nothing is open."""
 
 
-def with_agent(scenario: Scenario, *, accepts: bool = True) -> None:
-    async def run() -> None:
-        async with hub_world() as hub:
-            door = Door(hub, accepts=accepts)
-            agent = Agent(NAME, door, door.look, hub.clock)
-            task = asyncio.get_running_loop().create_task(agent.run())
-            try:
-                await scenario(hub, door, agent)
-            finally:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def hub_with_agent(*, accepts: bool = True) -> AsyncIterator[tuple[Hub, Door, Agent]]:
+    async with hub_world() as hub:
+        door = Door(hub, accepts=accepts)
+        agent = Agent(NAME, door, door.look, hub.clock)
+        task = asyncio.get_running_loop().create_task(agent.run())
+        try:
+            yield hub, door, agent
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
 
 async def available(hub: Hub) -> str | None:
@@ -101,8 +98,8 @@ async def available(hub: Hub) -> str | None:
     return conditions.get("ManagedClusterConditionAvailable")
 
 
-def test_it_joins_renews_and_reports_what_is_news() -> None:
-    async def scenario(hub: Hub, door: Door, agent: Agent) -> None:
+async def test_it_joins_renews_and_reports_what_is_news() -> None:
+    async with hub_with_agent() as (hub, door, agent):
         await hub.settle(5)
         assert agent.problem == ""
         assert await available(hub) == "True"
@@ -118,11 +115,9 @@ def test_it_joins_renews_and_reports_what_is_news() -> None:
         await hub.settle(3)
         assert str((await hub.get("managedclusters", NAME)).status.allocatable["cpu"]) == "1"
 
-    with_agent(scenario)
 
-
-def test_a_cluster_that_changes_all_the_time_is_reported_at_a_bounded_rate() -> None:
-    async def scenario(hub: Hub, door: Door, _agent: Agent) -> None:
+async def test_a_cluster_that_changes_all_the_time_is_reported_at_a_bounded_rate() -> None:
+    async with hub_with_agent() as (hub, door, _agent):
         await hub.settle(5)
         first = await hub.get("managedclusters", NAME)
         for number in range(200):
@@ -132,11 +127,9 @@ def test_a_cluster_that_changes_all_the_time_is_reported_at_a_bounded_rate() -> 
         writes -= int(first.metadata.resource_version)
         assert 0 < writes <= 20  # 10 reports and the renewals in between, which share the store's revisions
 
-    with_agent(scenario)
 
-
-def test_it_waits_to_be_accepted() -> None:
-    async def scenario(hub: Hub, _door: Door, agent: Agent) -> None:
+async def test_it_waits_to_be_accepted() -> None:
+    async with hub_with_agent(accepts=False) as (hub, _door, agent):
         await hub.settle(30)
         assert agent.problem == "waiting for the hub to accept cluster c1 (spec.hubAcceptsClient)"
         await hub.patch("managedclusters", NAME, {"spec": {"hubAcceptsClient": True}})
@@ -144,11 +137,9 @@ def test_it_waits_to_be_accepted() -> None:
         assert agent.problem == ""
         assert await available(hub) == "True"
 
-    with_agent(scenario, accepts=False)
 
-
-def test_it_comes_back_after_the_hub_was_away_and_says_that_it_is_well() -> None:
-    async def scenario(hub: Hub, door: Door, agent: Agent) -> None:
+async def test_it_comes_back_after_the_hub_was_away_and_says_that_it_is_well() -> None:
+    async with hub_with_agent() as (hub, door, agent):
         await hub.settle(5)
         door.is_shut = True
         await hub.settle(80)
@@ -161,11 +152,9 @@ def test_it_comes_back_after_the_hub_was_away_and_says_that_it_is_well() -> None
         assert await hub.taints(NAME) == []
         assert door.opened == 2
 
-    with_agent(scenario)
 
-
-def test_a_cluster_that_the_hub_denies_or_removes_is_not_forced_on_it() -> None:
-    async def scenario(hub: Hub, _door: Door, agent: Agent) -> None:
+async def test_a_cluster_that_the_hub_denies_or_removes_is_not_forced_on_it() -> None:
+    async with hub_with_agent() as (hub, _door, agent):
         await hub.settle(5)
         await hub.patch("managedclusters", NAME, {"spec": {"hubAcceptsClient": False}})
         await hub.settle(40)
@@ -175,22 +164,17 @@ def test_a_cluster_that_the_hub_denies_or_removes_is_not_forced_on_it() -> None:
         assert agent.problem == "the hub has no cluster c1 any more; start again to register it"
         assert await hub.get("managedclusters", NAME) is None
 
-    with_agent(scenario)
 
-
-def test_when_it_is_stopped_it_says_so_at_once() -> None:
-    async def run() -> None:
-        async with hub_world() as hub:
-            door = Door(hub, accepts=True)
-            agent = Agent(NAME, door, door.look, hub.clock)
-            task = asyncio.get_running_loop().create_task(agent.run())
-            await hub.settle(5)
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, ApiError):
-                await task
-            await agent.leave()
-            await hub.settle(1)
-            assert await available(hub) == "False"
-            assert await hub.taints(NAME) == ["cluster.open-cluster-management.io/unavailable:NoSelect"]
-
-    asyncio.run(run())
+async def test_when_it_is_stopped_it_says_so_at_once() -> None:
+    async with hub_world() as hub:
+        door = Door(hub, accepts=True)
+        agent = Agent(NAME, door, door.look, hub.clock)
+        task = asyncio.get_running_loop().create_task(agent.run())
+        await hub.settle(5)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, ApiError):
+            await task
+        await agent.leave()
+        await hub.settle(1)
+        assert await available(hub) == "False"
+        assert await hub.taints(NAME) == ["cluster.open-cluster-management.io/unavailable:NoSelect"]

@@ -6,18 +6,16 @@ import json
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from live_server import Kubectl, LiveServer, running_server
+from patience import eventually
 from scale_up_objects import template, waiting
 from server_process import DRAY, run_dray
-
-SECONDS = 25.0
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +23,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     directory = tmp_path_factory.mktemp("live") / "state"
     with running_server(directory, "--nodes", "2", program="up") as server:
         yield server
-
-
-def eventually(check: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not check():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def two_pods_want_six(server: LiveServer, kubectl: Kubectl) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
@@ -26,19 +25,10 @@ from hub_world import (
 )
 from local_server import local_server, refused
 
-Scenario = Callable[[Hub], Awaitable[None]]
 CLUSTERS = find_kind("managedclusters")
 LEASES = find_kind("leases")
 LEASE = "managed-cluster-lease"
 ROLE = "open-cluster-management:managedcluster:{}"
-
-
-def on_hub(scenario: Scenario) -> None:
-    async def run() -> None:
-        async with hub_world() as hub:
-            await scenario(hub)
-
-    asyncio.run(run())
 
 
 def agent(hub: Hub, name: str) -> LocalClient:
@@ -66,8 +56,8 @@ async def accepted(hub: Hub, name: str) -> tuple[str, str] | None:
     return await condition(hub, name, "HubAcceptedManagedCluster")
 
 
-def test_an_accepted_cluster_gets_what_it_needs_on_the_hub() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_an_accepted_cluster_gets_what_it_needs_on_the_hub() -> None:
+    async with hub_world() as hub:
         await hub.create(cluster("c1"))
         await hub.settle()
         assert await accepted(hub, "c1") == ("True", "HubClusterAdminAccepted")
@@ -75,11 +65,9 @@ def test_an_accepted_cluster_gets_what_it_needs_on_the_hub() -> None:
         assert (await hub.get("leases", LEASE, "c1")).spec.renew_time is not None
         assert ("ManagedClusterAccepted", "Cluster c1: Accepted by hub cluster admin") in await hub.events("c1")
 
-    on_hub(scenario)
 
-
-def test_nobody_is_expected_of_a_cluster_that_was_never_accepted() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_nobody_is_expected_of_a_cluster_that_was_never_accepted() -> None:
+    async with hub_world() as hub:
         await hub.create(manifest(f"{GROUP}/v1", "ManagedCluster", "c1", spec={"hubAcceptsClient": False}))
         await hub.settle(1000)
         assert await accepted(hub, "c1") is None
@@ -87,12 +75,10 @@ def test_nobody_is_expected_of_a_cluster_that_was_never_accepted() -> None:
         assert await hub.get("namespaces", "c1") is None
         assert await hub.taints("c1") == [f"{UNREACHABLE}:NoSelect"]
 
-    on_hub(scenario)
-
 
 @pytest.mark.parametrize("as_agent", [agent, agent_of_group])
-def test_an_agent_may_touch_its_own_cluster_and_nothing_else(as_agent: Callable[[Hub, str], LocalClient]) -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_an_agent_may_touch_its_own_cluster_and_nothing_else(as_agent: Callable[[Hub, str], LocalClient]) -> None:
+    async with hub_world() as hub:
         await hub.create(cluster("c1"), cluster("c2"))
         await hub.settle()
         own = as_agent(hub, "c1")
@@ -107,16 +93,14 @@ def test_an_agent_may_touch_its_own_cluster_and_nothing_else(as_agent: Callable[
         await refused(own.delete(CLUSTERS, "", "c1"), "delete")
         await refused(own.list(find_kind("placements")), "placements")
 
-    on_hub(scenario)
 
-
-@pytest.mark.req("OCM-32")
+@pytest.mark.req("OCM-32", "SVS-79")
 @pytest.mark.parametrize("as_agent", [agent, agent_of_group])
 @pytest.mark.parametrize("key", [UNAVAILABLE, UNREACHABLE])
-def test_an_agent_may_taint_its_cluster_but_for_the_taints_of_the_hub(
+async def test_an_agent_may_taint_its_cluster_but_for_the_taints_of_the_hub(
     as_agent: Callable[[Hub, str], LocalClient], key: str
 ) -> None:
-    async def scenario(hub: Hub) -> None:
+    async with hub_world() as hub:
         await hub.create(cluster("c1"))
         await hub.settle()
         own = as_agent(hub, "c1")
@@ -129,11 +113,9 @@ def test_an_agent_may_taint_its_cluster_but_for_the_taints_of_the_hub(
         await hub.settle()
         assert await hub.taints("c1") == ["example.com/own:NoSelect"]
 
-    on_hub(scenario)
 
-
-def test_accepting_a_cluster_is_a_right_of_its_own() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_accepting_a_cluster_is_a_right_of_its_own() -> None:
+    async with hub_world() as hub:
         await hub.create(
             role("joins", "create get update patch", "managedclusters", GROUP),
             role("accepts", "update", "managedclusters/accept", "register.open-cluster-management.io"),
@@ -150,8 +132,6 @@ def test_accepting_a_cluster_is_a_right_of_its_own() -> None:
         await ann.patch(CLUSTERS, "", "c1", {"metadata": {"labels": {"region": "eu"}}})
         await refused(ann.patch(CLUSTERS, "", "c1", {"spec": {"hubAcceptsClient": False}}), why)
 
-    on_hub(scenario)
-
 
 def role(name: str, verbs: str, resource: str, group: str) -> Manifest:
     rule = {"apiGroups": [group], "resources": [resource], "verbs": verbs.split()}
@@ -165,8 +145,8 @@ def role_binding(name: str, *users: str) -> Manifest:
     return manifest(f"{api}/v1", "ClusterRoleBinding", name, roleRef=reference, subjects=subjects)
 
 
-def test_a_cluster_that_is_denied_loses_its_rights_and_is_missed() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_a_cluster_that_is_denied_loses_its_rights_and_is_missed() -> None:
+    async with hub_world() as hub:
         await hub.fleet("c1")
         await hub.patch("managedclusters", "c1", {"spec": {"hubAcceptsClient": False}})
         await hub.settle()
@@ -181,11 +161,9 @@ def test_a_cluster_that_is_denied_loses_its_rights_and_is_missed() -> None:
         await hub.settle()
         await own.patch(LEASES, "c1", LEASE, {"spec": {}})
 
-    on_hub(scenario)
 
-
-def test_what_a_cluster_has_goes_with_it_and_is_made_again_if_somebody_removes_it() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_what_a_cluster_has_goes_with_it_and_is_made_again_if_somebody_removes_it() -> None:
+    async with hub_world() as hub:
         await hub.create(cluster("c1"))
         await hub.settle()
         await hub.delete("clusterroles", ROLE.format("c1"))
@@ -199,12 +177,10 @@ def test_what_a_cluster_has_goes_with_it_and_is_made_again_if_somebody_removes_i
         assert await hub.get("leases", LEASE, "c1") is None
         assert await hub.get("namespaces", "c1") is not None
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("OCM-29", "OCM-30", "OCM-31", "OCM-33", "OCM-42", "SVS-74")
-def test_the_automatic_taints_follow_what_the_agent_says() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_the_automatic_taints_follow_what_the_agent_says() -> None:
+    async with hub_world() as hub:
         await hub.create(cluster("c1", taint("own:PreferNoSelect")))
         await hub.settle()
         own = "own:PreferNoSelect"
@@ -222,12 +198,10 @@ def test_the_automatic_taints_follow_what_the_agent_says() -> None:
         added = (await hub.get("managedclusters", "c1")).spec.taints[-1].time_added
         assert added.datetime().timestamp() == pytest.approx(hub.clock.now(), abs=2)
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("OCM-26", "OCM-27", "OCM-30", "OCM-31")
-def test_a_cluster_that_stops_renewing_is_left_by_everybody_and_taken_back() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_a_cluster_that_stops_renewing_is_left_by_everybody_and_taken_back() -> None:
+    async with hub_world() as hub:
         await hub.fleet("c1", "c2")
         await hub.create(placement(numberOfClusters=1), placement("all"))
         await hub.settle()
@@ -247,11 +221,9 @@ def test_a_cluster_that_stops_renewing_is_left_by_everybody_and_taken_back() -> 
         assert await hub.taints("c1") == []
         assert (len(await hub.decisions()), await hub.decisions("all")) == (1, ["c1", "c2"])
 
-    on_hub(scenario)
 
-
-def test_the_lease_duration_of_the_spec_counts() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_the_lease_duration_of_the_spec_counts() -> None:
+    async with hub_world() as hub:
         await hub.fleet("c1")
         await hub.patch("managedclusters", "c1", {"spec": {"leaseDurationSeconds": 2}})
         await hub.renew("c1")
@@ -260,31 +232,27 @@ def test_the_lease_duration_of_the_spec_counts() -> None:
         await hub.settle(2)
         assert await available(hub, "c1") == ("Unknown", "ManagedClusterLeaseUpdateStopped")
 
-    on_hub(scenario)
+
+async def test_a_hub_that_was_away_itself_lets_its_clusters_come_back_first() -> None:
+    async with local_server(VirtualClock()) as server:
+        async with hub_world(server=server) as hub:
+            await hub.fleet("c1", "c2")
+            await hub.create(placement())
+            await hub.settle()
+        await server.clock.advance(3600)
+        async with hub_world(server=server) as hub:
+            await hub.settle(20)
+            assert await hub.decisions() == ["c1", "c2"]
+            await hub.renew("c1")
+            await hub.settle(20)
+            assert await hub.decisions() == ["c1"]
+            assert await available(hub, "c1") == ("True", "Reported")
+            assert await available(hub, "c2") == ("Unknown", "ManagedClusterLeaseUpdateStopped")
 
 
-def test_a_hub_that_was_away_itself_lets_its_clusters_come_back_first() -> None:
-    async def run() -> None:
-        async with local_server(VirtualClock()) as server:
-            async with hub_world(server=server) as hub:
-                await hub.fleet("c1", "c2")
-                await hub.create(placement())
-                await hub.settle()
-            await server.clock.advance(3600)
-            async with hub_world(server=server) as hub:
-                await hub.settle(20)
-                assert await hub.decisions() == ["c1", "c2"]
-                await hub.renew("c1")
-                await hub.settle(20)
-                assert await hub.decisions() == ["c1"]
-                assert await available(hub, "c1") == ("True", "Reported")
-                assert await available(hub, "c2") == ("Unknown", "ManagedClusterLeaseUpdateStopped")
+async def test_sets_say_whether_they_are_empty_and_bindings_whether_they_are_bound() -> None:
+    async with hub_world() as hub:
 
-    asyncio.run(run())
-
-
-def test_sets_say_whether_they_are_empty_and_bindings_whether_they_are_bound() -> None:
-    async def scenario(hub: Hub) -> None:
         async def said(plural: str) -> tuple[str, str, str]:
             (one,) = (await hub.get(plural, "clusterset1")).status.conditions
             return one.type, one.status, one.reason
@@ -302,5 +270,3 @@ def test_sets_say_whether_they_are_empty_and_bindings_whether_they_are_bound() -
         await hub.delete("managedclusters", "c1")
         await hub.settle()
         assert await said("managedclustersets") == ("ClusterSetEmpty", "True", "NoClusterMatched")
-
-    on_hub(scenario)

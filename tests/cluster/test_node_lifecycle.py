@@ -1,14 +1,14 @@
 """Node health, taints and zones, on a real server, with the controller's own rights and a clock the test moves."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from controller_world import World, controller_world, manifest
 from dray.api.times import MicroTime
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 from eviction_objects import ensure_namespace, leaving, run_pod
 
 NAME = "node-lifecycle-controller"
@@ -16,18 +16,13 @@ TAINT_EVICTION = "taint-eviction-controller"
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 
-Story = Callable[[World], Awaitable[None]]
 
-
-def play(story: Story, *controllers: str) -> None:
+@contextlib.asynccontextmanager
+async def node_lifecycle_world(*controllers: str) -> AsyncIterator[World]:
     """Runs a story with the controller."""
-
-    async def run() -> None:
-        async with controller_world(*(controllers or (NAME,))) as world:
-            await ensure_namespace(world, "kube-node-lease")
-            await story(world)
-
-    asyncio.run(run())
+    async with controller_world(*(controllers or (NAME,))) as world:
+        await ensure_namespace(world, "kube-node-lease")
+        yield world
 
 
 async def add_node(world: World, name: str, zone: str = "") -> None:
@@ -73,8 +68,8 @@ def both(key: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.req("3902-02", "3902-04", "3902-20", "3902-24")
-def test_a_node_that_is_not_heard_of_becomes_unreachable_and_its_pods_stay_if_nobody_evicts() -> None:
-    async def story(world: World) -> None:
+async def test_a_node_that_is_not_heard_of_becomes_unreachable_and_its_pods_stay_if_nobody_evicts() -> None:
+    async with node_lifecycle_world() as world:
         await add_node(world, "node-1")
         await add_node(world, "node-2")
         await run_pod(
@@ -100,12 +95,10 @@ def test_a_node_that_is_not_heard_of_becomes_unreachable_and_its_pods_stay_if_no
         assert ("NodeNotReady", "Node is not ready") in await world.events("pod")
         assert ("NodeNotReady", "Node node-1 status is now: NodeNotReady") in await world.events("node-1")
 
-    play(story)
-
 
 @pytest.mark.req("3902-24", "3902-29", "3902-12")
-def test_with_taint_eviction_a_dead_node_empties_after_five_minutes() -> None:
-    async def story(world: World) -> None:
+async def test_with_taint_eviction_a_dead_node_empties_after_five_minutes() -> None:
+    async with node_lifecycle_world(NAME, TAINT_EVICTION) as world:
         await add_node(world, "node-1")
         await add_node(world, "node-2")
         await run_pod(world, "pod")
@@ -114,11 +107,9 @@ def test_with_taint_eviction_a_dead_node_empties_after_five_minutes() -> None:
         await live(world, 40, "node-2")
         assert await leaving(world) == {"pod"}
 
-    play(story, NAME, TAINT_EVICTION)
 
-
-def test_a_node_that_says_itself_that_it_is_not_ready_speaks_for_its_pods() -> None:
-    async def story(world: World) -> None:
+async def test_a_node_that_says_itself_that_it_is_not_ready_speaks_for_its_pods() -> None:
+    async with node_lifecycle_world() as world:
         await add_node(world, "node-1")
         await add_node(world, "node-2")
         await run_pod(world, "pod")
@@ -129,31 +120,25 @@ def test_a_node_that_says_itself_that_it_is_not_ready_speaks_for_its_pods() -> N
         pod = await world.get("pods", "pod")
         assert [one.status for one in pod.status.conditions if one.type == "Ready"] == ["True"]
 
-    play(story)
 
-
-def test_leases_alone_keep_a_node_alive() -> None:
-    async def story(world: World) -> None:
+async def test_leases_alone_keep_a_node_alive() -> None:
+    async with node_lifecycle_world() as world:
         await add_node(world, "node-1")
         await live(world, 600, "node-1")
         assert await taints(world, "node-1") == set()
 
-    play(story)
 
-
-def test_status_reports_alone_keep_a_node_alive() -> None:
-    async def story(world: World) -> None:
+async def test_status_reports_alone_keep_a_node_alive() -> None:
+    async with node_lifecycle_world() as world:
         await add_node(world, "node-1")
         for _ in range(10):
             await world.settle(40)
             await report(world, "node-1")
         assert await taints(world, "node-1") == set()
 
-    play(story)
 
-
-def test_recovery_removes_the_taints_at_once() -> None:
-    async def story(world: World) -> None:
+async def test_recovery_removes_the_taints_at_once() -> None:
+    async with node_lifecycle_world() as world:
         await add_node(world, "node-1")
         await add_node(world, "node-2")
         await live(world, 70, "node-2")
@@ -162,11 +147,9 @@ def test_recovery_removes_the_taints_at_once() -> None:
         await world.settle()
         assert await taints(world, "node-1") == set()
 
-    play(story)
 
-
-def test_a_node_that_says_it_is_not_ready_gets_the_other_taint_and_swaps_it_when_it_dies() -> None:
-    async def story(world: World) -> None:
+async def test_a_node_that_says_it_is_not_ready_gets_the_other_taint_and_swaps_it_when_it_dies() -> None:
+    async with node_lifecycle_world() as world:
         await add_node(world, "node-1")
         await add_node(world, "node-2")
         await report(world, "node-1", "False")
@@ -175,11 +158,9 @@ def test_a_node_that_says_it_is_not_ready_gets_the_other_taint_and_swaps_it_when
         await live(world, 60, "node-2")
         assert await taints(world, "node-1") == both(UNREACHABLE)
 
-    play(story)
 
-
-def test_pressure_and_cordon_keep_new_pods_away() -> None:
-    async def story(world: World) -> None:
+async def test_pressure_and_cordon_keep_new_pods_away() -> None:
+    async with node_lifecycle_world() as world:
         await add_node(world, "node-1")
         await report(world, "node-1", DiskPressure="True", NetworkUnavailable="True")
         await world.patch("nodes", "node-1", {"spec": {"unschedulable": True}})
@@ -192,11 +173,9 @@ def test_pressure_and_cordon_keep_new_pods_away() -> None:
         await world.settle()
         assert await taints(world, "node-1") == set()
 
-    play(story)
 
-
-def test_taints_of_others_stay() -> None:
-    async def story(world: World) -> None:
+async def test_taints_of_others_stay() -> None:
+    async with node_lifecycle_world() as world:
         await add_node(world, "node-1")
         await add_node(world, "node-2")
         own = {"key": "example.com/own", "effect": "NoExecute"}
@@ -207,11 +186,9 @@ def test_taints_of_others_stay() -> None:
         await world.settle()
         assert await taints(world, "node-1") == {("example.com/own", "NoExecute")}
 
-    play(story)
 
-
-def test_a_node_that_never_reports_is_unreachable_after_a_minute() -> None:
-    async def story(world: World) -> None:
+async def test_a_node_that_never_reports_is_unreachable_after_a_minute() -> None:
+    async with node_lifecycle_world() as world:
         await add_node(world, "node-2")
         await world.create(manifest("v1", "Node", "node-1"))
         await live(world, 55, "node-2")
@@ -221,12 +198,10 @@ def test_a_node_that_never_reports_is_unreachable_after_a_minute() -> None:
         assert {one.reason for one in node.status.conditions} == {"NodeStatusNeverUpdated"}
         assert await taints(world, "node-1") == both(UNREACHABLE)
 
-    play(story)
-
 
 @pytest.mark.req("3902-11", "3902-38")
-def test_if_all_nodes_seem_dead_nobody_is_evicted_and_all_get_time_when_one_returns() -> None:
-    async def story(world: World) -> None:
+async def test_if_all_nodes_seem_dead_nobody_is_evicted_and_all_get_time_when_one_returns() -> None:
+    async with node_lifecycle_world(NAME, TAINT_EVICTION) as world:
         names = [f"node-{number}" for number in range(1, 5)]
         for number, name in enumerate(names):
             await add_node(world, name, zone=f"zone-{number % 2}")
@@ -239,8 +214,6 @@ def test_if_all_nodes_seem_dead_nobody_is_evicted_and_all_get_time_when_one_retu
         await live(world, 30, "node-4")
         assert await taints(world, "node-4") == set()
 
-    play(story, NAME, TAINT_EVICTION)
-
 
 async def executed(world: World) -> int:
     """How many nodes have a NoExecute taint."""
@@ -249,8 +222,8 @@ async def executed(world: World) -> int:
 
 
 @pytest.mark.req("3902-24")
-def test_nodes_of_a_zone_are_tainted_one_every_ten_seconds() -> None:
-    async def story(world: World) -> None:
+async def test_nodes_of_a_zone_are_tainted_one_every_ten_seconds() -> None:
+    async with node_lifecycle_world() as world:
         alive = [f"alive-{number}" for number in range(8)]
         for name in [*alive, "dead-1", "dead-2", "dead-3"]:
             await add_node(world, name)
@@ -263,12 +236,10 @@ def test_nodes_of_a_zone_are_tainted_one_every_ten_seconds() -> None:
         await live(world, 10, *alive)
         assert await executed(world) == 3
 
-    play(story)
-
 
 @pytest.mark.req("3902-24")
-def test_a_small_zone_with_many_dead_nodes_stops_another_zone_goes_on() -> None:
-    async def story(world: World) -> None:
+async def test_a_small_zone_with_many_dead_nodes_stops_another_zone_goes_on() -> None:
+    async with node_lifecycle_world() as world:
         for number in range(5):
             await add_node(world, f"small-{number}", "small")
             await add_node(world, f"other-{number}", "other")
@@ -288,4 +259,34 @@ def test_a_small_zone_with_many_dead_nodes_stops_another_zone_goes_on() -> None:
         assert await executed(world) == before
         assert (NOT_READY, "NoExecute") in await taints(world, "other-0")
 
-    play(story)
+
+async def test_a_server_that_stood_still_does_not_take_it_for_silence() -> None:
+    """The clock goes on while nothing runs, as when the loop is held up or the process is stopped for minutes."""
+    async with node_lifecycle_world() as world:
+        await add_node(world, "node-1")
+        await live(world, 30, "node-1")
+        world.clock._now += 300.0
+        await world.settle(1)
+        assert await ready_status(world, "node-1") == "True"
+        await live(world, 60, "node-1")
+        assert await ready_status(world, "node-1") == "True"
+        await world.settle(60)
+        assert await ready_status(world, "node-1") == "Unknown"
+
+
+async def ready_status(world: World, name: str) -> str:
+    node = await world.get("nodes", name)
+    return str(next(one.status for one in node.status.conditions if one.type == "Ready"))
+
+
+async def test_nodes_that_come_and_go_are_announced_once() -> None:
+    async with node_lifecycle_world() as world:
+        await add_node(world, "a")
+        await live(world, 30, "a")
+        await world.delete("nodes", "a")
+        await world.settle()
+        told = [event for event in await world.events("a") if event[0] in ("RegisteredNode", "RemovingNode")]
+        assert sorted(told) == [
+            ("RegisteredNode", "Node a event: Registered Node a in Controller"),
+            ("RemovingNode", "Node a event: Removing Node a from Controller"),
+        ]

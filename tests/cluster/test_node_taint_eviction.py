@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,27 +10,23 @@ import pytest
 from controller_world import World, controller_world, manifest
 from dray.api import codec
 from dray.api.status import ApiError
-from dray.cluster.overview import Evicting
 from dray.controllers import Manager, SelectionError
+from dray.live.overview import Evicting
 from eviction_objects import ago, leaving, run_pod
 from local_server import local_server
 
 NAME = "taint-eviction-controller"
 KEY = "example.com/maintenance"
 
-Story = Callable[[World], Awaitable[None]]
 Taint = dict[str, Any]
 
 
-def play(story: Story, *controllers: str) -> None:
+@contextlib.asynccontextmanager
+async def node_taint_world(*controllers: str) -> AsyncIterator[World]:
     """Runs a story with the controller and one node."""
-
-    async def run() -> None:
-        async with controller_world(*(controllers or (NAME,))) as world:
-            await world.create(manifest("v1", "Node", "node-1"))
-            await story(world)
-
-    asyncio.run(run())
+    async with controller_world(*(controllers or (NAME,))) as world:
+        await world.create(manifest("v1", "Node", "node-1"))
+        yield world
 
 
 def taint(effect: str = "NoExecute", key: str = KEY, **more: Any) -> Taint:
@@ -47,8 +43,8 @@ async def set_taints(world: World, *taints: Taint) -> None:
 
 
 @pytest.mark.req("3902-03", "3902-09", "3902-10", "3902-12", "3902-33", "SVS-69")
-def test_tolerations_decide_who_stays_and_how_long() -> None:
-    async def story(world: World) -> None:
+async def test_tolerations_decide_who_stays_and_how_long() -> None:
+    async with node_taint_world() as world:
         await run_pod(world, "forever", tolerations=[toleration()])
         await run_pod(world, "minute", tolerations=[toleration(60)])
         await run_pod(world, "never")
@@ -65,20 +61,16 @@ def test_tolerations_decide_who_stays_and_how_long() -> None:
         assert (marked.status, marked.reason) == ("True", "DeletionByTaintManager")
         assert await world.events("never") == [("TaintManagerEviction", "Marking for deletion Pod default/never")]
 
-    play(story)
-
 
 @pytest.mark.req("SVS-70", "X-06")
-def test_time_counts_from_when_the_taint_is_seen_not_from_what_it_says() -> None:
-    async def story(world: World) -> None:
+async def test_time_counts_from_when_the_taint_is_seen_not_from_what_it_says() -> None:
+    async with node_taint_world() as world:
         await run_pod(world, "minute", tolerations=[toleration(60)])
         await set_taints(world, taint(timeAdded=ago(world, 3600)))
         await world.settle(55)
         assert await leaving(world) == set()
         await world.settle(6)
         assert await leaving(world) == {"minute"}
-
-    play(story)
 
 
 @pytest.mark.req("3902-09", "SVS-70")
@@ -94,8 +86,10 @@ def test_time_counts_from_when_the_taint_is_seen_not_from_what_it_says() -> None
         ([{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 7}], 7),
     ],
 )
-def test_of_several_taints_the_shortest_time_counts(tolerations: list[dict[str, Any]], stays_for: int | None) -> None:
-    async def story(world: World) -> None:
+async def test_of_several_taints_the_shortest_time_counts(
+    tolerations: list[dict[str, Any]], stays_for: int | None
+) -> None:
+    async with node_taint_world() as world:
         await run_pod(world, "pod", tolerations=tolerations)
         await set_taints(world, taint(), taint(key="example.com/second"))
         await world.settle(stays_for - 0.5 if stays_for else 0.01)
@@ -103,12 +97,10 @@ def test_of_several_taints_the_shortest_time_counts(tolerations: list[dict[str, 
         await world.settle(100 if stays_for is None else 1)
         assert await leaving(world) == (set() if stays_for is None else {"pod"})
 
-    play(story)
-
 
 @pytest.mark.req("3902-16", "implied-4")
-def test_removing_the_taint_in_time_cancels() -> None:
-    async def story(world: World) -> None:
+async def test_removing_the_taint_in_time_cancels() -> None:
+    async with node_taint_world() as world:
         await run_pod(world, "minute", tolerations=[toleration(60)])
         await set_taints(world, taint())
         await world.settle(50)
@@ -122,12 +114,10 @@ def test_removing_the_taint_in_time_cancels() -> None:
         await world.settle(50)
         assert await leaving(world) == set()
 
-    play(story)
-
 
 @pytest.mark.req("3902-05")
-def test_a_pod_that_comes_to_a_tainted_node_leaves_and_a_deleted_node_is_forgotten() -> None:
-    async def story(world: World) -> None:
+async def test_a_pod_that_comes_to_a_tainted_node_leaves_and_a_deleted_node_is_forgotten() -> None:
+    async with node_taint_world() as world:
         await set_taints(world, taint())
         await world.settle(10)
         await run_pod(world, "late")
@@ -138,11 +128,9 @@ def test_a_pod_that_comes_to_a_tainted_node_leaves_and_a_deleted_node_is_forgott
         await world.settle(120)
         assert await leaving(world) == {"late"}
 
-    play(story)
 
-
-def test_a_pod_that_gets_another_toleration_keeps_the_time_that_has_passed() -> None:
-    async def story(world: World) -> None:
+async def test_a_pod_that_gets_another_toleration_keeps_the_time_that_has_passed() -> None:
+    async with node_taint_world() as world:
         await run_pod(world, "pod", tolerations=[toleration(60)])
         await set_taints(world, taint())
         await world.settle(30)
@@ -153,23 +141,19 @@ def test_a_pod_that_gets_another_toleration_keeps_the_time_that_has_passed() -> 
         await world.settle(2)
         assert await leaving(world) == {"pod"}
 
-    play(story)
-
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "PreferNoSchedule"])
-def test_other_effects_evict_nobody(effect: str) -> None:
-    async def story(world: World) -> None:
+async def test_other_effects_evict_nobody(effect: str) -> None:
+    async with node_taint_world() as world:
         await run_pod(world, "pod")
         await set_taints(world, taint(effect))
         await world.settle(100)
         assert await leaving(world) == set()
 
-    play(story)
-
 
 @pytest.mark.req("3902-14", "3902-15")
-def test_budgets_do_not_hold_pods_back_and_nothing_is_forced() -> None:
-    async def story(world: World) -> None:
+async def test_budgets_do_not_hold_pods_back_and_nothing_is_forced() -> None:
+    async with node_taint_world() as world:
         selector = {"matchLabels": {"app": "a"}}
         await world.create(
             manifest("policy/v1", "PodDisruptionBudget", "all", spec={"minAvailable": "100%", "selector": selector})
@@ -181,35 +165,30 @@ def test_budgets_do_not_hold_pods_back_and_nothing_is_forced() -> None:
         pod = await world.get("pods", "pod")
         assert pod.metadata.deletion_grace_period_seconds == 40
 
-    play(story)
 
-
-@pytest.mark.req("3902-13", "3902-17", "3902-20", "3902-22", "3902-23", "SVS-66")
+@pytest.mark.req("3902-13", "3902-17", "3902-20", "3902-22", "3902-23", "3902-27", "SVS-66")
 @pytest.mark.parametrize("name", [NAME, "taint-manager", "TaintManager", "NoExecuteTaintManager"])
-def test_it_can_be_switched_off_by_any_of_its_names(name: str) -> None:
-    async def story(world: World) -> None:
+async def test_it_can_be_switched_off_by_any_of_its_names(name: str) -> None:
+    async with node_taint_world("*", f"-{name}") as world:
         assert NAME not in world.manager.health()
         await run_pod(world, "pod")
         await set_taints(world, taint())
         await world.settle(10)
         assert await leaving(world) == set()
 
-    play(story, "*", f"-{name}")
-
 
 @pytest.mark.req("3902-08", "3902-18", "3902-01")
-def test_it_is_on_by_default_and_each_controller_has_a_name() -> None:
-    async def story(world: World) -> None:
+async def test_it_is_on_by_default_and_each_controller_has_a_name() -> None:
+    async with node_taint_world("*") as world:
         assert {NAME, "node-lifecycle-controller", "device-taint-eviction-controller"} <= world.manager.health().keys()
-
-    play(story, "*")
     with pytest.raises(SelectionError, match="enable-taint-manager"):
-        play(story, "enable-taint-manager")
+        async with node_taint_world("enable-taint-manager"):
+            pass
 
 
 @pytest.mark.req("3902-28", "SVS-68")
-def test_metrics() -> None:
-    async def story(world: World) -> None:
+async def test_metrics() -> None:
+    async with node_taint_world() as world:
         await run_pod(world, "a")
         await run_pod(world, "b", tolerations=[toleration(5)])
         await set_taints(world, taint())
@@ -218,12 +197,10 @@ def test_metrics() -> None:
         assert world.metric("taint_eviction_controller_pod_deletion_duration_seconds_count") == 2
         assert (world.metric("taint_eviction_controller_pod_deletion_duration_seconds_bucket", le="0.1")) == 2
 
-    play(story)
-
 
 @pytest.mark.req("SVS-69", "3902-30")
-def test_five_tries_and_then_later_and_later() -> None:
-    async def story(world: World) -> None:
+async def test_five_tries_and_then_later_and_later() -> None:
+    async with node_taint_world() as world:
         client: Any = world.manager.controllers[NAME]._client  # type: ignore[attr-defined]
         delete, moments = client.delete, []
 
@@ -243,11 +220,9 @@ def test_five_tries_and_then_later_and_later() -> None:
         await world.settle(20)
         assert await leaving(world) == {"pod"}
 
-    play(story)
 
-
-def test_a_new_pod_of_the_same_name_survives() -> None:
-    async def story(world: World) -> None:
+async def test_a_new_pod_of_the_same_name_survives() -> None:
+    async with node_taint_world() as world:
         await run_pod(world, "pod", tolerations=[toleration(30)])
         await set_taints(world, taint())
         await world.settle(20)
@@ -258,54 +233,44 @@ def test_a_new_pod_of_the_same_name_survives() -> None:
         await world.settle(11)
         assert await leaving(world) == {"pod"}
 
-    play(story)
 
-
-@pytest.mark.req("3902-26", "3902-27", "implied-6")
-def test_a_restart_evicts_those_who_are_left() -> None:
-    async def run() -> None:
-        async with local_server() as server:
-            async with controller_world(NAME, server=server) as world:
-                await world.create(manifest("v1", "Node", "node-1"))
-                await run_pod(world, "patient", tolerations=[toleration(60)])
-                await set_taints(world, taint())
-                await world.settle(30)
-            async with controller_world(NAME, server=server) as world:
-                await run_pod(world, "new")
-                await world.settle(50)
-                assert await leaving(world) == {"new"}
-                await world.settle(11)
-                assert await leaving(world) == {"new", "patient"}
-
-    asyncio.run(run())
+@pytest.mark.req("3902-26", "implied-6")
+async def test_a_restart_evicts_those_who_are_left() -> None:
+    async with local_server() as server:
+        async with controller_world(NAME, server=server) as world:
+            await world.create(manifest("v1", "Node", "node-1"))
+            await run_pod(world, "patient", tolerations=[toleration(60)])
+            await set_taints(world, taint())
+            await world.settle(30)
+        async with controller_world(NAME, server=server) as world:
+            await run_pod(world, "new")
+            await world.settle(50)
+            assert await leaving(world) == {"new"}
+            await world.settle(11)
+            assert await leaving(world) == {"new", "patient"}
 
 
 @pytest.mark.req("3902-34")
-def test_a_thousand_pods_leave_at_once() -> None:
-    async def story(world: World) -> None:
+async def test_a_thousand_pods_leave_at_once() -> None:
+    async with node_taint_world() as world:
         for number in range(1000):
             await run_pod(world, f"p{number}")
         await set_taints(world, taint())
         await world.clock.advance(1, turns=3000)
         assert len(await leaving(world)) == 1000
 
-    play(story)
-
 
 @pytest.mark.req("3902-06", "3902-31")
-def test_what_keeps_it_from_starting_is_said() -> None:
-    async def run() -> None:
-        async with local_server() as server:
-            stranger = server.component("resource-claim-controller")
-            manager = Manager(stranger, server.clock, wanted=(NAME,))
-            task = asyncio.get_running_loop().create_task(manager.run())
-            await server.clock.advance(1)
-            assert manager.health()[NAME].startswith("failed to start the taint manager: waiting for nodes: ")
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-    asyncio.run(run())
+async def test_what_keeps_it_from_starting_is_said() -> None:
+    async with local_server() as server:
+        stranger = server.component("resource-claim-controller")
+        manager = Manager(stranger, server.clock, wanted=(NAME,))
+        task = asyncio.get_running_loop().create_task(manager.run())
+        await server.clock.advance(1)
+        assert manager.health()[NAME].startswith("failed to start the taint manager: waiting for nodes: ")
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
 
 async def set_rate(world: World, text: str | None) -> None:
@@ -313,8 +278,8 @@ async def set_rate(world: World, text: str | None) -> None:
 
 
 @pytest.mark.req("implied-9")
-def test_pods_leave_at_the_rate_that_the_node_says_and_faster_once_it_says_so() -> None:
-    async def story(world: World) -> None:
+async def test_pods_leave_at_the_rate_that_the_node_says_and_faster_once_it_says_so() -> None:
+    async with node_taint_world() as world:
         for number in range(30):
             await run_pod(world, f"pod-{number}")
         await set_rate(world, f"{KEY}:NoExecute=1")
@@ -333,38 +298,33 @@ def test_pods_leave_at_the_rate_that_the_node_says_and_faster_once_it_says_so() 
         await world.settle(0.1)
         assert len(await leaving(world)) == 30
 
-    play(story)
-
 
 @pytest.mark.req("implied-4", "implied-6", "3902-16")
-def test_a_new_controller_goes_on_at_the_rate_and_stops_with_the_taint() -> None:
-    async def run() -> None:
-        async with local_server() as server:
-            async with controller_world(NAME, server=server) as world:
-                await world.create(manifest("v1", "Node", "node-1"))
-                for number in range(40):
-                    await run_pod(world, f"pod-{number}")
-                await set_rate(world, f"{KEY}:NoExecute=1")
-                await set_taints(world, taint())
-                await world.settle(3.5)
-                before = await leaving(world)
-                assert len(before) == 13
-            async with controller_world(NAME, server=server) as world:
-                await world.settle(2.4)
-                after = await leaving(world)
-                assert before < after
-                assert len(after) == 13 + 10 + 2
-                await set_taints(world)
-                await world.settle(100)
-                assert await leaving(world) == after
-                said = [("TaintManagerEviction", f"Marking for deletion Pod default/{name}") for name in sorted(before)]
-                assert [event for name in sorted(before) for event in await world.events(name)] == said
-
-    asyncio.run(run())
+async def test_a_new_controller_goes_on_at_the_rate_and_stops_with_the_taint() -> None:
+    async with local_server() as server:
+        async with controller_world(NAME, server=server) as world:
+            await world.create(manifest("v1", "Node", "node-1"))
+            for number in range(40):
+                await run_pod(world, f"pod-{number}")
+            await set_rate(world, f"{KEY}:NoExecute=1")
+            await set_taints(world, taint())
+            await world.settle(3.5)
+            before = await leaving(world)
+            assert len(before) == 13
+        async with controller_world(NAME, server=server) as world:
+            await world.settle(2.4)
+            after = await leaving(world)
+            assert before < after
+            assert len(after) == 13 + 10 + 2
+            await set_taints(world)
+            await world.settle(100)
+            assert await leaving(world) == after
+            said = [("TaintManagerEviction", f"Marking for deletion Pod default/{name}") for name in sorted(before)]
+            assert [event for name in sorted(before) for event in await world.events(name)] == said
 
 
-def test_a_rate_that_cannot_be_read_is_told_and_the_default_counts() -> None:
-    async def story(world: World) -> None:
+async def test_a_rate_that_cannot_be_read_is_told_and_the_default_counts() -> None:
+    async with node_taint_world() as world:
         for number in range(30):
             await run_pod(world, f"pod-{number}")
         await set_rate(world, "5")
@@ -379,5 +339,3 @@ def test_a_rate_that_cannot_be_read_is_told_and_the_default_counts() -> None:
         await world.settle(0.5)
         assert len(await leaving(world)) == 30
         assert await world.events("node-1") == [event]
-
-    play(story)

@@ -6,10 +6,13 @@ import asyncio
 from typing import Any
 
 from controller_world import manifest, pod, typed
-from dray.api.resource import ResourceSlice
-from dray.cluster import Overview, Totals
+from dray.api.generated.core import Node
+from dray.api.kinds import CLAIMS, NODES
+from dray.api.resource import ResourceClaim, ResourceSlice
+from dray.live.overview import Overview, Totals
 from dray.reconcile.informers import Informers
-from dray.tracker import Tracker, Upsert
+from dray.scheduling.cluster import Cluster
+from dray.tracker import Upsert
 from local_server import local_server
 
 RESOURCE = "resource.k8s.io/v1"
@@ -33,51 +36,56 @@ class Evictor:
     pending_evictions = 7
 
 
-def test_totals_follow_nodes_pods_and_claims() -> None:
-    async def main() -> None:
-        async with local_server(with_roles=False) as server:
-            client, clock = server.client(), server.clock
-            informers = Informers(client, clock)
-            overview = Overview(informers)
-            running = asyncio.create_task(informers.run())
-            tracker = Tracker()
-            tracker.apply(Upsert(slice_with("a", "b", "c")))
-            ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-            await client.create(typed(manifest("v1", "Node", "node-1", status=ready)))
-            await client.create(typed(manifest("v1", "Node", "node-2")))
-            await client.create(typed(pod("waits")))
-            await client.create(typed(pod("runs", nodeName="node-1")))
-            requests = [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]
-            claim: Any = await client.create(
-                typed(
-                    manifest(
-                        RESOURCE,
-                        "ResourceClaim",
-                        "c",
-                        meta={"finalizers": [FINALIZER]},
-                        spec={"devices": {"requests": requests}},
-                    )
+async def test_totals_follow_nodes_pods_and_claims() -> None:
+    async with local_server(with_roles=False) as server:
+        client, clock = server.client(), server.clock
+        informers = Informers(client, clock)
+        overview = Overview(informers)
+        running = asyncio.create_task(informers.run())
+        cluster = Cluster()
+        cluster.track(Upsert(slice_with("a", "b", "c")))
+        informers.of(NODES, Node).on_change(cluster.set_node)
+        informers.of(CLAIMS, ResourceClaim).on_change(cluster.set_claim)
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        await client.create(typed(manifest("v1", "Node", "node-1", status=ready)))
+        await client.patch(NODES, "", "node-1", {"spec": {"taints": None}})  # "not ready", as every new node is
+        await client.create(typed(manifest("v1", "Node", "node-2")))
+        await client.create(typed(pod("waits")))
+        await client.create(typed(pod("runs", nodeName="node-1")))
+        requests = [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]
+        claim: Any = await client.create(
+            typed(
+                manifest(
+                    RESOURCE,
+                    "ResourceClaim",
+                    "c",
+                    meta={"finalizers": [FINALIZER]},
+                    spec={"devices": {"requests": requests}},
                 )
             )
-            result = {"request": "r", "driver": "gpu.example.com", "pool": "node-1", "device": "a"}
-            status = {"status": {"allocation": {"devices": {"results": [result]}}}}
-            kind = informers_kind(claim)
-            await client.patch(kind, "default", "c", status, subresource="status")
-            await clock.settle()
-            assert overview.totals(tracker.pools, [Evictor(), object()]) == Totals(
-                nodes=2, ready=1, devices=3, free=1, held=1, tainted=1, pods=2, pending=1, evictions=7
-            )
-            await client.patch(kind, "default", "c", {"status": {"allocation": None}}, subresource="status")
-            await clock.settle()
-            found = overview.totals(tracker.pools)
-            assert (found.free, found.held) == (2, 0)
-            assert str(found) == (
-                "nodes 1/2 ready · devices 2 free, 0 held, 1 tainted · pods 2, 1 pending · evictions 0 pending"
-            )
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-    asyncio.run(main())
+        )
+        result = {"request": "r", "driver": "gpu.example.com", "pool": "node-1", "device": "a"}
+        status = {"status": {"allocation": {"devices": {"results": [result]}}}}
+        kind = informers_kind(claim)
+        await client.patch(kind, "default", "c", status, subresource="status")
+        await clock.settle()
+        assert overview.totals(cluster, [Evictor(), object()]) == Totals(
+            nodes=2, ready=1, devices=3, free=1, held=1, tainted=1, pods=2, pending=1, evictions=7
+        )
+        await client.patch(kind, "default", "c", {"status": {"allocation": None}}, subresource="status")
+        await clock.settle()
+        found = overview.totals(cluster)
+        assert (found.free, found.held) == (2, 0)
+        assert str(found) == (
+            "nodes 1/2 ready · devices 2 free, 0 held, 1 tainted · pods 2, 1 pending · evictions 0 pending"
+        )
+        await client.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
+        await clock.settle()
+        found = overview.totals(cluster)
+        assert (found.devices, found.free, found.blocked, found.tainted) == (3, 0, 2, 1)
+        assert "devices 0 free, 0 held, 1 tainted, 2 blocked ·" in str(found)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 def informers_kind(obj: Any) -> Any:

@@ -105,7 +105,8 @@ def test_clusters_in_a_table_and_for_programs(hub: Hub) -> None:
         ["c", "not", "joined", "fleet", "–", "–", "0"],
     ]
     shown = json.loads(run_dray("get", "clusters", "-o", "json", *where).stdout)
-    assert shown[0]["free_devices"] == "gpu 3/8"
+    assert shown["kind"] == "ClusterList"
+    assert (shown["items"][0]["freeDevices"], shown["items"][0]["totalDevices"]) == ({"gpu": 3}, {"gpu": 8})
 
 
 def test_placements_that_nobody_has_decided_yet(hub: Hub) -> None:

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from controller_world import manifest
 from dray.api.cluster import Placement, PlacementDecision
 from dray.reconcile import VirtualClock
-from hub_world import Hub, binding, cluster, cluster_set, hub_world, placement, taint
+from hub_world import binding, cluster, cluster_set, hub_world, placement, taint
 from local_server import local_server
-
-Scenario = Callable[[Hub], Awaitable[None]]
-
-
-def on_hub(scenario: Scenario, *wanted: str) -> None:
-    async def run() -> None:
-        async with hub_world(*wanted) as hub:
-            await scenario(hub)
-
-    asyncio.run(run())
 
 
 @pytest.mark.req("OCM-15", "OCM-19", "OCM-28", "SVS-80")
-def test_a_cluster_leaves_when_it_is_tainted_and_comes_back() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_a_cluster_leaves_when_it_is_tainted_and_comes_back() -> None:
+    async with hub_world() as hub:
         await hub.fleet("a", "b")
         await hub.create(placement())
         await hub.settle()
@@ -39,12 +26,10 @@ def test_a_cluster_leaves_when_it_is_tainted_and_comes_back() -> None:
         await hub.settle()
         assert await hub.decisions() == ["a", "b"]
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("OCM-20", "OCM-22", "OCM-23")
-def test_the_first_toleration_to_run_out_decides_when_to_look_again() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_the_first_toleration_to_run_out_decides_when_to_look_again() -> None:
+    async with hub_world() as hub:
         await hub.fleet("a", "b", "c")
         tolerations = [
             {"key": "short", "operator": "Exists", "tolerationSeconds": 30},
@@ -63,12 +48,10 @@ def test_the_first_toleration_to_run_out_decides_when_to_look_again() -> None:
         await hub.settle(3)
         assert await hub.decisions() == ["c"]
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("SVS-80")
-def test_many_decisions_take_several_objects_and_the_surplus_goes() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_many_decisions_take_several_objects_and_the_surplus_goes() -> None:
+    async with hub_world("placement-controller") as hub:
         names = [f"c{number:03}" for number in range(150)]
         await hub.create(cluster_set(), binding(), *map(cluster, names), placement())
         await hub.settle()
@@ -86,11 +69,9 @@ def test_many_decisions_take_several_objects_and_the_surplus_goes() -> None:
         reasons = [reason for reason, _ in await hub.events("placement1")]
         assert {"DecisionCreate", "DecisionUpdate", "DecisionDelete", "ScoreUpdate"} <= set(reasons)
 
-    on_hub(scenario, "placement-controller")
 
-
-def test_what_others_write_into_decisions_is_put_right() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_what_others_write_into_decisions_is_put_right() -> None:
+    async with hub_world() as hub:
         await hub.fleet("a", "b")
         await hub.create(placement(numberOfClusters=1))
         await hub.settle()
@@ -106,11 +87,9 @@ def test_what_others_write_into_decisions_is_put_right() -> None:
         await hub.settle()
         assert (await hub.get("placements", "placement1")).status.number_of_selected_clusters == 1
 
-    on_hub(scenario)
 
-
-def test_an_object_of_somebody_else_with_the_name_of_a_decision_is_taken_over() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_an_object_of_somebody_else_with_the_name_of_a_decision_is_taken_over() -> None:
+    async with hub_world() as hub:
         await hub.fleet("a")
         stranger = manifest("cluster.open-cluster-management.io/v1beta1", "PlacementDecision", "placement1-decision-1")
         await hub.create(stranger)
@@ -118,11 +97,9 @@ def test_an_object_of_somebody_else_with_the_name_of_a_decision_is_taken_over() 
         await hub.settle()
         assert await hub.decisions() == ["a"]
 
-    on_hub(scenario)
 
-
-def test_a_changed_spec_shows_in_the_status_even_if_it_decides_the_same() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_a_changed_spec_shows_in_the_status_even_if_it_decides_the_same() -> None:
+    async with hub_world() as hub:
         await hub.fleet("a")
         await hub.create(placement())
         await hub.settle()
@@ -131,12 +108,10 @@ def test_a_changed_spec_shows_in_the_status_even_if_it_decides_the_same() -> Non
         found = await hub.get("placements", "placement1")
         assert {one.observed_generation for one in found.status.conditions} == {found.metadata.generation} == {2}
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("OCM-08", "SVS-77")
-def test_a_misconfigured_placement_says_so_and_has_nothing() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_a_misconfigured_placement_says_so_and_has_nothing() -> None:
+    async with hub_world() as hub:
         await hub.fleet("a")
         await hub.create(placement())
         await hub.settle()
@@ -145,11 +120,9 @@ def test_a_misconfigured_placement_says_so_and_has_nothing() -> None:
         assert await hub.decisions() == []
         assert (await hub.conditions())["PlacementMisconfigured"] == ("True", "Misconfigured")
 
-    on_hub(scenario)
 
-
-def test_a_placement_that_is_switched_off_keeps_what_it_has() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_a_placement_that_is_switched_off_keeps_what_it_has() -> None:
+    async with hub_world() as hub:
         await hub.fleet("a", "b")
         await hub.create(placement())
         await hub.settle()
@@ -164,11 +137,9 @@ def test_a_placement_that_is_switched_off_keeps_what_it_has() -> None:
         await hub.settle()
         assert await hub.decisions() == ["b"]
 
-    on_hub(scenario)
 
-
-def test_decisions_go_with_their_placement() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_decisions_go_with_their_placement() -> None:
+    async with hub_world() as hub:
         await hub.fleet("a")
         await hub.create(placement())
         await hub.settle()
@@ -176,31 +147,26 @@ def test_decisions_go_with_their_placement() -> None:
         await hub.settle(5)
         assert await hub.objects("placementdecisions") == []
 
-    on_hub(scenario)
 
-
-def test_a_restart_moves_nobody() -> None:
+async def test_a_restart_moves_nobody() -> None:
     """The second of two equal clusters was selected; a controller that knew nothing of that would take the first."""
 
-    async def run() -> None:
-        async with local_server(VirtualClock()) as server:
-            async with hub_world("placement-controller", server=server) as hub:
-                await hub.create(cluster_set(), binding(), cluster("b"), placement(numberOfClusters=1))
-                await hub.settle()
-                await hub.create(cluster("a"))
-                await hub.settle(10)
-                assert await hub.decisions() == ["b"]
-            before = await hub.get("placements", "placement1")
-            async with hub_world("placement-controller", server=server) as hub:
-                await hub.settle(20)
-                assert await hub.decisions() == ["b"]
-                assert await hub.get("placements", "placement1") == before
-
-    asyncio.run(run())
+    async with local_server(VirtualClock()) as server:
+        async with hub_world("placement-controller", server=server) as hub:
+            await hub.create(cluster_set(), binding(), cluster("b"), placement(numberOfClusters=1))
+            await hub.settle()
+            await hub.create(cluster("a"))
+            await hub.settle(10)
+            assert await hub.decisions() == ["b"]
+        before = await hub.get("placements", "placement1")
+        async with hub_world("placement-controller", server=server) as hub:
+            await hub.settle(20)
+            assert await hub.decisions() == ["b"]
+            assert await hub.get("placements", "placement1") == before
 
 
-def test_what_changes_nothing_writes_nothing() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_what_changes_nothing_writes_nothing() -> None:
+    async with hub_world("placement-controller") as hub:
         await hub.fleet("a", "b")
         await hub.create(placement(numberOfClusters=1))
         await hub.settle(10)
@@ -210,15 +176,13 @@ def test_what_changes_nothing_writes_nothing() -> None:
             await hub.settle(10)
         assert [await hub.objects("placementdecisions"), await hub.objects("placements")] == before
 
-    on_hub(scenario, "placement-controller")
-
 
 def message_of(found: Placement) -> str:
     return next(one.message for one in found.status.conditions if one.type == "PlacementSatisfied")
 
 
-def test_the_status_explains_within_bounds_and_keeps_up_with_the_fleet() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_the_status_explains_within_bounds_and_keeps_up_with_the_fleet() -> None:
+    async with hub_world("placement-controller") as hub:
         names = [f"c{number:03}" for number in range(60)]
         out = [cluster(name, taint(f"key{name}:NoSelect")) for name in names]
         await hub.create(cluster_set(), binding(), cluster("good"), cluster("spare"), *out)
@@ -235,11 +199,9 @@ def test_the_status_explains_within_bounds_and_keeps_up_with_the_fleet() -> None
         await hub.settle(10)
         assert "(c000: other:NoSelect," in message_of(await hub.get("placements", "placement1"))
 
-    on_hub(scenario, "placement-controller")
 
-
-def test_the_status_says_until_when_a_cluster_is_tolerated() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_the_status_says_until_when_a_cluster_is_tolerated() -> None:
+    async with hub_world() as hub:
         await hub.fleet("a")
         tolerated = {"key": "x", "operator": "Exists", "tolerationSeconds": 600}
         predicate = {"requiredClusterSelector": {"labelSelector": {"matchLabels": {"region": "eu"}}}}
@@ -253,11 +215,9 @@ def test_the_status_says_until_when_a_cluster_is_tolerated() -> None:
             "1 tolerated for a time (a: until 2025-06-15T15:16:40Z)"
         )
 
-    on_hub(scenario)
 
-
-def test_decision_groups_are_written_with_their_labels() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_decision_groups_are_written_with_their_labels() -> None:
+    async with hub_world() as hub:
         await hub.fleet("a", "b", "c")
         await hub.patch("managedclusters", "b", {"metadata": {"labels": {"canary": "true"}}})
         canary = {"groupName": "canary", "groupClusterSelector": {"labelSelector": {"matchLabels": {"canary": "true"}}}}
@@ -272,5 +232,3 @@ def test_decision_groups_are_written_with_their_labels() -> None:
         ]
         assert shown == [("0", "canary", 1), ("1", "", 1), ("2", "", 1)]
         assert await hub.decisions() == ["b", "a", "c"]
-
-    on_hub(scenario)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 import yaml
 
 from hub_world import UNAVAILABLE, UNREACHABLE, Hub, hub_world, placement, taint
-
-Scenario = Callable[[Hub], Awaitable[None]]
 
 GPU = taint("gpu=true:NoSelectIfNew", timeAdded="2021-07-06T15:00:00+08:00")
 TOLERATES_GPU = {"key": "gpu", "value": "true", "operator": "Equal"}
@@ -25,18 +23,16 @@ spec: ~
 """
 
 
-def on_hub(scenario: Scenario) -> None:
-    async def run() -> None:
-        async with hub_world() as hub:
-            await hub.fleet("cluster1", "cluster2")
-            await scenario(hub)
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def seeded_hub() -> AsyncIterator[Hub]:
+    async with hub_world() as hub:
+        await hub.fleet("cluster1", "cluster2")
+        yield hub
 
 
 @pytest.mark.req("OCM-14", "OCM-35", "OCM-46")
-def test_example_1_maintenance_evicts_and_blocks_but_not_who_tolerates_it() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_example_1_maintenance_evicts_and_blocks_but_not_who_tolerates_it() -> None:
+    async with seeded_hub() as hub:
         await hub.create(yaml.safe_load(EXAMPLE_1))
         await hub.create(placement("security", tolerations=[{"key": "maintaining", "operator": "Exists"}]))
         await hub.settle()
@@ -48,12 +44,10 @@ def test_example_1_maintenance_evicts_and_blocks_but_not_who_tolerates_it() -> N
         assert await hub.decisions("security") == ["cluster1", "cluster2"]
         assert (await hub.get("placements", "placement1")).spec.tolerations == ()
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("OCM-17", "OCM-34")
-def test_example_2_dedicated_clusters() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_example_2_dedicated_clusters() -> None:
+    async with seeded_hub() as hub:
         await hub.create(placement("before"))
         await hub.settle()
         await hub.taint("cluster1", GPU)
@@ -63,12 +57,10 @@ def test_example_2_dedicated_clusters() -> None:
         assert await hub.decisions("others") == ["cluster2"]
         assert await hub.decisions("before") == ["cluster1", "cluster2"]
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("OCM-36")
-def test_example_3_1_immediate_eviction() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_example_3_1_immediate_eviction() -> None:
+    async with seeded_hub() as hub:
         await hub.taint("cluster1", GPU)
         await hub.create(placement(tolerations=[TOLERATES_GPU]))
         await hub.settle()
@@ -77,12 +69,10 @@ def test_example_3_1_immediate_eviction() -> None:
         await hub.settle()
         assert await hub.decisions() == ["cluster2"]
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("OCM-12", "OCM-37", "OCM-43", "OCM-44")
-def test_example_3_2_eviction_after_toleration_seconds() -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_example_3_2_eviction_after_toleration_seconds() -> None:
+    async with seeded_hub() as hub:
         await hub.taint("cluster1", GPU)
         ninety = {"key": "unreachable", "operator": "Exists", "tolerationSeconds": 90}
         await hub.create(placement(tolerations=[TOLERATES_GPU, ninety]))
@@ -99,40 +89,34 @@ def test_example_3_2_eviction_after_toleration_seconds() -> None:
         await hub.settle()
         assert await hub.decisions("old") == ["cluster2"]
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("OCM-25", "OCM-38")
 @pytest.mark.parametrize("tolerated", [True, False])
-def test_e2e_a_taint_with_or_without_toleration(tolerated: bool) -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_e2e_a_taint_with_or_without_toleration(tolerated: bool) -> None:
+    async with seeded_hub() as hub:
         await hub.taint("cluster1", taint("team=a:NoSelect"))
         tolerations = [{"key": "team", "value": "a"}] if tolerated else [{"key": "team", "value": "b"}]
         await hub.create(placement(tolerations=tolerations))
         await hub.settle()
         assert await hub.decisions() == (["cluster1", "cluster2"] if tolerated else ["cluster2"])
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("OCM-29", "OCM-30", "OCM-38", "OCM-42")
 @pytest.mark.parametrize(("said", "key"), [("False", UNAVAILABLE), ("Unknown", UNREACHABLE)])
-def test_e2e_taints_are_added_automatically(said: str, key: str) -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_e2e_taints_are_added_automatically(said: str, key: str) -> None:
+    async with seeded_hub() as hub:
         await hub.report("cluster1", said)
         await hub.settle()
         assert await hub.taints("cluster1") == [f"{key}:NoSelect"]
-
-    on_hub(scenario)
 
 
 @pytest.mark.req("OCM-24", "OCM-26", "OCM-38", "OCM-41")
 @pytest.mark.parametrize(("said", "key"), [("False", UNAVAILABLE), ("Unknown", UNREACHABLE)])
 @pytest.mark.parametrize("seconds", [None, 0, -1])
-def test_e2e_immediate_eviction(said: str, key: str, seconds: int | None) -> None:
+async def test_e2e_immediate_eviction(said: str, key: str, seconds: int | None) -> None:
     """Not set, in the seed's list, means that nothing tolerates the taint; a toleration without seconds always does."""
 
-    async def scenario(hub: Hub) -> None:
+    async with seeded_hub() as hub:
         tolerations = [] if seconds is None else [{"key": key, "operator": "Exists", "tolerationSeconds": seconds}]
         await hub.create(placement(numberOfClusters=1, tolerations=tolerations))
         await hub.create(placement("patient", tolerations=[{"key": key, "operator": "Exists"}]))
@@ -143,13 +127,11 @@ def test_e2e_immediate_eviction(said: str, key: str, seconds: int | None) -> Non
         assert await hub.decisions() == ["cluster2"]
         assert await hub.decisions("patient") == ["cluster1", "cluster2"]
 
-    on_hub(scenario)
-
 
 @pytest.mark.req("OCM-23", "OCM-38")
 @pytest.mark.parametrize(("said", "key"), [("False", UNAVAILABLE), ("Unknown", UNREACHABLE)])
-def test_e2e_eviction_after_a_while(said: str, key: str) -> None:
-    async def scenario(hub: Hub) -> None:
+async def test_e2e_eviction_after_a_while(said: str, key: str) -> None:
+    async with seeded_hub() as hub:
         tolerations = [{"key": key, "operator": "Exists", "tolerationSeconds": 120}]
         await hub.create(placement(numberOfClusters=1, tolerations=tolerations))
         await hub.settle()
@@ -158,5 +140,3 @@ def test_e2e_eviction_after_a_while(said: str, key: str) -> None:
         assert await hub.decisions() == ["cluster1"]
         await hub.settle(4)
         assert await hub.decisions() == ["cluster2"]
-
-    on_hub(scenario)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hub_processes import UpProcess, eventually
+from hub_processes import UpProcess
 from live_server import Kubectl
+from patience import eventually
 
 GROUP = "cluster.open-cluster-management.io"
 DECISIONS = f"/apis/{GROUP}/v1beta1/namespaces/default/placementdecisions"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from dray.api.meta import Condition
 from dray.api.resource import AllocatedDeviceStatus
 from dray.api.times import Time
-from scheduler_world import DRIVER, NODES, World, run
+from scheduler_world import DRIVER, NODES, World, scheduler_world
 
 FABRIC: dict[str, Any] = {
     "name": "fabric",
@@ -42,8 +42,8 @@ async def waiting_pod(here: World) -> None:
 
 
 @pytest.mark.req("SVS-48", "4381-121")
-def test_a_pod_is_bound_when_its_device_is_ready() -> None:
-    async def scenario(here: World) -> None:
+async def test_a_pod_is_bound_when_its_device_is_ready() -> None:
+    async with scheduler_world() as here:
         await waiting_pod(here)
         assert not (await here.pod("p")).spec.node_name
         claim = await here.claim("c")
@@ -56,12 +56,10 @@ def test_a_pod_is_bound_when_its_device_is_ready() -> None:
         await here.settle(1)
         assert (await here.pod("p")).spec.node_name == "a"
 
-    run(scenario)
-
 
 @pytest.mark.req("SVS-48")
-def test_a_device_that_cannot_be_made_ready_is_given_back() -> None:
-    async def scenario(here: World) -> None:
+async def test_a_device_that_cannot_be_made_ready_is_given_back() -> None:
+    async with scheduler_world() as here:
         await waiting_pod(here)
         await here.add_node("b", "plain")
         await here.admin.patch(NODES, "", "a", {"spec": {"unschedulable": True}})
@@ -71,5 +69,3 @@ def test_a_device_that_cannot_be_made_ready_is_given_back() -> None:
         assert claim.status.allocation is not None
         assert [result.pool for result in claim.status.allocation.devices.results] == ["b"]
         assert (await here.pod("p")).spec.node_name == "b"
-
-    run(scenario)

@@ -29,25 +29,22 @@ async def with_scheduler(server: LocalServer, filter_seconds: float) -> Pod:
 
 
 @pytest.mark.req("4381-219")
-def test_the_pod_is_told_and_scheduled_when_there_is_time() -> None:
-    async def scenario() -> None:
-        async with local_server() as server:
-            admin = server.client()
-            here = node("node-1")
-            objects = [here, device_class(), resource_slice("node-1", device("gpu-0")), claim("c")]
-            await admin.create(typed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}))
-            for obj in (*objects, waiting("slow", claim="c")):
-                await admin.create(typed(obj))
-            await admin.patch(NODES, "", "node-1", {"spec": {"taints": None}})
-            await admin.patch(NODES, "", "node-1", {"status": here["status"]}, subresource="status")
-            pending = await with_scheduler(server, filter_seconds=-1.0)
-            [condition] = pending.status.conditions
-            assert (condition.type, condition.status) == ("PodScheduled", "False")
-            assert "timed out trying to allocate devices" in condition.message
-            events = [event for event in (await admin.list(EVENTS, "ml")).items if isinstance(event, Event)]
-            reasons = [event.reason for event in events if "timed out trying" in event.message]
-            assert reasons == ["FailedScheduling"]
-            scheduled = await with_scheduler(server, filter_seconds=10.0)
-            assert scheduled.spec.node_name == "node-1"
-
-    asyncio.run(scenario())
+async def test_the_pod_is_told_and_scheduled_when_there_is_time() -> None:
+    async with local_server() as server:
+        admin = server.client()
+        here = node("node-1")
+        objects = [here, device_class(), resource_slice("node-1", device("gpu-0")), claim("c")]
+        await admin.create(typed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}))
+        for obj in (*objects, waiting("slow", claim="c")):
+            await admin.create(typed(obj))
+        await admin.patch(NODES, "", "node-1", {"spec": {"taints": None}})
+        await admin.patch(NODES, "", "node-1", {"status": here["status"]}, subresource="status")
+        pending = await with_scheduler(server, filter_seconds=-1.0)
+        [condition] = pending.status.conditions
+        assert (condition.type, condition.status) == ("PodScheduled", "False")
+        assert "timed out trying to allocate devices" in condition.message
+        events = [event for event in (await admin.list(EVENTS, "ml")).items if isinstance(event, Event)]
+        reasons = [event.reason for event in events if "timed out trying" in event.message]
+        assert reasons == ["FailedScheduling"]
+        scheduled = await with_scheduler(server, filter_seconds=10.0)
+        assert scheduled.spec.node_name == "node-1"

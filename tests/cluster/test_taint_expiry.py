@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from controller_world import World, controller_world, find_kind, node, pod, typed
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 from dray.server.local import LocalClient
 from eviction_objects import rule
 from local_server import local_server, refused
@@ -34,160 +33,133 @@ async def taints(world: World) -> list[str]:
     return [f"{taint.key}:{taint.effect}" for taint in found.spec.taints]
 
 
-def test_a_rule_goes_when_its_time_has_come_and_not_before() -> None:
-    async def story() -> None:
-        async with controller_world(NAME) as world:
-            await make_rule(world, in_(world, 7200))
-            await world.create(rule("stays"))
-            await world.settle(7195)
-            assert await world.get("devicetaintrules", "rule") is not None
+async def test_a_rule_goes_when_its_time_has_come_and_not_before() -> None:
+    async with controller_world(NAME) as world:
+        await make_rule(world, in_(world, 7200))
+        await world.create(rule("stays"))
+        await world.settle(7195)
+        assert await world.get("devicetaintrules", "rule") is not None
+        await world.settle(10)
+        assert await world.get("devicetaintrules", "rule") is None
+        assert await world.get("devicetaintrules", "stays") is not None
+        assert [reason for reason, _ in await world.events("rule")] == ["Expired"]
+
+
+async def test_it_counts_while_nobody_runs() -> None:
+    async with local_server() as server:
+        async with controller_world(NAME, server=server) as world:
+            await make_rule(world, in_(world, 100), "due")
+            await make_rule(world, in_(world, 1000), "later")
             await world.settle(10)
-            assert await world.get("devicetaintrules", "rule") is None
-            assert await world.get("devicetaintrules", "stays") is not None
-            assert [reason for reason, _ in await world.events("rule")] == ["Expired"]
-
-    asyncio.run(story())
-
-
-def test_it_counts_while_nobody_runs() -> None:
-    async def story() -> None:
-        async with local_server() as server:
-            async with controller_world(NAME, server=server) as world:
-                await make_rule(world, in_(world, 100), "due")
-                await make_rule(world, in_(world, 1000), "later")
-                await world.settle(10)
-            await server.clock.advance(200)
-            async with controller_world(NAME, server=server) as again:
-                await again.settle(1)
-                assert await again.get("devicetaintrules", "due") is None
-                assert await again.get("devicetaintrules", "later") is not None
-                await again.settle(900)
-                assert await again.get("devicetaintrules", "later") is None
-
-    asyncio.run(story())
+        await server.clock.advance(200)
+        async with controller_world(NAME, server=server) as again:
+            await again.settle(1)
+            assert await again.get("devicetaintrules", "due") is None
+            assert await again.get("devicetaintrules", "later") is not None
+            await again.settle(900)
+            assert await again.get("devicetaintrules", "later") is None
 
 
-def test_a_time_that_is_moved_or_taken_away_counts() -> None:
-    async def story() -> None:
-        async with controller_world(NAME) as world:
-            await make_rule(world, in_(world, 100), "longer")
-            await make_rule(world, in_(world, 100), "for-good")
-            await make_rule(world, in_(world, 100), "shorter")
-            await world.settle(50)
-            for name, end in {"longer": in_(world, 500), "for-good": None, "shorter": in_(world, 1)}.items():
-                await world.patch("devicetaintrules", name, {"metadata": {"annotations": {RULE_END: end}}})
-            await world.settle(100)
-            left = {one.metadata.name for one in await world.objects("devicetaintrules")}
-            assert left == {"longer", "for-good"}
-            await world.settle(500)
-            left = {one.metadata.name for one in await world.objects("devicetaintrules")}
-            assert left == {"for-good"}
-
-    asyncio.run(story())
+async def test_a_time_that_is_moved_or_taken_away_counts() -> None:
+    async with controller_world(NAME) as world:
+        await make_rule(world, in_(world, 100), "longer")
+        await make_rule(world, in_(world, 100), "for-good")
+        await make_rule(world, in_(world, 100), "shorter")
+        await world.settle(50)
+        for name, end in {"longer": in_(world, 500), "for-good": None, "shorter": in_(world, 1)}.items():
+            await world.patch("devicetaintrules", name, {"metadata": {"annotations": {RULE_END: end}}})
+        await world.settle(100)
+        left = {one.metadata.name for one in await world.objects("devicetaintrules")}
+        assert left == {"longer", "for-good"}
+        await world.settle(500)
+        left = {one.metadata.name for one in await world.objects("devicetaintrules")}
+        assert left == {"for-good"}
 
 
-def test_a_clock_that_is_set_forward_is_noticed() -> None:
-    async def story() -> None:
-        async with controller_world(NAME) as world:
-            await make_rule(world, in_(world, 86_400))
-            await world.settle(1)
-            world.clock.jump(86_400)
-            await world.settle(31)
-            assert await world.get("devicetaintrules", "rule") is None
-
-    asyncio.run(story())
+async def test_a_clock_that_is_set_forward_is_noticed() -> None:
+    async with controller_world(NAME) as world:
+        await make_rule(world, in_(world, 86_400))
+        await world.settle(1)
+        world.clock.jump(86_400)
+        await world.settle(31)
+        assert await world.get("devicetaintrules", "rule") is None
 
 
 @pytest.mark.parametrize("end", ["tomorrow", "", "2026-13-01T00:00:00Z"])
-def test_what_is_no_time_removes_nothing_and_is_said(end: str) -> None:
-    async def story() -> None:
-        async with controller_world(NAME) as world:
-            await make_rule(world, end)
-            await world.settle(100_000)
-            assert await world.get("devicetaintrules", "rule") is not None
-            assert [reason for reason, _ in await world.events("rule")] == ["InvalidExpiry"]
-
-    asyncio.run(story())
+async def test_what_is_no_time_removes_nothing_and_is_said(end: str) -> None:
+    async with controller_world(NAME) as world:
+        await make_rule(world, end)
+        await world.settle(100_000)
+        assert await world.get("devicetaintrules", "rule") is not None
+        assert [reason for reason, _ in await world.events("rule")] == ["InvalidExpiry"]
 
 
-def test_node_taints_go_one_by_one_and_others_stay() -> None:
-    async def story() -> None:
-        async with controller_world(NAME) as world:
-            entries: list[dict[str, Any]] = [
-                {"key": "a", "effect": "NoExecute"},
-                {"key": "a", "effect": "NoSchedule"},
-                {"key": "b", "value": "x", "effect": "NoSchedule"},
-            ]
-            made = node(taints=entries)
-            ends = {"a:NoExecute": in_(world, 100), "b:NoSchedule": in_(world, 200), "gone:NoSchedule": in_(world, 1)}
-            made["metadata"]["annotations"] = {NODE_END: ",".join(f"{key}={end}" for key, end in ends.items())}
-            await world.create(made)
-            await world.settle(90)
-            assert len(await taints(world)) >= 3
-            await world.patch("nodes", "node-1", {"status": {"nodeInfo": {"kernelVersion": "6"}}}, "status")
-            await world.settle(20)
-            assert "a:NoExecute" not in await taints(world)
-            assert {"a:NoSchedule", "b:NoSchedule"} <= set(await taints(world))
-            await world.settle(100)
-            assert "b:NoSchedule" not in await taints(world)
-            found = await world.get("nodes", "node-1")
-            assert NODE_END not in found.metadata.annotations
-            assert "a:NoSchedule" in await taints(world)
-            assert [reason for reason, _ in await world.events("node-1")] == ["TaintExpired"] * 2
-
-    asyncio.run(story())
+async def test_node_taints_go_one_by_one_and_others_stay() -> None:
+    async with controller_world(NAME) as world:
+        entries: list[dict[str, Any]] = [
+            {"key": "a", "effect": "NoExecute"},
+            {"key": "a", "effect": "NoSchedule"},
+            {"key": "b", "value": "x", "effect": "NoSchedule"},
+        ]
+        made = node(taints=entries)
+        ends = {"a:NoExecute": in_(world, 100), "b:NoSchedule": in_(world, 200), "gone:NoSchedule": in_(world, 1)}
+        made["metadata"]["annotations"] = {NODE_END: ",".join(f"{key}={end}" for key, end in ends.items())}
+        await world.create(made)
+        await world.settle(90)
+        assert len(await taints(world)) >= 3
+        await world.patch("nodes", "node-1", {"status": {"nodeInfo": {"kernelVersion": "6"}}}, "status")
+        await world.settle(20)
+        assert "a:NoExecute" not in await taints(world)
+        assert {"a:NoSchedule", "b:NoSchedule"} <= set(await taints(world))
+        await world.settle(100)
+        assert "b:NoSchedule" not in await taints(world)
+        found = await world.get("nodes", "node-1")
+        assert NODE_END not in found.metadata.annotations
+        assert "a:NoSchedule" in await taints(world)
+        assert [reason for reason, _ in await world.events("node-1")] == ["TaintExpired"] * 2
 
 
 @pytest.mark.parametrize("text", ["nonsense", "a:NoExecute", "a:NoExecute=soon", ":=2026-06-01T12:00:00Z"])
-def test_a_node_annotation_that_cannot_be_read_removes_nothing_and_is_said(text: str) -> None:
-    async def story() -> None:
-        async with controller_world(NAME) as world:
-            made = node(taints=[{"key": "a", "effect": "NoExecute"}])
-            made["metadata"]["annotations"] = {NODE_END: text}
-            await world.create(made)
-            await world.settle(100)
-            assert "a:NoExecute" in await taints(world)
-            assert [reason for reason, _ in await world.events("node-1")] == ["InvalidExpiry"]
-
-    asyncio.run(story())
+async def test_a_node_annotation_that_cannot_be_read_removes_nothing_and_is_said(text: str) -> None:
+    async with controller_world(NAME) as world:
+        made = node(taints=[{"key": "a", "effect": "NoExecute"}])
+        made["metadata"]["annotations"] = {NODE_END: text}
+        await world.create(made)
+        await world.settle(100)
+        assert "a:NoExecute" in await taints(world)
+        assert [reason for reason, _ in await world.events("node-1")] == ["InvalidExpiry"]
 
 
-def test_a_rule_that_is_given_more_time_at_the_last_moment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        async with controller_world(NAME) as world:
-            delete = LocalClient.delete
+async def test_a_rule_that_is_given_more_time_at_the_last_moment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with controller_world(NAME) as world:
+        delete = LocalClient.delete
 
-            async def too_late(own: LocalClient, kind: Any, namespace: str, name: str, options: Any = None) -> None:
-                """Just before the controller's request arrives, an admin is faster."""
-                monkeypatch.setattr(LocalClient, "delete", delete)
-                later = {"metadata": {"annotations": {RULE_END: in_(world, 1000)}}}
-                await world.patch("devicetaintrules", name, later)
-                await delete(own, kind, namespace, name, options)
+        async def too_late(own: LocalClient, kind: Any, namespace: str, name: str, options: Any = None) -> None:
+            """Just before the controller's request arrives, an admin is faster."""
+            monkeypatch.setattr(LocalClient, "delete", delete)
+            later = {"metadata": {"annotations": {RULE_END: in_(world, 1000)}}}
+            await world.patch("devicetaintrules", name, later)
+            await delete(own, kind, namespace, name, options)
 
-            monkeypatch.setattr(LocalClient, "delete", too_late)
-            await make_rule(world, in_(world, 10))
-            await world.settle(60)
-            assert LocalClient.delete is delete
-            assert await world.get("devicetaintrules", "rule") is not None
-            await world.settle(1000)
-            assert await world.get("devicetaintrules", "rule") is None
-
-    asyncio.run(story())
+        monkeypatch.setattr(LocalClient, "delete", too_late)
+        await make_rule(world, in_(world, 10))
+        await world.settle(60)
+        assert LocalClient.delete is delete
+        assert await world.get("devicetaintrules", "rule") is not None
+        await world.settle(1000)
+        assert await world.get("devicetaintrules", "rule") is None
 
 
-def test_the_controller_may_do_nothing_else() -> None:
-    async def story() -> None:
-        async with controller_world(NAME) as world:
-            await world.create(node(), pod("p"), rule())
-            own = world.server.component(NAME)
-            nodes, pods, rules = (find_kind(plural) for plural in ("nodes", "pods", "devicetaintrules"))
-            for attempt in (
-                own.delete(nodes, "", "node-1"),
-                own.patch(nodes, "", "node-1", {"status": {}}, subresource="status"),
-                own.delete(pods, "default", "p"),
-                own.patch(rules, "", "rule", {"spec": {"taint": {"effect": "None"}}}),
-                own.create(typed(rule("new"))),
-            ):
-                await refused(attempt, "taint-expiry-controller")
-
-    asyncio.run(story())
+async def test_the_controller_may_do_nothing_else() -> None:
+    async with controller_world(NAME) as world:
+        await world.create(node(), pod("p"), rule())
+        own = world.server.component(NAME)
+        nodes, pods, rules = (find_kind(plural) for plural in ("nodes", "pods", "devicetaintrules"))
+        for attempt in (
+            own.delete(nodes, "", "node-1"),
+            own.patch(nodes, "", "node-1", {"status": {}}, subresource="status"),
+            own.delete(pods, "default", "p"),
+            own.patch(rules, "", "rule", {"spec": {"taint": {"effect": "None"}}}),
+            own.create(typed(rule("new"))),
+        ):
+            await refused(attempt, "taint-expiry-controller")

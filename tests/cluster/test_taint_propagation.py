@@ -1,6 +1,5 @@
 """A taint that reaches partitions: eviction, preview and allocation see the same devices."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -39,38 +38,32 @@ def asking(effect: str = "NoExecute") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_pods_on_partitions_leave_and_the_preview_knows(asked: bool) -> None:
-    async def story() -> None:
-        async with controller_world(NAME) as world:
-            await world.create(*slices())
-            await use_devices(world, "a", "part", pods=("on-part",))
-            await use_devices(world, "b", "other", pods=("on-other",))
-            await world.create(asking("None") if asked else rule(effect="None", selector={"device": "card"}))
-            await world.settle(5)
-            (told,) = (await world.get("devicetaintrules", "rule")).status.conditions
-            count = "2 published devices selected. 1 allocated device selected. 1 pod would"
-            nothing = "1 published device selected. 0 allocated devices selected. 0 pods would"
-            assert told.message.startswith(count if asked else nothing)
-            await world.patch("devicetaintrules", "rule", {"spec": {"taint": {"effect": "NoExecute"}}})
-            await world.settle(5)
-            assert await leaving(world) == ({"on-part"} if asked else set())
-
-    asyncio.run(story())
+async def test_pods_on_partitions_leave_and_the_preview_knows(asked: bool) -> None:
+    async with controller_world(NAME) as world:
+        await world.create(*slices())
+        await use_devices(world, "a", "part", pods=("on-part",))
+        await use_devices(world, "b", "other", pods=("on-other",))
+        await world.create(asking("None") if asked else rule(effect="None", selector={"device": "card"}))
+        await world.settle(5)
+        (told,) = (await world.get("devicetaintrules", "rule")).status.conditions
+        count = "2 published devices selected. 1 allocated device selected. 1 pod would"
+        nothing = "1 published device selected. 0 allocated devices selected. 0 pods would"
+        assert told.message.startswith(count if asked else nothing)
+        await world.patch("devicetaintrules", "rule", {"spec": {"taint": {"effect": "NoExecute"}}})
+        await world.settle(5)
+        assert await leaving(world) == ({"on-part"} if asked else set())
 
 
-def test_the_annotation_alone_starts_and_stops_it() -> None:
-    async def story() -> None:
-        async with controller_world(NAME) as world:
-            await world.create(*slices())
-            await use_devices(world, "a", "part", pods=("p1",))
-            await world.create(rule(selector={"device": "card"}))
-            await world.settle(5)
-            assert await leaving(world) == set()
-            await world.patch("devicetaintrules", "rule", {"metadata": {"annotations": ASKED}})
-            await world.settle(5)
-            assert await leaving(world) == {"p1"}
-
-    asyncio.run(story())
+async def test_the_annotation_alone_starts_and_stops_it() -> None:
+    async with controller_world(NAME) as world:
+        await world.create(*slices())
+        await use_devices(world, "a", "part", pods=("p1",))
+        await world.create(rule(selector={"device": "card"}))
+        await world.settle(5)
+        assert await leaving(world) == set()
+        await world.patch("devicetaintrules", "rule", {"metadata": {"annotations": ASKED}})
+        await world.settle(5)
+        assert await leaving(world) == {"p1"}
 
 
 @pytest.mark.parametrize("source", ["rule", "driver"])

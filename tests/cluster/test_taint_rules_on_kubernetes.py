@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import contextlib
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,11 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from controller_world import World, controller_world
+from dray.api.kinds import RULES
 from dray.api.meta import Object
 from dray.api.resource import DeviceTaintRule, ResourceSlice
 from dray.api.status import ApiError
 from dray.cli.live import load_snapshot
-from dray.cli.rule_writing import RULES, Support, delete_rules, find_support, plan_rules, write_rules
+from dray.cli.rule_writing import Support, delete_rules, find_support, plan_rules, write_rules
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import load_kubeconfig
 from dray.snapshot.device_selection import DeviceSelection
@@ -61,17 +62,13 @@ def _pool(node: str, devices: int = 4) -> dict[str, Any]:
     return resource_slice(node, *(device(f"gpu-{number}", numa=number % 2) for number in range(devices)))
 
 
-def talk(
-    server: LiveServer, work: Callable[[HttpClient], Awaitable[None]], kind: type[HttpClient] = Kubernetes
-) -> None:
-    async def connected() -> None:
-        async with kind(load_kubeconfig([Path(server.kubeconfig)])) as client:
-            try:
-                await work(client)
-            finally:
-                await delete_rules(client, await rules_of(client))
-
-    asyncio.run(connected())
+@contextlib.asynccontextmanager
+async def client_of(server: LiveServer, kind: type[HttpClient] = Kubernetes) -> AsyncIterator[HttpClient]:
+    async with kind(load_kubeconfig([Path(server.kubeconfig)])) as client:
+        try:
+            yield client
+        finally:
+            await delete_rules(client, await rules_of(client))
 
 
 async def rules_of(client: HttpClient) -> list[DeviceTaintRule]:
@@ -91,8 +88,8 @@ def selected(rules: list[DeviceTaintRule]) -> set[tuple[str | None, str | None]]
     }
 
 
-def test_class_and_cel_become_names_and_never_a_wider_rule(server: LiveServer) -> None:
-    async def work(client: HttpClient) -> None:
+async def test_class_and_cel_become_names_and_never_a_wider_rule(server: LiveServer) -> None:
+    async with client_of(server) as client:
         asked = TaintRequest(
             selection=DeviceSelection(device_class="gpu", cel=(ODD,)), key="fw", value="old", effect="NoExecute"
         )
@@ -101,33 +98,27 @@ def test_class_and_cel_become_names_and_never_a_wider_rule(server: LiveServer) -
         assert selected(rules) == {(f"node-{n}", f"gpu-{d}") for n in (1, 2) for d in (1, 3)}
         assert {one.spec.taint.effect for one in rules} == {"NoExecute"}
 
-    talk(server, work)
 
-
-def test_the_rate_goes_into_an_annotation(server: LiveServer) -> None:
-    async def work(client: HttpClient) -> None:
+async def test_the_rate_goes_into_an_annotation(server: LiveServer) -> None:
+    async with client_of(server) as client:
         asked = TaintRequest(selection=DeviceSelection(pool="node-1"), key="fw", effect="None", rate=3)
         assert await apply(client, asked) == Support(rate=False)
         (only,) = await rules_of(client)
         assert only.metadata.annotations["dray.dev/evictions-per-second"] == "3"
         assert only.spec.taint.evictions_per_second is None
 
-    talk(server, work)
 
-
-def test_the_trial_stores_nothing_and_what_needs_no_trial_has_none(server: LiveServer) -> None:
-    async def work(client: HttpClient) -> None:
+async def test_the_trial_stores_nothing_and_what_needs_no_trial_has_none(server: LiveServer) -> None:
+    async with client_of(server) as client:
         plain = TaintRequest(selection=DeviceSelection(pool="node-1"), key="k", effect="None")
         assert await find_support(client, plain) == Support()
         special = TaintRequest(selection=DeviceSelection(cel=("true",)), key="k", effect="None", rate=2)
         assert await find_support(client, special) == Support(class_and_cel=False, rate=False)
         assert await rules_of(client) == []
 
-    talk(server, work)
 
-
-def test_asking_again_changes_the_rules_that_are_there(server: LiveServer) -> None:
-    async def work(client: HttpClient) -> None:
+async def test_asking_again_changes_the_rules_that_are_there(server: LiveServer) -> None:
+    async with client_of(server, HttpClient) as client:
         selection = DeviceSelection(device_class="gpu", cel=(ODD,))
         first = TaintRequest(selection=selection, key="fw", value="old", effect="None", rate=2)
         assert await apply(client, first) == Support()
@@ -139,11 +130,9 @@ def test_asking_again_changes_the_rules_that_are_there(server: LiveServer) -> No
         assert (taint.value, taint.effect, taint.evictions_per_second) == ("", "NoExecute", None)
         assert after.spec.device_selector == before.spec.device_selector
 
-    talk(server, work, HttpClient)
 
-
-def test_rules_for_devices_that_no_longer_match_go(server: LiveServer) -> None:
-    async def work(client: HttpClient) -> None:
+async def test_rules_for_devices_that_no_longer_match_go(server: LiveServer) -> None:
+    async with client_of(server) as client:
         asked = TaintRequest(selection=DeviceSelection(node="node-2", cel=(ODD,)), key="fw", effect="None")
         await apply(client, asked)
         assert selected(await rules_of(client)) == {("node-2", "gpu-1"), ("node-2", "gpu-3")}
@@ -153,11 +142,9 @@ def test_rules_for_devices_that_no_longer_match_go(server: LiveServer) -> None:
         await apply(client, asked)
         assert selected(await rules_of(client)) == {("node-2", "gpu-1")}
 
-    talk(server, work)
 
-
-def test_a_rule_of_the_same_name_that_is_another_one_is_not_deleted(server: LiveServer) -> None:
-    async def work(client: HttpClient) -> None:
+async def test_a_rule_of_the_same_name_that_is_another_one_is_not_deleted(server: LiveServer) -> None:
+    async with client_of(server) as client:
         await apply(client, TaintRequest(selection=DeviceSelection(pool="node-1"), key="k", effect="None"))
         (only,) = await rules_of(client)
         other = replace(only, metadata=replace(only.metadata, uid="another"))
@@ -166,30 +153,25 @@ def test_a_rule_of_the_same_name_that_is_another_one_is_not_deleted(server: Live
         assert error.value.code == 409
         assert len(await rules_of(client)) == 1
 
-    talk(server, work)
-
 
 @pytest.mark.req("5055-90")
-def test_the_eviction_controller_honours_the_rate_in_the_annotation_and_a_change_of_it() -> None:
+async def test_the_eviction_controller_honours_the_rate_in_the_annotation_and_a_change_of_it() -> None:
     async def gone(world: World) -> int:
         return len(await leaving(world))
 
-    async def story() -> None:
-        async with controller_world("device-taint-eviction-controller") as world:
-            names = [f"gpu-{number}" for number in range(30)]
-            await world.create(device_slice("pool", *names))
-            for name in names:
-                await use_devices(world, f"claim-{name}", name, pods=(f"pod-{name}",))
-            made = rule()
-            made["metadata"]["annotations"] = {"dray.dev/evictions-per-second": "1"}
-            await world.create(made)
-            await world.settle(0.1)
-            assert await gone(world) == 10
-            await world.settle(4)
-            assert await gone(world) == 14
-            faster = {"metadata": {"annotations": {"dray.dev/evictions-per-second": "1000"}}}
-            await world.patch("devicetaintrules", "rule", faster)
-            await world.settle(1)
-            assert await gone(world) == 30
-
-    asyncio.run(story())
+    async with controller_world("device-taint-eviction-controller") as world:
+        names = [f"gpu-{number}" for number in range(30)]
+        await world.create(device_slice("pool", *names))
+        for name in names:
+            await use_devices(world, f"claim-{name}", name, pods=(f"pod-{name}",))
+        made = rule()
+        made["metadata"]["annotations"] = {"dray.dev/evictions-per-second": "1"}
+        await world.create(made)
+        await world.settle(0.1)
+        assert await gone(world) == 10
+        await world.settle(4)
+        assert await gone(world) == 14
+        faster = {"metadata": {"annotations": {"dray.dev/evictions-per-second": "1000"}}}
+        await world.patch("devicetaintrules", "rule", faster)
+        await world.settle(1)
+        assert await gone(world) == 30

@@ -7,19 +7,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from live_server import Kubectl, LiveServer
+from patience import PATIENCE, eventually
 from server_process import run_dray
 
 DRAY = str(Path(sys.executable).with_name("dray"))
-PATIENCE = 20.0
 
 CLAIM_AND_POD = """
 apiVersion: resource.k8s.io/v1
@@ -51,13 +49,11 @@ class Up:
         self.server = server
         self.lines = lines
 
-    def stop(self) -> float:
-        """Ends it as Ctrl-C does; the seconds that took."""
-        began = time.monotonic()
+    def stop(self) -> None:
+        """Ends it as Ctrl-C does."""
         self.process.send_signal(signal.SIGINT)
         self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0
-        return time.monotonic() - began
 
 
 @contextmanager
@@ -82,17 +78,6 @@ def up(directory: Path, *options: str) -> Iterator[Up]:
                 process.kill()
 
 
-def eventually(check: Callable[[], Any]) -> Any:
-    """What `check` finds, once it finds something."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        found = check()
-        if found or time.monotonic() > deadline:
-            assert found
-            return found
-        time.sleep(0.05)
-
-
 @pytest.mark.req("4381-75", "4381-136", "4381-138")
 def test_a_pod_gets_a_device_runs_finishes_and_gives_it_back(tmp_path: Path) -> None:
     state = tmp_path / "state"
@@ -113,7 +98,7 @@ def test_a_pod_gets_a_device_runs_finishes_and_gives_it_back(tmp_path: Path) -> 
         eventually(lambda: "No resources found" in kubectl.run("get", "resourceclaims").stderr)
         nodes = run_dray("get", "nodes", "--kubeconfig", cluster.server.kubeconfig)
         assert [line.split()[3] for line in nodes.stdout.splitlines()[1:]] == ["8"] * 4, nodes.stderr
-        assert cluster.stop() < 5
+        cluster.stop()
 
 
 def test_started_again_it_goes_on_with_the_same_state(tmp_path: Path) -> None:

@@ -15,15 +15,16 @@ from typing import Any
 import pytest
 
 from dray.api.cluster import Placement, PlacementDecision
-from dray.placement import Engine, Event, Fleet, PlacementKey, PlacementResult, place
+from dray.api.references import ObjectName
+from dray.placement import Engine, Event, Fleet, PlacementResult, place
 from placement_fleet import read
 
 DATA = Path(__file__).parent / "data" / "placement.jsonl.xz"
 CASES: list[dict[str, Any]] = [json.loads(line) for line in lzma.decompress(DATA.read_bytes()).splitlines()]
 
 
-def key_of(case: dict[str, Any]) -> PlacementKey:
-    return PlacementKey(*case["placement"].split("/"))
+def key_of(case: dict[str, Any]) -> ObjectName:
+    return ObjectName(*case["placement"].split("/"))
 
 
 def compare(result: PlacementResult, step: dict[str, Any]) -> None:

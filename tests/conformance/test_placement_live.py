@@ -11,7 +11,6 @@ import contextlib
 import datetime as dt
 import json
 import lzma
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +27,15 @@ from dray.client.http import HttpClient
 from dray.client.kubeconfig import load_kubeconfig
 from dray.controllers import Manager
 from dray.reconcile import RealClock, VirtualClock
-from dray.server.instance import Instance, Settings
+from dray.server.instance import Instance, ServerSettings
 from local_server import local_server
+from patience import eventually_async
 from placement_fleet import read
 
 DATA = Path(__file__).parent / "data" / "placement.jsonl.xz"
 CASES: list[dict[str, Any]] = [json.loads(line) for line in lzma.decompress(DATA.read_bytes()).splitlines()]
 TIMELESS = [case for case in CASES if len(case["steps"]) == 1 and "tolerationSeconds" not in json.dumps(case)][::6]
 GROUP = "cluster.open-cluster-management.io"
-PATIENCE = 30.0
 
 
 async def fill(client: Client, case: dict[str, Any]) -> None:
@@ -107,59 +106,41 @@ async def pass_time(clock: VirtualClock, until: float) -> None:
 
 @pytest.mark.req("OCM-19", "OCM-20", "SVS-80")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_the_controller_writes_what_was_recorded(case: dict[str, Any]) -> None:
-    async def scenario() -> None:
-        clock = VirtualClock(seconds_of(case["now"]))
-        async with local_server(clock, with_roles=False) as server:
-            await fill(server.client(), case)
-            manager = Manager(server.client(), clock, wanted=["placement-controller"])
-            task = asyncio.get_running_loop().create_task(manager.run())
-            try:
-                await clock.settle(400)
-                for step in case["steps"]:
-                    await pass_time(clock, seconds_of(step["now"]))
-                    assert await read_back(server.client(), case) == expected(step)
-            finally:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-
-    asyncio.run(scenario())
-
-
-async def eventually(check: Callable[[], Awaitable[bool]]) -> bool:
-    for _ in range(int(PATIENCE / 0.05)):
-        if await check():
-            return True
-        await asyncio.sleep(0.05)
-    return False
-
-
-@pytest.mark.parametrize("case", TIMELESS, ids=lambda case: case["id"])
-def test_the_same_over_http(case: dict[str, Any], tmp_path: Path) -> None:
-    async def scenario(client: HttpClient) -> None:
-        await fill(client, case)
-        manager = Manager(client, RealClock(), wanted=["placement-controller"])
+async def test_the_controller_writes_what_was_recorded(case: dict[str, Any]) -> None:
+    clock = VirtualClock(seconds_of(case["now"]))
+    async with local_server(clock, with_roles=False) as server:
+        await fill(server.client(), case)
+        manager = Manager(server.client(), clock, wanted=["placement-controller"])
         task = asyncio.get_running_loop().create_task(manager.run())
-        wanted = expected(case["steps"][0])
-
-        async def is_there() -> bool:
-            return await read_back(client, case) == wanted
-
         try:
-            assert await eventually(is_there), (await read_back(client, case), wanted)
+            await clock.settle(400)
+            for step in case["steps"]:
+                await pass_time(clock, seconds_of(step["now"]))
+                assert await read_back(server.client(), case) == expected(step)
         finally:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def run() -> None:
-        instance = Instance(Settings(directory=tmp_path / "state", port=0))
-        try:
-            await instance.start()
-            async with HttpClient(load_kubeconfig([instance.kubeconfig])) as client:
-                await scenario(client)
-        finally:
-            await instance.stop(0.1)
 
-    asyncio.run(run())
+@pytest.mark.parametrize("case", TIMELESS, ids=lambda case: case["id"])
+async def test_the_same_over_http(case: dict[str, Any], tmp_path: Path) -> None:
+    wanted = expected(case["steps"][0])
+    instance = Instance(ServerSettings(directory=tmp_path / "state", port=0))
+    try:
+        await instance.start()
+        async with HttpClient(load_kubeconfig([instance.kubeconfig])) as client:
+            await fill(client, case)
+            task = asyncio.ensure_future(Manager(client, RealClock(), wanted=["placement-controller"]).run())
+
+            async def is_there() -> bool:
+                return await read_back(client, case) == wanted
+
+            try:
+                await eventually_async(is_there, f"the decisions are not {wanted}")
+            finally:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+    finally:
+        await instance.stop(0.1)

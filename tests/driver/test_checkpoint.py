@@ -11,6 +11,7 @@ import pytest
 
 from dray.driver import Claim, DriverError
 from dray.driver.checkpoint import Checkpoint, Prepared, Record
+from dray.files import Directory
 
 
 def record(uid: str, *, ready: bool = True) -> Record:
@@ -66,10 +67,10 @@ def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     kept = Checkpoint(tmp_path)
     kept.put(record("1", ready=False))
 
-    def full(_self: Path, _data: bytes) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def full(directory: Directory, name: str, other: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory.path / name), None, other)
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Directory, "rename", full)
     with pytest.raises(DriverError, match=r"cannot write .*1.json: No space left"):
         kept.put(record("1"))
     assert kept.get("1") == record("1", ready=False)

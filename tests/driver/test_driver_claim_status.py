@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from dray import driver
+from dray.api.backoff import Backoff
 from dray.api.meta import Condition, Object
 from dray.api.resource import (
     AllocatedDeviceStatus,
@@ -27,9 +28,10 @@ from dray.client import Client
 from dray.driver import health
 from dray.driver.checkpoint import Prepared
 from dray.driver.claim_status import merge, words
-from dray.server.security.identity import authenticated, service_account_groups
-from driver_world import CLAIM, NODE, DriverWorld, Fans, driver_world, empty_world, eventually
+from dray.server.security.identity import NODE_NAME, authenticated, service_account_groups
+from driver_world import CLAIM, NODE, DriverWorld, Fans, driver_world, empty_world
 from local_server import typed
+from patience import eventually_async
 
 USER = "system:serviceaccount:default:driver"
 
@@ -68,7 +70,7 @@ async def said(world: DriverWorld, claim: ResourceClaim, *words: str) -> tuple[A
         return [f"{one.device} {it.type}={it.status}" for one in found for it in one.conditions] == list(words)
 
     try:
-        await eventually(look)
+        await eventually_async(look)
     except AssertionError:
         raise AssertionError(f"the entries are {found}") from None
     return found
@@ -102,146 +104,131 @@ async def counted(fans: Fans) -> AsyncIterator[tuple[DriverWorld, CountingClient
 
 
 @pytest.mark.req("4381-178", "SVS-48")
-def test_health_is_in_the_claim_as_long_as_the_device_is() -> None:
-    async def scenario() -> None:
-        fans = WatchedFans()
-        async with counted(fans) as (world, client):
-            claim = await world.allocate("c", "fan-0", {"driver": "gpu.example.com", "device": "gpu-0"})
-            untouched = await world.allocate("other", "fan-1")
+async def test_health_is_in_the_claim_as_long_as_the_device_is() -> None:
+    fans = WatchedFans()
+    async with counted(fans) as (world, client):
+        claim = await world.allocate("c", "fan-0", {"driver": "gpu.example.com", "device": "gpu-0"})
+        untouched = await world.allocate("other", "fan-1")
+        await world.prepare(claim)
+        (entry,) = await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=True")
+        assert (entry.driver, entry.pool, entry.share_id) == (fans.name, NODE, None)
+        fans.report("fan-0", False, "the bearing is worn out")
+        (entry,) = await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=False")
+        assert (entry.conditions[1].reason, entry.conditions[1].message) == ("Unhealthy", "the bearing is worn out")
+        fans.report("fan-0", None)
+        await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=Unknown")
+        assert client.updates == 3
+        assert (await get(world, untouched)).status.devices == ()  # nobody has prepared it
+
+        # The API server takes entries away together with the devices; unprepare has no part in it.
+        await world.unprepare(claim)
+        stored = await get(world, claim)
+        assert len(stored.status.devices) == 1
+        freed = await world.client.update(replace(stored, status=replace(stored.status, allocation=None)), "status")
+        assert freed.status.devices == ()
+        fans.report("fan-0", True)
+        await world.prepare(untouched)
+        await said(world, untouched, "fan-1 Ready=True", "fan-1 Healthy=True")
+        assert (await get(world, claim)).status.devices == ()
+
+
+async def test_only_what_is_new_is_written_also_after_a_restart() -> None:
+    fans = WatchedFans()
+    async with empty_world() as world:
+        client = CountingClient(world.client)
+        async with world.running(fans, client=client):
+            claim = await world.allocate("c", "fan-0")
             await world.prepare(claim)
-            (entry,) = await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=True")
-            assert (entry.driver, entry.pool, entry.share_id) == (fans.name, NODE, None)
-            fans.report("fan-0", False, "the bearing is worn out")
-            (entry,) = await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=False")
-            assert (entry.conditions[1].reason, entry.conditions[1].message) == ("Unhealthy", "the bearing is worn out")
-            fans.report("fan-0", None)
-            await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=Unknown")
+            before = await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=True")
+            await world.prepare(claim)
+            fans.report("fan-1", False)  # nobody uses that one
+            claim2 = await world.allocate("d", "fan-1")
+            await world.prepare(claim2)
+            await said(world, claim2, "fan-1 Ready=True", "fan-1 Healthy=False")
+            assert client.updates == 2
+        fans.report("fan-0", False, "worn out")
+        async with world.running(fans, client=client):
+            after = await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=False")
             assert client.updates == 3
-            assert (await get(world, untouched)).status.devices == ()  # nobody has prepared it
+            assert after[0].conditions[0] == before[0].conditions[0]
 
-            # The API server takes entries away together with the devices; unprepare has no part in it.
-            await world.unprepare(claim)
+
+async def test_a_claim_that_is_allocated_anew_is_spoken_of_anew() -> None:
+    fans = WatchedFans()
+    async with driver_world(fans) as world:
+        claim = await world.allocate("c", "fan-0")
+        await world.prepare(claim)
+        await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=True")
+        for device in ("fan-0", "fan-1"):
             stored = await get(world, claim)
-            assert len(stored.status.devices) == 1
-            freed = await world.client.update(replace(stored, status=replace(stored.status, allocation=None)), "status")
-            assert freed.status.devices == ()
-            fans.report("fan-0", True)
-            await world.prepare(untouched)
-            await said(world, untouched, "fan-1 Ready=True", "fan-1 Healthy=True")
-            assert (await get(world, claim)).status.devices == ()
-
-    asyncio.run(scenario())
-
-
-def test_only_what_is_new_is_written_also_after_a_restart() -> None:
-    async def scenario() -> None:
-        fans = WatchedFans()
-        async with empty_world() as world:
-            client = CountingClient(world.client)
-            async with world.running(fans, client=client):
-                claim = await world.allocate("c", "fan-0")
-                await world.prepare(claim)
-                before = await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=True")
-                await world.prepare(claim)
-                fans.report("fan-1", False)  # nobody uses that one
-                claim2 = await world.allocate("d", "fan-1")
-                await world.prepare(claim2)
-                await said(world, claim2, "fan-1 Ready=True", "fan-1 Healthy=False")
-                assert client.updates == 2
-            fans.report("fan-0", False, "worn out")
-            async with world.running(fans, client=client):
-                after = await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=False")
-                assert client.updates == 3
-                assert after[0].conditions[0] == before[0].conditions[0]
-
-    asyncio.run(scenario())
-
-
-def test_a_claim_that_is_allocated_anew_is_spoken_of_anew() -> None:
-    async def scenario() -> None:
-        fans = WatchedFans()
-        async with driver_world(fans) as world:
-            claim = await world.allocate("c", "fan-0")
-            await world.prepare(claim)
-            await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=True")
-            for device in ("fan-0", "fan-1"):
-                stored = await get(world, claim)
-                allocation = stored.status.allocation
-                assert allocation is not None
-                await world.unprepare(claim)
-                status = replace(stored.status, allocation=None)
-                freed = await world.client.update(replace(stored, status=status), "status")
-                results = (replace(allocation.devices.results[0], device=device),)
-                again = replace(allocation, devices=replace(allocation.devices, results=results))
-                status = replace(freed.status, allocation=again)
-                await world.client.update(replace(freed, status=status), "status")
-                await world.prepare(claim)
-                await said(world, claim, f"{device} Ready=True", f"{device} Healthy=True")
-
-    asyncio.run(scenario())
-
-
-def test_what_others_wrote_stays_and_conflicts_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dray.driver.status_writer.FIRST_PAUSE", 3600.0)  # at once, that is
-
-    async def scenario() -> None:
-        fans = WatchedFans()
-        fans.edits = driver.Edits(
-            data={"serial": 7},
-            network_data=driver.NetworkDeviceData(
-                interface_name="eth1", ips=("10.0.0.7/24",), hardware_address="02:00:00:00:00:07"
-            ),
-        )
-        async with counted(fans) as (world, client):
-            claim = await world.allocate("c", "fan-0", {"driver": "gpu.example.com", "device": "gpu-0"})
-            attached = Condition(
-                type="example.com/attached",
-                status="True",
-                reason="Attached",
-                last_transition_time=claim.metadata.creation_timestamp,
-            )
-            foreign = AllocatedDeviceStatus(driver="gpu.example.com", pool=NODE, device="gpu-0", conditions=(attached,))
-            binding = AllocatedDeviceStatus(driver=fans.name, pool=NODE, device="fan-0", conditions=(attached,))
-
-            async def write(*entries: AllocatedDeviceStatus) -> None:
-                stored = await get(world, claim)
-                await world.client.update(replace(stored, status=replace(stored.status, devices=entries)), "status")
-
-            client.before_update = [lambda: write(foreign), lambda: write(foreign, binding)]
-            await world.prepare(claim)
-            gpu = "gpu-0 example.com/attached=True"
-            entries = await said(
-                world, claim, gpu, "fan-0 example.com/attached=True", "fan-0 Ready=True", "fan-0 Healthy=True"
-            )
-            assert entries[0] == foreign
-            assert entries[1].data == {"serial": 7}
-            assert entries[1].network_data == fans.edits.network_data
-            assert client.updates == 3  # two of them in vain
-
-    asyncio.run(scenario())
-
-
-def test_data_without_health_is_written_and_a_driver_with_neither_writes_nothing() -> None:
-    async def scenario() -> None:
-        async with counted(Fans()) as (world, client):
-            claim = await world.allocate("c", "fan-0")
-            await world.prepare(claim)
-            assert (await get(world, claim)).status.devices == ()
-            assert client.updates == 0
+            allocation = stored.status.allocation
+            assert allocation is not None
             await world.unprepare(claim)
-
-        class Telling(Fans):
-            def prepare(self, claim: driver.Claim, device: driver.ClaimDevice) -> driver.Edits:
-                del claim
-                return driver.Edits(data={"name": device.name})
-
-        async with driver_world(Telling()) as world:
-            claim = await world.allocate("c", "fan-0")
+            status = replace(stored.status, allocation=None)
+            freed = await world.client.update(replace(stored, status=status), "status")
+            results = (replace(allocation.devices.results[0], device=device),)
+            again = replace(allocation, devices=replace(allocation.devices, results=results))
+            status = replace(freed.status, allocation=again)
+            await world.client.update(replace(freed, status=status), "status")
             await world.prepare(claim)
-            (entry,) = await said(world, claim, "fan-0 Ready=True")
-            assert entry.data == {"name": "fan-0"}
+            await said(world, claim, f"{device} Ready=True", f"{device} Healthy=True")
 
-    asyncio.run(scenario())
+
+async def test_what_others_wrote_stays_and_conflicts_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dray.driver.status_writer.RETRY", Backoff(3600.0, 3600.0))  # at once, that is
+
+    fans = WatchedFans()
+    fans.edits = driver.Edits(
+        data={"serial": 7},
+        network_data=driver.NetworkDeviceData(
+            interface_name="eth1", ips=("10.0.0.7/24",), hardware_address="02:00:00:00:00:07"
+        ),
+    )
+    async with counted(fans) as (world, client):
+        claim = await world.allocate("c", "fan-0", {"driver": "gpu.example.com", "device": "gpu-0"})
+        attached = Condition(
+            type="example.com/attached",
+            status="True",
+            reason="Attached",
+            last_transition_time=claim.metadata.creation_timestamp,
+        )
+        foreign = AllocatedDeviceStatus(driver="gpu.example.com", pool=NODE, device="gpu-0", conditions=(attached,))
+        binding = AllocatedDeviceStatus(driver=fans.name, pool=NODE, device="fan-0", conditions=(attached,))
+
+        async def write(*entries: AllocatedDeviceStatus) -> None:
+            stored = await get(world, claim)
+            await world.client.update(replace(stored, status=replace(stored.status, devices=entries)), "status")
+
+        client.before_update = [lambda: write(foreign), lambda: write(foreign, binding)]
+        await world.prepare(claim)
+        gpu = "gpu-0 example.com/attached=True"
+        entries = await said(
+            world, claim, gpu, "fan-0 example.com/attached=True", "fan-0 Ready=True", "fan-0 Healthy=True"
+        )
+        assert entries[0] == foreign
+        assert entries[1].data == {"serial": 7}
+        assert entries[1].network_data == fans.edits.network_data
+        assert client.updates == 3  # two of them in vain
+
+
+async def test_data_without_health_is_written_and_a_driver_with_neither_writes_nothing() -> None:
+    async with counted(Fans()) as (world, client):
+        claim = await world.allocate("c", "fan-0")
+        await world.prepare(claim)
+        assert (await get(world, claim)).status.devices == ()
+        assert client.updates == 0
+        await world.unprepare(claim)
+
+    class Telling(Fans):
+        def prepare(self, claim: driver.Claim, device: driver.ClaimDevice) -> driver.Edits:
+            del claim
+            return driver.Edits(data={"name": device.name})
+
+    async with driver_world(Telling()) as world:
+        claim = await world.allocate("c", "fan-0")
+        await world.prepare(claim)
+        (entry,) = await said(world, claim, "fan-0 Ready=True")
+        assert entry.data == {"name": "fan-0"}
 
 
 @pytest.mark.parametrize(
@@ -252,37 +239,30 @@ def test_data_without_health_is_written_and_a_driver_with_neither_writes_nothing
         ([1], "it must be a mapping"),
     ],
 )
-def test_data_that_a_claim_cannot_have_is_refused(data: Any, why: str) -> None:
-    async def scenario() -> None:
-        fans = WatchedFans()
-        fans.edits = driver.Edits(data=data)
-        async with driver_world(fans) as world:
-            claim = await world.allocate("c", "fan-0")
-            assert why in (await world.prepare(claim))[claim.metadata.uid].error
-
-    asyncio.run(scenario())
+async def test_data_that_a_claim_cannot_have_is_refused(data: Any, why: str) -> None:
+    fans = WatchedFans()
+    fans.edits = driver.Edits(data=data)
+    async with driver_world(fans) as world:
+        claim = await world.allocate("c", "fan-0")
+        assert why in (await world.prepare(claim))[claim.metadata.uid].error
 
 
 @pytest.mark.req("4381-180")
-def test_without_the_right_the_driver_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
+async def test_without_the_right_the_driver_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
         fans = WatchedFans()
         async with empty_world(with_roles=True) as world:
             await world.client.create(typed(_binding("system:dra-driver")))
-            account = authenticated(USER, service_account_groups("default"))
+            account = authenticated(USER, service_account_groups("default"), extra={NODE_NAME: (NODE,)})
             async with world.running(fans, client=world.server.client(account)):
                 for name in ("fan-0", "fan-1"):
                     claim = await world.allocate(name, name)
                     assert (await world.prepare(claim))[claim.metadata.uid].error == ""
-                await eventually(lambda: "cannot update" in caplog.text)
+                await eventually_async(lambda: "cannot update" in caplog.text)
                 fans.report("fan-1", False)
-                await world.client.create(typed(_status_role()))
-                await world.client.create(typed(_binding("claim-status")))
+                await world.client.create(typed(_binding("system:dra-driver-status")))
                 fans.report("fan-1", None)
                 await said(world, claim, "fan-1 Ready=True", "fan-1 Healthy=Unknown")
-
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(scenario())
     refusals = [record.getMessage() for record in caplog.records if "status of devices" in record.getMessage()]
     assert len(refusals) == 1
     assert "resourceclaims/status" in refusals[0]
@@ -311,28 +291,25 @@ def test_a_condition_keeps_its_time_until_its_status_is_another() -> None:
     assert say(ResourceClaimStatus(), True, "", first).devices == ()
 
 
-def test_the_server_is_away_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dray.driver.status_writer.FIRST_PAUSE", 0.01)
+async def test_the_server_is_away_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dray.driver.status_writer.RETRY", Backoff(0.01, 60.0))
 
-    async def scenario() -> None:
-        fans = WatchedFans()
+    fans = WatchedFans()
 
-        async def away() -> None:
-            raise ApiError(503, "ServiceUnavailable", "come back later")
+    async def away() -> None:
+        raise ApiError(503, "ServiceUnavailable", "come back later")
 
-        async def unreachable() -> None:
-            raise ConnectionRefusedError("nobody there")
+    async def unreachable() -> None:
+        raise ConnectionRefusedError("nobody there")
 
-        async with counted(fans) as (world, client):
-            client.before_update = [away, unreachable]
-            claim = await world.allocate("c", "fan-0")
-            await world.prepare(claim)
-            await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=True")
-
-    asyncio.run(scenario())
+    async with counted(fans) as (world, client):
+        client.before_update = [away, unreachable]
+        claim = await world.allocate("c", "fan-0")
+        await world.prepare(claim)
+        await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=True")
 
 
-def test_a_driver_that_hangs_does_not_know_how_its_devices_are(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_driver_that_hangs_does_not_know_how_its_devices_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dray.driver.status_writer.LOOK_SECONDS", 0.01)
     monkeypatch.setattr(health, "REPEAT_SECONDS", 0.2)
 
@@ -345,22 +322,13 @@ def test_a_driver_that_hangs_does_not_know_how_its_devices_are(monkeypatch: pyte
                 await asyncio.Event().wait()
             return super().health()
 
-    async def scenario() -> None:
-        fans = Hanging()
-        async with driver_world(fans) as world:
-            claim = await world.allocate("c", "fan-0")
-            await world.prepare(claim)
-            await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=True")
-            fans.hangs = True
-            await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=Unknown")
-
-    asyncio.run(scenario())
-
-
-def _status_role() -> dict[str, Any]:
-    rules = [{"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/status"], "verbs": ["update"]}]
-    kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
-    return {**kind, "metadata": {"name": "claim-status"}, "rules": rules}
+    fans = Hanging()
+    async with driver_world(fans) as world:
+        claim = await world.allocate("c", "fan-0")
+        await world.prepare(claim)
+        await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=True")
+        fans.hangs = True
+        await said(world, claim, "fan-0 Ready=True", "fan-0 Healthy=Unknown")
 
 
 def _binding(role: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,37 +31,31 @@ class Counting:
 
 
 @pytest.mark.req("4381-164", "4381-166")
-def test_preparing_reads_the_claim_once_and_unpreparing_asks_nobody() -> None:
-    async def scenario() -> None:
-        async with empty_world() as world:
-            client = Counting(world.client)
-            async with world.running(Fans(), client=client):
-                claim = await world.allocate("c", "fan-0", "fan-1")
-                await world.published(1)
-                client.asked.clear()
-                for _ in range(3):
-                    answer = await world.prepare(claim)
-                    assert answer[claim.metadata.uid].error == ""
-                assert client.asked == ["get ResourceClaim"] * 3
-                client.asked.clear()
-                await world.unprepare(claim)
-                assert client.asked == []
-
-    asyncio.run(scenario())
+async def test_preparing_reads_the_claim_once_and_unpreparing_asks_nobody() -> None:
+    async with empty_world() as world:
+        client = Counting(world.client)
+        async with world.running(Fans(), client=client):
+            claim = await world.allocate("c", "fan-0", "fan-1")
+            await world.published(1)
+            client.asked.clear()
+            for _ in range(3):
+                answer = await world.prepare(claim)
+                assert answer[claim.metadata.uid].error == ""
+            assert client.asked == ["get ResourceClaim"] * 3
+            client.asked.clear()
+            await world.unprepare(claim)
+            assert client.asked == []
 
 
 @pytest.mark.req("4381-164")
-def test_devices_of_another_node_are_not_prepared_here() -> None:
-    async def scenario() -> None:
-        async with driver_world(Fans()) as world:
-            elsewhere = await world.allocate("elsewhere", {"pool": "node-2", "device": "fan-0"})
-            answer = await world.prepare(elsewhere)
-            assert 'device "fan-0" of pool "node-2" is not there' in answer[elsewhere.metadata.uid].error
-            assert world.cdi_files() == []
-            here = await world.allocate("here", {"pool": NODE, "device": "fan-0"})
-            assert (await world.prepare(here))[here.metadata.uid].error == ""
-
-    asyncio.run(scenario())
+async def test_devices_of_another_node_are_not_prepared_here() -> None:
+    async with driver_world(Fans()) as world:
+        elsewhere = await world.allocate("elsewhere", {"pool": "node-2", "device": "fan-0"})
+        answer = await world.prepare(elsewhere)
+        assert 'device "fan-0" of pool "node-2" is not there' in answer[elsewhere.metadata.uid].error
+        assert world.cdi_files() == []
+        here = await world.allocate("here", {"pool": NODE, "device": "fan-0"})
+        assert (await world.prepare(here))[here.metadata.uid].error == ""
 
 
 class Accelerators(Fans):
@@ -79,15 +72,12 @@ class Accelerators(Fans):
 
 
 @pytest.mark.req("4381-244")
-def test_the_file_of_a_claim_has_a_few_kilobytes() -> None:
-    async def scenario() -> None:
-        async with driver_world(Accelerators()) as world:
-            claim = await world.allocate("c", *(f"gpu-{number}" for number in range(8)))
-            assert (await world.prepare(claim))[claim.metadata.uid].error == ""
-            (size,) = _sizes(world.settings.cdi_dir.iterdir())
-            assert 0 < size <= TYPICAL_SPEC_BYTES
-
-    asyncio.run(scenario())
+async def test_the_file_of_a_claim_has_a_few_kilobytes() -> None:
+    async with driver_world(Accelerators()) as world:
+        claim = await world.allocate("c", *(f"gpu-{number}" for number in range(8)))
+        assert (await world.prepare(claim))[claim.metadata.uid].error == ""
+        (size,) = _sizes(world.settings.cdi_dir.iterdir())
+        assert 0 < size <= TYPICAL_SPEC_BYTES
 
 
 def _sizes(paths: Iterator[Any]) -> list[int]:

@@ -22,9 +22,10 @@ import yaml
 
 from dray.api import codec
 from dray.api.resource import ResourceClaim, ResourceSlice
-from dray.server.security.identity import authenticated
-from driver_world import CLAIM, NODE, DriverWorld, empty_world, eventually
+from dray.server.security.identity import NODE_NAME, authenticated
+from driver_world import CLAIM, NODE, DriverWorld, empty_world
 from local_server import refused, typed
+from patience import PATIENCE, eventually_async
 from server_process import server_on_thread
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "drivers"
@@ -55,82 +56,73 @@ def parameters(source: str, driver_name: str, **values: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("5055-78", "5055-79")
-def test_gpus_are_published_in_parts_that_share_counters() -> None:
-    async def scenario() -> None:
-        async with empty_world() as world, world.running(FAKE_GPU.FakeGpu(2)):
-            slices = await world.published(3)
-            devices = [it for found in slices for it in found.spec.devices]
-            assert len(devices) == 2 * (1 + 2 + 4)
-            assert [len(found.spec.shared_counters) for found in slices if found.spec.shared_counters] == [2]
-            assert sum(not it.spec.devices and not it.spec.shared_counters for it in slices) == 1
-            quarter = next(it for it in devices if it.name == "gpu-1-quarter-3")
-            assert quarter.consumes_counters[0].counter_set == "gpu-1"
-            assert str(quarter.capacity["memory"].value) == "20Gi"
-
-    asyncio.run(scenario())
+async def test_gpus_are_published_in_parts_that_share_counters() -> None:
+    async with empty_world() as world, world.running(FAKE_GPU.FakeGpu(2)):
+        slices = await world.published(3)
+        devices = [it for found in slices for it in found.spec.devices]
+        assert len(devices) == 2 * (1 + 2 + 4)
+        assert [len(found.spec.shared_counters) for found in slices if found.spec.shared_counters] == [2]
+        assert sum(not it.spec.devices and not it.spec.shared_counters for it in slices) == 1
+        quarter = next(it for it in devices if it.name == "gpu-1-quarter-3")
+        assert quarter.consumes_counters[0].counter_set == "gpu-1"
+        assert str(quarter.capacity["memory"].value) == "20Gi"
 
 
 @pytest.mark.req("5055-76")
-def test_the_health_file_taints_a_board_and_its_parts(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        file = tmp_path / "health.json"
-        gpus = FAKE_GPU.FakeGpu(2, file)
-        gpus.interval = 0.05
-        async with empty_world() as world, world.running(gpus):
-            before = await world.published(3)
+async def test_the_health_file_taints_a_board_and_its_parts(tmp_path: Path) -> None:
+    file = tmp_path / "health.json"
+    gpus = FAKE_GPU.FakeGpu(2, file)
+    gpus.interval = 0.05
+    async with empty_world() as world, world.running(gpus):
+        before = await world.published(3)
 
-            async def taints() -> dict[str, str]:
-                return {it.device: it.taint.effect for found in await world.slices() for it in found.spec.taints}
+        async def taints() -> dict[str, str]:
+            return {it.device: it.taint.effect for found in await world.slices() for it in found.spec.taints}
 
-            file.write_text('{"gpu-1": "NoExecute"}')
-            found = await eventually(taints)
-            assert len(found) == 7
-            assert set(found.values()) == {"NoExecute"}
-            assert all(name.startswith("gpu-1") for name in found)
-            file.write_text("{broken")
-            await asyncio.sleep(0.2)
-            assert await taints() == found
-            file.unlink()
+        file.write_text('{"gpu-1": "NoExecute"}')
+        found = await eventually_async(taints)
+        assert len(found) == 7
+        assert set(found.values()) == {"NoExecute"}
+        assert all(name.startswith("gpu-1") for name in found)
+        file.write_text("{broken")
+        await asyncio.sleep(0.2)
+        assert await taints() == found
+        file.unlink()
 
-            async def healthy() -> bool:
-                return not await taints()
+        async def healthy() -> bool:
+            return not await taints()
 
-            await eventually(healthy)
-            assert {it.spec.pool.generation for it in await world.slices()} == {before[0].spec.pool.generation}
-
-    asyncio.run(scenario())
+        await eventually_async(healthy)
+        assert {it.spec.pool.generation for it in await world.slices()} == {before[0].spec.pool.generation}
 
 
 @pytest.mark.req("4381-182", "4381-238", "4381-232")
-def test_parameters_become_variables_and_only_admins_may_run_commands(caplog: pytest.LogCaptureFixture) -> None:
+async def test_parameters_become_variables_and_only_admins_may_run_commands(caplog: pytest.LogCaptureFixture) -> None:
     name = FAKE_GPU.FakeGpu.name
 
-    async def scenario() -> None:
-        caplog.set_level("INFO")
-        async with empty_world() as world, world.running(FAKE_GPU.FakeGpu(2)):
-            good = await allocate(
-                world,
-                "good",
-                name,
-                "gpu-0",
-                [
-                    parameters("FromClass", name, initCommand=["warm-up"], env={"A": "class", "B": "class"}),
-                    parameters("FromClaim", name, env={"A": "claim"}),
-                ],
-            )
-            answer = (await world.prepare(good))[good.metadata.uid]
-            env = world.cache.edits(answer.devices[0].cdi_device_ids).env
-            assert set(env) == {"GPU_GPU_0=GPU-0000-gpu-0", "A=claim", "B=class"}
-            assert "warm-up on gpu-0" in caplog.text
-            await world.unprepare(good)
-            assert "reset gpu-0" in caplog.text
-            await world.forget(good)
-            bad = await allocate(world, "bad", name, "gpu-1", [parameters("FromClaim", name, initCommand=["rm -rf /"])])
-            assert "only accepted from the DeviceClass" in (await world.prepare(bad))[bad.metadata.uid].error
-            odd = await allocate(world, "odd", name, "gpu-0-half-0", [parameters("FromClaim", name, colour="red")])
-            assert "unknown parameters colour" in (await world.prepare(odd))[odd.metadata.uid].error
-
-    asyncio.run(scenario())
+    caplog.set_level("INFO")
+    async with empty_world() as world, world.running(FAKE_GPU.FakeGpu(2)):
+        good = await allocate(
+            world,
+            "good",
+            name,
+            "gpu-0",
+            [
+                parameters("FromClass", name, initCommand=["warm-up"], env={"A": "class", "B": "class"}),
+                parameters("FromClaim", name, env={"A": "claim"}),
+            ],
+        )
+        answer = (await world.prepare(good))[good.metadata.uid]
+        env = world.cache.edits(answer.devices[0].cdi_device_ids).env
+        assert set(env) == {"GPU_GPU_0=GPU-0000-gpu-0", "A=claim", "B=class"}
+        assert "warm-up on gpu-0" in caplog.text
+        await world.unprepare(good)
+        assert "reset gpu-0" in caplog.text
+        await world.forget(good)
+        bad = await allocate(world, "bad", name, "gpu-1", [parameters("FromClaim", name, initCommand=["rm -rf /"])])
+        assert "only accepted from the DeviceClass" in (await world.prepare(bad))[bad.metadata.uid].error
+        odd = await allocate(world, "odd", name, "gpu-0-half-0", [parameters("FromClaim", name, colour="red")])
+        assert "unknown parameters colour" in (await world.prepare(odd))[odd.metadata.uid].error
 
 
 @pytest.fixture
@@ -172,62 +164,54 @@ def test_interfaces_have_the_standard_attributes(sysfs: Path) -> None:
     assert [taint.effect for taint in bridge.taints] == ["NoSchedule"]
 
 
-def test_interfaces_are_named_and_moved(sysfs: Path) -> None:
+async def test_interfaces_are_named_and_moved(sysfs: Path) -> None:
     name = NETWORK.NetworkInterfaces.name
 
-    async def scenario() -> None:
-        async with empty_world() as world, world.running(NETWORK.NetworkInterfaces(sysfs)):
-            await world.published(2)
-            plain = await allocate(world, "plain", name, "ens1f1", [])
-            answer = (await world.prepare(plain))[plain.metadata.uid]
-            edits = world.cache.edits(answer.devices[0].cdi_device_ids)
-            assert (edits.env, edits.net_devices) == (("NET_R=ens1f1",), ())
-            await world.unprepare(plain)
-            await world.forget(plain)
-            moved = await allocate(world, "moved", name, "ens1f1", [parameters("FromClaim", name, name="net0")])
-            answer = (await world.prepare(moved))[moved.metadata.uid]
-            (net,) = world.cache.edits(answer.devices[0].cdi_device_ids).net_devices
-            assert (net.host_interface_name, net.name) == ("ens1f1", "net0")
-            await world.unprepare(moved)
-            await world.forget(moved)
-            bad = await allocate(world, "bad", name, "ens1f1", [parameters("FromClaim", name, name="a/b")])
-            assert "must be the name of a network interface" in (await world.prepare(bad))[bad.metadata.uid].error
-
-    asyncio.run(scenario())
+    async with empty_world() as world, world.running(NETWORK.NetworkInterfaces(sysfs)):
+        await world.published(2)
+        plain = await allocate(world, "plain", name, "ens1f1", [])
+        answer = (await world.prepare(plain))[plain.metadata.uid]
+        edits = world.cache.edits(answer.devices[0].cdi_device_ids)
+        assert (edits.env, edits.net_devices) == (("NET_R=ens1f1",), ())
+        await world.unprepare(plain)
+        await world.forget(plain)
+        moved = await allocate(world, "moved", name, "ens1f1", [parameters("FromClaim", name, name="net0")])
+        answer = (await world.prepare(moved))[moved.metadata.uid]
+        (net,) = world.cache.edits(answer.devices[0].cdi_device_ids).net_devices
+        assert (net.host_interface_name, net.name) == ("ens1f1", "net0")
+        await world.unprepare(moved)
+        await world.forget(moved)
+        bad = await allocate(world, "bad", name, "ens1f1", [parameters("FromClaim", name, name="a/b")])
+        assert "must be the name of a network interface" in (await world.prepare(bad))[bad.metadata.uid].error
 
 
-def test_interfaces_of_this_machine_can_be_published() -> None:
-    async def scenario() -> None:
-        async with empty_world() as world, world.running(NETWORK.NetworkInterfaces()):
-            await world.published(2)
-
-    asyncio.run(scenario())
+async def test_interfaces_of_this_machine_can_be_published() -> None:
+    async with empty_world() as world, world.running(NETWORK.NetworkInterfaces()):
+        await world.published(2)
 
 
 @pytest.mark.req("4381-180", "4381-229")
-def test_the_manifest_gives_a_driver_its_rights_and_no_more() -> None:
-    async def scenario() -> None:
-        async with empty_world(with_roles=True) as world:
-            for document in yaml.safe_load_all((EXAMPLES / "fake_gpu.yaml").read_text()):
-                await world.client.create(typed(document))
-            account = authenticated("system:serviceaccount:kube-system:fake-gpu", ("system:serviceaccounts",))
-            restricted = world.server.client(account)
-            gpus = FAKE_GPU.FakeGpu(1)
-            async with world.running(gpus, client=restricted):
-                await world.published(3)
-                claim = await allocate(world, "c", gpus.name, "gpu-0", [])
-                assert (await world.prepare(claim))[claim.metadata.uid].error == ""
+async def test_the_manifest_gives_a_driver_its_rights_and_no_more() -> None:
+    async with empty_world(with_roles=True) as world:
+        for document in yaml.safe_load_all((EXAMPLES / "fake_gpu.yaml").read_text()):
+            await world.client.create(typed(document))
+        user = "system:serviceaccount:kube-system:fake-gpu"
+        account = authenticated(user, ("system:serviceaccounts",), extra={NODE_NAME: (NODE,)})
+        restricted = world.server.client(account)
+        gpus = FAKE_GPU.FakeGpu(1)
+        async with world.running(gpus, client=restricted):
+            await world.published(3)
+            claim = await allocate(world, "c", gpus.name, "gpu-0", [])
+            assert (await world.prepare(claim))[claim.metadata.uid].error == ""
 
-                async def told() -> list[Any]:
-                    stored = await world.client.get(CLAIM, "default", "c")
-                    assert isinstance(stored, ResourceClaim)
-                    return [(it.device, it.data, [one.type for one in it.conditions]) for it in stored.status.devices]
+            async def told() -> list[Any]:
+                stored = await world.client.get(CLAIM, "default", "c")
+                assert isinstance(stored, ResourceClaim)
+                return [(it.device, it.data, [one.type for one in it.conditions]) for it in stored.status.devices]
 
-                assert await eventually(told) == [("gpu-0", {"uuid": "GPU-0000-gpu-0"}, ["Ready", "Healthy"])]
-                await refused(restricted.update(claim), "cannot update")
-                await refused(restricted.create(typed(_claim_document())), "cannot create")
-
-    asyncio.run(scenario())
+            assert await eventually_async(told) == [("gpu-0", {"uuid": "GPU-0000-gpu-0"}, ["Ready", "Healthy"])]
+            await refused(restricted.update(claim), "cannot update")
+            await refused(restricted.create(typed(_claim_document())), "cannot create")
 
 
 def _claim_document() -> dict[str, Any]:
@@ -255,17 +239,17 @@ def start(example: str, root: Path, kubeconfig: Path, **environment: str) -> sub
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
 
 
-def test_a_driver_is_a_program_that_stops_when_told(root: Path) -> None:
+async def test_a_driver_is_a_program_that_stops_when_told(root: Path) -> None:
     with server_on_thread(root / "state") as (server, instance):
         server.request("POST", "/api/v1/nodes", {"metadata": {"name": NODE}})
         process = start("fake_gpu", root, instance.kubeconfig, FAKE_GPU_BOARDS="1")
         try:
-            slices = asyncio.run(eventually(lambda: _published(server, 3), "nothing was published"))
+            slices = await eventually_async(lambda: _published(server, 3), "nothing was published")
             assert {it.spec.driver for it in slices} == {"gpu.example.com"}
-            asyncio.run(eventually((root / "registry" / "gpu.example.com-reg.sock").exists))
+            await eventually_async((root / "registry" / "gpu.example.com-reg.sock").exists)
         finally:
             process.send_signal(signal.SIGTERM)
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
         assert [json.loads(line)["level"] for line in said.splitlines()] == ["info"] * len(said.splitlines()), said
         assert not list((root / "registry").iterdir())
@@ -289,7 +273,7 @@ def test_a_driver_whose_taints_are_dropped_ends_with_a_clear_message(root: Path)
             "fake_gpu", root, instance.kubeconfig, FAKE_GPU_BOARDS="1", FAKE_GPU_HEALTH=str(root / "health")
         )
         try:
-            _, said = process.communicate(timeout=60)
+            _, said = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
         assert process.returncode == 2
@@ -321,7 +305,7 @@ def test_options_that_cannot_work_are_said_in_one_line(arguments: list[str], why
         )
     )
     command = [sys.executable, str(EXAMPLES / "fake_gpu.py"), "--kubeconfig", str(config), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     shutil.rmtree(f"/tmp/{'x' * 120}", ignore_errors=True)
     assert done.returncode == 2
     (line,) = [it for it in done.stderr.splitlines() if " info " not in it]

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from dray import driver
-from node_world import CLAIMS, NODE, NodeWorld, play
+from node_world import CLAIMS, NODE, local_world
+from patience import PATIENCE
 from webhook_certificates import write_certificate
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "drivers"
@@ -49,7 +50,7 @@ def webhook(examples: ModuleType, tmp_path: Path) -> Iterator[http.client.HTTPSC
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     trust = ssl.create_default_context(cafile=str(cert))
-    connection = http.client.HTTPSConnection("127.0.0.1", server.server_port, context=trust, timeout=30)
+    connection = http.client.HTTPSConnection("127.0.0.1", server.server_port, context=trust, timeout=PATIENCE)
     yield connection
     connection.close()
     server.shutdown()
@@ -100,10 +101,10 @@ def test_what_is_no_review_is_refused(webhook: http.client.HTTPSConnection, body
 
 @pytest.mark.req("4381-185", "4381-223")
 @pytest.mark.usefixtures("examples")
-def test_without_the_webhook_the_pod_waits_and_an_event_says_why() -> None:
+async def test_without_the_webhook_the_pod_waits_and_an_event_says_why() -> None:
     fake_gpu = importlib.import_module("fake_gpu")
 
-    async def scenario(world: NodeWorld) -> None:
+    async with local_world() as world:
         settings = driver.Settings(
             node=NODE,
             plugin_dir=world.root / "plugins" / DRIVER,
@@ -121,5 +122,3 @@ def test_without_the_webhook_the_pod_waits_and_an_event_says_why() -> None:
             pod = await world.get("p")
             assert pod is not None
             assert pod.status.phase == "Pending"
-
-    play(scenario)

@@ -15,7 +15,7 @@ from dray.api.resource import ResourceSlice, ResourceSliceSpec
 from dray.api.times import Time
 from dray.driver.devices import Device
 from dray.driver.pools import TaintForm, group, slices_of
-from dray.driver.slice_plan import Plan, plan
+from dray.driver.slice_plan import SlicePlan, plan
 
 BASE = ResourceSliceSpec(driver="gpu.example.com", node_name="node-1")
 HOT = driver.Taint(key="gpu.example.com/hot", effect="NoExecute")
@@ -35,7 +35,7 @@ def gpus(count: int, *, tainted: int = 0, taint: driver.Taint = HOT) -> list[Dev
     return [Device(f"gpu-{index}", taints=[taint] if index < tainted else []) for index in range(count)]
 
 
-def apply(changes: Plan, stored: list[ResourceSlice], now: str = "2026-06-01T12:00:00Z") -> list[ResourceSlice]:
+def apply(changes: SlicePlan, stored: list[ResourceSlice], now: str = "2026-06-01T12:00:00Z") -> list[ResourceSlice]:
     """What an API server has after the writes; it gives taints a time."""
     updated = {found.metadata.name: replace(found, spec=_timed(spec, now)) for found, spec in changes.update}
     gone = {found.metadata.name for found in changes.delete}

@@ -10,15 +10,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
 
 from dray.cli.main import app
 from dray.driver_test import all_rules
+from patience import PATIENCE, eventually
 from server_process import DRAY, run_dray, server_on_thread
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "drivers"
@@ -32,7 +33,7 @@ def chosen(*rules: str) -> list[str]:
 
 
 def test_a_command_is_started_restarted_and_judged() -> None:
-    done = run_dray("driver-test", "--command", FAKE_GPU, *chosen(*SOME), timeout=120)
+    done = run_dray("driver-test", "--command", FAKE_GPU, *chosen(*SOME))
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.findall(r"^✔ ([a-z-]+)", done.stdout, re.MULTILINE) == list(SOME)
     assert done.stdout.splitlines()[-1] == "gpu.example.com: 5 rules kept, 0 broken, 0 advised, 0 not tried."
@@ -45,7 +46,7 @@ def test_json_is_for_programs_and_broken_rules_for_exit_codes(tmp_path: Path) ->
     )
     command = f"{sys.executable} {broken}"
     rules = chosen("plugin-info", "prepare-is-idempotent")
-    done = run_dray("driver-test", "--command", command, *rules, "-o", "json", timeout=120)
+    done = run_dray("driver-test", "--command", command, *rules, "-o", "json")
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
     assert (report["driver"], report["passed"]) == ("gpu.example.com", False)
@@ -72,7 +73,7 @@ def test_a_running_driver_is_judged_through_its_socket(root: Path) -> None:
         try:
             socket = root / "registry" / "gpu.example.com-reg.sock"
             rules = chosen("slices-published", "prepare-is-idempotent", "restart-with-prepared-claims")
-            done = run_dray("driver-test", "--socket", socket, *places, *rules, timeout=120)
+            done = run_dray("driver-test", "--socket", socket, *places, *rules)
             assert done.returncode == 0, done.stdout + done.stderr
             assert "2 rules kept, 0 broken, 0 advised, 1 not tried" in done.stdout
             assert "cannot restart a driver that it did not start" in done.stdout
@@ -80,7 +81,7 @@ def test_a_running_driver_is_judged_through_its_socket(root: Path) -> None:
             assert claims == []
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -108,10 +109,68 @@ def test_what_cannot_be_tested_is_said_in_one_line(arguments: list[str], why: st
 
 def test_a_driver_that_ends_at_once_is_quoted() -> None:
     code = "print('no hardware'); raise SystemExit(3)"
-    done = run_dray("driver-test", "--command", f'{sys.executable} -c "{code}"', timeout=60)
+    done = run_dray("driver-test", "--command", f'{sys.executable} -c "{code}"')
     assert done.returncode == 1
     assert done.stdout.count("the driver ended with code 3: no hardware") == 1
     assert f"0 rules kept, 1 broken, 0 advised, {len(all_rules()) - 1} not tried" in done.stdout
+
+
+DYING = """
+import os, sys
+sys.argv = [sys.argv[0]]
+exec(open({example!r}).read().split("if __name__")[0])
+class Dies(FakeGpu):
+    def {method}(self, claim, *rest):
+        print("the card fell off the bus", flush=True)
+        {act}
+driver.run(Dies())
+"""
+
+
+def fake_gpu_that(tmp_path: Path, method: str, act: str) -> str:
+    script = tmp_path / "driver.py"
+    script.write_text(DYING.format(example=str(EXAMPLES / "fake_gpu.py"), method=method, act=act))
+    return f"{sys.executable} {script}"
+
+
+def test_a_driver_that_dies_is_one_root_cause_and_the_rest_is_not_tried(tmp_path: Path) -> None:
+    rules = ("plugin-info", "prepare-allocated-devices", "prepare-is-idempotent", "unprepare-unknown-claim")
+    command = fake_gpu_that(tmp_path, "prepare", "os._exit(5)")
+    junit = tmp_path / "report.xml"
+    done = run_dray("driver-test", "--command", command, *chosen(*rules), "--junit", junit)
+    assert done.returncode == 1, done.stdout + done.stderr
+    marks = re.findall(r"^([✔✘–!]) ([a-z-]+)", done.stdout, re.MULTILINE)
+    assert marks == list(zip("✔✘––", rules, strict=True))
+    assert done.stdout.count("the driver ended with code 5") == 2, "at the rule, and as the cause"
+    assert "  the card fell off the bus" in done.stdout.partition("The cause:")[2]
+    assert "1 rule kept, 1 broken, 0 advised, 2 not tried" in done.stdout
+    suite = ElementTree.parse(junit).getroot()[0]
+    assert [suite.get(name) for name in ("tests", "failures", "skipped")] == ["4", "1", "2"]
+    assert [[child.tag for child in case] for case in suite.iter("testcase")] == [
+        [],
+        ["failure"],
+        ["skipped"],
+        ["skipped"],
+    ]
+    assert "fell off the bus" in (suite.findtext("system-out") or "")
+
+
+def test_errors_of_unprepare_are_not_those_of_prepare(tmp_path: Path) -> None:
+    command = fake_gpu_that(tmp_path, "unprepare", "raise ValueError('stuck')")
+    rules = ("prepare-allocated-devices", "prepare-is-idempotent", "reuse-without-unprepare")
+    done = run_dray("driver-test", "--command", command, *chosen(*rules), "-o", "json")
+    assert done.returncode == 1, done.stdout + done.stderr
+    results = {one["rule"]: one for one in json.loads(done.stdout)["results"]}
+    broken = [name for name, one in results.items() if one["outcome"] == "failed"]
+    assert broken == ["unprepare-after-use"], results
+    assert results["unprepare-after-use"]["message"] == "NodeUnprepareResources failed: ValueError: stuck"
+
+
+@pytest.mark.parametrize("command", ["sh -c /no/such/driver", "sh -c 'exec /etc/passwd'"])
+def test_a_shell_that_cannot_start_the_driver_is_no_driver(command: str) -> None:
+    done = run_dray("driver-test", "--command", command, *chosen("plugin-info"))
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.startswith("dray: the command cannot be started: ")
 
 
 def test_the_rules_are_listed() -> None:
@@ -125,12 +184,9 @@ def test_stopping_the_kit_stops_the_driver(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
     script.write_text(f"import os, time\nopen({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
     kit = subprocess.Popen([DRAY, "driver-test", "--command", f"{sys.executable} {script}"], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while not mark.exists() or not mark.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: mark.exists() and mark.read_text())
     kit.send_signal(signal.SIGTERM)
-    assert kit.wait(60) != 0
+    assert kit.wait(PATIENCE) != 0
     assert not Path("/proc", mark.read_text()).exists()
 
 
@@ -163,11 +219,11 @@ def test_the_pytest_plugin_has_one_test_per_rule(suite: Path) -> None:
 def test_the_pytest_plugin_passes_a_good_driver(suite: Path) -> None:
     (suite / "test_mine.py").write_text(
         "import pytest\n"
-        "from dray.driver_test import Outcome, Report, Result, all_rules\n"
+        "from dray.driver_test import DriverReport, Outcome, Result, all_rules\n"
         "@pytest.fixture(scope='session')\n"
         "def driver_report():\n"
         "    outcomes = [Outcome.SKIPPED, Outcome.ADVICE, *[Outcome.PASSED] * 100]\n"
-        "    return Report('x', tuple(Result(r.name, r.title, o) for r, o in zip(all_rules(), outcomes)))\n"
+        "    return DriverReport('x', tuple(Result(r.name, r.title, o) for r, o in zip(all_rules(), outcomes)))\n"
         "def test_driver(driver_rule):\n    driver_rule()\n"
     )
     done = run_pytest(suite)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dray.reconcile import VirtualClock
-from dray.server import first_objects
 from dray.server.local import LocalClient
-from dray.server.role_aggregation import aggregate_roles
-from dray.server.security.default_roles import default_objects
 from dray.store import Event, MemoryBackend, StorageError
 from dray.store.backend import Batch
 from local_server import LocalServer
@@ -50,8 +47,7 @@ class ApiServer:
         self._backend.is_crashed = False
         # Each start draws other uids: what a seed of the last one would repeat.
         server = LocalServer(self._clock, self._backend, self._seed * 1000 + self._starts)
-        await first_objects.ensure(server.engine, default_objects())
-        await aggregate_roles(server.engine, server.roles)
+        await server.prepare()
         self._running = server
 
     async def stop(self, *, crash: bool = False) -> None:

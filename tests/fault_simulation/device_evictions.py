@@ -87,7 +87,8 @@ class DeviceEvictions:
         taints = {cause.taint for cause in self._recent(uid)} if uid is not None else set()
         if len(taints) == 1:  # of several the fastest counts, and it is hard to say which that was
             taint = taints.pop()
-            self._pace.check(taint, max(self._rates[taint]))
+            if self._rates[taint]:  # else it is known from old news alone, and its rate is not
+                self._pace.check(taint, max(self._rates[taint]))
 
     def on_arrival(self, request: Request) -> None:
         """A request of the controller reaches the server: the pod that it would delete must have a reason to leave."""

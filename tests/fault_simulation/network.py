@@ -80,6 +80,8 @@ class Network:
         """Hear of a write when its component asks for it."""
         self.on_arrival: list[Listener] = []
         """Hear of a write when it reaches the server, which may be later, and more than once if it is repeated."""
+        self.on_fault: list[Callable[[str], None]] = []
+        """Hear of what goes wrong, by the names that `coverage.FAULTS` has."""
         self._late: set[asyncio.Task[None]] = set()
 
     async def call(self, account: str, call: Call[R], request: Request | None) -> R:
@@ -90,25 +92,34 @@ class Network:
                 listener(request)
         await self._travel(account, call, request)
         if self._falls(fate, faults.refuse):
+            self._tell("refused")
             raise self._failure()
         if request is not None:
             if self._falls(fate - faults.refuse, faults.delay):
+                self._tell("stuck")
                 self._arrive_later(account, call, request)
                 await asyncio.sleep(PATIENCE)
                 raise TimeoutError("no answer")
             if request.verb in ("update", "patch") and self._falls(
                 fate - faults.refuse - faults.delay, faults.conflict
             ):
+                self._tell("conflict")
                 raise ApiError(409, "Conflict", "somebody else was faster")
         answer = await self._arrive(account, call, request)
         if self._falls(1 - fate, faults.lose):
+            self._tell("answer lost")
             await asyncio.sleep(self.random.uniform(0, PATIENCE))
             raise TimeoutError("the answer was lost")
         return answer
 
+    def _tell(self, fault: str) -> None:
+        for listener in self.on_fault:
+            listener(fault)
+
     async def _travel(self, account: str, call: Call[R], request: Request | None) -> None:
         seconds = self.random.uniform(0, USUAL)
         if self._falls(self.random.random(), self.faults.slow):
+            self._tell("slow")
             seconds = self.random.uniform(0, SLOWEST)
         try:
             await asyncio.sleep(seconds)
@@ -150,17 +161,20 @@ class Network:
         return 0 <= fate < share
 
     async def watch(
-        self, account: str, follow: Callable[[LocalClient], AsyncIterator[WatchEvent[Object]]]
-    ) -> AsyncIterator[WatchEvent[Object]]:
+        self, account: str, follow: Callable[[LocalClient], AsyncIterator[WatchEvent]]
+    ) -> AsyncIterator[WatchEvent]:
         """Events in order, late now and then, until the watch breaks."""
         if self._falls(self.random.random(), self.faults.expire):
+            self._tell("watch expired")
             raise WatchExpired("too old a revision")
         async with aclosing(cast(Any, follow(self.server.connect(account)))) as events:
             async for event in events:
                 fate = self.random.random()
                 if self._falls(fate, self.faults.drop):
+                    self._tell("watch dropped")
                     raise ConnectionResetError("connection reset")
                 if self._falls(1 - fate, self.faults.stall):
+                    self._tell("watch stalled")
                     await asyncio.sleep(self.random.uniform(0, LONGEST_STALL))
                 yield event
 
@@ -177,13 +191,13 @@ class Connection:
     async def get(self, kind: Kind, namespace: str, name: str) -> Object:
         return await self._call(lambda client: client.get(kind, namespace, name))
 
-    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList[Object]:
+    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
         return await self._call(lambda client: client.list(kind, namespace, labels=labels, fields=fields))
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, revision: str, labels: str = "", fields: str = ""
-    ) -> AsyncIterator[WatchEvent[Object]]:
-        def follow(client: LocalClient) -> AsyncIterator[WatchEvent[Object]]:
+    ) -> AsyncIterator[WatchEvent]:
+        def follow(client: LocalClient) -> AsyncIterator[WatchEvent]:
             return client.watch(kind, namespace, revision=revision, labels=labels, fields=fields)
 
         async with aclosing(cast(Any, self._network.watch(self._account, follow))) as events:

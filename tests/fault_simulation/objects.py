@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from controller_world import Manifest, manifest
+from dray.api.nodes import SIMULATED
 from dray.simulation import names
 
 V1: Final = "resource.k8s.io/v1"
@@ -62,7 +63,7 @@ def claim(name: str, wish: str) -> Manifest:
 
 def node(name: str) -> Manifest:
     """A node that the simulated kubelets run."""
-    labels = {names.SIMULATED: "true", "kubernetes.io/hostname": name}
+    labels = {SIMULATED: "true", "kubernetes.io/hostname": name}
     resources = {"cpu": "16", "memory": "64Gi", "pods": "110"}
     status = {"capacity": resources, "allocatable": resources}
     return manifest("v1", "Node", name, meta={"labels": labels}, status=status)

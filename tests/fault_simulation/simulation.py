@@ -17,6 +17,7 @@ import msgspec
 
 from fault_simulation import virtual_loop
 from fault_simulation.api_server import ApiServer
+from fault_simulation.coverage import Coverage
 from fault_simulation.custody import Custody
 from fault_simulation.device_evictions import DeviceEvictions
 from fault_simulation.device_safety import DeviceSafety
@@ -52,6 +53,8 @@ class Report(msgspec.Struct, frozen=True):
     writes: int
     trace: str
     """The same for the same history."""
+    met: dict[tuple[str, str], int] = {}
+    """How often each fault happened in each state (`coverage`)."""
 
 
 class Day(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +104,8 @@ class Simulation:
         DeviceSafety(self.ledger, is_single=day.schedulers == 1)
         self._server = ApiServer(self._clock, self.ledger.witness, seed)
         self.network = Network(self._server, random.Random(seed + 1))
+        self.coverage = Coverage(self.ledger)
+        self.network.on_fault.append(self.coverage.met)
         quiet = Network(self._server, random.Random(seed + 2))
         quiet.on_arrival = self.network.on_arrival
         client = Connection(quiet, "admin", "people", lambda: True)
@@ -172,11 +177,13 @@ class Simulation:
         if chance() < day.restarts:
             await self._restart_server()
         if chance() < day.jumps:
+            self.coverage.met("clock set")
             self._clock.jump(self._random.choice([-300.0, -5.0, 5.0, 300.0]))
         await asyncio.sleep(self._random.choice([0.0, 0.01, 0.2, 1.0, 5.0, 20.0]))
 
     async def _kill_or_start(self) -> None:
         process = self._random.choice(self._processes)
+        self.coverage.met("process killed" if process.is_running else "process started")
         if process.is_running:
             await process.kill()
             if self._random.random() < 0.5:
@@ -185,7 +192,9 @@ class Simulation:
             process.start()
 
     async def _restart_server(self) -> None:
-        await self._server.stop(crash=self._random.random() < 0.5)
+        crashes = self._random.random() < 0.5
+        self.coverage.met("server crashed" if crashes else "server stopped")
+        await self._server.stop(crash=crashes)
         await asyncio.sleep(self._random.choice([0.0, 1.0, 10.0]))
         await self._server.start()
 
@@ -237,6 +246,6 @@ def simulate(seed: int, day: Day | None = None) -> Report:
             finally:
                 problems, writes, trace = tuple(ledger.problems), ledger.writes, ledger.trace
                 await simulation.stop()
-        return Report(seed, problems, writes, trace)
+        return Report(seed, problems, writes, trace, dict(simulation.coverage.counts))
 
     return virtual_loop.run(main())

@@ -14,15 +14,15 @@ from dray.api.meta import DeleteOptions, Object
 from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
 from dray.controllers.resource_claim import ResourceClaimController
-from dray.eviction import Planner, causes
+from dray.eviction import DevicePlanner, causes
 from dray.eviction.limiter import Limiter
 from dray.eviction.node_rations import NodeRations
 from dray.scheduler import binding
-from dray.scheduler.cluster import Cluster
-from dray.scheduler.pod_info import PodInfo
-from dray.server import writes
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.pod_info import PodInfo
 from dray.server.engine import Call, Engine
-from dray.server.held_devices import HeldDevices
+from dray.server.indexes.held_devices import HeldDevices
+from dray.server.verbs import writes
 from dray.store import Finish, Key, Record
 from dray.tracker import Remove
 from fault_simulation.network import Connection, Faults
@@ -64,14 +64,12 @@ def ignore_versions(patch: pytest.MonkeyPatch) -> None:
     """Whoever writes last wins."""
     update = writes.update
 
-    async def blind(
-        engine: Engine, call: Call, change: writes.Change, track: writes.Track | None = None, **how: Any
-    ) -> Record:
+    async def blind(engine: Engine, call: Call, change: writes.Change, **how: Any) -> Record:
         def change_blindly(stored: Object) -> Object:
             wanted = change(stored)
             return replace(wanted, metadata=replace(wanted.metadata, resource_version=""))
 
-        return await update(engine, call, change_blindly, track, **{**how, "expected": ""})
+        return await update(engine, call, change_blindly, **{**how, "expected": ""})
 
     patch.setattr(writes, "update", blind)
 
@@ -125,8 +123,8 @@ def forget_tolerations(patch: pytest.MonkeyPatch) -> None:
 
 def forget_to_cancel(patch: pytest.MonkeyPatch) -> None:
     """A rule that is gone goes on."""
-    note = Planner.note
-    patch.setattr(Planner, "note", lambda self, event: None if isinstance(event, Remove) else note(self, event))
+    note = DevicePlanner.note
+    patch.setattr(DevicePlanner, "note", lambda self, event: None if isinstance(event, Remove) else note(self, event))
 
 
 def forget_uids(patch: pytest.MonkeyPatch) -> None:

@@ -17,14 +17,14 @@ def main(kubeconfig: str, namespace: str) -> None:
     settings = ConfigMap({"metadata": {"name": "settings", "namespace": namespace}, "data": {"k": "1"}}, api=api)
     settings.create()
     settings.patch({"data": {"k": "2"}})
-    assert [found.data["k"] for found in api.get("configmaps", namespace=namespace)] == ["2"]
+    assert [found.data["k"] for found in api.get("configmaps", "settings", namespace=namespace)] == ["2"]
     settings.label(app="x")
     assert [found.name for found in api.get("cm", namespace=namespace, label_selector="app=x")] == ["settings"]
-    for event, found in api.watch("configmaps", namespace=namespace):
+    for event, found in api.watch("configmaps", namespace=namespace, label_selector="app=x"):
         assert (event, found.name) == ("ADDED", "settings")
         break
     settings.delete()
-    settings.wait("delete", timeout=5)
+    settings.wait("delete", timeout=120)
     assert not settings.exists()
 
     claims = new_class("ResourceClaim", "resource.k8s.io/v1", namespaced=True)

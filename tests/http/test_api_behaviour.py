@@ -260,7 +260,7 @@ def test_watches_give_rows_of_a_table_when_asked(server: LiveServer, namespace: 
 
 
 def test_pages_fit_together_while_others_write(server: LiveServer, namespace: str) -> None:
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    path = f"/api/v1/namespaces/{namespace}/secrets"
     for number in range(5):
         server.request("POST", path, {"metadata": {"name": f"c{number}"}})
     first = server.request("GET", f"{path}?limit=2").json

@@ -244,7 +244,7 @@ def test_images_are_pulled_by_their_tags(server: LiveServer, image: str, policy:
 
 
 @pytest.mark.parametrize("command", ["logs p", "exec p -- ls", "attach p"])
-def test_kubectl_is_told_that_there_are_no_containers(
+def test_kubectl_is_told_that_there_is_no_node(
     kubectl: Kubectl, server: LiveServer, namespace: str, command: str
 ) -> None:
     path = pod(server, namespace)
@@ -252,11 +252,12 @@ def test_kubectl_is_told_that_there_are_no_containers(
     server.request("PATCH", f"{path}/status", {"status": {"phase": "Running"}}, STRATEGIC)
     refused = kubectl.run("-n", namespace, *command.split())
     assert refused.returncode == 1
-    assert "reaches no containers" in refused.stderr
+    assert 'nodes "n" not found' in refused.stderr
 
 
 def test_what_leads_to_containers_is_for_those_who_may(server: LiveServer) -> None:
     as_eve = {"Impersonate_User": "eve"}
     assert server.request("GET", f"{PODS}/p/log", **as_eve).code == 403
-    asked = server.request("GET", f"{PODS}/p/log")
+    assert server.request("GET", f"{PODS}/p/log").code == 404
+    asked = server.request("GET", f"{PODS}/p/proxy")
     assert (asked.code, asked.json["details"]) == (501, {"name": "p", "kind": "pods"})

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from live_server import Answer, LiveServer, running_server
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 TOKENS = 'eve,eve,1,"staff"\nall,approver,2\nsome,half,3\n'
+KEY = ec.generate_private_key(ec.SECP256R1())
 CERTIFICATE = base64.b64encode(b"certificate").decode()
 
 
@@ -69,6 +74,33 @@ def asked(server: LiveServer, name: str) -> dict[str, Any]:
     assert made.code == 201, made.body
     found: dict[str, Any] = made.json
     return found
+
+
+def in_the_name_of(user: str, *groups: str) -> str:
+    """A certificate request as `spec.request` has it."""
+    names = [x509.NameAttribute(NameOID.COMMON_NAME, user)]
+    names += [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(names)).sign(KEY, hashes.SHA256())
+    return base64.b64encode(made.public_bytes(serialization.Encoding.PEM)).decode()
+
+
+@pytest.mark.parametrize("signer", ["kube-apiserver-client", "kube-apiserver-client-kubelet"])
+def test_nobody_becomes_a_master_by_certificate(server: LiveServer, signer: str) -> None:
+    """Neither the admin, who is one: a certificate cannot be taken back."""
+    for groups, code in ((("staff", "system:masters"), 403), (("staff",), 201)):
+        spec = {
+            "request": in_the_name_of("eve", *groups),
+            "signerName": f"kubernetes.io/{signer}",
+            "usages": ["client auth"],
+        }
+        for token in ("eve", server.token):
+            body = {"metadata": {"generateName": "master-"}, "spec": spec}
+            answer = send(server, token, "POST", PATH, body)
+            assert answer.code == code, answer.body
+    unreadable = {"request": base64.b64encode(b"?").decode(), "signerName": f"kubernetes.io/{signer}", "usages": []}
+    answer = send(server, "eve", "POST", PATH, {"metadata": {"name": "x"}, "spec": unreadable})
+    assert answer.code == 403
+    assert "spec.request is not a PEM certificate request" in answer.json["message"]
 
 
 def decision(kind: str = "Approved") -> dict[str, Any]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from dray.server.published_authority import NAME, NAMESPACE, PROXIES
+from dray.server.upkeep.published_authority import NAME, NAMESPACE, PROXIES
 from live_server import Answer, LiveServer, running_server
 
 MEDIA = "application/vnd.kubernetes.protobuf"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dray.server.switches import FEATURE_GATES
+from dray.process.switches import FEATURE_GATES
 from live_server import Kubectl, LiveServer
 from server_process import run_dray
 

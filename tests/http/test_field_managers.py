@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dray.server.field_owners import LONGEST_REMEMBERED, manager_of
+from dray.server.verbs.field_owners import LONGEST_REMEMBERED, manager_of
 from live_server import Kubectl, LiveServer
 
 MERGE = "application/merge-patch+json"

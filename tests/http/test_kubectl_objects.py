@@ -7,6 +7,7 @@ import json
 import pytest
 
 from live_server import Kubectl, LiveServer
+from patience import KUBECTL_PATIENCE, PATIENCE
 
 POD = {
     "apiVersion": "v1",
@@ -98,15 +99,15 @@ def test_label_annotate_and_every_kind_of_patch(kubectl: Kubectl, namespace: str
 def test_wait_ends_when_the_condition_comes(kubectl: Kubectl, server: LiveServer, namespace: str, pod: str) -> None:
     timed_out = kubectl.run("wait", "pod/pod", "-n", namespace, "--for=condition=Ready", "--timeout=1s")
     assert timed_out.returncode == 1
-    with kubectl.start("wait", "pod/pod", "-n", namespace, "--for=condition=Ready", "--timeout=20s") as waiting:
+    with kubectl.start("wait", "pod/pod", "-n", namespace, "--for=condition=Ready", KUBECTL_PATIENCE) as waiting:
         ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         assert server.request("PATCH", f"{pod}/status", ready, "application/merge-patch+json").code == 200
-        assert "condition met" in waiting.communicate(timeout=20)[0]
+        assert "condition met" in waiting.communicate(timeout=PATIENCE)[0]
 
 
 @pytest.mark.usefixtures("pod")
 def test_watch_shows_each_change_as_a_row(kubectl: Kubectl, namespace: str) -> None:
-    with kubectl.start("get", "pods", "-n", namespace, "--watch", "--request-timeout=20s") as watching:
+    with kubectl.start("get", "pods", "-n", namespace, "--watch", f"--request-timeout={PATIENCE:g}s") as watching:
         assert watching.stdout is not None
         assert watching.stdout.readline().split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
         assert watching.stdout.readline().split()[:3] == ["pod", "0/1", "Pending"]
@@ -120,7 +121,7 @@ def test_watch_shows_each_change_as_a_row(kubectl: Kubectl, namespace: str) -> N
 def test_delete_waits_until_the_objects_are_gone(
     kubectl: Kubectl, server: LiveServer, namespace: str, pod: str
 ) -> None:
-    said = kubectl("delete", "pod/pod", "resourceclaim/claim", "-n", namespace, "--timeout=10s")
+    said = kubectl("delete", "pod/pod", "resourceclaim/claim", "-n", namespace, KUBECTL_PATIENCE)
     assert said.count("deleted") == 2
     assert server.request("GET", pod).code == 404
 
@@ -145,7 +146,7 @@ def test_drain_evicts_the_pods_of_a_node(kubectl: Kubectl, server: LiveServer, n
     assert server.request("POST", "/api/v1/nodes", {"metadata": {"name": "drained"}}).code == 201
     binding = {"metadata": {"name": "pod"}, "target": {"kind": "Node", "name": "drained"}}
     assert server.request("POST", f"{pod}/binding", binding).code == 201
-    kubectl("drain", "drained", "--force", "--grace-period=0", "--timeout=10s")
+    kubectl("drain", "drained", "--force", "--grace-period=0", KUBECTL_PATIENCE)
     assert server.request("GET", f"/api/v1/namespaces/{namespace}/pods").json["items"] == []
 
 
@@ -175,4 +176,6 @@ def test_api_resources_lists_what_is_served_and_nothing_else(kubectl: Kubectl, s
     listed = kubectl("api-resources", "--no-headers", "-o", "name").split()
     assert {"pods", "resourceclaims.resource.k8s.io", "placements.cluster.open-cluster-management.io"} <= set(listed)
     core = server.request("GET", "/api/v1").json["resources"]
-    assert not [entry["name"] for entry in core if entry["name"].endswith(("/exec", "/log", "/proxy"))]
+    led_on = {entry["name"] for entry in core if entry["name"].endswith(("/attach", "/exec", "/log", "/portforward"))}
+    assert led_on == {"pods/attach", "pods/exec", "pods/log", "pods/portforward"}
+    assert not [entry["name"] for entry in core if entry["name"].endswith("/proxy")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dray.server.http import MAX_BODY_BYTES
+from dray.process.http import MAX_BODY_BYTES
 from live_server import LiveServer
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"

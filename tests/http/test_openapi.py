@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dray.api import schema
-from dray.server.openapi import descriptions, documents, field_texts
-from dray.server.openapi.v2_protobuf import encode_document
-from dray.server.protobuf import wire
+from dray.server.bodies.protobuf import wire
+from dray.server.discovery.openapi import descriptions, documents, field_texts
+from dray.server.discovery.openapi.v2_protobuf import encode_document
 from dray.server.routes import Table
 from live_server import LiveServer
 
@@ -137,7 +137,7 @@ def test_version_2_in_protobuf_for_old_kubectl(server: LiveServer) -> None:
     answer = server.request("GET", "/openapi/v2", Accept=PROTOBUF)
     assert answer.headers["Content-Type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
     document = memoryview(answer.body)
-    plain = documents.version_2(Table())
+    plain = documents.version_2(documents.served_kinds(Table()))
     assert answer.body == encode_document(plain)
     assert set(named(part(document, 8), 2)) == set(plain["paths"])
     definitions = named(part(document, 9), 1)
@@ -150,7 +150,7 @@ def test_version_2_in_protobuf_for_old_kubectl(server: LiveServer) -> None:
 
 def test_versions_that_are_switched_off_are_not_described() -> None:
     table = Table(frozenset({"resource.k8s.io/v1alpha3"}))
-    assert not [path for path in documents.version_2(table)["paths"] if "v1alpha3" in path]
+    assert not [path for path in documents.version_2(documents.served_kinds(table))["paths"] if "v1alpha3" in path]
 
 
 def test_texts_are_about_fields_that_exist() -> None:

@@ -36,17 +36,24 @@ def test_slices_and_patches_together_are_the_full_picture(kubectl: Kubectl, serv
     kubectl("apply", "-f", str(PATCH))
     try:
         items = json.loads(kubectl("get", BOTH, "-o", "json"))["items"]
-        live = json.loads(run_dray("get", "devices", "-o", "json", "--kubeconfig", str(server.kubeconfig)).stdout)
+        look = ("get", "devices", "--node", "worker-1", "--kubeconfig", str(server.kubeconfig))
+        live = json.loads(run_dray(*look, "-o", "json").stdout)
+        table = run_dray(*look).stdout
     finally:
         kubectl("delete", "resourceslice/patched-devices", "resourceslicepatch/worker-1-rack")
     by_name = {item["metadata"]["name"]: item for item in items}
     published = by_name["patched-devices"]["spec"]["devices"][0]
     assert published == {"name": "gpu-0", **PUBLISHED}  # nothing tells of the patch here
     assert by_name["worker-1-rack"]["spec"]["devices"]["attributes"]["gpu.example.com/rack"] == {"int": 3}
-    assert ("worker-1/gpu-0", "worker-1-rack") in {(row["device"], row["patched_by"]) for row in live}
+    assert ("gpu-0", ["worker-1-rack"]) in [(row["name"], row["patchedBy"]) for row in live["items"]]
 
     dump = tmp_path / "dump.json"
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    offline = run_dray("devices", str(dump), "--node", "worker-1").stdout
+    assert "worker-1-rack" in offline
+    assert "worker-1-rack" in table
+    live_titles = table.splitlines()[0].replace("  BLOCKED BY", "")  # there is no such node, which a dump cannot know
+    assert offline.splitlines()[0].split() == live_titles.split()
     (merged,) = json.loads(run_dray("devices", str(dump), "--node", "worker-1", "-o", "json").stdout)["devices"]
     assert merged["patches"] == ["worker-1-rack"]
     assert sorted(merged["device"]["attributes"]) == ["model", "rack"]

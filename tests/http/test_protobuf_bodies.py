@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dray.server.protobuf import decode as protobuf
-from dray.server.protobuf.messages import KINDS, MESSAGES, SCALARS, Field, Message
-from dray.server.protobuf.wire import WireError, bytes_field, number_field, varint
+from dray.server.bodies.protobuf import decode as protobuf
+from dray.server.bodies.protobuf.messages import KINDS, MESSAGES, SCALARS, Field, Message
+from dray.server.bodies.protobuf.wire import WireError, bytes_field, number_field, varint
 from live_server import LiveServer
 
 MEDIA = protobuf.MEDIA_TYPE

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from dray.api import registry
-from dray.server.protobuf import decode as protobuf
-from dray.server.protobuf.messages import KINDS, MESSAGES, SCALARS, Field, Message
+from dray.server.bodies.protobuf import decode as protobuf
+from dray.server.bodies.protobuf.messages import KINDS, MESSAGES, ONE_OF, SCALARS, Field, Message
 
 # Posted to have something done, and no kinds that are served by themselves.
 NO_KINDS = {("authentication.k8s.io/v1", "TokenRequest"), ("autoscaling/v1", "Scale"), ("policy/v1", "Eviction")}
@@ -40,8 +40,10 @@ def structs(kind: Any) -> list[Any]:
     return [found for inner in typing.get_args(kind) for found in structs(inner)]
 
 
-def missing(message: Message, kind: Any, path: str) -> Iterator[str]:
+def missing(message: Message, kind: Any, path: str, around: tuple[Any, ...] = ()) -> Iterator[str]:
     """The fields of a type that a message has no number for, and those that are text here and an object there."""
+    if kind in around:
+        return  # a schema in a schema
     fields = flat(message)
     of_kind = msgspec.structs.fields(kind)
     is_object = any(known.encode_name == "metadata" for known in of_kind)
@@ -55,7 +57,7 @@ def missing(message: Message, kind: Any, path: str) -> Iterator[str]:
         elif bool(inner) == (fields[name].type in SCALARS):
             yield f"{path}.{name} is {fields[name].type}"
         elif inner:
-            yield from missing(MESSAGES[fields[name].type], inner[0], f"{path}.{name}")
+            yield from missing(MESSAGES[fields[name].type], inner[0], f"{path}.{name}", (*around, kind))
 
 
 @pytest.mark.parametrize(("api_version", "kind"), sorted(set(KINDS) - NO_KINDS))
@@ -71,6 +73,8 @@ def test_no_field_is_named_that_no_type_has() -> None:
 
     def note(name: str, message: Message, kind: Any) -> None:
         fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+        if fields.keys() <= known.get(name, set()):
+            return  # seen before, perhaps around this one
         known.setdefault(name, set()).update(fields)
         for field in flat(message).values():
             if field.name in fields and field.type not in SCALARS:
@@ -83,6 +87,7 @@ def test_no_field_is_named_that_no_type_has() -> None:
     wrong = [
         f"{name}.{field}"
         for name, fields in known.items()
+        if name not in ONE_OF  # whose field is told by what stands there
         for field in flat(MESSAGES[name] if name in MESSAGES else KINDS[_kind(name)])
         if field not in fields
     ]

@@ -13,6 +13,7 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 
 from live_server import LiveServer
+from patience import PATIENCE
 
 kubernetes: Any = published  # its annotations ask for model objects where plain values do
 
@@ -59,7 +60,8 @@ def test_official_client_watches(official: Any, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}, "data": {"k": "1"}})
     seen = []
     watch = kubernetes.watch.Watch()
-    for event in watch.stream(core.list_namespaced_config_map, namespace, timeout_seconds=10):
+    only = "metadata.name=a"
+    for event in watch.stream(core.list_namespaced_config_map, namespace, field_selector=only, timeout_seconds=10):
         seen.append((event["type"], event["object"].data["k"]))
         if event["type"] == "ADDED":
             core.patch_namespaced_config_map("a", namespace, {"data": {"k": "2"}})
@@ -85,7 +87,7 @@ def test_kr8s_creates_reads_patches_watches_and_deletes(server: LiveServer, name
         [sys.executable, str(program), str(server.kubeconfig), namespace],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

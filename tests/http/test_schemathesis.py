@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from live_server import LiveServer, running_server
+from patience import PATIENCE
 
 RESOURCE = "apis/resource.k8s.io/v1"
 ALPHA = "apis/resource.k8s.io/v1alpha3"
@@ -30,7 +31,6 @@ CORE = "api/v1"
 EXISTING = "existing"
 NAMESPACE = "default"
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
-REQUEST_SECONDS = 10.0
 
 SLICES = {
     RESOURCE: ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"),
@@ -120,7 +120,7 @@ def aimed(case: schemathesis.Case[Any], likely: bool) -> schemathesis.Case[Any]:
 def check(case: schemathesis.Case[Any], session: requests.Session, server: LiveServer) -> None:
     """Sends a request; a connection that drops or hangs raises."""
     # Not `case.call`: it sends again what a dropped connection lost, and trusts authorities of its own choice.
-    response = session.request(**case.as_transport_kwargs(base_url=server.url), timeout=REQUEST_SECONDS)
+    response = session.request(**case.as_transport_kwargs(base_url=server.url), timeout=PATIENCE)
     case.validate_response(response, checks=CHECKS)
     if response.status_code >= 300:
         # The documents have a `default` answer, which any code fits: so say here what it may be.
@@ -150,7 +150,6 @@ def exercise(server: LiveServer, name: str, resources: tuple[str, ...], examples
                 max_examples=examples,
                 derandomize=True,
                 database=None,
-                deadline=None,
                 phases=[Phase.generate],
                 suppress_health_check=list(HealthCheck),
             )

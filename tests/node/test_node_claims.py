@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import grpc
 import pytest
 
 from dray.node.runtime.none import NoRuntime
 from dray.plugins.generated import dra_v1_pb2 as dra
-from node_world import CLAIMS, NodeWorld, play
+from node_world import CLAIMS, NodeWorld, local_world
 from scripted_driver import device
 
 
@@ -19,8 +20,8 @@ def cdi_ids(world: NodeWorld, uid: str, container: str = "main") -> tuple[str, .
 
 
 @pytest.mark.req("4381-151", "4381-156", "4381-160", "4381-162", "5055-84")
-def test_a_pod_runs_after_its_claim_is_prepared_and_goes_after_it_is_unprepared() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_pod_runs_after_its_claim_is_prepared_and_goes_after_it_is_unprepared() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         seen: list[dra.Claim] = []
 
@@ -43,12 +44,10 @@ def test_a_pod_runs_after_its_claim_is_prepared_and_goes_after_it_is_unprepared(
         assert driver.unprepared == [["c"]]
         assert len(world.agent.book) == 0
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-156")
-def test_pods_that_share_a_claim_have_it_prepared_once_and_unprepared_after_the_last() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_pods_that_share_a_claim_have_it_prepared_once_and_unprepared_after_the_last() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.claim("c", "gpu-0")
         pods = [await world.pod(f"p{number}", claims=["c"], bind=False) for number in range(5)]
@@ -65,12 +64,10 @@ def test_pods_that_share_a_claim_have_it_prepared_once_and_unprepared_after_the_
         await world.gone("p4")
         assert driver.unprepared == [["c"]]
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-176", "4381-194")
-def test_a_claim_with_devices_of_two_drivers_is_prepared_by_both() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_claim_with_devices_of_two_drivers_is_prepared_by_both() -> None:
+    async with local_world() as world:
         first, second = await world.driver("a.example.com"), await world.driver("b.example.com")
         first.devices["c"] = [device("a-0", "one", cdi="a.example.com/x=a-0")]
         second.devices["c"] = [device("b-0", "two", cdi="b.example.com/x=b-0")]
@@ -90,12 +87,10 @@ def test_a_claim_with_devices_of_two_drivers_is_prepared_by_both() -> None:
         for name in ("a.example.com", "b.example.com", "<any>"):
             assert f'dra_resource_claims_in_use{{driver_name="{name}"}} 1.0' in page
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-169")
-def test_a_container_gets_only_the_devices_of_the_requests_that_it_names() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_container_gets_only_the_devices_of_the_requests_that_it_names() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         driver.devices["c"] = [
             device("gpu-0", "one"),
@@ -120,8 +115,6 @@ def test_a_container_gets_only_the_devices_of_the_requests_that_it_names() -> No
             "neither": (),
         }
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-157", "4381-209", "4381-215", "4381-223", "4381-233")
 @pytest.mark.parametrize(
@@ -132,8 +125,8 @@ def test_a_container_gets_only_the_devices_of_the_requests_that_it_names() -> No
         ("unreserved", "is not allowed to use ResourceClaim c"),
     ],
 )
-def test_a_pod_whose_claim_is_not_its_own_does_not_run_until_it_is(flaw: str, why: str) -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_pod_whose_claim_is_not_its_own_does_not_run_until_it_is(flaw: str, why: str) -> None:
+    async with local_world() as world:
         driver = await world.driver()
         if flaw != "missing":
             await world.claim("c", *(() if flaw == "unallocated" else ("gpu-0",)))
@@ -152,12 +145,10 @@ def test_a_pod_whose_claim_is_not_its_own_does_not_run_until_it_is(flaw: str, wh
         await world.reserve("c", pod)
         await world.phase("p", "Running")
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-157")
-def test_a_refused_pod_can_be_deleted_although_its_driver_never_was_here() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_refused_pod_can_be_deleted_although_its_driver_never_was_here() -> None:
+    async with local_world() as world:
         await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"])
         message = await world.event("FailedPrepareDynamicResources", "not registered")
@@ -166,12 +157,10 @@ def test_a_refused_pod_can_be_deleted_although_its_driver_never_was_here() -> No
         await world.gone("p")
         assert len(world.agent.book) == 0
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-158", "4381-159", "4381-172", "4381-173", "4381-239")
-def test_a_pod_stays_while_its_claim_cannot_be_unprepared() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_pod_stays_while_its_claim_cannot_be_unprepared() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"])
@@ -187,12 +176,27 @@ def test_a_pod_stays_while_its_claim_cannot_be_unprepared() -> None:
         await world.gone("p")
         assert not driver.held
 
-    play(scenario)
+
+@pytest.mark.req("4381-260")
+async def test_a_claim_that_its_driver_does_not_know_any_more_is_asked_for_until_it_is_well() -> None:
+    """NOT_FOUND may mean that there is nothing to undo, or that the driver looked in the wrong place."""
+    async with local_world() as world:
+        driver = await world.driver()
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.phase("p", "Running")
+        driver.unprepare_code = grpc.StatusCode.NOT_FOUND
+        await world.delete("p")
+        await world.event("FailedUnprepareDynamicResources", "NOT_FOUND")
+        await world.until(lambda: len(driver.unprepared) >= 3)
+        assert await world.get("p") is not None
+        driver.unprepare_code = grpc.StatusCode.OK
+        await world.gone("p")
 
 
 @pytest.mark.req("4381-159")
-def test_a_driver_that_is_removed_while_in_use_holds_its_pods_until_it_is_back() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_driver_that_is_removed_while_in_use_holds_its_pods_until_it_is_back() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"])
@@ -207,8 +211,6 @@ def test_a_driver_that_is_removed_while_in_use_holds_its_pods_until_it_is_back()
         await world.gone("p")
         assert driver.unprepared == [["c"]]
 
-    play(scenario)
-
 
 def _sorted(world: NodeWorld) -> str:
     """The metrics with the labels of each in order."""
@@ -221,8 +223,8 @@ def _sorted(world: NodeWorld) -> str:
 
 
 @pytest.mark.req("4381-172")
-def test_a_pod_that_ends_by_itself_is_unprepared_before_it_counts_as_ended_and_only_once() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_pod_that_ends_by_itself_is_unprepared_before_it_counts_as_ended_and_only_once() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         claim = await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"])
@@ -243,11 +245,9 @@ def test_a_pod_that_ends_by_itself_is_unprepared_before_it_counts_as_ended_and_o
         await world.gone("p")
         assert len(driver.unprepared) == calls
 
-    play(scenario)
 
-
-def test_skipped_node_operations_need_no_driver() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_skipped_node_operations_need_no_driver() -> None:
+    async with local_world() as world:
         claim = await world.claim("c")
         result = {"request": "gpu", "driver": "virtual.example.com", "pool": "p", "device": "d"}
         await world.allocate(claim, [{**result, "skipNodeOperations": ["*"]}])  # type: ignore[dict-item]
@@ -258,5 +258,3 @@ def test_skipped_node_operations_need_no_driver() -> None:
         page = world.metrics()
         assert 'dra_node_prepare_skips_total{driver_name="virtual.example.com"} 1.0' in page
         assert 'dra_node_unprepare_skips_total{driver_name="virtual.example.com"} 1.0' in page
-
-    play(scenario)

@@ -8,16 +8,15 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from live_server import Kubectl, LiveServer, running_server
+from patience import PATIENCE, eventually
 
-PATIENCE = 60.0
 DRAY = str(Path(sys.executable).with_name("dray"))
 FAKE_GPU = Path(__file__).parents[2] / "examples" / "drivers" / "fake_gpu.py"
 
@@ -52,17 +51,6 @@ spec:
     resources: {claims: [{name: gpu}]}
   resourceClaims: [{name: gpu, resourceClaimName: gpu}]
 """
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Waits for something that is true."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"waited in vain for {what}")
 
 
 class Machine:
@@ -147,7 +135,7 @@ def cluster() -> Iterator[tuple[Kubectl, dict[str, Machine]]]:
                 yield kubectl, machines
             finally:
                 kubectl.run("delete", "pods", "--all", "--force", "--grace-period=0")
-                until(lambda: not [*base.glob("node-*/pods/*")], "all containers to end")
+                eventually(lambda: not [*base.glob("node-*/pods/*")], "all containers to end")
                 for machine in machines.values():
                     machine.stop("driver")
                     machine.stop("agent")
@@ -157,25 +145,27 @@ def cluster() -> Iterator[tuple[Kubectl, dict[str, Machine]]]:
 def test_a_pod_gets_its_device_loses_it_to_a_taint_and_its_claim_moves() -> None:
     with cluster() as (kubectl, machines):
         kubectl("apply", "-f", "-", stdin=CLASS)
-        until(lambda: len(kubectl("get", "resourceslices", "-o", "name").split()) >= 4, "the slices of both drivers")
+        eventually(
+            lambda: len(kubectl("get", "resourceslices", "-o", "name").split()) >= 4, "the slices of both drivers"
+        )
 
         # A pod sees what the driver injects.
         kubectl("apply", "-f", "-", stdin=POD % "first")
         first = running(kubectl, "first")
         here = machines[first["spec"]["nodeName"]]
         there = next(machine for machine in machines.values() if machine is not here)
-        seen = until(lambda: here.log_of(first["metadata"]["uid"]), "the log")
+        seen = eventually(lambda: here.log_of(first["metadata"]["uid"]), "the log")
         assert "GPU_GPU_0=GPU-0000-gpu-0" in seen
         assert "FROM_CLAIM=yes" in seen
         assert [path for path in here.cdi.iterdir() if path.suffix == ".json"]
 
         # The device gets warm: nobody is evicted, and both the pod and its claim say so.
         here.health.write_text(json.dumps({"gpu-0": "NoSchedule"}))
-        until(lambda: health_in_claim(kubectl) == ["False"], "the health of the device in its claim")
-        until(lambda: health_in_pod(kubectl, "first") == ["Unhealthy"], "the health of the device in its pod")
+        eventually(lambda: health_in_claim(kubectl) == ["False"], "the health of the device in its claim")
+        eventually(lambda: health_in_pod(kubectl, "first") == ["Unhealthy"], "the health of the device in its pod")
         here.health.unlink()
-        until(lambda: health_in_claim(kubectl) == ["True"], "the device to be well again in its claim")
-        until(lambda: health_in_pod(kubectl, "first") == ["Healthy"], "the device to be well again in its pod")
+        eventually(lambda: health_in_claim(kubectl) == ["True"], "the device to be well again in its claim")
+        eventually(lambda: health_in_pod(kubectl, "first") == ["Healthy"], "the device to be well again in its pod")
         first = running(kubectl, "first")
 
         # The driver restarts, then the agent; the pod does not notice.
@@ -184,21 +174,21 @@ def test_a_pod_gets_its_device_loses_it_to_a_taint_and_its_claim_moves() -> None
         here.stop("agent")
         here.start_agent()
         here.wait_for_agent()
-        until(lambda: slices_of(kubectl, here.name), "the driver to publish again")
+        eventually(lambda: slices_of(kubectl, here.name), "the driver to publish again")
         again = running(kubectl, "first")
         assert again["status"]["containerStatuses"] == first["status"]["containerStatuses"]
 
         # Its device gets sick: the pod is evicted, unprepared, and the claim is free.
         here.health.write_text(json.dumps({"gpu-0": "NoExecute"}))
-        until(lambda: not kubectl("get", "pods", "-o", "name", "--ignore-not-found").strip(), "the eviction")
+        eventually(lambda: not kubectl("get", "pods", "-o", "name", "--ignore-not-found").strip(), "the eviction")
         assert not [path for path in here.cdi.iterdir() if path.suffix == ".json"]
-        until(lambda: "allocation" not in claim(kubectl).get("status", {}), "the claim to be free")
+        eventually(lambda: "allocation" not in claim(kubectl).get("status", {}), "the claim to be free")
 
         # The next pod with the same claim runs on the other machine.
         kubectl("apply", "-f", "-", stdin=POD % "second")
         second = running(kubectl, "second")
         assert second["spec"]["nodeName"] == there.name
-        assert "GPU_GPU_0=GPU-0000-gpu-0" in until(lambda: there.log_of(second["metadata"]["uid"]), "the log")
+        assert "GPU_GPU_0=GPU-0000-gpu-0" in eventually(lambda: there.log_of(second["metadata"]["uid"]), "the log")
 
 
 def running(kubectl: Kubectl, name: str) -> dict[str, Any]:
@@ -209,7 +199,7 @@ def running(kubectl: Kubectl, name: str) -> dict[str, Any]:
         return found if found["status"].get("phase") == "Running" else None
 
     try:
-        result: dict[str, Any] = until(look, f"pod {name} to run")
+        result: dict[str, Any] = eventually(look, f"pod {name} to run")
     except AssertionError:
         raise AssertionError(kubectl("describe", "pod", name)) from None
     return result

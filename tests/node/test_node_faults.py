@@ -8,16 +8,19 @@ import errno
 import itertools
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import grpc
 import pytest
 from msgspec.structs import replace
 
+from dray.files import Directory
 from dray.node import checkpoint
+from dray.node.runtime import Order, Running, StartFailed
+from dray.node.runtime.interface import OnExit
 from dray.plugins.generated import dra_v1_pb2 as dra
 from local_server import LocalServer
-from node_world import CLAIMS, LocalWorld, NodeWorld, play
+from node_world import CLAIMS, local_world
+from patience import eventually_async
 from scripted_driver import ScriptedDriver, device
 
 Bad = Callable[[dra.NodePrepareResourcesRequest], Awaitable[dra.NodePrepareResourcesResponse]]
@@ -64,6 +67,10 @@ BAD_ANSWERS: dict[str, tuple[Bad, str]] = {
     "another pool": (answering(lambda uid: {uid: of(device("gpu-0", pool="node-2"))}), "of pool 'node-2'"),
     "another request": (answering(lambda uid: {uid: of(device("gpu-0", "tpu"))}), "is for request 'tpu'"),
     "a bad CDI id": (answering(lambda uid: {uid: of(device("gpu-0", cdi="/dev/nvidia0"))}), "is not qualified"),
+    "a CDI device of another vendor": (
+        answering(lambda uid: {uid: of(device("gpu-0", cdi="other.example.com/gpu=0"))}),
+        "--cdi-vendor gpu.example.com=other.example.com would allow it",
+    ),
     "too many CDI ids": (
         answering(
             lambda uid: {
@@ -79,10 +86,10 @@ BAD_ANSWERS: dict[str, tuple[Bad, str]] = {
 
 @pytest.mark.req("4381-165", "4381-167", "4381-168", "4381-170", "4381-171", "4381-223", "4381-261", "4381-239")
 @pytest.mark.parametrize("fault", BAD_ANSWERS)
-def test_a_bad_answer_is_told_not_used_and_asked_for_again(fault: str) -> None:
+async def test_a_bad_answer_is_told_not_used_and_asked_for_again(fault: str) -> None:
     prepare, why = BAD_ANSWERS[fault]
 
-    async def scenario(world: NodeWorld) -> None:
+    async with local_world() as world:
         driver = await world.driver()
         driver.prepare = prepare
         await world.claim("c", "gpu-0")
@@ -96,12 +103,39 @@ def test_a_bad_answer_is_told_not_used_and_asked_for_again(fault: str) -> None:
         driver.prepare = driver.prepare_well
         await world.phase("p", "Running")
 
-    play(scenario)
+
+@pytest.mark.parametrize("fault", ["error", "details", "hook"])
+async def test_what_a_driver_says_cannot_do_anything_to_a_terminal(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    evil, shown = "\x1b[2J\x9b31m all\r\nis well \u202e", "\\x1b[2J\\x9b31m all\\r\\nis well \\u202e"
+
+    async def refuse(_request: dra.NodePrepareResourcesRequest) -> Response:
+        raise RuntimeError(evil)
+
+    async def fail_to_start(_order: Order, _on_exit: OnExit) -> Running:
+        raise StartFailed("CreateContainerError", f"hook: {evil}")
+
+    async with local_world() as world:
+        driver = await world.driver()
+        driver.prepare = refuse if fault == "details" else answering(lambda uid: {uid: of(error=evil)})
+        if fault == "hook":
+            driver.prepare = driver.prepare_well
+            monkeypatch.setattr(world.runtime, "start", fail_to_start)
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        reason = "Failed" if fault == "hook" else "FailedPrepareDynamicResources"
+        message = await world.event(reason, "all")
+        assert message.isprintable()
+        if fault != "details":  # gRPC escapes some of it itself
+            assert shown in message
+        pod = await world.get("p")
+        assert pod is not None
+        waiting = [one.state.waiting.message for one in pod.status.container_statuses if one.state.waiting]
+        assert all(text.isprintable() for text in waiting)
 
 
 @pytest.mark.req("4381-167", "4381-170")
-def test_only_what_is_missing_is_asked_for_again_and_later_and_later() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_only_what_is_missing_is_asked_for_again_and_later_and_later() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         moments: list[float] = []
 
@@ -122,12 +156,10 @@ def test_only_what_is_missing_is_asked_for_again_and_later_and_later() -> None:
         assert pauses[0] >= 0.2
         assert pauses[2] >= 0.9  # twice as long each time
 
-    play(scenario)
-
 
 @pytest.mark.req("SVS-55")
-def test_a_driver_that_hangs_is_given_up_after_a_time_and_holds_up_no_others() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_driver_that_hangs_is_given_up_after_a_time_and_holds_up_no_others() -> None:
+    async with local_world(started=False) as world:
         world.settings = replace(world.settings, call_seconds=0.5)
         await world.start()
         hanging, good = await world.driver(), await world.driver("good.example.com")
@@ -149,11 +181,9 @@ def test_a_driver_that_hangs_is_given_up_after_a_time_and_holds_up_no_others() -
         for number in range(20):
             await world.phase(f"stuck-{number}", "Running")
 
-    play(scenario, started=False)
 
-
-def test_a_driver_that_crashes_in_the_middle_of_a_call_is_asked_again_when_it_is_back() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_driver_that_crashes_in_the_middle_of_a_call_is_asked_again_when_it_is_back() -> None:
+    async with local_world() as world:
         driver = await world.driver()
 
         async def crash(_request: dra.NodePrepareResourcesRequest) -> Response:
@@ -169,11 +199,9 @@ def test_a_driver_that_crashes_in_the_middle_of_a_call_is_asked_again_when_it_is
         await driver.start()
         await world.phase("p", "Running")
 
-    play(scenario)
 
-
-def test_an_answer_that_is_no_protobuf_is_an_error_like_any_other() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_an_answer_that_is_no_protobuf_is_an_error_like_any_other() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         good = driver._dra
 
@@ -194,16 +222,14 @@ def test_an_answer_that_is_no_protobuf_is_an_error_like_any_other() -> None:
         await driver.start()
         await world.phase("p", "Running")
 
-    play(scenario)
-
 
 async def _garbage(_request: bytes, _context: object) -> bytes:
     return b"\xff\xff\xff\xff garbage \x00"
 
 
 @pytest.mark.req("4381-132", "4381-159", "4381-172")
-def test_a_driver_that_vanished_with_claims_prepared_is_asked_to_unprepare_when_it_is_back() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_driver_that_vanished_with_claims_prepared_is_asked_to_unprepare_when_it_is_back() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"])
@@ -217,12 +243,10 @@ def test_a_driver_that_vanished_with_claims_prepared_is_asked_to_unprepare_when_
         await world.until(lambda: back.unprepared == [["c"]])
         await world.until(lambda: len(world.agent.book) == 0)
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-132")
-def test_a_claim_that_was_forced_away_is_unprepared_from_what_the_agent_remembers() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_claim_that_was_forced_away_is_unprepared_from_what_the_agent_remembers() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         claim = await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"])
@@ -234,22 +258,21 @@ def test_a_claim_that_was_forced_away_is_unprepared_from_what_the_agent_remember
         assert driver.unprepared == [["c"]]
         assert claim.metadata.uid not in driver.held
 
-    play(scenario)
 
-
-def test_a_full_disk_keeps_pods_waiting_and_nothing_is_prepared_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_keeps_pods_waiting_and_nothing_is_prepared_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     full = True
     written = checkpoint._replace
 
-    def replace_file(path: Path, content: bytes) -> None:
+    def replace_file(root: Directory, content: bytes) -> None:
         if full:
             raise OSError(errno.ENOSPC, "No space left on device")
-        written(path, content)
+        written(root, content)
 
     monkeypatch.setattr(checkpoint, "_replace", replace_file)
 
-    async def scenario(world: NodeWorld) -> None:
-        nonlocal full
+    async with local_world() as world:
         driver = await world.driver()
         await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"])
@@ -266,12 +289,10 @@ def test_a_full_disk_keeps_pods_waiting_and_nothing_is_prepared_meanwhile(monkey
         await world.gone("p")
         assert not driver.held
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-227")
-def test_without_the_server_running_pods_go_on_and_containers_restart() -> None:
-    async def scenario(world: LocalWorld) -> None:
+async def test_without_the_server_running_pods_go_on_and_containers_restart() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"], restartPolicy="Always")
@@ -286,16 +307,12 @@ def test_without_the_server_running_pods_go_on_and_containers_restart() -> None:
         assert orders[running.metadata.uid, "main"].cdi_ids == ("example.com/gpu=gpu-0",)
         assert driver.prepared == [["c"]]
         away.end()
-        for _ in range(600):
-            pod = await world.get("p")
-            assert pod is not None
-            if pod.status.container_statuses[0].restart_count == 1:
-                break
-            await asyncio.sleep(0.05)
-        else:
-            raise AssertionError("the restart was never reported")
 
-    play(scenario)
+        async def is_reported() -> bool:
+            pod = await world.get("p")
+            return pod is not None and pod.status.container_statuses[0].restart_count == 1
+
+        await eventually_async(is_reported, "the restart was never reported")
 
 
 class _Away:
@@ -325,8 +342,8 @@ class _Broken:
         return self._failure
 
 
-def test_pods_of_the_same_name_are_told_apart() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_pods_of_the_same_name_are_told_apart() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.claim("c", "gpu-0")
         first = await world.pod("p", claims=["c"])
@@ -339,5 +356,3 @@ def test_pods_of_the_same_name_are_told_apart() -> None:
         await world.phase("p", "Running")
         assert first.metadata.uid != second.metadata.uid
         assert [record.pods for record in world.agent.book] == [(second.metadata.uid,)]
-
-    play(scenario)

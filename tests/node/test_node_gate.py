@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from dray.node.runtime.none import NoRuntime
-from node_world import NodeWorld, play
+from node_world import NodeWorld, local_world
 
 
 def end_containers(world: NodeWorld) -> None:
@@ -25,8 +25,8 @@ async def restart(world: NodeWorld, *, handle_claims: bool) -> None:
 
 
 @pytest.mark.req("4381-205", "4381-208")
-def test_with_the_gate_off_containers_go_on_and_restart_without_devices() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_with_the_gate_off_containers_go_on_and_restart_without_devices() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.publish("slice")
         claim = await world.claim("c", "gpu-0")
@@ -52,5 +52,3 @@ def test_with_the_gate_off_containers_go_on_and_restart_without_devices() -> Non
         await restart(world, handle_claims=True)
         await world.until(lambda: driver.unprepared == [["c"]])
         await world.until(lambda: len(world.agent.book) == 0)
-
-    play(scenario)

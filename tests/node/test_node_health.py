@@ -8,9 +8,9 @@ import time
 import pytest
 
 from dray.api.generated.core import Pod, ResourceHealth
-from dray.node.health import HEALTHY, UNHEALTHY, UNKNOWN, DeviceKey, Health, HealthTable, Report
+from dray.node.health import HEALTHY, UNHEALTHY, UNKNOWN, DeviceKey, Health, HealthReport, HealthTable
 from dray.plugins.generated import health_v1_pb2 as health
-from node_world import DRIVER, NodeWorld, play
+from node_world import DRIVER, NodeWorld, local_world
 from scripted_driver import ScriptedDriver
 
 GPU = DeviceKey(DRIVER, "node-1", "gpu-0")
@@ -47,8 +47,8 @@ async def shows(world: NodeWorld, state: str, message: str | None = None) -> Res
 
 
 @pytest.mark.parametrize("version", ["v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"])
-def test_health_is_in_the_status_of_the_pods_that_use_the_device(version: str) -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_health_is_in_the_status_of_the_pods_that_use_the_device(version: str) -> None:
+    async with local_world() as world:
         driver = ScriptedDriver(world.root)
         driver.info.supported_versions.append(version)
         await world.start_driver(driver)
@@ -59,16 +59,14 @@ def test_health_is_in_the_status_of_the_pods_that_use_the_device(version: str) -
         assert (await shows(world, "Unknown")).resource_id == "example.com/gpu=gpu-0"
         driver.report(report(health.UNHEALTHY, "x" * 2000), report(health.HEALTHY, device="gpu-1"))
         await shows(world, "Unhealthy", "x" * 1021 + "...")
-        driver.report(report(health.HEALTHY, "fine again"))
-        await shows(world, "Healthy", "fine again")
+        driver.report(report(health.HEALTHY, "fine\x1b[2J again"))
+        await shows(world, "Healthy", "fine\\x1b[2J again")
         await driver.stop()
         await shows(world, "Unknown")
 
-    play(scenario)
 
-
-def test_a_report_that_is_not_renewed_stops_counting() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_report_that_is_not_renewed_stops_counting() -> None:
+    async with local_world() as world:
         driver = ScriptedDriver(world.root)
         driver.info.supported_versions.append("v1.DRAResourceHealth")
         await world.start_driver(driver)
@@ -81,14 +79,12 @@ def test_a_report_that_is_not_renewed_stops_counting() -> None:
         await shows(world, "Unknown")
         assert time.monotonic() - began >= 2
 
-    play(scenario)
-
 
 def test_the_table_tells_what_changed_and_when_it_ends() -> None:
     table = HealthTable()
     assert table.get(GPU) == Health(UNKNOWN)
     assert table.next_expiry is None
-    good, bad = (Report("node-1", "gpu-0", state, "", 30.0) for state in (HEALTHY, UNHEALTHY))
+    good, bad = (HealthReport("node-1", "gpu-0", state, "", 30.0) for state in (HEALTHY, UNHEALTHY))
     assert table.update(DRIVER, [good], 0.0) == {GPU}
     assert table.update(DRIVER, [good], 10.0) == set()
     assert table.next_expiry == 40.0
@@ -96,7 +92,7 @@ def test_the_table_tells_what_changed_and_when_it_ends() -> None:
     assert table.expire(49.9) == set()
     assert table.expire(50.0) == {GPU}
     assert table.get(GPU).health == UNKNOWN
-    assert table.update(DRIVER, [Report("node-1", "gpu-0", UNKNOWN, "", 30.0)], 60.0) == set()
+    assert table.update(DRIVER, [HealthReport("node-1", "gpu-0", UNKNOWN, "", 30.0)], 60.0) == set()
     table.update(DRIVER, [bad], 60.0)
     assert table.forget("other.example.com") == set()
     assert table.forget(DRIVER) == {GPU}

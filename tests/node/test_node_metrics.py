@@ -11,13 +11,14 @@ from msgspec.structs import replace
 
 from dray.node.agent import AgentError
 from dray.node.runtime.none import NoRuntime
-from node_world import NodeWorld, play
+from node_world import NodeWorld, local_world
+from patience import PATIENCE
 
 
 def fetch(world: NodeWorld, path: str, method: str = "GET") -> tuple[int, str]:
     request = urllib.request.Request(f"http://127.0.0.1:{world.agent.metrics_port}{path}", method=method)
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -36,8 +37,8 @@ def value(page: str, name: str, **labels: str) -> float:
 
 
 @pytest.mark.req("4381-193", "4381-194", "4381-257", "SVS-57")
-def test_calls_operations_and_claims_in_use_are_counted_under_both_names() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_calls_operations_and_claims_in_use_are_counted_under_both_names() -> None:
+    async with local_world(started=False) as world:
         world.settings = replace(world.settings, metrics_port=0)
         await world.start()
         driver = await world.driver()
@@ -65,12 +66,10 @@ def test_calls_operations_and_claims_in_use_are_counted_under_both_names() -> No
         assert value(page, "dra_operations_duration_seconds_count", **operated) >= 1
         assert value(page, "dra_resource_claims_in_use", driver_name="<any>") == 0
 
-    play(scenario, started=False)
-
 
 @pytest.mark.req("4381-198")
-def test_no_call_fails_when_nothing_is_wrong() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_no_call_fails_when_nothing_is_wrong() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         for number in range(20):
             await world.claim(f"c{number}", f"gpu-{number}")
@@ -87,12 +86,10 @@ def test_no_call_fails_when_nothing_is_wrong() -> None:
         assert codes == {"OK"}
         assert not driver.held
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-225")
-def test_a_driver_that_is_gone_shows_in_pod_and_numbers_until_it_is_back() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_driver_that_is_gone_shows_in_pod_and_numbers_until_it_is_back() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"])
@@ -113,12 +110,10 @@ def test_a_driver_that_is_gone_shows_in_pod_and_numbers_until_it_is_back() -> No
         await world.phase("p", "Succeeded")
         assert value(world.metrics(), "dra_resource_claims_in_use", driver_name="<any>") == 0
 
-    play(scenario)
-
 
 @pytest.mark.req("implied-15")
-def test_health_pages() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_health_pages() -> None:
+    async with local_world(started=False) as world:
         world.settings = replace(world.settings, metrics_port=0)
         await world.start()
         for path in ("/healthz", "/livez", "/readyz"):
@@ -131,11 +126,9 @@ def test_health_pages() -> None:
         assert code in (500, 503)
         assert "pods" in page
 
-    play(scenario, started=False)
 
-
-def test_a_port_that_is_taken_is_named() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_port_that_is_taken_is_named() -> None:
+    async with local_world(started=False) as world:
         server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         world.settings = replace(world.settings, metrics_port=port)
@@ -143,5 +136,3 @@ def test_a_port_that_is_taken_is_named() -> None:
             await world.start()
         server.close()
         await server.wait_closed()
-
-    play(scenario, started=False)

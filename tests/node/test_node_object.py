@@ -15,7 +15,7 @@ from dray.node.heartbeat import Heartbeat
 from dray.reconcile import VirtualClock
 from dray.server.security.authorization import Attributes
 from local_server import typed
-from node_world import CLAIMS, NODE, LocalWorld, NodeWorld, play
+from node_world import CLAIMS, NODE, NodeWorld, local_world
 
 NODES = by_kind("v1", "Node")
 RULES = next(kind for kind in kinds() if kind.kind == "DeviceTaintRule")
@@ -28,8 +28,8 @@ async def node(world: NodeWorld) -> Node:
     return found
 
 
-def test_the_node_is_there_and_ready_with_what_it_has() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_the_node_is_there_and_ready_with_what_it_has() -> None:
+    async with local_world() as world:
         found = await node(world)
         conditions = {one.type: one.status for one in found.status.conditions}
         assert conditions == {
@@ -42,11 +42,9 @@ def test_the_node_is_there_and_ready_with_what_it_has() -> None:
         assert found.metadata.labels["kubernetes.io/hostname"] == NODE
         assert [one.address for one in found.status.addresses] == ["10.0.0.1", NODE]
 
-    play(scenario)
 
-
-def test_an_existing_node_keeps_what_others_wrote() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_an_existing_node_keeps_what_others_wrote() -> None:
+    async with local_world(started=False) as world:
         meta = {"name": NODE, "labels": {"rack": "7"}, "annotations": {"note": "x"}}
         spec = {"unschedulable": True}
         await world.admin.create(typed({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec}))
@@ -55,21 +53,17 @@ def test_an_existing_node_keeps_what_others_wrote() -> None:
         assert (found.metadata.labels["rack"], found.metadata.annotations["note"]) == ("7", "x")
         assert found.spec.unschedulable
 
-    play(scenario, started=False)
 
-
-def test_a_simulated_node_is_not_taken_over() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_simulated_node_is_not_taken_over() -> None:
+    async with local_world(started=False) as world:
         meta = {"name": NODE, "labels": {"dray.dev/simulated": "true"}}
         await world.admin.create(typed({"apiVersion": "v1", "kind": "Node", "metadata": meta}))
         with pytest.raises(AgentError, match="node node-1 is simulated"):
             await world.start()
 
-    play(scenario, started=False)
 
-
-def test_the_lease_is_renewed_and_a_deleted_node_comes_back() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_the_lease_is_renewed_and_a_deleted_node_comes_back() -> None:
+    async with local_world(started=False) as world:
         clock = VirtualClock()
         heartbeat = Heartbeat(world.node_client, NODE, "10.0.0.1", "none", clock)
         await heartbeat.register()
@@ -90,12 +84,10 @@ def test_the_lease_is_renewed_and_a_deleted_node_comes_back() -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    play(scenario, started=False)
-
 
 @pytest.mark.req("4381-178")
-def test_the_agents_identity_only_reads_claims() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_the_agents_identity_only_reads_claims() -> None:
+    async with local_world() as world:
         await world.driver()
         await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"])
@@ -109,12 +101,10 @@ def test_the_agents_identity_only_reads_claims() -> None:
                 await world.node_client.patch(CLAIMS, "default", "c", {"status": {}}, subresource=subresource)
             assert refused.value.code == 403
 
-    play(scenario)
-
 
 @pytest.mark.req("5055-140", "5055-53")
-def test_the_agent_has_nothing_to_do_with_device_taints() -> None:
-    async def scenario(world: LocalWorld) -> None:
+async def test_the_agent_has_nothing_to_do_with_device_taints() -> None:
+    async with local_world(started=False) as world:
         asked: list[Attributes] = []
         allowed = world.server.roles.allowed
 
@@ -135,5 +125,3 @@ def test_the_agent_has_nothing_to_do_with_device_taints() -> None:
         await world.phase("p", "Running")  # NoSchedule leaves a pod alone that came without the scheduler
         assert "resourceclaims" in {one.resource for one in asked}
         assert "devicetaintrules" not in {one.resource for one in asked}
-
-    play(scenario, started=False)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from dray.api.generated.core import Pod
-from dray.node import pod_plan, pod_status
-from dray.node.pod_plan import Ended, Plan, View, plan
+from dray.api.pods import FAILED
+from dray.node import pod_status
+from dray.node.pod_plan import Ended, PodPlan, View, plan
 from dray.node.pod_status import End
 from local_server import typed
 
@@ -44,43 +45,43 @@ SIDECAR = {"name": "side", "restartPolicy": "Always"}
 @pytest.mark.parametrize(
     ("given", "views", "wanted"),
     [
-        (pod(), {}, Plan(("main",))),
-        (pod(containers="a b"), {"a": RUNNING}, Plan(("b",))),
-        (pod(), {"main": RUNNING}, Plan()),
+        (pod(), {}, PodPlan(("main",))),
+        (pod(containers="a b"), {"a": RUNNING}, PodPlan(("b",))),
+        (pod(), {"main": RUNNING}, PodPlan()),
         # Ended containers, by policy.
-        (pod("Always"), {"main": ended(0)}, Plan(("main",))),
-        (pod("Always"), {"main": ended(0, restarts=1)}, Plan(("main",))),
-        (pod("Always"), {"main": ended(1, at=999.0, restarts=1)}, Plan((), 9.0)),
-        (pod("Always"), {"main": ended(1, at=999.0, restarts=3)}, Plan((), 39.0)),
-        (pod("Always"), {"main": ended(1, at=999.0, restarts=50)}, Plan((), 299.0)),
-        (pod("Always"), {"main": ended(1, at=999.0, since=100.0, restarts=9)}, Plan(("main",))),
-        (pod("OnFailure"), {"main": ended(0)}, Plan(outcome="Succeeded")),
-        (pod("OnFailure"), {"main": ended(1)}, Plan(("main",))),
-        (pod("OnFailure"), {"main": ended(None)}, Plan(("main",))),
-        (pod("Never"), {"main": ended(0)}, Plan(outcome="Succeeded")),
-        (pod("Never"), {"main": ended(1)}, Plan(outcome="Failed")),
-        (pod("Never"), {"main": ended(None)}, Plan(outcome="Failed")),
-        (pod("Never", "a b"), {"a": ended(1), "b": RUNNING}, Plan()),
-        (pod("Never", "a b"), {"a": ended(0), "b": ended(2)}, Plan(outcome="Failed")),
+        (pod("Always"), {"main": ended(0)}, PodPlan(("main",))),
+        (pod("Always"), {"main": ended(0, restarts=1)}, PodPlan(("main",))),
+        (pod("Always"), {"main": ended(1, at=999.0, restarts=1)}, PodPlan((), 9.0)),
+        (pod("Always"), {"main": ended(1, at=999.0, restarts=3)}, PodPlan((), 39.0)),
+        (pod("Always"), {"main": ended(1, at=999.0, restarts=50)}, PodPlan((), 299.0)),
+        (pod("Always"), {"main": ended(1, at=999.0, since=100.0, restarts=9)}, PodPlan(("main",))),
+        (pod("OnFailure"), {"main": ended(0)}, PodPlan(outcome="Succeeded")),
+        (pod("OnFailure"), {"main": ended(1)}, PodPlan(("main",))),
+        (pod("OnFailure"), {"main": ended(None)}, PodPlan(("main",))),
+        (pod("Never"), {"main": ended(0)}, PodPlan(outcome="Succeeded")),
+        (pod("Never"), {"main": ended(1)}, PodPlan(outcome="Failed")),
+        (pod("Never"), {"main": ended(None)}, PodPlan(outcome="Failed")),
+        (pod("Never", "a b"), {"a": ended(1), "b": RUNNING}, PodPlan()),
+        (pod("Never", "a b"), {"a": ended(0), "b": ended(2)}, PodPlan(outcome="Failed")),
         # Init containers, one after the other.
-        (pod(init=(INIT, {"name": "second"})), {}, Plan(("init",))),
-        (pod(init=(INIT,)), {"init": RUNNING}, Plan()),
-        (pod(init=(INIT,)), {"init": ended(0)}, Plan(("main",))),
-        (pod(init=(INIT,)), {"init": ended(1)}, Plan(("init",))),
-        (pod("Never", init=(INIT,)), {"init": ended(1)}, Plan(outcome="Failed")),
-        (pod("OnFailure", init=(INIT,)), {"init": ended(1, at=999.0, restarts=1)}, Plan((), 9.0)),
+        (pod(init=(INIT, {"name": "second"})), {}, PodPlan(("init",))),
+        (pod(init=(INIT,)), {"init": RUNNING}, PodPlan()),
+        (pod(init=(INIT,)), {"init": ended(0)}, PodPlan(("main",))),
+        (pod(init=(INIT,)), {"init": ended(1)}, PodPlan(("init",))),
+        (pod("Never", init=(INIT,)), {"init": ended(1)}, PodPlan(outcome="Failed")),
+        (pod("OnFailure", init=(INIT,)), {"init": ended(1, at=999.0, restarts=1)}, PodPlan((), 9.0)),
         # Sidecars.
-        (pod(init=(SIDECAR, INIT)), {}, Plan(("side",))),
-        (pod(init=(SIDECAR, INIT)), {"side": RUNNING}, Plan(("init",))),
-        (pod("Never", init=(SIDECAR,)), {"side": ended(1), "main": RUNNING}, Plan(("side",))),
-        (pod("Never", init=(SIDECAR,)), {"side": RUNNING, "main": ended(0)}, Plan(outcome="Succeeded")),
+        (pod(init=(SIDECAR, INIT)), {}, PodPlan(("side",))),
+        (pod(init=(SIDECAR, INIT)), {"side": RUNNING}, PodPlan(("init",))),
+        (pod("Never", init=(SIDECAR,)), {"side": ended(1), "main": RUNNING}, PodPlan(("side",))),
+        (pod("Never", init=(SIDECAR,)), {"side": RUNNING, "main": ended(0)}, PodPlan(outcome="Succeeded")),
         # Starts that failed.
-        (pod(), {"main": View(start_failures=1, failed_at=999.5)}, Plan((), 0.5)),
-        (pod(), {"main": View(start_failures=3, failed_at=999.0)}, Plan((), 3.0)),
-        (pod(), {"main": View(start_failures=1, failed_at=990.0)}, Plan(("main",))),
+        (pod(), {"main": View(start_failures=1, failed_at=999.5)}, PodPlan((), 0.5)),
+        (pod(), {"main": View(start_failures=3, failed_at=999.0)}, PodPlan((), 3.0)),
+        (pod(), {"main": View(start_failures=1, failed_at=990.0)}, PodPlan(("main",))),
     ],
 )
-def test_plans(given: Pod, views: dict[str, View], wanted: Plan) -> None:
+def test_plans(given: Pod, views: dict[str, View], wanted: PodPlan) -> None:
     assert plan(given.spec, views, NOW) == wanted
 
 
@@ -121,7 +122,7 @@ def test_times_of_conditions_change_only_with_their_status() -> None:
 
 
 def test_what_nobody_saw_end_is_told_so() -> None:
-    status = pod_status.final_status(pod(), {"main": ended(None)}, "10.0.0.1", NOW, {}, End(pod_plan.FAILED))
+    status = pod_status.final_status(pod(), {"main": ended(None)}, "10.0.0.1", NOW, {}, End(FAILED))
     done = status.container_statuses[0].state.terminated
     assert done is not None
     assert (done.exit_code, done.reason, status.phase) == (137, "ContainerStatusUnknown", "Failed")

@@ -8,72 +8,37 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dray.api.generated.core import Pod
-from dray.cdi import Cache, ContainerEdits, Device, DeviceNode, Hook, Mount, Spec, write_spec
+from dray.cdi import ContainerEdits, DeviceNode, Hook, Mount
 from dray.node.runtime import process
-from dray.node.runtime.edits import apply, may_mount
+from dray.node.runtime.edits import apply
 from dray.node.runtime.interface import StartFailed
-from dray.node.runtime.process import ProcessRuntime
+from dray.node.runtime.machine import Machine
 from local_server import typed
-from node_world import NodeWorld, play
-
-SLEEP = f"while kill -0 {os.getpid()} 2>/dev/null; do sleep 0.1; done"
-"""As long as the tests run, and no longer, even if they are killed."""
-
-
-def with_processes(scenario: Callable[[NodeWorld], Awaitable[None]]) -> None:
-    """Runs a scenario with real processes; whatever it leaves running is ended."""
-
-    async def whole(world: NodeWorld) -> None:
-        world.runtime = process_runtime(world)
-        await world.start()
-        try:
-            await scenario(world)
-        finally:
-            await world.stop()  # before that, it might start more
-            for pid in _shells_of(world):
-                _kill_group(pid)
-
-    play(whole, started=False)
-
-
-def process_runtime(world: NodeWorld) -> ProcessRuntime:
-    return ProcessRuntime(world.root, Cache((world.root / "cdi",)), world.clock)
-
-
-def _kill_group(pid: int) -> None:
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def shell(script: str, **more: Any) -> list[dict[str, Any]]:
-    """The containers of a pod that runs a script."""
-    return [{"name": "main", "image": "none", "command": ["/bin/sh", "-c", script], **more}]
-
-
-def log(world: NodeWorld, pod: Pod, container: str = "main", attempt: int = 0) -> str:
-    return (world.root / "pods" / pod.metadata.uid / container / f"{attempt}.log").read_text()
-
-
-def publish(world: NodeWorld, edits: ContainerEdits) -> None:
-    """A CDI spec for device gpu-0, as a driver writes it."""
-    directory = world.root / "cdi"
-    directory.mkdir(exist_ok=True)
-    spec = Spec(cdi_version="0.6.0", kind="example.com/gpu", devices=(Device(name="gpu-0", container_edits=edits),))
-    write_spec(directory, "gpu", spec)
+from patience import PATIENCE
+from process_world import (
+    MACHINE,
+    SLEEP,
+    alive,
+    group,
+    group_lives,
+    log,
+    pid_is_noted,
+    process_runtime,
+    process_world,
+    publish,
+    shell,
+    shells_of,
+)
 
 
 @pytest.mark.req("4381-161", "4381-162", "4381-238")
-def test_a_container_sees_what_its_device_injects() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_container_sees_what_its_device_injects() -> None:
+    async with process_world() as world:
         await world.driver()
         publish(world, ContainerEdits(env=("GPU=gpu-0", "LEVEL=9")))
         await world.claim("c", "gpu-0")
@@ -88,11 +53,9 @@ def test_a_container_sees_what_its_device_injects() -> None:
         await world.phase("p", "Succeeded")
         assert log(world, pod) == "GPU=gpu-0 LEVEL=9 OWN=x WHO=p REF=x-$(OTHER)-$(OWN)\n"
 
-    with_processes(scenario)
 
-
-def test_config_maps_and_secrets_reach_the_environment() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_config_maps_and_secrets_reach_the_environment() -> None:
+    async with process_world() as world:
         meta = {"name": "conf", "namespace": "default"}
         await world.admin.create(typed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"A": "1"}}))
         await world.admin.create(typed({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": {"B": "Mg=="}}))
@@ -102,8 +65,6 @@ def test_config_maps_and_secrets_reach_the_environment() -> None:
         pod = await world.pod("p", containers=shell(script, envFrom=sources, env=variables))
         await world.phase("p", "Succeeded")
         assert log(world, pod) == "1 2 2\n"
-
-    with_processes(scenario)
 
 
 @pytest.mark.parametrize(
@@ -115,21 +76,19 @@ def test_config_maps_and_secrets_reach_the_environment() -> None:
         ("OnFailure", "exit 0", "Succeeded", 0),
     ],
 )
-def test_exit_codes_and_phases(policy: str, script: str, phase: str, code: int) -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_exit_codes_and_phases(policy: str, script: str, phase: str, code: int) -> None:
+    async with process_world() as world:
         await world.pod("p", containers=shell(script), restartPolicy=policy)
         pod = await world.phase("p", phase)
         ended = pod.status.container_statuses[0].state.terminated
         assert ended is not None
         assert (ended.exit_code, ended.reason) == (code, "Error" if code else "Completed")
 
-    with_processes(scenario)
 
-
-def test_a_container_that_fails_is_restarted_at_once_and_then_later() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_container_that_fails_is_restarted_at_once_and_then_later() -> None:
+    async with process_world() as world:
         pod = await world.pod("p", containers=shell("echo run; exit 1"), restartPolicy="Always")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while True:
             stored = await world.get("p")
             assert stored is not None
@@ -144,11 +103,9 @@ def test_a_container_that_fails_is_restarted_at_once_and_then_later() -> None:
         assert (log(world, pod), log(world, pod, attempt=1)) == ("run\n", "run\n")
         assert stored.status.phase == "Running"
 
-    with_processes(scenario)
 
-
-def test_init_containers_come_first_and_sidecars_go_on() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_init_containers_come_first_and_sidecars_go_on() -> None:
+    async with process_world() as world:
         order = world.root / "order"
         init = [
             {"name": "first", "image": "none", "command": ["/bin/sh", "-c", f"sleep 0.2; echo first >>{order}"]},
@@ -163,77 +120,34 @@ def test_init_containers_come_first_and_sidecars_go_on() -> None:
         await world.phase("p", "Succeeded")
         assert order.read_text().split() == ["first", "side", "main"]
 
-    with_processes(scenario)
 
-
-def test_deletion_asks_first_and_kills_when_the_grace_period_is_over() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_deletion_asks_first_and_kills_when_the_grace_period_is_over() -> None:
+    async with process_world() as world:
         polite = f"trap 'echo bye; exit 0' TERM; echo up; {SLEEP}"
+        forever = int(10 * PATIENCE)
         stubborn = f"trap '' TERM; echo up; {SLEEP}"
-        first = await world.pod("polite", containers=shell(polite))
+        first = await world.pod("polite", containers=shell(polite), terminationGracePeriodSeconds=forever)
         second = await world.pod("stubborn", containers=shell(stubborn), terminationGracePeriodSeconds=1)
         for pod in (first, second):
             await world.phase(pod.metadata.name, "Running")
             await world.until(lambda pod=pod: log(world, pod) == "up\n")  # type: ignore[misc]
-        groups = {pod.metadata.name: _group(world, pod) for pod in (first, second)}
+        groups = {pod.metadata.name: group(world, pod) for pod in (first, second)}
         began = time.monotonic()
         await world.delete("stubborn")
         await world.delete("polite")
         await world.gone("polite")
-        assert time.monotonic() - began < 30
         await world.gone("stubborn")
         assert time.monotonic() - began >= 1
-        await world.until(lambda: not any(map(_group_lives, groups.values())))
+        await world.until(lambda: not any(map(group_lives, groups.values())))
         await world.until(lambda: not list((world.root / "pods").iterdir()))
 
-    with_processes(scenario)
 
-
-def _group(world: NodeWorld, pod: Pod) -> int:
-    return int((world.root / "pods" / pod.metadata.uid / "main" / "0.pid").read_text())
-
-
-def test_children_of_a_container_end_with_it() -> None:
-    async def scenario(world: NodeWorld) -> None:
-        pod = await world.pod("p", containers=shell("sleep 1000 & echo $!; exit 0"))
+async def test_children_of_a_container_end_with_it() -> None:
+    async with process_world() as world:
+        pod = await world.pod("p", containers=shell("sleep 1000 & echo $!; exit 0"), hostPID=True)
         await world.phase("p", "Succeeded")
         child = int(log(world, pod))
-        await world.until(lambda: not _alive(child))
-
-    with_processes(scenario)
-
-
-def _alive(pid: int) -> bool:
-    return _state(Path(f"/proc/{pid}"))[0] not in ("", "Z")
-
-
-def _group_lives(group: int) -> bool:
-    """Whether a process of a group does anything; one that nobody has waited for does not."""
-    states = [_state(path) for path in Path("/proc").iterdir() if path.name.isdigit()]
-    return any(found == group and state not in ("", "Z") for state, found in states)
-
-
-def _shells_of(world: NodeWorld) -> list[int]:
-    """The processes around the containers of a node."""
-    found = []
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit() and _alive(int(path.name)):
-            try:
-                words = (path / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if os.fsencode(world.root) in words:
-                found.append(int(path.name))
-    return found
-
-
-def _state(process: Path) -> tuple[str, int]:
-    """State and group of a process; empty if it is gone."""
-    try:
-        fields = (process / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return "", 0
-    return fields[0], int(fields[2])
+        await world.until(lambda: not alive(child))
 
 
 @pytest.mark.parametrize(
@@ -248,8 +162,8 @@ def _state(process: Path) -> tuple[str, int]:
         ),
     ],
 )
-def test_a_container_that_cannot_start_says_why(container: dict[str, Any], why: str) -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_container_that_cannot_start_says_why(container: dict[str, Any], why: str) -> None:
+    async with process_world() as world:
         await world.pod("p", containers=[container])
         assert why in await world.event("Failed", why)
         pod = await world.get("p")
@@ -257,12 +171,10 @@ def test_a_container_that_cannot_start_says_why(container: dict[str, Any], why: 
         assert pod.status.phase == "Pending"
         assert "kubelet_started_containers_errors_total" in world.metrics()
 
-    with_processes(scenario)
-
 
 @pytest.mark.req("4381-197")
-def test_a_missing_cdi_device_keeps_the_container_from_starting_until_it_is_there() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_missing_cdi_device_keeps_the_container_from_starting_until_it_is_there() -> None:
+    async with process_world() as world:
         await world.driver()
         await world.claim("c", "gpu-0")
         claims = {"claims": [{"name": "c"}]}
@@ -272,11 +184,9 @@ def test_a_missing_cdi_device_keeps_the_container_from_starting_until_it_is_ther
         publish(world, ContainerEdits(env=("X=1",)))
         await world.phase("p", "Succeeded")
 
-    with_processes(scenario)
 
-
-def test_hooks_run_with_the_state_of_the_container() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_hooks_run_with_the_state_of_the_container() -> None:
+    async with process_world() as world:
         await world.driver()
         seen = world.root / "hooks"
 
@@ -294,11 +204,9 @@ def test_hooks_run_with_the_state_of_the_container() -> None:
         assert names == ["createRuntime", "poststart", "poststop"]
         assert {state["id"] for state in states} == {f"process://{pod.metadata.uid}/main/0"}
 
-    with_processes(scenario)
 
-
-def test_a_hook_that_fails_keeps_the_container_from_starting() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_hook_that_fails_keeps_the_container_from_starting() -> None:
+    async with process_world() as world:
         await world.driver()
         bad = Hook(hook_name="createRuntime", path="/bin/sh", args=("sh", "-c", "echo no way; exit 4"))
         publish(world, ContainerEdits(hooks=(bad,)))
@@ -307,11 +215,9 @@ def test_a_hook_that_fails_keeps_the_container_from_starting() -> None:
         await world.pod("p", claims=["c"], containers=shell("exit 0", resources=claims))
         assert "ended with 4: no way" in await world.event("Failed", "createRuntime hook")
 
-    with_processes(scenario)
 
-
-def test_mounts_are_seen_by_the_container_alone_or_named_where_only_root_may_mount() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_mounts_are_seen_by_the_container_alone_or_named_where_only_root_may_mount() -> None:
+    async with process_world() as world:
         await world.driver()
         host, inside = world.root / "host.txt", world.root / "inside.txt"
         host.write_text("from the host\n")
@@ -323,17 +229,15 @@ def test_mounts_are_seen_by_the_container_alone_or_named_where_only_root_may_mou
         script = f"cat {inside}; echo x 2>/dev/null >{inside} || echo read-only"
         pod = await world.pod("p", claims=["c"], containers=shell(script, resources=claims))
         await world.phase("p", "Succeeded")
-        if may_mount():
+        if MACHINE.namespaces:
             assert log(world, pod) == "from the host\nread-only\n"
             assert inside.read_text() == "before\n"
         else:
             await world.event("NotApplied", "only root may do that")
 
-    with_processes(scenario)
 
-
-def test_containers_outlive_the_agent_and_are_found_again() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_containers_outlive_the_agent_and_are_found_again() -> None:
+    async with process_world() as world:
         flag = world.root / "flag"
         on = await world.pod("on", containers=shell(f"while [ ! -e {flag} ]; do sleep 0.05; done; exit 7"))
         await world.pod("off", containers=shell(f"while [ ! -e {flag}.off ]; do sleep 0.05; done; exit 8"))
@@ -356,38 +260,36 @@ def test_containers_outlive_the_agent_and_are_found_again() -> None:
         assert ended.status.container_statuses[0].state.terminated is not None
         assert ended.status.container_statuses[0].state.terminated.exit_code == 7
 
-    with_processes(scenario)
 
-
-def test_children_of_a_container_that_outlived_the_agent_end_with_it() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_children_of_a_container_that_outlived_the_agent_end_with_it() -> None:
+    async with process_world() as world:
         flag = world.root / "flag"
         script = f"({SLEEP}) & echo $!; while [ ! -e {flag} ]; do sleep 0.05; done; exit 0"
-        pod = await world.pod("p", containers=shell(script))
+        pod = await world.pod("p", containers=shell(script), hostPID=True)
         await world.phase("p", "Running")
         await world.until(lambda: log(world, pod).endswith("\n"))
         child = int(log(world, pod))
         await world.stop()
         world.runtime = process_runtime(world)
         await world.start()
-        assert _alive(child)
+        assert alive(child)
         flag.touch()
         await world.phase("p", "Succeeded")
-        await world.until(lambda: not _alive(child))
-
-    with_processes(scenario)
+        await world.until(lambda: not alive(child))
 
 
-def test_a_container_that_is_being_started_when_the_agent_ends_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_container_that_is_being_started_when_the_agent_ends_is_found_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     begun, go_on = threading.Event(), threading.Event()
     spawn = process._spawn
 
     def slowly(*arguments: Any) -> Any:
         begun.set()
-        go_on.wait(30)
+        go_on.wait(PATIENCE)
         return spawn(*arguments)
 
-    async def scenario(world: NodeWorld) -> None:
+    async with process_world() as world:
         monkeypatch.setattr(process, "_spawn", slowly)
         pod = await world.pod("p", containers=shell(f"echo up; {SLEEP}"))
         await world.until(begun.is_set)
@@ -397,73 +299,61 @@ def test_a_container_that_is_being_started_when_the_agent_ends_is_found_again(mo
         go_on.set()
         await stopping
         monkeypatch.undo()
-        await world.until(lambda: _pid_is_noted(world, pod))
-        group = _group(world, pod)
+        await world.until(lambda: pid_is_noted(world, pod))
+        number = group(world, pod)
         world.runtime = process_runtime(world)
         await world.start()
         await world.phase("p", "Running")
-        assert _group(world, pod) == group
+        assert group(world, pod) == number
         await world.until(lambda: log(world, pod) == "up\n")  # and not twice
 
-    with_processes(scenario)
 
-
-def _pid_is_noted(world: NodeWorld, pod: Pod) -> bool:
-    path = world.root / "pods" / pod.metadata.uid / "main" / "0.pid"
-    return path.exists() and path.read_text().endswith("\n")
-
-
-def test_processes_of_pods_that_are_gone_are_ended_at_start() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_processes_of_pods_that_are_gone_are_ended_at_start() -> None:
+    async with process_world() as world:
         pod = await world.pod("p", containers=shell(SLEEP))
         await world.phase("p", "Running")
-        pid = _group(world, pod)
+        pid = group(world, pod)
         await world.stop()
         await world.delete("p", grace=0)
         world.runtime = process_runtime(world)
         await world.start()
-        await world.until(lambda: not _alive(pid))
+        await world.until(lambda: not alive(pid))
         await world.until(lambda: not list((world.root / "pods").iterdir()))
 
-    with_processes(scenario)
 
-
-def test_features_that_a_process_cannot_have_are_named() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_features_that_a_process_cannot_have_are_named() -> None:
+    async with process_world() as world:
         probe = {"exec": {"command": ["true"]}}
         volume = {"name": "data", "emptyDir": {}}
         container = shell("exit 0", livenessProbe=probe, volumeMounts=[{"name": "data", "mountPath": "/data"}])
-        await world.pod("p", containers=container, volumes=[volume])
+        await world.pod("p", containers=container, volumes=[volume], shareProcessNamespace=True)
         message = await world.event("NotApplied", "container main")
+        assert "shareProcessNamespace" in message
         assert "volumes are not mounted (data)" in message
         assert "livenessProbe not run" in message
 
-    with_processes(scenario)
 
-
-def test_a_pod_past_its_deadline_is_ended() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_pod_past_its_deadline_is_ended() -> None:
+    async with process_world() as world:
         await world.pod("p", containers=shell(SLEEP), activeDeadlineSeconds=1, terminationGracePeriodSeconds=1)
         pod = await world.phase("p", "Failed")
         assert pod.status.reason == "DeadlineExceeded"
-
-    with_processes(scenario)
 
 
 def test_edits_that_cannot_be_applied_are_named_and_missing_devices_refused(tmp_path: Path) -> None:
     there = tmp_path / "device"
     there.touch()
     same = ContainerEdits(device_nodes=(DeviceNode(path=str(there)),))
-    assert apply(same, {}, may_mount=False).warnings == ()
+    assert apply(same, {}, Machine()).warnings == ()
     other = ContainerEdits(device_nodes=(DeviceNode(path="/dev/elsewhere", host_path=str(there)),))
-    assert "only root" in apply(other, {}, may_mount=False).warnings[0]
-    assert "does not exist" in apply(other, {}, may_mount=True).warnings[0]
+    assert "only root" in apply(other, {}, Machine()).warnings[0]
+    assert "does not exist" in apply(other, {}, Machine(namespaces=True)).warnings[0]
     with pytest.raises(StartFailed, match="/dev/nothing-here is not there"):
-        apply(ContainerEdits(device_nodes=(DeviceNode(path="/dev/nothing-here"),)), {}, may_mount=True)
+        apply(ContainerEdits(device_nodes=(DeviceNode(path="/dev/nothing-here"),)), {}, Machine())
 
 
-def test_a_process_that_ends_while_it_is_looked_for_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_process_that_ends_while_it_is_looked_for_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with process_world() as world:
         pod = await world.pod("p", containers=shell(SLEEP))
         running = await world.phase("p", "Running")
         await world.stop()
@@ -477,22 +367,19 @@ def test_a_process_that_ends_while_it_is_looked_for_has_ended(monkeypatch: pytes
         assert found["main"].exit is not None
         assert found["main"].exit.code is None
         monkeypatch.undo()
-        os.killpg(_group(world, pod), signal.SIGKILL)
-
-    with_processes(scenario)
+        os.killpg(group(world, pod), signal.SIGKILL)
 
 
-def test_a_process_that_cannot_be_watched_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_process_that_cannot_be_watched_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with process_world() as world:
+
         def full(_pid: int) -> int:
             raise OSError(24, "Too many open files")
 
         monkeypatch.setattr(os, "pidfd_open", full)
         await world.pod("p", containers=shell(SLEEP))
         await world.event("Failed", "Too many open files")
-        await world.until(lambda: not _shells_of(world))
+        await world.until(lambda: not shells_of(world))
         monkeypatch.undo()
         await world.phase("p", "Running")
-        assert _shells_of(world)
-
-    with_processes(scenario)
+        await world.until(lambda: bool(shells_of(world)))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dray.api.generated.core import Pod
@@ -48,16 +48,11 @@ records = st.builds(
 states = st.builds(State, names, st.lists(records, max_size=4).map(tuple))
 
 
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@unhurried
 @given(states)
 def test_a_checkpoint_reads_as_it_was_written(state: State) -> None:
     assert checkpoint.decode(checkpoint.encode(state)) == state
 
 
-@unhurried
 @given(states, st.data())
 def test_any_changed_byte_of_a_checkpoint_is_noticed(state: State, data: st.DataObject) -> None:
     good = checkpoint.encode(state)
@@ -71,7 +66,6 @@ def test_any_changed_byte_of_a_checkpoint_is_noticed(state: State, data: st.Data
     assert found.problem or found.state == state
 
 
-@unhurried
 @given(records, st.dictionaries(names, st.builds(ClaimAnswer, st.lists(devices).map(tuple), st.text(max_size=3))))
 def test_only_devices_that_were_allocated_are_accepted(record: ClaimRecord, answers: dict[str, ClaimAnswer]) -> None:
     for driver, part in record.drivers.items():
@@ -166,3 +160,13 @@ def test_which_claims_a_pod_may_use(found: ResourceClaim, from_template: bool, w
         return
     with pytest.raises(Refused, match=why):
         check_claim(pod(), wanted, found)
+
+
+def test_a_driver_names_devices_of_its_own_vendor_and_of_those_that_the_operator_allows() -> None:
+    part = DriverPart((("pool", "gpu-0"),), ("r",))
+    record = ClaimRecord("default", "c", "uid", {"gpu.example.com": part})
+    answers = {"uid": ClaimAnswer((PreparedDevice("pool", "gpu-0", ("r",), ("other.org/gpu=0",), None),))}
+    refused = judge_prepare("gpu.example.com", [record], answers)
+    assert refused.accepted == {}
+    assert "dray node --cdi-vendor gpu.example.com=other.org would allow it" in refused.problems["uid"]
+    assert judge_prepare("gpu.example.com", [record], answers, ("other.org",)).accepted.keys() == {"uid"}

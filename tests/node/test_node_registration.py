@@ -11,7 +11,8 @@ import pytest
 from dray.node.plugin_watch import find_sockets
 from dray.plugins import unix
 from dray.plugins.generated import registration_pb2 as registration
-from node_world import DRIVER, NodeWorld, play
+from node_world import DRIVER, NodeWorld, local_world
+from patience import eventually_async
 from scripted_driver import ScriptedDriver
 
 
@@ -26,8 +27,8 @@ from scripted_driver import ScriptedDriver
         (["v7.DRAPlugin", "v1.DRAPlugin", "v1beta1.DRAPlugin"], "v1.DRAPlugin"),
     ],
 )
-def test_both_plugin_types_and_both_versions_work(kind: str, versions: list[str], used: str) -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_both_plugin_types_and_both_versions_work(kind: str, versions: list[str], used: str) -> None:
+    async with local_world() as world:
         driver = ScriptedDriver(world.root)
         driver.info = registration.PluginInfo(
             type=kind, name=DRIVER, endpoint=str(driver.endpoint), supported_versions=versions
@@ -39,8 +40,6 @@ def test_both_plugin_types_and_both_versions_work(kind: str, versions: list[str]
         await world.claim("c", "gpu-0")
         await world.pod("p", claims=["c"])
         await world.phase("p", "Running")
-
-    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +54,8 @@ def test_both_plugin_types_and_both_versions_work(kind: str, versions: list[str]
         ({"supported_versions": ["v9.DRAPlugin", "v1.DRAResourceHealth"]}, "offers 'v9.DRAPlugin'"),
     ],
 )
-def test_a_plugin_that_does_not_fit_is_told_why_and_not_used(changes: dict[str, object], why: str) -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_plugin_that_does_not_fit_is_told_why_and_not_used(changes: dict[str, object], why: str) -> None:
+    async with local_world() as world:
         driver = ScriptedDriver(world.root)
         given = {
             "type": "DRAPlugin",
@@ -71,12 +70,10 @@ def test_a_plugin_that_does_not_fit_is_told_why_and_not_used(changes: dict[str, 
         assert why in driver.notified[0].error
         assert not list(world.agent.drivers)
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-153")
-def test_of_two_instances_the_newest_is_used_and_none_is_lost() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_of_two_instances_the_newest_is_used_and_none_is_lost() -> None:
+    async with local_world() as world:
         old = await world.driver(instance="old")
         await world.publish("kept")
         new = await world.driver(instance="new")
@@ -95,11 +92,9 @@ def test_of_two_instances_the_newest_is_used_and_none_is_lost() -> None:
         await asyncio.sleep(2 * world.settings.wipe_delay)
         assert await world.slices() == ["kept"]
 
-    play(scenario)
 
-
-def test_a_driver_that_registers_twice_at_one_endpoint_is_registered_once() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_driver_that_registers_twice_at_one_endpoint_is_registered_once() -> None:
+    async with local_world() as world:
         first = await world.driver()
         second = ScriptedDriver(world.root, instance="again")
         second.info = first.info
@@ -112,11 +107,9 @@ def test_a_driver_that_registers_twice_at_one_endpoint_is_registered_once() -> N
         await world.phase("p", "Running")
         assert first.prepared == [["c"]]
 
-    play(scenario)
 
-
-def test_a_process_that_claims_to_be_another_driver_at_its_own_endpoint_is_refused() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_process_that_claims_to_be_another_driver_at_its_own_endpoint_is_refused() -> None:
+    async with local_world() as world:
         honest = await world.driver()
         liar = ScriptedDriver(world.root, "other.example.com")
         liar.info = registration.PluginInfo(
@@ -127,22 +120,18 @@ def test_a_process_that_claims_to_be_another_driver_at_its_own_endpoint_is_refus
         assert not liar.notified[0].plugin_registered
         assert list(world.agent.drivers) == [DRIVER]
 
-    play(scenario)
 
-
-def test_a_plugin_that_hangs_holds_up_no_other() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_plugin_that_hangs_holds_up_no_other() -> None:
+    async with local_world() as world:
         with socket.socket(socket.AF_UNIX) as silent:
             silent.bind(str(world.root / "plugins_registry" / "silent-reg.sock"))
             silent.listen()
             await world.driver()
             assert list(world.agent.drivers) == [DRIVER]
 
-    play(scenario)
 
-
-def test_an_endpoint_may_be_the_registration_socket_itself() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_an_endpoint_may_be_the_registration_socket_itself() -> None:
+    async with local_world() as world:
         driver = ScriptedDriver(world.root)
         driver.endpoint = driver.registry.with_name("x.sock")
         driver.info.endpoint = ""
@@ -150,12 +139,10 @@ def test_an_endpoint_may_be_the_registration_socket_itself() -> None:
         await world.until(lambda: bool(driver.notified))
         assert world.agent.drivers.instance(DRIVER).identity.endpoint == driver.registry
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-154", "4381-155", "SVS-56")
-def test_slices_go_when_the_agent_starts_and_when_a_driver_stays_away() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_slices_go_when_the_agent_starts_and_when_a_driver_stays_away() -> None:
+    async with local_world(started=False) as world:
         await world.publish("stale")
         await world.publish("elsewhere", node="node-2")
         await world.start()
@@ -167,12 +154,10 @@ def test_slices_go_when_the_agent_starts_and_when_a_driver_stays_away() -> None:
         await driver.stop()
         await _slices(world, ["elsewhere", "others"])
 
-    play(scenario, started=False)
-
 
 @pytest.mark.req("SVS-56")
-def test_slices_of_a_driver_that_crashed_go_although_its_sockets_stay() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_slices_of_a_driver_that_crashed_go_although_its_sockets_stay() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.publish("mine")
         await driver.stop(leave_sockets=True)
@@ -182,12 +167,10 @@ def test_slices_of_a_driver_that_crashed_go_although_its_sockets_stay() -> None:
         await driver.start()
         await world.until(lambda: bool(driver.notified) and world.agent.drivers.is_connected(DRIVER))
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-153", "SVS-56")
-def test_a_driver_that_is_back_in_time_keeps_its_slices() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_driver_that_is_back_in_time_keeps_its_slices() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.publish("mine")
         world.agent._wiper._delay = 30.0
@@ -198,34 +181,28 @@ def test_a_driver_that_is_back_in_time_keeps_its_slices() -> None:
         await world.until(lambda: not world.agent._wiper._pending)
         assert await world.slices() == ["mine"]
 
-    play(scenario)
-
 
 async def _slices(world: NodeWorld, names: list[str]) -> None:
-    for _ in range(600):
-        if await world.slices() == names:
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"{await world.slices()} instead of {names}")
+    async def are_there() -> bool:
+        return await world.slices() == names
+
+    await eventually_async(are_there, f"there are not just {names}")
 
 
-def test_only_sockets_with_plain_names_are_plugins(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        (tmp_path / "sub").mkdir()
-        names = ("a.sock", ".hidden.sock", "sub/b.sock")
-        servers = [await unix.listen(tmp_path / name, ()) for name in names]
-        (tmp_path / "file.sock").write_text("no socket")
-        assert {one.path.name for one in find_sockets(tmp_path)} == {"a.sock", "b.sock"}
-        assert list(find_sockets(tmp_path / "missing")) == []
-        for server in servers:
-            await server.stop(None)
-
-    asyncio.run(scenario())
+async def test_only_sockets_with_plain_names_are_plugins(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    names = ("a.sock", ".hidden.sock", "sub/b.sock")
+    servers = [await unix.listen(tmp_path / name, ()) for name in names]
+    (tmp_path / "file.sock").write_text("no socket")
+    assert {one.path.name for one in find_sockets(tmp_path)} == {"a.sock", "b.sock"}
+    assert list(find_sockets(tmp_path / "missing")) == []
+    for server in servers:
+        await server.stop(None)
 
 
 @pytest.mark.req("4381-244")
-def test_a_driver_has_one_connection_however_many_claims_it_has() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_driver_has_one_connection_however_many_claims_it_has() -> None:
+    async with local_world() as world:
         drivers = [await world.driver("a.example.com"), await world.driver("b.example.com")]
         for number in range(8):
             for driver in drivers:
@@ -236,8 +213,6 @@ def test_a_driver_has_one_connection_however_many_claims_it_has() -> None:
             await world.phase(f"a-{number}", "Running")
             await world.phase(f"b-{number}", "Running")
         assert [_connections(driver.endpoint) for driver in drivers] == [1, 1]
-
-    play(scenario)
 
 
 def _connections(socket: Path) -> int:

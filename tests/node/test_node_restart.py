@@ -14,7 +14,7 @@ from dray.node.runtime import Order, Running
 from dray.node.runtime.interface import OnExit
 from dray.node.runtime.none import NoRuntime
 from dray.plugins.generated import dra_v1_pb2 as dra
-from node_world import NodeWorld, play
+from node_world import NodeWorld, local_world
 
 
 async def restart(world: NodeWorld) -> None:
@@ -31,8 +31,8 @@ async def running_pod(world: NodeWorld) -> None:
 
 
 @pytest.mark.req("4381-163", "4381-174", "4381-241")
-def test_a_restarted_agent_prepares_again_leaves_pods_running_and_unprepares_later() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_restarted_agent_prepares_again_leaves_pods_running_and_unprepares_later() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await running_pod(world)
         before = await world.get("p")
@@ -47,11 +47,9 @@ def test_a_restarted_agent_prepares_again_leaves_pods_running_and_unprepares_lat
         await world.gone("p")
         assert driver.unprepared == [["c"]]
 
-    play(scenario)
 
-
-def test_a_pod_that_was_forced_away_meanwhile_is_unprepared() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_pod_that_was_forced_away_meanwhile_is_unprepared() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await running_pod(world)
         await world.stop()
@@ -60,11 +58,9 @@ def test_a_pod_that_was_forced_away_meanwhile_is_unprepared() -> None:
         await world.until(lambda: driver.unprepared == [["c"]])
         await world.until(lambda: len(world.agent.book) == 0)
 
-    play(scenario)
 
-
-def test_a_pod_that_was_deleted_meanwhile_ends_in_good_order() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_pod_that_was_deleted_meanwhile_ends_in_good_order() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await running_pod(world)
         await world.stop()
@@ -73,13 +69,11 @@ def test_a_pod_that_was_deleted_meanwhile_ends_in_good_order() -> None:
         await world.gone("p")
         assert driver.unprepared == [["c"]]
 
-    play(scenario)
-
 
 @pytest.mark.req("4381-165", "4381-172")
 @pytest.mark.parametrize("fate", ["goes on", "is deleted"])
-def test_a_crash_in_the_middle_of_preparing_is_made_good(fate: str) -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_crash_in_the_middle_of_preparing_is_made_good(fate: str) -> None:
+    async with local_world() as world:
         driver = await world.driver()
         asked = asyncio.Event()
 
@@ -104,11 +98,9 @@ def test_a_crash_in_the_middle_of_preparing_is_made_good(fate: str) -> None:
             await world.until(lambda: not driver.held)
             await world.until(lambda: len(world.agent.book) == 0)
 
-    play(scenario)
 
-
-def test_a_crash_in_the_middle_of_unpreparing_is_made_good() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_crash_in_the_middle_of_unpreparing_is_made_good() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await running_pod(world)
         driver.unprepare_error = "not now"
@@ -120,11 +112,9 @@ def test_a_crash_in_the_middle_of_unpreparing_is_made_good() -> None:
         await world.gone("p")
         assert not driver.held
 
-    play(scenario)
 
-
-def test_after_a_restart_of_the_machine_claims_are_prepared_before_containers_start() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_after_a_restart_of_the_machine_claims_are_prepared_before_containers_start() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await world.claim("c", "gpu-0")
         pod = await world.pod("p", claims=["c"], restartPolicy="Always")
@@ -152,12 +142,10 @@ def test_after_a_restart_of_the_machine_claims_are_prepared_before_containers_st
         assert again.metadata.uid == pod.metadata.uid
         assert again.status.container_statuses[0].restart_count == 1
 
-    play(scenario)
-
 
 @pytest.mark.parametrize("damage", ["garbage", "truncated", "flipped", "empty", "other version"])
-def test_a_damaged_checkpoint_is_set_aside_and_told_and_nothing_is_leaked(damage: str) -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_damaged_checkpoint_is_set_aside_and_told_and_nothing_is_leaked(damage: str) -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await running_pod(world)
         await world.stop()
@@ -178,11 +166,9 @@ def test_a_damaged_checkpoint_is_set_aside_and_told_and_nothing_is_leaked(damage
         assert not driver.held
         assert [one.read_bytes() for one in world.root.glob(f"{FILE}.damaged-*")] == [bad]
 
-    play(scenario)
 
-
-def test_with_both_checkpoints_damaged_claims_are_prepared_again_as_their_pods_need_them() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_with_both_checkpoints_damaged_claims_are_prepared_again_as_their_pods_need_them() -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await running_pod(world)
         await world.stop()
@@ -195,35 +181,31 @@ def test_with_both_checkpoints_damaged_claims_are_prepared_again_as_their_pods_n
         await world.gone("p")
         assert not driver.held
 
-    play(scenario)
 
-
-def test_a_driver_that_answers_otherwise_after_a_restart_is_believed_and_that_is_told(
+async def test_a_driver_that_answers_otherwise_after_a_restart_is_believed_and_that_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scenario(world: NodeWorld) -> None:
+    async with local_world() as world:
         driver = await world.driver()
         await running_pod(world)
-        driver.devices["c"] = [dra.Device(pool_name="node-1", device_name="gpu-0", cdi_device_ids=["new.com/gpu=x"])]
+        driver.devices["c"] = [
+            dra.Device(pool_name="node-1", device_name="gpu-0", cdi_device_ids=["example.com/gpu=new"])
+        ]
         await restart(world)
-        await world.until(lambda: [*next(iter(world.agent.book)).cdi_ids("")] == ["new.com/gpu=x"])
+        await world.until(lambda: [*next(iter(world.agent.book)).cdi_ids("")] == ["example.com/gpu=new"])
         told = "prepared ResourceClaim default/c differently than before the restart"
         await world.until(lambda: told in caplog.text)
 
-    play(scenario)
 
-
-def test_one_root_directory_has_one_agent() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_one_root_directory_has_one_agent() -> None:
+    async with local_world() as world:
         other = Agent(world.settings, world.node_client, world.runtime, world.clock, "boot-1")
         with pytest.raises(AgentError, match=r"another dray node \(pid \d+\) uses .* give another --root"):
             await other.run()
 
-    play(scenario)
 
-
-def test_a_root_that_cannot_be_used_is_refused() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_root_that_cannot_be_used_is_refused() -> None:
+    async with local_world(started=False) as world:
         (world.root / FILE).mkdir()
         with pytest.raises(AgentError, match="cannot read"):
             Agent(world.settings, world.node_client, world.runtime, world.clock)
@@ -231,23 +213,17 @@ def test_a_root_that_cannot_be_used_is_refused() -> None:
         with pytest.raises((AgentError, ValueError)):
             Agent(settings, world.node_client, world.runtime, world.clock)
 
-    play(scenario, started=False)
 
-
-def test_a_root_that_leaves_no_room_for_sockets_is_refused() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_a_root_that_leaves_no_room_for_sockets_is_refused() -> None:
+    async with local_world(started=False) as world:
         settings = type(world.settings)(name="n", root=world.root / ("x" * (77 - len(str(world.root)))))
         with pytest.raises(AgentError, match=r"at most 107 bytes\. Give a --root that is at least 2 bytes shorter"):
             Agent(settings, world.node_client, world.runtime, world.clock)
         assert not settings.root.exists()
 
-    play(scenario, started=False)
 
-
-def test_saves_that_come_together_share_a_write() -> None:
-    async def scenario(world: NodeWorld) -> None:
+async def test_saves_that_come_together_share_a_write() -> None:
+    async with local_world(started=False) as world:
         saved = checkpoint.Checkpoint(world.root, lambda: checkpoint.State("boot"))
         await asyncio.gather(*(saved.save() for _ in range(100)))
         assert saved.writes <= 2
-
-    play(scenario, started=False)

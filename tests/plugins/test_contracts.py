@@ -18,6 +18,7 @@ from dray.plugins.generated import (
     health_v1alpha1_pb2,
     registration_pb2,
 )
+from patience import PATIENCE
 
 REGISTRATION = {
     "InfoRequest": {},
@@ -119,5 +120,5 @@ def test_the_plugin_orders_dra_versions_and_the_node_orders_health_versions() ->
 def test_the_generated_modules_are_current() -> None:
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-m", "tools.generate_protos", "--check"]
-    checked = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+    checked = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from dray.plugins import contracts, unix
 from dray.plugins.generated import registration_pb2
+from patience import PATIENCE
 
 
 async def get_info(
@@ -27,33 +27,29 @@ async def ask(path: Path) -> str:
     """The name that a plugin answers with."""
     channel = unix.channel(path)
     try:
-        info = await contracts.call(channel, contracts.GET_INFO, registration_pb2.InfoRequest(), timeout=20)
+        info = await contracts.call(channel, contracts.GET_INFO, registration_pb2.InfoRequest(), timeout=PATIENCE)
         return info.name
     finally:
         await channel.close()
 
 
-def test_a_call_reaches_the_server_that_replaced_a_stale_socket(tmp_path: Path) -> None:
+async def test_a_call_reaches_the_server_that_replaced_a_stale_socket(tmp_path: Path) -> None:
     path = tmp_path / "gpu-reg.sock"
     with socket.socket(socket.AF_UNIX) as left_behind:
         left_behind.bind(str(path))
-
-    async def scenario() -> str:
-        server = await unix.listen(path, HANDLERS)
-        try:
-            return await ask(path)
-        finally:
-            await server.stop(None)
-
-    assert asyncio.run(scenario()) == "gpu.example.com"
+    server = await unix.listen(path, HANDLERS)
+    try:
+        assert await ask(path) == "gpu.example.com"
+    finally:
+        await server.stop(None)
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
     [("missing/x.sock", "does not exist"), ("x" * 120, "longer than 107 bytes"), ("file", "not a socket")],
 )
-def test_a_socket_that_cannot_be(tmp_path: Path, name: str, why: str) -> None:
+async def test_a_socket_that_cannot_be(tmp_path: Path, name: str, why: str) -> None:
     (tmp_path / "file").write_text("precious")
     with pytest.raises(unix.SocketError, match=why):
-        asyncio.run(unix.listen(tmp_path / name, HANDLERS))
+        await unix.listen(tmp_path / name, HANDLERS)
     assert (tmp_path / "file").read_text() == "precious"

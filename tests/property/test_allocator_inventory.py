@@ -132,7 +132,7 @@ def _without_steps(outcome: Outcome) -> Outcome:
 
 
 @pytest.mark.req("4381-62", "4381-101", "4381-102")
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, suppress_health_check=list(HealthCheck))
 @given(events())
 def test_events_and_rebuilding_give_the_same_answers(sequence: list[Event]) -> None:
     inventory = Inventory()

@@ -42,7 +42,7 @@ def check_against_twin(manifests: list[dict[str, Any]]) -> None:
     held = [claim for claim in cluster.claims.values() if claim.status.allocation is not None]
     before = encoded_inputs(cluster)
     for node in NODES:
-        pools = list(cluster.tracker.pools.values())
+        pools = [part for view in cluster.tracker.pools.values() if (part := view.for_node(node)) is not None]
         twin = Twin(pools, cluster.classes, wanted, held, (node, cluster.nodes[node]))
         expected = twin.run()
         result = allocate(cluster.inventory, cluster.classes, wanted, node)
@@ -55,21 +55,21 @@ def check_against_twin(manifests: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.req("4381-89", "4381-91", "4381-92", "4381-93", "5055-50", "SVS-40", "SVS-47", "SVS-50")
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=250, suppress_health_check=list(HealthCheck))
 @given(clusters())
 def test_same_outcome_and_same_first_solution_as_an_exhaustive_search(manifests: list[dict[str, Any]]) -> None:
     check_against_twin(manifests)
 
 
 @pytest.mark.soak
-@settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20_000, suppress_health_check=list(HealthCheck))
 @given(clusters())
 def test_same_outcome_on_many_clusters(manifests: list[dict[str, Any]]) -> None:
     check_against_twin(manifests)
 
 
 @pytest.mark.req("4381-108")
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(clusters())
 def test_without_a_node_the_first_that_decides_is_taken(manifests: list[dict[str, Any]]) -> None:
     cluster = Cluster(manifests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import lzma
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from dray import cel
 from dray.cel import codegen
+from dray.cel.allowance import endless
 from dray.cel.checker import check
 from dray.cel.parser import parse
 from dray.cel.validators import validate
@@ -140,25 +142,25 @@ def judge_results(selector: cel.Selector) -> None:
         assert cost >= 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text(max_size=80))
 def test_any_text(expression: str) -> None:
     judge(expression)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from(TOKENS), max_size=25))
 def test_any_tokens(tokens: list[str]) -> None:
     judge(" ".join(tokens))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(mutations())
 def test_almost_valid_expressions(expression: str) -> None:
     judge(expression)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(expressions())
 def test_generated_functions_agree_with_the_steps(expression: str) -> None:
     try:
@@ -168,13 +170,20 @@ def test_generated_functions_agree_with_the_steps(expression: str) -> None:
     parsed = parse(expression)
     check(parsed.root, expression)
     validate(parsed.root, expression)
-    by_steps = selector._evaluate_by_steps
-    generated = codegen.generate(parsed.root, by_steps) or by_steps
+    by_steps = selector._by_steps
+    code = codegen.generate(parsed.root)
+    if code is None:
+        return
+    whole = code.whole(by_steps)
     for view in VIEWS:
-        assert outcome(generated, view) == outcome(by_steps, view)
+        expected = outcome(by_steps, view)
+        assert outcome(code.light(by_steps, by_steps), view) == expected
+        assert outcome(lambda view: whole(view, endless), view) == expected
+        with contextlib.suppress(cel.Postponed):
+            assert outcome(selector._now, view) == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(expressions(), st.sampled_from(VIEWS))
 def test_only_what_is_read_matters(expression: str, view: cel.DeviceView) -> None:
     try:

@@ -113,7 +113,7 @@ def decided_anew(objects: Iterable[FleetObject], wanted: Placement, decided: Pla
     return outcome(decide(fleet, read_policy(wanted), moment_of(at(seconds)), score_all=True)[1])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.lists(clusters(), max_size=8, unique_by=lambda cluster: cluster.metadata.name),
     placements(),

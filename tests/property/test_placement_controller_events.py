@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller_world import World
@@ -138,54 +138,48 @@ async def written(hub: Hub) -> list[object]:
     return [await hub.objects("placements"), await hub.objects("placementdecisions")]
 
 
-RUN = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RUN = settings(max_examples=25)
 COUNTS: st.SearchStrategy[int | None] = st.sampled_from([None, 0, 1, 2])
 
 
 @RUN
 @given(st.lists(steps(EFFECTS, COUNTS), min_size=3, max_size=15))
-def test_decisions_obey_the_rules_and_rest(taken: list[Step]) -> None:
-    async def run() -> None:
-        async with running_hub() as hub:
-            await hub.create(cluster_set(), binding())
-            for step in taken:
-                await take(hub, step)
-            await hub.settle(0.5)
-            await check_rules(hub)
-            await hub.settle(60)
-            await check_rules(hub)
-            at_rest = await written(hub)
-            for number, one in enumerate(await hub.objects("managedclusters")):
-                beat = {"metadata": {"annotations": {"beat": str(number)}}}
-                await hub.patch("managedclusters", one.metadata.name, beat)
-            await hub.settle(30)
-            assert await written(hub) == at_rest
-
-    asyncio.run(run())
+async def test_decisions_obey_the_rules_and_rest(taken: list[Step]) -> None:
+    async with running_hub() as hub:
+        await hub.create(cluster_set(), binding())
+        for step in taken:
+            await take(hub, step)
+        await hub.settle(0.5)
+        await check_rules(hub)
+        await hub.settle(60)
+        await check_rules(hub)
+        at_rest = await written(hub)
+        for number, one in enumerate(await hub.objects("managedclusters")):
+            beat = {"metadata": {"annotations": {"beat": str(number)}}}
+            await hub.patch("managedclusters", one.metadata.name, beat)
+        await hub.settle(30)
+        assert await written(hub) == at_rest
 
 
 @RUN
 @given(st.lists(steps(LASTING, st.none()), min_size=3, max_size=15), st.randoms(use_true_random=False))
-def test_any_order_of_events_comes_to_what_the_hub_shows_in_the_end(taken: list[Step], shuffler: Any) -> None:
+async def test_any_order_of_events_comes_to_what_the_hub_shows_in_the_end(taken: list[Step], shuffler: Any) -> None:
     """Placements that take all they can have: history does not count."""
     shuffled = list(taken)
     shuffler.shuffle(shuffled)
 
-    async def run() -> None:
-        async with running_hub() as hub:
-            await hub.create(cluster_set(), binding())
-            for step in shuffled:
-                await take(hub, step)
-            await hub.settle(1)
-            kinds = ("managedclusters", "managedclustersets", "managedclustersetbindings")
-            objects: list[ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding] = [
-                one for plural in kinds for one in await hub.objects(plural)
-            ]
-            now = datetime.fromtimestamp(hub.clock.now(), UTC)
-            for wanted in await hub.objects("placements"):
-                anew = place(Fleet(objects), wanted, now)
-                assert await hub.decisions(wanted.metadata.name) == list(anew.decisions)
-                conditions = await hub.conditions(wanted.metadata.name)
-                assert conditions == {kind: (one.status, one.reason) for kind, one in anew.conditions.items()}
-
-    asyncio.run(run())
+    async with running_hub() as hub:
+        await hub.create(cluster_set(), binding())
+        for step in shuffled:
+            await take(hub, step)
+        await hub.settle(1)
+        kinds = ("managedclusters", "managedclustersets", "managedclustersetbindings")
+        objects: list[ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding] = [
+            one for plural in kinds for one in await hub.objects(plural)
+        ]
+        now = datetime.fromtimestamp(hub.clock.now(), UTC)
+        for wanted in await hub.objects("placements"):
+            anew = place(Fleet(objects), wanted, now)
+            assert await hub.decisions(wanted.metadata.name) == list(anew.decisions)
+            conditions = await hub.conditions(wanted.metadata.name)
+            assert conditions == {kind: (one.status, one.reason) for kind, one in anew.conditions.items()}

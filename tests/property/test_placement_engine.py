@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from dray.api.cluster import ManagedCluster, Placement, Taint, Toleration
 from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
-from dray.placement import Engine, Event, Fleet, FleetObject, PlacementKey, PlacementResult, place
+from dray.api.references import ObjectName
+from dray.placement import Engine, Event, Fleet, FleetObject, PlacementResult, place
 from dray.placement.decide import decide
 from dray.placement.moments import moment_of
 from dray.placement.policy import read_policy
@@ -101,7 +102,7 @@ class World:
     """The objects that exist after some events."""
 
     clusters: dict[str, ManagedCluster]
-    placements: dict[PlacementKey, Placement]
+    placements: dict[ObjectName, Placement]
     others: dict[tuple[str, str], FleetObject]
 
     @staticmethod
@@ -120,7 +121,7 @@ class World:
         if isinstance(obj, ManagedCluster):
             store, key = self.clusters, name
         elif isinstance(obj, Placement):
-            store, key = self.placements, PlacementKey("ns1", name)
+            store, key = self.placements, ObjectName("ns1", name)
         if event.deleted:
             store.pop(key, None)
         else:
@@ -201,7 +202,7 @@ def at_rest(engine: Engine, world: World, now: dt.datetime) -> None:
         assert engine.apply(Event(cluster), now) == {}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(clusters(EFFECTS), max_size=5),
     st.lists(placements(COUNTS), min_size=1, max_size=3),
@@ -213,7 +214,7 @@ def test_decisions_obey_the_rules_after_every_event(
     engine, world = Engine(), World.start()
     seconds = 0
     world.clusters.update((cluster.metadata.name, cluster) for cluster in members)
-    world.placements.update((PlacementKey("ns1", wanted.metadata.name), wanted) for wanted in wanted_first)
+    world.placements.update((ObjectName("ns1", wanted.metadata.name), wanted) for wanted in wanted_first)
     engine.load([*world.objects(), *world.placements.values()], NOW)
     for event, pause in steps:
         seconds += pause
@@ -227,7 +228,7 @@ def test_decisions_obey_the_rules_after_every_event(
     at_rest(engine, world, at(seconds))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(clusters(LASTING), unique_by=lambda cluster: cluster.metadata.name),
     st.lists(placements(st.none()), unique_by=lambda wanted: wanted.metadata.name),
@@ -244,14 +245,14 @@ def test_placements_that_take_all_converge_from_any_order_of_events(
         engine.apply(Event(obj), NOW)
     for entry in wanted:
         scratch = place(Fleet([*sets, *members]), entry, NOW)
-        result = engine.result(PlacementKey("ns1", entry.metadata.name))
+        result = engine.result(ObjectName("ns1", entry.metadata.name))
         assert result is not None
         assert result.decisions == scratch.decisions
         assert result.groups == scratch.groups
         assert result.requeue_at == scratch.requeue_at
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(clusters(EFFECTS), unique_by=lambda cluster: cluster.metadata.name), placements(COUNTS))
 def test_deciding_twice_changes_nothing(members: list[ManagedCluster], wanted: Placement) -> None:
     fleet = Fleet([*map(cluster_set, SETS), *map(binding, SETS), *members])

@@ -61,7 +61,7 @@ def least_cost(pods: Sequence[Size], nodes: Sequence[tuple[Size, int]]) -> int:
 
 
 @pytest.mark.req("4381-199", "4381-200", "4381-201")
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     pods=st.lists(pod_sizes, min_size=1, max_size=6),
     nodes=st.lists(st.tuples(node_sizes, st.integers(1, 4)), min_size=1, max_size=3),
@@ -87,7 +87,7 @@ def test_a_plan_holds_what_it_promises(pods: list[Size], nodes: list[tuple[Size,
 
 
 @pytest.mark.req("4381-199")
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     pod=pod_sizes,
     count=st.integers(1, 6),

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
@@ -249,7 +249,5 @@ class StoreMachine(RuleBasedStateMachine):
         assert sum(self.store.stats().objects.values()) == len(state)
 
 
-StoreMachine.TestCase.settings = settings(
-    max_examples=80, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+StoreMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=40)
 TestStore = StoreMachine.TestCase

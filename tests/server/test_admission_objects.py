@@ -1,7 +1,8 @@
 """What a running server adds to new objects, and which writes it refuses whoever makes them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import load_kubeconfig
-from dray.server.instance import Instance, Settings
+from dray.server.instance import Instance, ServerSettings
 from dray.server.local import LocalClient
 from dray.server.security.identity import authenticated
 from local_server import LocalServer, local_server, refused, typed
@@ -26,20 +27,18 @@ CLUSTERS = by_kind(f"{CLUSTER}/v1", "ManagedCluster")
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
-def run(scenario: Callable[[LocalServer, LocalClient], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with local_server() as server:
-            await scenario(server, server.client())
-
-    asyncio.run(whole())
+@contextlib.asynccontextmanager
+async def server_and_admin() -> AsyncIterator[tuple[LocalServer, LocalClient]]:
+    async with local_server() as server:
+        yield server, server.client()
 
 
 def namespace(name: str) -> Object:
     return typed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
-def test_nothing_is_created_in_namespaces_that_are_missing_or_going() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient) -> None:
+async def test_nothing_is_created_in_namespaces_that_are_missing_or_going() -> None:
+    async with server_and_admin() as (_, admin):
         with pytest.raises(ApiError, match="nowhere") as missing:
             await admin.create(pod("p", namespace="nowhere"))
         assert missing.value.code == 404
@@ -52,34 +51,28 @@ def test_nothing_is_created_in_namespaces_that_are_missing_or_going() -> None:
         await refused(admin.create(pod("late", namespace="going")), "being terminated")
         await admin.patch(by_kind("v1", "Pod"), "going", "p", {"metadata": {"labels": {"a": "b"}}})
 
-    run(scenario)
-
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-def test_the_namespaces_of_the_system_are_kept(name: str) -> None:
-    async def scenario(_: LocalServer, admin: LocalClient) -> None:
+async def test_the_namespaces_of_the_system_are_kept(name: str) -> None:
+    async with server_and_admin() as (_, admin):
         await refused(admin.delete(NAMESPACES, "", name), "may not be deleted")
-
-    run(scenario)
 
 
 def seconds(found: Pod) -> dict[str, int | None]:
     return {toleration.key: toleration.toleration_seconds for toleration in found.spec.tolerations}
 
 
-def test_pods_stay_five_minutes_on_failing_nodes_unless_they_say_otherwise() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient) -> None:
+async def test_pods_stay_five_minutes_on_failing_nodes_unless_they_say_otherwise() -> None:
+    async with server_and_admin() as (_, admin):
         assert seconds(await admin.create(pod("plain"))) == {NOT_READY: 300, UNREACHABLE: 300}
         own = {"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
         assert seconds(await admin.create(pod("own", tolerations=[own]))) == {NOT_READY: 5, UNREACHABLE: 300}
         every = await admin.create(pod("every", tolerations=[{"operator": "Exists"}]))
         assert seconds(every) == {"": None}
 
-    run(scenario)
 
-
-def test_pods_get_the_priority_of_their_class() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient) -> None:
+async def test_pods_get_the_priority_of_their_class() -> None:
+    async with server_and_admin() as (_, admin):
         assert (await admin.create(pod("none"))).spec.priority == 0
         system = await admin.create(pod("system", priorityClassName="system-node-critical"))
         assert system.spec.priority == 2_000_001_000
@@ -94,27 +87,21 @@ def test_pods_get_the_priority_of_their_class() -> None:
         usual = (await admin.create(pod("usual"))).spec
         assert (usual.priority, usual.priority_class_name) == (10, "usual")
 
-    run(scenario)
 
-
-def test_pods_need_no_service_account() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient) -> None:
+async def test_pods_need_no_service_account() -> None:
+    async with server_and_admin() as (_, admin):
         assert (await admin.create(pod("alone"))).spec.service_account_name in ("", "default")
         made = await admin.create(pod("named", serviceAccountName="not-there"))
         assert made.spec.service_account_name == "not-there"
 
-    run(scenario)
 
-
-def test_a_new_node_takes_no_pods_yet() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient) -> None:
+async def test_a_new_node_takes_no_pods_yet() -> None:
+    async with server_and_admin() as (_, admin):
         made = await admin.create(node("n"))
         assert [(taint.key, taint.effect) for taint in made.spec.taints] == [(NOT_READY, "NoSchedule")]
         cleared = await admin.update(replace(made, spec=replace(made.spec, taints=())))
         assert isinstance(cleared, Node)
         assert cleared.spec.taints == ()
-
-    run(scenario)
 
 
 PROTECTED = [f"{CLUSTER}/unavailable", f"{CLUSTER}/unreachable"]
@@ -128,8 +115,8 @@ def taints(*keys: str) -> dict[str, Any]:
 
 @pytest.mark.req("OCM-32")
 @pytest.mark.parametrize("key", PROTECTED)
-def test_an_agent_leaves_the_taints_of_the_hub_alone(key: str) -> None:
-    async def scenario(server: LocalServer, admin: LocalClient) -> None:
+async def test_an_agent_leaves_the_taints_of_the_hub_alone(key: str) -> None:
+    async with server_and_admin() as (server, admin):
         document = {"apiVersion": f"{CLUSTER}/v1", "kind": "ManagedCluster", "metadata": {"name": "c1"}}
         await admin.create(typed(document))
         await admin.create(binding("agent", "cluster-admin", "agent"))
@@ -144,11 +131,9 @@ def test_an_agent_leaves_the_taints_of_the_hub_alone(key: str) -> None:
         await agent.patch(CLUSTERS, "", "c1", taints(key, "example.com/other"))
         await admin.patch(CLUSTERS, "", "c1", taints())
 
-    run(scenario)
 
-
-def test_a_quota_of_devices_holds_under_concurrent_creates() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient) -> None:
+async def test_a_quota_of_devices_holds_under_concurrent_creates() -> None:
+    async with server_and_admin() as (_, admin):
         resource = "gpu.example.com.deviceclass.resource.k8s.io/devices"
         metadata = {"name": "gpus", "namespace": "default"}
         spec = {"hard": {resource: "3"}}
@@ -163,27 +148,22 @@ def test_a_quota_of_devices_holds_under_concurrent_creates() -> None:
         stored: Any = await admin.get(quotas, "default", "gpus")
         assert str(stored.status.used[resource]) == "3"
 
-    run(scenario)
-
 
 ALL = "spec.deviceSelector: empty, so the rule selects every device in the cluster"
 
 
 @pytest.mark.parametrize(("selector", "heard"), [({}, [ALL]), (None, []), ({"driver": "gpu.example.com"}, [])])
-def test_a_rule_for_all_devices_warns_its_author(tmp_path: Path, selector: Any, heard: list[str]) -> None:
-    async def whole() -> None:
-        instance = Instance(Settings(directory=tmp_path / "state", port=0))
-        await instance.start()
-        warnings: list[str] = []
-        rule = {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "DeviceTaintRule",
-            "metadata": {"name": "r"},
-            "spec": {"deviceSelector": selector, "taint": {"key": "example.com/x", "effect": "NoSchedule"}},
-        }
-        async with HttpClient(load_kubeconfig([instance.kubeconfig]), warn=warnings.append) as admin:
-            await admin.create(typed(rule))
-        await instance.stop(0.1)
-        assert [text for text in warnings if "deviceSelector" in text] == heard
-
-    asyncio.run(whole())
+async def test_a_rule_for_all_devices_warns_its_author(tmp_path: Path, selector: Any, heard: list[str]) -> None:
+    instance = Instance(ServerSettings(directory=tmp_path / "state", port=0))
+    await instance.start()
+    warnings: list[str] = []
+    rule = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "r"},
+        "spec": {"deviceSelector": selector, "taint": {"key": "example.com/x", "effect": "NoSchedule"}},
+    }
+    async with HttpClient(load_kubeconfig([instance.kubeconfig]), warn=warnings.append) as admin:
+        await admin.create(typed(rule))
+    await instance.stop(0.1)
+    assert [text for text in warnings if "deviceSelector" in text] == heard

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dray.server import logs
+from dray.process import logs
 from dray.server.instance import Instance
 from live_server import LiveServer
 from server_process import ServerProcess, run_dray, server_on_thread
@@ -77,6 +77,26 @@ def test_audit_events_of_watches_have_two_stages_and_health_checks_none(audited:
     assert not any(event["requestURI"] == "/readyz" for event in audited)
 
 
+def test_audit_events_have_what_admission_policies_note(tmp_path: Path) -> None:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    validation = {"expression": "object.metadata.name != 'bad'", "message": "a bad name"}
+    spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [validation]}
+    notes = [{"key": "who", "valueExpression": "request.userInfo.username"}]
+    base = "/apis/admissionregistration.k8s.io/v1"
+    file = tmp_path / "audit.log"
+    with server_on_thread(tmp_path / "state", audit_log=file) as (server, _):
+        policy = {"metadata": {"name": "p"}, "spec": spec | {"auditAnnotations": notes}}
+        assert server.request("POST", f"{base}/validatingadmissionpolicies", policy).code == 201
+        bound = {"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Warn", "Audit"]}}
+        assert server.request("POST", f"{base}/validatingadmissionpolicybindings", bound).code == 201
+        made = server.request("POST", MAPS, {"metadata": {"name": "bad"}})
+    said = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': a bad name"
+    assert (made.code, made.headers.get_all("Warning")) == (201, [f'299 - "{said}"'])
+    noted = json.loads(file.read_text().splitlines()[-1])["annotations"]
+    assert noted["p/who"] == "kubernetes-admin"
+    assert json.loads(noted["validation.policy.admission.k8s.io/validation_failure"])[0]["message"] == "a bad name"
+
+
 def test_an_audit_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     done = run_dray("server", "--dir", tmp_path / "state", "--port", "0", "--audit-log", tmp_path / "no" / "audit.log")
     assert done.returncode == 2
@@ -91,7 +111,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Li
         raise ZeroDivisionError("a bug")
 
     with server_on_thread(tmp_path / "state") as (server, instance):
-        monkeypatch.setattr("dray.server.reads.list_page", fail)
+        monkeypatch.setattr("dray.server.verbs.reads.list_page", fail)
         yield server, instance
 
 
@@ -121,6 +141,22 @@ def test_logs_are_lines_of_text_or_json(caplog: pytest.LogCaptureFixture) -> Non
     assert text.endswith('warning said\\nby jane code=500 agent="a b"')
     entry = json.loads(logs.JsonFormatter().format(record))
     assert entry.items() >= {"level": "warning", "logger": "dray.test", "msg": "said\nby jane", "code": 500}.items()
+
+
+def test_nothing_in_a_log_does_something_to_a_terminal(caplog: pytest.LogCaptureFixture) -> None:
+    evil = "\x1b[2J\x9b1m\u202e\U000e0001 fine"
+    with caplog.at_level(logging.INFO):
+        try:
+            raise ValueError(evil)
+        except ValueError:
+            logging.getLogger("dray.test").exception("told: %s", evil, extra={"fields": {"agent": evil, "who": [evil]}})
+    [record] = caplog.records
+    text = logs.TextFormatter().format(record)
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert "told: \\x1b[2J\\x9b1m\\u202e\\U000e0001 fine" in text
+    line = logs.JsonFormatter().format(record)
+    assert line.isprintable()
+    assert json.loads(line).items() >= {"msg": f"told: {evil}", "agent": evil}.items()
 
 
 def test_verbosity_logs_every_request(tmp_path: Path) -> None:

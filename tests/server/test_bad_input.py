@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from dray.server.http import MAX_BODY_BYTES, MAX_HEADER_BYTES
+from dray.process.http import MAX_BODY_BYTES, MAX_HEADER_BYTES
 from dray.server.instance import Instance
 from live_server import LiveServer
+from patience import PATIENCE
 from server_process import server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -47,7 +48,7 @@ class Reply:
 
 def send(server: LiveServer, data: bytes, *, half_close: bool = False) -> Reply:
     """Sends bytes on a connection of their own; everything that comes back until the server closes it."""
-    with socket.create_connection((server.host, server.port), timeout=10) as connection:
+    with socket.create_connection((server.host, server.port), timeout=PATIENCE) as connection:
         connection.sendall(data)
         if half_close:
             connection.shutdown(socket.SHUT_WR)
@@ -100,7 +101,7 @@ def test_an_oversized_body_is_refused_and_the_connection_stays_usable(server: Li
 
 def test_a_body_without_end_is_cut_off(server: LiveServer) -> None:
     head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
-    with socket.create_connection((server.host, server.port), timeout=20) as connection:
+    with socket.create_connection((server.host, server.port), timeout=PATIENCE) as connection:
         connection.sendall(head)
         piece = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
         with pytest.raises(OSError):  # noqa: PT012
@@ -174,7 +175,7 @@ def test_pipelined_requests_are_answered_in_order(server: LiveServer) -> None:
     one = "GET {} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + server.token + "\r\n{}\r\n"
     pages = ["/version", "/api", f"{MAPS}/none"]
     data = "".join(one.format(page, "Connection: close\r\n" if page is pages[-1] else "") for page in pages)
-    with socket.create_connection((server.host, server.port), timeout=10) as connection:
+    with socket.create_connection((server.host, server.port), timeout=PATIENCE) as connection:
         connection.sendall(data.encode())
         received = b""
         while piece := connection.recv(65536):
@@ -213,6 +214,6 @@ def test_concurrent_writers_of_one_object_lose_no_update(server: LiveServer) -> 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     final = json.loads(request(server, "GET", path).body)
     assert final["data"]["count"] == str(4 * rounds)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
 from server_process import ServerProcess
 from write_storm import Storm
 
@@ -18,31 +19,31 @@ async def _rage_and_kill(storm: Storm, process: ServerProcess, seconds: float) -
     raging = asyncio.ensure_future(storm.rage(process.url, process.client.token))
     await asyncio.sleep(seconds)
     process.kill()
-    await asyncio.wait_for(raging, 20)
+    await asyncio.wait_for(raging, PATIENCE)
 
 
-def survive(directory: Path, kills: int, seed: int) -> Storm:
+async def survive(directory: Path, kills: int, seed: int) -> Storm:
     """A storm over so many lives of a server, checked after each of its deaths."""
     storm, moments = Storm(seed), random.Random(seed)
     for _ in range(kills):
         with ServerProcess(directory, "--insecure-http") as process:
-            asyncio.run(storm.check(process.url, process.client.token))
-            asyncio.run(_rage_and_kill(storm, process, moments.uniform(0.02, 0.5)))
+            await storm.check(process.url, process.client.token)
+            await _rage_and_kill(storm, process, moments.uniform(0.02, 0.5))
     with ServerProcess(directory, "--insecure-http") as process:
-        asyncio.run(storm.check(process.url, process.client.token))
-        assert process.terminate()[0] == 0
+        await storm.check(process.url, process.client.token)
+        assert process.terminate() == 0
     assert "Traceback" not in process.log.read_text()
     return storm
 
 
 @pytest.mark.req("4381-38")
-def test_acknowledged_writes_survive_sigkill(tmp_path: Path) -> None:
-    storm = survive(tmp_path / "state", kills=6, seed=SEED)
+async def test_acknowledged_writes_survive_sigkill(tmp_path: Path) -> None:
+    storm = await survive(tmp_path / "state", kills=6, seed=SEED)
     assert storm.acknowledged > 60
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(4))
-def test_acknowledged_writes_survive_two_hundred_kills(tmp_path: Path, seed: int) -> None:
-    storm = survive(tmp_path / "state", kills=50, seed=SEED + seed)
+@pytest.mark.parametrize("seed", range(20))
+async def test_acknowledged_writes_survive_a_thousand_kills(tmp_path: Path, seed: int) -> None:
+    storm = await survive(tmp_path / "state", kills=50, seed=SEED + seed)
     assert storm.acknowledged > 50 * 20

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from live_server import Answer, LiveServer, running_server
+from patience import eventually
 
 RESOURCE = "/apis/resource.k8s.io/v1"
 RULES = f"{RESOURCE}/devicetaintrules"
@@ -17,7 +17,6 @@ SLICES = f"{RESOURCE}/resourceslices"
 CLAIMS = f"{RESOURCE}/namespaces/default/resourceclaims"
 PODS = "/api/v1/namespaces/default/pods"
 USER_TOKEN = "a-token-of-jane-that-is-long-enough"
-PATIENCE = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +27,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     options = ("--nodes", "2", "--profile", "gpu-8", "--token-file", str(tokens))
     with running_server(directory / "state", *options, program="up") as running:
         yield running
-
-
-def eventually(check: Callable[[], Any]) -> Any:
-    """What `check` finds, once it finds something."""
-    deadline = time.monotonic() + PATIENCE
-    while not (found := check()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 def created(cluster: LiveServer, path: str, name: str, **fields: Any) -> dict[str, Any]:
@@ -169,7 +159,7 @@ def slices_in(cluster: LiveServer, selector: str) -> list[str]:
     return [one["metadata"]["name"] for one in listed["items"]]
 
 
-@pytest.mark.req("4381-04")
+@pytest.mark.req("4381-04", "SVS-36")
 @pytest.mark.parametrize(
     "selector", ["spec.nodeName=selected-node", "spec.driver=selected.example.com", "spec.pool.name=selected-pool"]
 )

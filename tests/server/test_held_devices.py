@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -15,10 +16,10 @@ from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.server.security.identity import MASTERS, authenticated
-from dray.server.writes import SCHEDULER
 from eviction_objects import DRIVER, V1, device_slice
 from local_server import LocalServer, local_server
 
+SCHEDULER = "system:kube-scheduler"
 CLAIMS = by_kind(V1, "ResourceClaim")
 SHARE = "8d1a8a3c-3b53-4f6f-9c38-7e0d7f6f3f0{}"
 
@@ -51,24 +52,22 @@ async def release(client: Client, name: str) -> None:
     await client.patch(CLAIMS, "default", name, {"status": {"allocation": None}}, subresource="status")
 
 
-def run(scenario: Callable[[LocalServer], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with local_server(with_roles=False) as server:
-            admin = as_scheduler(server)
-            devices = [
-                {"name": "gpu-0"},
-                {"name": "gpu-1"},
-                {"name": "link", "allowMultipleAllocations": True, "capacity": {"bandwidth": {"value": "10"}}},
-            ]
-            await admin.create(typed(device_slice("pool", devices=devices)))
-            await admin.create(typed(parts_slice(sharedCounters=[{"name": "card", "counters": memory(4)}])))
-            parts = [{"name": f"part-{units}", "consumesCounters": draw(units)} for units in (1, 2, 3)]
-            await admin.create(typed(parts_slice("-devices", devices=parts)))
-            for name in ("a", "b", "c"):
-                await add_claim(admin, name)
-            await scenario(server)
-
-    asyncio.run(whole())
+@contextlib.asynccontextmanager
+async def server_with_devices() -> AsyncIterator[LocalServer]:
+    async with local_server(with_roles=False) as server:
+        admin = as_scheduler(server)
+        devices = [
+            {"name": "gpu-0"},
+            {"name": "gpu-1"},
+            {"name": "link", "allowMultipleAllocations": True, "capacity": {"bandwidth": {"value": "10"}}},
+        ]
+        await admin.create(typed(device_slice("pool", devices=devices)))
+        await admin.create(typed(parts_slice(sharedCounters=[{"name": "card", "counters": memory(4)}])))
+        parts = [{"name": f"part-{units}", "consumesCounters": draw(units)} for units in (1, 2, 3)]
+        await admin.create(typed(parts_slice("-devices", devices=parts)))
+        for name in ("a", "b", "c"):
+            await add_claim(admin, name)
+        yield server
 
 
 def memory(units: int) -> Manifest:
@@ -91,8 +90,8 @@ async def expect_refusal(call: Awaitable[None], why: str) -> None:
     assert (failure.value.code, failure.value.reason) == (409, "Conflict")
 
 
-def test_a_device_that_a_claim_has_is_not_given_to_another() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_a_device_that_a_claim_has_is_not_given_to_another() -> None:
+    async with server_with_devices() as server:
         admin = as_scheduler(server)
         await allocate(admin, "a", result("gpu-0"))
         refused = f"device {DRIVER}/pool/gpu-0 is allocated to ResourceClaim default/a; allocate anew"
@@ -101,52 +100,73 @@ def test_a_device_that_a_claim_has_is_not_given_to_another() -> None:
         await release(admin, "a")
         await allocate(admin, "c", result("gpu-0"))
 
-    run(scenario)
 
-
-def test_an_allocation_by_hand_is_taken_as_it_is() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_an_allocation_by_hand_is_taken_as_it_is() -> None:
+    async with server_with_devices() as server:
         await allocate(as_scheduler(server), "a", result("gpu-0"))
         await allocate(server.client(), "b", result("gpu-0"))
         await expect_refusal(allocate(as_scheduler(server), "c", result("gpu-0")), "is allocated to")
 
-    run(scenario)
+
+@pytest.mark.parametrize(
+    "user", ["system:serviceaccount:kube-system:resource-claim-controller", "system:serviceaccount:default:other"]
+)
+async def test_no_program_gives_a_device_away_twice(user: str) -> None:
+    async with server_with_devices() as server:
+        await allocate(as_scheduler(server), "a", result("gpu-0"))
+        program = server.client(authenticated(user, (MASTERS,)))
+        await expect_refusal(allocate(program, "b", result("gpu-0")), "is allocated to")
+
+
+async def test_a_slice_of_another_node_does_not_lift_the_guard() -> None:
+    """Devices that are not published are not guarded: nobody makes those of another node look so."""
+    async with server_with_devices() as server:
+        scheduler = as_scheduler(server)
+        pool = {"name": "pool", "generation": 9, "resourceSliceCount": 1}
+        foreign = device_slice("foreign", "other", nodeName="node-2", pool=pool)
+        await scheduler.create(typed(foreign))
+        here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]}
+        for name in ("a", "b"):
+            claim = await scheduler.get(CLAIMS, "default", name)
+            selector = {"nodeSelectorTerms": [here]}
+            allocation = {"devices": {"results": [result("gpu-0")]}, "nodeSelector": selector}
+            wanted: Any = typed(manifest(V1, "ResourceClaim", name, status={"allocation": allocation}))
+            write = scheduler.update(replace(claim, status=wanted.status), subresource="status")
+            if name == "a":
+                await write
+            else:
+                with pytest.raises(ApiError, match="is allocated to ResourceClaim default/a"):
+                    await write
 
 
 @pytest.mark.req("4381-128")
-def test_of_two_writes_at_the_same_time_one_is_refused() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_of_two_writes_at_the_same_time_one_is_refused() -> None:
+    async with server_with_devices() as server:
         admin = as_scheduler(server)
         outcome = await asyncio.gather(
             *(allocate(admin, name, result("gpu-0")) for name in ("a", "b", "c")), return_exceptions=True
         )
         assert [type(one) for one in outcome].count(ApiError) == 2
 
-    run(scenario)
 
-
-def test_a_server_that_starts_again_knows_who_has_what() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_a_server_that_starts_again_knows_who_has_what() -> None:
+    async with server_with_devices() as server:
         await allocate(as_scheduler(server), "a", result("gpu-0"))
         restarted = LocalServer(server.clock, server.backend, 2)
         await expect_refusal(allocate(as_scheduler(restarted), "b", result("gpu-0")), "is allocated to")
         await restarted.store.close()
 
-    run(scenario)
 
-
-def test_a_device_stays_taken_when_it_is_not_published_any_more() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_a_device_stays_taken_when_it_is_not_published_any_more() -> None:
+    async with server_with_devices() as server:
         admin = as_scheduler(server)
         await allocate(admin, "a", result("gpu-0"))
         await admin.delete(by_kind(V1, "ResourceSlice"), "", "pool-slice")
         await expect_refusal(allocate(admin, "b", result("gpu-0")), "is allocated to")
 
-    run(scenario)
 
-
-def test_devices_that_do_not_exist_and_admin_access_are_not_counted() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_devices_that_do_not_exist_and_admin_access_are_not_counted() -> None:
+    async with server_with_devices() as server:
         admin = as_scheduler(server)
         label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
         await admin.patch(by_kind("v1", "Namespace"), "", "default", label)
@@ -154,38 +174,32 @@ def test_devices_that_do_not_exist_and_admin_access_are_not_counted() -> None:
         await allocate(admin, "b", result("gpu-0", "elsewhere"), result("gpu-0", adminAccess=True))
         await allocate(admin, "c", result("gpu-1"))
 
-    run(scenario)
-
 
 @pytest.mark.req("4381-48")
-def test_what_admins_look_at_can_be_given_away() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_what_admins_look_at_can_be_given_away() -> None:
+    async with server_with_devices() as server:
         admin = as_scheduler(server)
         label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
         await admin.patch(by_kind("v1", "Namespace"), "", "default", label)
         await allocate(admin, "a", result("gpu-0", adminAccess=True))
         await allocate(admin, "b", result("gpu-0"))
 
-    run(scenario)
-
 
 def share(number: int, amount: int) -> Manifest:
     return result("link", shareID=SHARE.format(number), consumedCapacity={"bandwidth": str(amount)})
 
 
-def test_shares_of_a_device_are_given_away_as_long_as_there_is_capacity() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_shares_of_a_device_are_given_away_as_long_as_there_is_capacity() -> None:
+    async with server_with_devices() as server:
         admin = as_scheduler(server)
         await allocate(admin, "a", share(1, 6))
         await expect_refusal(allocate(admin, "b", share(2, 5)), "has not enough bandwidth left")
         await allocate(admin, "b", share(2, 4))
         await expect_refusal(allocate(admin, "c", result("link")), "is allocated to")
 
-    run(scenario)
 
-
-def test_counters_that_devices_share_are_not_overdrawn() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_counters_that_devices_share_are_not_overdrawn() -> None:
+    async with server_with_devices() as server:
         admin = as_scheduler(server)
         await allocate(admin, "a", result("part-2", "parts"))
         await expect_refusal(
@@ -195,4 +209,22 @@ def test_counters_that_devices_share_are_not_overdrawn() -> None:
         await release(admin, "a")
         await allocate(admin, "c", result("part-3", "parts"))
 
-    run(scenario)
+
+async def reserve(client: Client, name: str, device: str) -> None:
+    """As a scheduler does it for a pod."""
+    claim = await client.get(CLAIMS, "default", name)
+    assert isinstance(claim, ResourceClaim)
+    status = {
+        "allocation": {"devices": {"results": [result(device)]}},
+        "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}],
+    }
+    wanted: ResourceClaim = typed(manifest(V1, "ResourceClaim", name, status=status))
+    await client.update(replace(claim, status=wanted.status), subresource="status")
+
+
+async def test_a_scheduler_with_the_credentials_of_a_person_is_judged_by_what_it_writes() -> None:
+    async with server_with_devices() as server:
+        admin = server.client()
+        await reserve(admin, "a", "gpu-0")
+        await expect_refusal(reserve(admin, "b", "gpu-0"), "is allocated to")
+        await reserve(admin, "b", "gpu-1")

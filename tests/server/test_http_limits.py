@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 
-from dray.server.http import Answer, Limits, Request, Response, Server, Stream
-
-Scenario = Callable[[Server, int], Awaitable[None]]
+from dray.process.http import Answer, Limits, Listener, Request, Response, Server, Stream
+from patience import LOOK_SECONDS, PATIENCE
 
 
 async def endless(_request: Request) -> AsyncIterator[bytes]:
@@ -24,19 +24,17 @@ async def answer(request: Request) -> Answer:
     return Response(200, b"{}")
 
 
-def with_server(limits: Limits, scenario: Scenario) -> None:
-    async def run() -> None:
-        server = Server(answer, limits)
-        port = await server.listen("127.0.0.1", 0, None)
-        try:
-            await scenario(server, port)
-        finally:
-            for writer in _writers:
-                writer.close()
-            _writers.clear()
-            await server.stop(1.0)
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def http_server(limits: Limits) -> AsyncIterator[tuple[Server, int]]:
+    server = Server(answer, limits)
+    port = await server.listen(Listener("127.0.0.1", 0))
+    try:
+        yield server, port
+    finally:
+        for writer in _writers:
+            writer.close()
+        _writers.clear()
+        await server.stop(1.0)
 
 
 _writers: list[asyncio.StreamWriter] = []
@@ -53,7 +51,7 @@ async def connect(port: int, data: bytes) -> tuple[asyncio.StreamReader, asyncio
 async def ended(reader: asyncio.StreamReader) -> bool:
     """Whether the server ends the connection soon."""
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await reader.read()
     except ConnectionError:
         return True
@@ -62,42 +60,34 @@ async def ended(reader: asyncio.StreamReader) -> bool:
     return True
 
 
-def test_headers_that_come_too_slowly_end_the_connection() -> None:
-    async def scenario(server: Server, port: int) -> None:
+async def test_headers_that_come_too_slowly_end_the_connection() -> None:
+    async with http_server(Limits(header_seconds=0.1)) as (server, port):
         readers = [(await connect(port, b"GET / HTTP/1.1\r\nX-Slow: "))[0] for _ in range(50)]
         assert all([await ended(reader) for reader in readers])
         assert server.connection_count == 0
 
-    with_server(Limits(header_seconds=0.1), scenario)
 
-
-def test_a_body_that_comes_too_slowly_ends_the_connection() -> None:
-    async def scenario(_server: Server, port: int) -> None:
+async def test_a_body_that_comes_too_slowly_ends_the_connection() -> None:
+    async with http_server(Limits(body_seconds=0.1)) as (_server, port):
         reader, _ = await connect(port, b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nabc")
         assert await ended(reader)
 
-    with_server(Limits(body_seconds=0.1), scenario)
 
-
-def test_idle_connections_are_ended() -> None:
-    async def scenario(_server: Server, port: int) -> None:
+async def test_idle_connections_are_ended() -> None:
+    async with http_server(Limits(idle_seconds=0.1)) as (_server, port):
         reader, _ = await connect(port, b"GET / HTTP/1.1\r\n\r\n")
         assert (await reader.readuntil(b"{}")).startswith(b"HTTP/1.1 200")
         assert await ended(reader)
 
-    with_server(Limits(idle_seconds=0.1), scenario)
 
-
-def test_a_request_that_takes_long_to_answer_is_not_idle() -> None:
-    async def scenario(_server: Server, port: int) -> None:
+async def test_a_request_that_takes_long_to_answer_is_not_idle() -> None:
+    async with http_server(Limits(idle_seconds=0.1, body_seconds=0.1)) as (_server, port):
         reader, _ = await connect(port, b"GET /slow HTTP/1.1\r\n\r\n")
         assert (await reader.readuntil(b"{}")).startswith(b"HTTP/1.1 200")
 
-    with_server(Limits(idle_seconds=0.1, body_seconds=0.1), scenario)
 
-
-def test_too_many_connections_are_told_so() -> None:
-    async def scenario(_server: Server, port: int) -> None:
+async def test_too_many_connections_are_told_so() -> None:
+    async with http_server(Limits(connections=3)) as (_server, port):
         kept = [await connect(port, b"") for _ in range(3)]
         await asyncio.sleep(0.05)
         reader, _ = await connect(port, b"")
@@ -107,26 +97,20 @@ def test_too_many_connections_are_told_so() -> None:
         reader, _ = await connect(port, b"GET / HTTP/1.1\r\n\r\n")
         assert (await reader.readuntil(b"{}")).startswith(b"HTTP/1.1 200")
 
-    with_server(Limits(connections=3), scenario)
 
-
-def test_a_stream_that_nobody_reads_is_cut_off() -> None:
-    async def scenario(server: Server, port: int) -> None:
+async def test_a_stream_that_nobody_reads_is_cut_off() -> None:
+    async with http_server(Limits(stalled_stream_seconds=0.1)) as (server, port):
         _, writer = await connect(port, b"GET /stream HTTP/1.1\r\n\r\n")
         transport = writer.transport
         transport.pause_reading()  # type: ignore[attr-defined]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while server.connection_count:
-                await asyncio.sleep(0.02)
-
-    with_server(Limits(stalled_stream_seconds=0.1), scenario)
+                await asyncio.sleep(LOOK_SECONDS)
 
 
-def test_stopping_lets_requests_finish_and_refuses_new_ones() -> None:
-    async def scenario(server: Server, port: int) -> None:
+async def test_stopping_lets_requests_finish_and_refuses_new_ones() -> None:
+    async with http_server(Limits()) as (server, port):
         reader, _ = await connect(port, b"GET /slow HTTP/1.1\r\n\r\n")
         await asyncio.sleep(0.05)
         await server.stop(2.0)
         assert (await reader.read()).startswith(b"HTTP/1.1 200")
-
-    with_server(Limits(), scenario)

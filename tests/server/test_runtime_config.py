@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dray.server.switches import FEATURE_GATES, SwitchError, disabled_gates, disabled_versions
+from dray.process.switches import FEATURE_GATES, SwitchError, disabled_gates, disabled_versions
 from server_process import run_dray, server_on_thread
 
 ALPHA = "resource.k8s.io/v1alpha3"

@@ -1,9 +1,10 @@
-"""Drivers: the role for their ServiceAccounts, and the limits that an annotation puts on it."""
+"""Drivers: the role for their ServiceAccounts, the node that they act for, and the limits that an annotation puts."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
 from dray.api.registry import by_kind
 from dray.server.local import LocalClient
@@ -16,21 +17,20 @@ from dray.server.security.identity import (
     service_account_user,
 )
 from local_server import LocalServer, local_server, refused
-from server_objects import binding, node_slice, service_account
+from server_objects import binding, claim, node, node_slice, pod, role, rule, service_account
 
 SLICES = by_kind("resource.k8s.io/v1", "ResourceSlice")
+CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
 RESOURCE = "resource.k8s.io"
 USER = service_account_user("default", "driver")
 
 
-def run(scenario: Callable[[LocalServer, LocalClient], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with local_server() as server:
-            admin = server.client()
-            await admin.create(binding("driver", "system:dra-driver", USER))
-            await scenario(server, admin)
-
-    asyncio.run(whole())
+@contextlib.asynccontextmanager
+async def server_with_driver() -> AsyncIterator[tuple[LocalServer, LocalClient]]:
+    async with local_server() as server:
+        admin = server.client()
+        await admin.create(binding("driver", "system:dra-driver", USER))
+        yield server, admin
 
 
 def driver(node: str = "") -> Identity:
@@ -40,8 +40,9 @@ def driver(node: str = "") -> Identity:
 
 
 @pytest.mark.req("4381-180")
-def test_a_driver_has_slices_and_may_read_claims_and_nodes() -> None:
-    async def scenario(server: LocalServer, _: LocalClient) -> None:
+async def test_a_driver_has_slices_and_may_read_claims_and_nodes() -> None:
+    async with server_with_driver() as (server, _):
+
         def may(verb: str, group: str, resource: str, subresource: str = "") -> bool:
             return server.roles.allowed(driver(), Attributes(verb, group, resource, subresource, "", "x")).allowed
 
@@ -52,22 +53,80 @@ def test_a_driver_has_slices_and_may_read_claims_and_nodes() -> None:
         assert not any(may(verb, RESOURCE, "resourceclaims", "status") for verb in verbs)
         assert not any(may(verb, "", resource) for verb in verbs for resource in ("pods", "secrets"))
 
-    run(scenario)
-
 
 @pytest.mark.req("4381-187")
-def test_nothing_separates_drivers_unless_asked_for() -> None:
-    async def scenario(server: LocalServer, admin: LocalClient) -> None:
+async def test_nothing_separates_drivers_unless_asked_for() -> None:
+    async with server_with_driver() as (server, admin):
         await admin.create(service_account("driver"))
         client = server.client(driver("n1"))
-        await client.create(node_slice("a", "n2", "other.example.com"))
+        await client.create(node_slice("a", "n1", "other.example.com"))
 
-    run(scenario)
+
+@pytest.mark.req("4381-179")
+async def test_a_driver_with_a_node_in_its_token_acts_for_that_node() -> None:
+    async with server_with_driver() as (server, admin):
+        for name in ("n1", "n2"):
+            await admin.create(node(name))
+        await admin.create(node_slice("foreign", "n2"))
+        client = server.client(driver("n1"))
+        await client.create(node_slice("n1", "n1"))
+        await refused(client.create(node_slice("b", "n2")), 'ResourceSlice "b" of pool "b" has nodeName "n2"')
+        await refused(client.create(node_slice("b")), 'ResourceSlice "b" of pool "b" has no nodeName')
+        await refused(client.create(node_slice("n2", "n1")), "has the name of another node")
+        await refused(client.delete(SLICES, "", "foreign"), 'has nodeName "n2"')
+        foreign = node_slice("c", "n1")
+        foreign = replace(foreign, spec=replace(foreign.spec, pool=replace(foreign.spec.pool, name="foreign")))
+        await refused(client.create(foreign), 'ResourceSlice "foreign" in it is of node "n2"')
+        # Without a node in the token, it is whatever acts for all of them.
+        await server.client(driver()).create(node_slice("network"))
+
+
+async def test_a_driver_for_several_nodes_has_the_right_for_that() -> None:
+    async with server_with_driver() as (server, admin):
+        verbs = " ".join(f"arbitrary-node:{verb}" for verb in ("create", "delete", "get", "list"))
+        right = rule(verbs, "resourceslices/driver", RESOURCE) | {"resourceNames": ["gpu.example.com"]}
+        await admin.create(role("network", right))
+        await admin.create(binding("network", "network", USER))
+        client = server.client(driver("n1"))
+        await client.create(node_slice("network"))
+        await refused(client.create(node_slice("other", "", "other.example.com")), "has no nodeName")
+        assert len((await client.list(SLICES, fields="spec.driver=gpu.example.com")).items) == 1
+        await refused(client.list(SLICES, fields="spec.driver=other.example.com"), "of that node")
+        await client.delete(SLICES, "", "network")
+
+
+async def test_a_driver_on_a_node_reads_what_concerns_the_node() -> None:
+    async with server_with_driver() as (server, admin):
+        for name in ("n1", "n2"):
+            await admin.create(node_slice(f"of-{name}", name))
+            await admin.create(claim(f"for-{name}"))
+            uses = [{"name": "r", "resourceClaimName": f"for-{name}"}]
+            await admin.create(pod(f"on-{name}", name, resourceClaims=uses))
+        client = server.client(driver("n1"))
+        await client.get(CLAIMS, "default", "for-n1")
+        await refused(client.get(CLAIMS, "default", "for-n2"), "can only read resourceclaims of that node")
+        await client.get(SLICES, "", "of-n1")
+        await refused(client.get(SLICES, "", "of-n2"), "can only read resourceslices of that node")
+        await client.list(SLICES, fields="spec.nodeName=n1,spec.driver=gpu.example.com")
+        await refused(client.list(SLICES), "can only read resourceslices of that node")
+        await refused(client.list(SLICES, fields="spec.nodeName=n2"), "can only read resourceslices of that node")
+        assert len((await server.client(driver()).list(SLICES)).items) == 2
+
+
+async def test_an_account_on_a_node_that_is_no_driver_reads_as_its_roles_say() -> None:
+    async with server_with_driver() as (server, admin):
+        reader = service_account_user("default", "reader")
+        await admin.create(role("reader", rule("list", "resourceslices resourceclaims", RESOURCE)))
+        await admin.create(binding("reader", "reader", reader))
+        on_node = authenticated(reader, service_account_groups("default"), extra={NODE_NAME: ("n1",)})
+        client = server.client(on_node)
+        await client.list(SLICES)
+        await client.list(CLAIMS)
 
 
 @pytest.mark.req("4381-179", "4381-187")
-def test_an_annotated_driver_writes_its_own_slices_on_its_own_node() -> None:
-    async def scenario(server: LocalServer, admin: LocalClient) -> None:
+async def test_an_annotated_driver_writes_its_own_slices_on_its_own_node() -> None:
+    async with server_with_driver() as (server, admin):
         limits = {"dray/slices-of-driver": "gpu.example.com", "dray/slices-of-own-node": "true"}
         await admin.create(service_account("driver", **limits))
         await admin.create(node_slice("foreign", "n2"))
@@ -79,5 +138,3 @@ def test_an_annotated_driver_writes_its_own_slices_on_its_own_node() -> None:
         await refused(client.delete(SLICES, "", "foreign"), "with that nodeName")
         await client.delete(SLICES, "", "a")
         await refused(server.client(driver()).create(node_slice("a", "n1")), "token bound to a pod")
-
-    run(scenario)

@@ -1,7 +1,7 @@
 """On a running server nobody gives away rights that they do not have."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 
 from dray.api.registry import by_kind
 from dray.server.local import LocalClient
@@ -13,20 +13,17 @@ ROLES = by_kind(f"{RBAC}/v1", "Role")
 CLUSTER_ROLES = by_kind(f"{RBAC}/v1", "ClusterRole")
 
 
-def run(scenario: Callable[[LocalClient, LocalClient], Awaitable[None]]) -> None:
+@contextlib.asynccontextmanager
+async def admin_and_jane() -> AsyncIterator[tuple[LocalClient, LocalClient]]:
     """With the admin of the cluster, and as Jane, who is `admin` of the namespace `default`."""
-
-    async def whole() -> None:
-        async with local_server() as server:
-            admin = server.client()
-            await admin.create(binding("jane", "admin", "jane", "default"))
-            await scenario(admin, server.client(authenticated("jane")))
-
-    asyncio.run(whole())
+    async with local_server() as server:
+        admin = server.client()
+        await admin.create(binding("jane", "admin", "jane", "default"))
+        yield admin, server.client(authenticated("jane"))
 
 
-def test_a_role_gives_no_more_than_its_author_has() -> None:
-    async def scenario(admin: LocalClient, jane: LocalClient) -> None:
+async def test_a_role_gives_no_more_than_its_author_has() -> None:
+    async with admin_and_jane() as (admin, jane):
         await jane.create(role("readers", rule("get list", "pods"), namespace="default"))
         more = rule("get", "nodes")
         why = "attempting to grant RBAC permissions not currently held"
@@ -35,11 +32,9 @@ def test_a_role_gives_no_more_than_its_author_has() -> None:
         await admin.patch(ROLES, "default", "readers", {"rules": [more]})
         await jane.patch(ROLES, "default", "readers", {"metadata": {"annotations": {"a": "b"}}})
 
-    run(scenario)
 
-
-def test_a_binding_gives_no_more_than_its_author_has() -> None:
-    async def scenario(admin: LocalClient, jane: LocalClient) -> None:
+async def test_a_binding_gives_no_more_than_its_author_has() -> None:
+    async with admin_and_jane() as (admin, jane):
         await jane.create(binding("view", "view", "joe", "default"))
         await refused(jane.create(binding("all", "cluster-admin", "joe", "default")), "not currently held")
         await refused(jane.create(binding("none", "missing", "joe", "default")), "not found")
@@ -54,11 +49,9 @@ def test_a_binding_gives_no_more_than_its_author_has() -> None:
         await admin.create(binding("binder", "binder", "jane", "default", "Role"))
         await jane.create(binding("all", "cluster-admin", "joe", "default"))
 
-    run(scenario)
 
-
-def test_aggregation_needs_everything() -> None:
-    async def scenario(admin: LocalClient, jane: LocalClient) -> None:
+async def test_aggregation_needs_everything() -> None:
+    async with admin_and_jane() as (admin, jane):
         await admin.create(role("roles", rule("create update patch get", "clusterroles", RBAC)))
         await admin.create(binding("roles", "roles", "jane"))
         everything = {
@@ -72,5 +65,3 @@ def test_aggregation_needs_everything() -> None:
         label = {"metadata": {"labels": {f"{RBAC}/aggregate-to-admin": "true"}}}
         await admin.create(role("secrets", rule("get", "secrets")))
         await refused(jane.patch(CLUSTER_ROLES, "", "secrets", label), "not currently held")
-
-    run(scenario)

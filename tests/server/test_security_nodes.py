@@ -1,9 +1,9 @@
 """What a node may do on a running server: write what is its own, read what its pods need, and nothing else."""
 
-import asyncio
+import contextlib
 import datetime as dt
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from dray.api.meta import DeleteOptions
 from dray.api.registry import by_kind
 from dray.api.resource import ResourceSlice
 from dray.client.interface import PatchFormat
-from dray.server.instance import Instance, Settings
+from dray.server.instance import Instance, ServerSettings
 from dray.server.local import LocalClient
 from dray.server.security.identity import NODES, authenticated
 from local_server import LocalServer, local_server, refused, typed
@@ -33,18 +33,15 @@ LEASES = by_kind("coordination.k8s.io/v1", "Lease")
 OWN = authenticated("system:node:n1", (NODES,))
 
 
-def run(scenario: Callable[[LocalServer, LocalClient, LocalClient], Awaitable[None]]) -> None:
+@contextlib.asynccontextmanager
+async def server_with_nodes() -> AsyncIterator[tuple[LocalServer, LocalClient, LocalClient]]:
     """With an admin, and as node `n1`; there is a node `n2`, too, and a pod on each."""
-
-    async def whole() -> None:
-        async with local_server() as server:
-            admin = server.client()
-            for name in ("n1", "n2"):
-                await admin.create(node(name))
-                await admin.create(pod(f"on-{name}", name))
-            await scenario(server, admin, server.client(OWN))
-
-    asyncio.run(whole())
+    async with local_server() as server:
+        admin = server.client()
+        for name in ("n1", "n2"):
+            await admin.create(node(name))
+            await admin.create(pod(f"on-{name}", name))
+        yield server, admin, server.client(OWN)
 
 
 def lease(name: str, namespace: str = "kube-node-lease") -> Any:
@@ -52,8 +49,8 @@ def lease(name: str, namespace: str = "kube-node-lease") -> Any:
     return typed({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata})
 
 
-def test_a_node_writes_itself_and_its_pods_status() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient, n1: LocalClient) -> None:
+async def test_a_node_writes_itself_and_its_pods_status() -> None:
+    async with server_with_nodes() as (_, admin, n1):
         ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         await n1.patch(NODE_KIND, "", "n1", ready, subresource="status", format=PatchFormat.STRATEGIC)
         await refused(n1.patch(NODE_KIND, "", "n2", ready, subresource="status"), 'not allowed to modify node "n2"')
@@ -70,11 +67,9 @@ def test_a_node_writes_itself_and_its_pods_status() -> None:
         await refused(n1.create(pod("mine", "n1")), "can only create mirror pods")
         assert isinstance(await admin.get(PODS, "default", "on-n2"), Pod)
 
-    run(scenario)
 
-
-def test_a_node_evicts_its_own_pods_and_spends_no_budget_for_others() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient, n1: LocalClient) -> None:
+async def test_a_node_evicts_its_own_pods_and_spends_no_budget_for_others() -> None:
+    async with server_with_nodes() as (_, admin, n1):
         budgets = by_kind("policy/v1", "PodDisruptionBudget")
         metadata = {"name": "all", "namespace": "default"}
         budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
@@ -91,12 +86,10 @@ def test_a_node_evicts_its_own_pods_and_spends_no_budget_for_others() -> None:
         stored = await admin.get(budgets, "default", "all")
         assert stored.status.disruptions_allowed == 0
 
-    run(scenario)
-
 
 @pytest.mark.req("4381-178")
-def test_claims_are_read_only_for_nodes_even_with_a_role_for_them() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient, n1: LocalClient) -> None:
+async def test_claims_are_read_only_for_nodes_even_with_a_role_for_them() -> None:
+    async with server_with_nodes() as (_, admin, n1):
         await admin.create(claim("c"))
         everything = rule("get update patch delete", "resourceclaims resourceclaims/status", "resource.k8s.io")
         for extra in (False, True):
@@ -108,12 +101,10 @@ def test_claims_are_read_only_for_nodes_even_with_a_role_for_them() -> None:
                 await refused(n1.patch(CLAIMS, "default", "c", patch, subresource=subresource), why)
             await refused(n1.delete(CLAIMS, "default", "c"), "can only read" if extra else "cannot delete")
 
-    run(scenario)
-
 
 @pytest.mark.req("SVS-63", "4381-179")
-def test_a_node_writes_slices_of_its_own() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient, n1: LocalClient) -> None:
+async def test_a_node_writes_slices_of_its_own() -> None:
+    async with server_with_nodes() as (_, admin, n1):
         made = await n1.create(node_slice("a", "n1"))
         await n1.update(replace(made, spec=replace(made.spec, pool=replace(made.spec.pool, generation=2))))
         await refused(n1.create(node_slice("b", "n2")), "can only create ResourceSlice")
@@ -124,11 +115,44 @@ def test_a_node_writes_slices_of_its_own() -> None:
         await refused(n1.patch(SLICES, "", "d", patch), "can only update ResourceSlice")
         await n1.delete(SLICES, "", "a")
 
-    run(scenario)
+
+@pytest.mark.req("SVS-63", "4381-179")
+async def test_a_node_does_not_speak_for_the_devices_of_another() -> None:
+    """A slice of a higher generation in the pool of another node would make that node's devices obsolete."""
+
+    def in_pool(name: str, place: str, pool: str, generation: int = 1) -> ResourceSlice:
+        made = node_slice(name, place)
+        wanted = replace(made.spec.pool, name=pool, generation=generation)
+        return replace(made, spec=replace(made.spec, pool=wanted))
+
+    async with server_with_nodes() as (_, admin, n1):
+        await admin.create(in_pool("theirs", "n2", "second"))
+        await refused(n1.create(in_pool("a", "n1", "n2", 9)), "has the name of another node")
+        await refused(n1.create(in_pool("a", "n1", "second", 9)), 'ResourceSlice "theirs" in it is of node "n2"')
+        await n1.create(in_pool("a", "n1", "first"))
 
 
-def test_a_node_has_its_lease_and_no_other() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient, n1: LocalClient) -> None:
+async def test_a_node_reads_itself_its_pods_and_its_slices() -> None:
+    async with server_with_nodes() as (_, admin, n1):
+        for name in ("n1", "n2"):
+            await admin.create(node_slice(f"of-{name}", name))
+        await n1.get(NODE_KIND, "", "n1")
+        await refused(n1.get(NODE_KIND, "", "n2"), 'cannot read "n2", only its own')
+        await refused(n1.list(NODE_KIND), "cannot read all nodes, only its own")
+        await n1.get(PODS, "default", "on-n1")
+        await refused(n1.get(PODS, "default", "on-n2"), "no relationship")
+        for selector in ("", "spec.nodeName=n2", "spec.nodeName!=n2"):
+            await refused(n1.list(PODS, fields=selector), "with the field selector spec.nodeName=n1")
+            await refused(n1.list(SLICES, fields=selector), "with the field selector spec.nodeName=n1")
+        assert [pod.metadata.name for pod in (await n1.list(PODS, fields="spec.nodeName=n1")).items] == ["on-n1"]
+        assert [one.metadata.name for one in (await n1.list(SLICES, fields="spec.nodeName=n1")).items] == ["of-n1"]
+        await n1.get(SLICES, "", "of-n1")
+        await refused(n1.get(SLICES, "", "of-n2"), "no relationship")
+        await refused(n1.delete_collection(SLICES), "field selector")
+
+
+async def test_a_node_has_its_lease_and_no_other() -> None:
+    async with server_with_nodes() as (_, admin, n1):
         made = await n1.create(lease("n1"))
         await n1.update(made)
         assert (await n1.get(LEASES, "kube-node-lease", "n1")).metadata.name == "n1"
@@ -137,11 +161,9 @@ def test_a_node_has_its_lease_and_no_other() -> None:
         await admin.create(lease("n2"))
         await refused(n1.get(LEASES, "kube-node-lease", "n2"), "same name as the requesting node")
 
-    run(scenario)
 
-
-def test_a_node_reads_what_its_pods_use() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient, n1: LocalClient) -> None:
+async def test_a_node_reads_what_its_pods_use() -> None:
+    async with server_with_nodes() as (_, admin, n1):
         for name in ("used", "unused"):
             metadata = {"name": name, "namespace": "default"}
             await admin.create(typed({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}))
@@ -160,11 +182,9 @@ def test_a_node_reads_what_its_pods_use() -> None:
         await admin.delete(PODS, "default", "user", DeleteOptions(grace_period_seconds=0))
         await refused(n1.get(SECRETS, "default", "used"), why)
 
-    run(scenario)
 
-
-def test_a_node_gets_tokens_for_its_pods_only() -> None:
-    async def scenario(_: LocalServer, admin: LocalClient, n1: LocalClient) -> None:
+async def test_a_node_gets_tokens_for_its_pods_only() -> None:
+    async with server_with_nodes() as (_, admin, n1):
         await admin.create(service_account("sa"))
         tokens = {}
         for name in ("n1", "n2"):
@@ -176,40 +196,36 @@ def test_a_node_gets_tokens_for_its_pods_only() -> None:
         await refused(n1.post(ACCOUNTS, "default", "sa", "token", tokens["n2"]), "different node")
         await refused(n1.post(ACCOUNTS, "default", "sa", "token", {"spec": {}}), "not bound to a pod")
 
-    run(scenario)
 
-
-def test_a_node_without_a_name_may_do_nothing() -> None:
-    async def scenario(server: LocalServer, _: LocalClient, __: LocalClient) -> None:
+async def test_a_node_without_a_name_may_do_nothing() -> None:
+    async with server_with_nodes() as (server, _, _):
         nameless = server.client(authenticated("somebody", (NODES,)))
         await refused(nameless.create(node_slice("a", "n1")), "could not determine node")
 
-    run(scenario)
-
 
 @pytest.mark.req("SVS-63")
-def test_deleting_a_collection_over_https_is_checked_for_each_object(tmp_path: Path) -> None:
+async def test_the_selector_of_a_collection_over_https_is_what_counts(tmp_path: Path) -> None:
     """With the node's own client certificate."""
 
-    async def whole() -> None:
-        instance = Instance(Settings(directory=tmp_path / "state", port=0))
-        await instance.start()
-        admin = instance.client_of(authenticated("root", ("system:masters",)))
-        for name, place in (("a", "n1"), ("b", "n1"), ("c", "n2")):
-            await admin.create(node_slice(name, place))
-        tls = _node_tls(instance, tmp_path)
-        url = f"{instance.url}/apis/resource.k8s.io/v1/resourceslices"
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session:
-            async with session.delete(url, params={"fieldSelector": "spec.nodeName=n2"}) as answer:
-                assert answer.status == 403
-                assert "can only delete ResourceSlice" in (await answer.json())["message"]
-            async with session.delete(url, params={"fieldSelector": "spec.nodeName=n1"}) as answer:
-                assert answer.status == 200
-        left: list[Any] = list((await admin.list(SLICES)).items)
-        assert [found.metadata.name for found in left if isinstance(found, ResourceSlice)] == ["c"]
-        await instance.stop(0.1)
-
-    asyncio.run(whole())
+    instance = Instance(ServerSettings(directory=tmp_path / "state", port=0))
+    await instance.start()
+    admin = instance.client_of(authenticated("root", ("system:masters",)))
+    for name, place in (("a", "n1"), ("b", "n1"), ("c", "n2")):
+        await admin.create(node_slice(name, place))
+    tls = _node_tls(instance, tmp_path)
+    url = f"{instance.url}/apis/resource.k8s.io/v1/resourceslices"
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session:
+        async with session.delete(url, params={"fieldSelector": "spec.nodeName=n2"}) as answer:
+            assert answer.status == 403
+            assert "with the field selector spec.nodeName=n1" in (await answer.json())["message"]
+        pod = f"{instance.url}/api/v1/namespaces/default/pods/elsewhere"
+        async with session.get(pod, params={"fieldSelector": "spec.nodeName=n1"}) as answer:
+            assert answer.status == 403, "a selector says nothing about a single object"
+        async with session.delete(url, params={"fieldSelector": "spec.nodeName=n1"}) as answer:
+            assert answer.status == 200
+    left: list[Any] = list((await admin.list(SLICES)).items)
+    assert [found.metadata.name for found in left if isinstance(found, ResourceSlice)] == ["c"]
+    await instance.stop(0.1)
 
 
 def _node_tls(instance: Instance, directory: Path) -> ssl.SSLContext:

@@ -1,8 +1,8 @@
 """Questions about rights and identities over HTTPS, asked by people with tokens and with client certificates."""
 
-import asyncio
+import contextlib
 import datetime as dt
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import load_kubeconfig
-from dray.server.instance import Instance, Settings
+from dray.server.instance import Instance, ServerSettings
 from dray.server.security.identity import NODES, authenticated
 from local_server import refused, typed
 from server_objects import binding, node, pod, service_account
@@ -54,19 +54,17 @@ class People:
             await client.close()
 
 
-def run(directory: Path, scenario: Callable[[People], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        tokens = {"janes-token-of-some-length": authenticated("jane", ("team",), "uid-1")}
-        instance = Instance(Settings(directory=directory / "state", port=0, tokens=tokens))
-        await instance.start()
-        people = People(instance, directory)
-        try:
-            await scenario(people)
-        finally:
-            await people.leave()
-            await instance.stop(0.1)
-
-    asyncio.run(whole())
+@contextlib.asynccontextmanager
+async def served_people(directory: Path) -> AsyncIterator[People]:
+    tokens = {"janes-token-of-some-length": authenticated("jane", ("team",), "uid-1")}
+    instance = Instance(ServerSettings(directory=directory / "state", port=0, tokens=tokens))
+    await instance.start()
+    people = People(instance, directory)
+    try:
+        yield people
+    finally:
+        await people.leave()
+        await instance.stop(0.1)
 
 
 def review(api_version: str, kind: str, spec: dict[str, Any], namespace: str = "") -> Any:
@@ -77,8 +75,8 @@ def asked(verb: str, resource: str, namespace: str = "", **more: str) -> dict[st
     return {"verb": verb, "resource": resource, "namespace": namespace, **more}
 
 
-def test_who_am_i(tmp_path: Path) -> None:
-    async def scenario(people: People) -> None:
+async def test_who_am_i(tmp_path: Path) -> None:
+    async with served_people(tmp_path) as people:
         who = typed({"apiVersion": AUTHENTICATION, "kind": "SelfSubjectReview"})
         for client, user, groups in (
             (people.with_token("janes-token-of-some-length"), "jane", {"team", "system:authenticated"}),
@@ -87,11 +85,9 @@ def test_who_am_i(tmp_path: Path) -> None:
             info = cast(Any, await client.create(who)).status.user_info
             assert (info.username, set(info.groups)) == (user, groups)
 
-    run(tmp_path, scenario)
 
-
-def test_may_i_and_may_they(tmp_path: Path) -> None:
-    async def scenario(people: People) -> None:
+async def test_may_i_and_may_they(tmp_path: Path) -> None:
+    async with served_people(tmp_path) as people:
         admin, jane = people.admin(), people.with_token("janes-token-of-some-length")
         what = {"resourceAttributes": asked("list", "pods", "default")}
         may_i = review(AUTHORIZATION, "SelfSubjectAccessReview", what)
@@ -111,11 +107,9 @@ def test_may_i_and_may_they(tmp_path: Path) -> None:
         assert (await admin.create(path)).status.allowed
         await refused(jane.create(may_they), "cannot create")
 
-    run(tmp_path, scenario)
 
-
-def test_what_may_i_do(tmp_path: Path) -> None:
-    async def scenario(people: People) -> None:
+async def test_what_may_i_do(tmp_path: Path) -> None:
+    async with served_people(tmp_path) as people:
         jane = people.with_token("janes-token-of-some-length")
         await people.admin().create(binding("jane", "view", "jane", "default"))
         rules = (await jane.create(review(AUTHORIZATION, "SelfSubjectRulesReview", {"namespace": "default"}))).status
@@ -123,11 +117,9 @@ def test_what_may_i_do(tmp_path: Path) -> None:
         assert any("/version" in rule.non_resource_urls for rule in rules.non_resource_rules)
         assert not rules.incomplete
 
-    run(tmp_path, scenario)
 
-
-def test_whose_token_is_this(tmp_path: Path) -> None:
-    async def scenario(people: People) -> None:
+async def test_whose_token_is_this(tmp_path: Path) -> None:
+    async with served_people(tmp_path) as people:
         admin = people.admin()
         good = (
             await admin.create(review(AUTHENTICATION, "TokenReview", {"token": "janes-token-of-some-length"}))
@@ -139,11 +131,9 @@ def test_whose_token_is_this(tmp_path: Path) -> None:
             await admin.create(review(AUTHENTICATION, "TokenReview", {}))
         assert (missing.value.code, missing.value.reason) == (422, "Invalid")
 
-    run(tmp_path, scenario)
 
-
-def test_a_service_account_gets_in_with_its_token(tmp_path: Path) -> None:
-    async def scenario(people: People) -> None:
+async def test_a_service_account_gets_in_with_its_token(tmp_path: Path) -> None:
+    async with served_people(tmp_path) as people:
         admin = people.admin()
         await admin.create(service_account("robot"))
         issued = await admin.post(ACCOUNTS, "default", "robot", "token", {"spec": {"expirationSeconds": 600}})
@@ -159,11 +149,9 @@ def test_a_service_account_gets_in_with_its_token(tmp_path: Path) -> None:
             await robot.list(SECRETS, "default")
         assert gone.value.code == 401
 
-    run(tmp_path, scenario)
 
-
-def test_reviews_are_answered_and_not_stored(tmp_path: Path) -> None:
-    async def scenario(people: People) -> None:
+async def test_reviews_are_answered_and_not_stored(tmp_path: Path) -> None:
+    async with served_people(tmp_path) as people:
         before = people.instance.store.revision
         admin = people.admin()
         answer = await admin.create(review(AUTHORIZATION, "SelfSubjectRulesReview", {"namespace": "default"}))
@@ -173,11 +161,9 @@ def test_reviews_are_answered_and_not_stored(tmp_path: Path) -> None:
         assert unlisted.value.code == 405
         assert people.instance.store.revision == before
 
-    run(tmp_path, scenario)
 
-
-def test_nodes_with_certificates_are_limited_in_what_they_read(tmp_path: Path) -> None:
-    async def scenario(people: People) -> None:
+async def test_nodes_with_certificates_are_limited_in_what_they_read(tmp_path: Path) -> None:
+    async with served_people(tmp_path) as people:
         admin, n1 = people.admin(), people.with_certificate("system:node:n1", NODES)
         metadata = {"name": "s", "namespace": "default"}
         await admin.create(typed({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}))
@@ -194,16 +180,12 @@ def test_nodes_with_certificates_are_limited_in_what_they_read(tmp_path: Path) -
         answer = (await admin.create(review(AUTHORIZATION, "SubjectAccessReview", they))).status
         assert (answer.allowed, "no relationship" in answer.reason) == (False, True)
 
-    run(tmp_path, scenario)
-
 
 @pytest.mark.req("implied-16")
-def test_components_of_the_instance_have_their_rights(tmp_path: Path) -> None:
-    async def scenario(people: People) -> None:
+async def test_components_of_the_instance_have_their_rights(tmp_path: Path) -> None:
+    async with served_people(tmp_path) as people:
         scheduler = people.instance.local_client("kube-scheduler")
         await scheduler.list(by_kind("v1", "Pod"))
         await refused(scheduler.list(SECRETS), "system:kube-scheduler")
         with pytest.raises(ValueError, match="no role is meant"):
             people.instance.local_client("nobody")
-
-    run(tmp_path, scenario)

@@ -1,16 +1,16 @@
 """What the default roles give on a running server: to people, to components, to monitors. Rights count at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
+from dray.api.kinds import CLUSTER_ROLES
 from dray.api.registry import by_kind
 from dray.server.local import component_identity
-from dray.server.role_aggregation import CLUSTER_ROLES, keep_aggregated
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import authenticated
-from local_server import LocalServer, local_server, refused, typed
+from dray.server.upkeep.role_aggregation import keep_aggregated
+from local_server import local_server, refused, typed
 from server_objects import RBAC, binding, claim, node_slice, pod, role, rule
 
 PODS = by_kind("v1", "Pod")
@@ -18,14 +18,6 @@ CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
 BINDINGS = by_kind(f"{RBAC}/v1", "RoleBinding")
 CLUSTER_BINDINGS = by_kind(f"{RBAC}/v1", "ClusterRoleBinding")
 RESOURCE = "resource.k8s.io"
-
-
-def run(scenario: Callable[[LocalServer], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with local_server() as server:
-            await scenario(server)
-
-    asyncio.run(whole())
 
 
 COMPONENTS = [
@@ -81,19 +73,17 @@ def attributes(text: str, namespace: str = "default") -> Attributes:
 
 
 @pytest.mark.req("4381-143", "5055-135", "SVS-30", "implied-16")
-def test_components_have_their_own_rights_and_no_others() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_components_have_their_own_rights_and_no_others() -> None:
+    async with local_server() as server:
         for component, may, may_not in COMPONENTS:
             identity = component_identity(component)
             assert [text for text in may if not server.roles.allowed(identity, attributes(text)).allowed] == []
             assert [text for text in may_not if server.roles.allowed(identity, attributes(text)).allowed] == []
 
-    run(scenario)
-
 
 @pytest.mark.req("5055-135")
-def test_the_eviction_controller_works_with_its_own_rights_alone() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_the_eviction_controller_works_with_its_own_rights_alone() -> None:
+    async with local_server() as server:
         admin, controller = server.client(), server.component("device-taint-eviction-controller")
         await admin.create(pod("victim"))
         condition = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByDeviceTaintManager"}
@@ -103,8 +93,6 @@ def test_the_eviction_controller_works_with_its_own_rights_alone() -> None:
         await refused(controller.create(pod("other")), "cannot")
         await refused(controller.create(node_slice("s", "n")), "cannot")
 
-    run(scenario)
-
 
 def test_an_unknown_component_is_said() -> None:
     with pytest.raises(ValueError, match=r"'nonsense'; there are .*resource-claim-controller"):
@@ -113,8 +101,8 @@ def test_an_unknown_component_is_said() -> None:
 
 @pytest.mark.req("4381-188", "5027-39")
 @pytest.mark.parametrize("name", ["admin", "edit", "view"])
-def test_roles_for_people_leave_the_status_of_claims_and_device_policy_alone(name: str) -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_roles_for_people_leave_the_status_of_claims_and_device_policy_alone(name: str) -> None:
+    async with local_server() as server:
         await server.client().create(binding("team", name, "jane", "default"))
         jane = authenticated("jane")
         may = ["get resourceclaims", "list pods", *(["create resourceclaims", "delete pods"] if name != "view" else [])]
@@ -130,12 +118,10 @@ def test_roles_for_people_leave_the_status_of_claims_and_device_policy_alone(nam
         await refused(client.patch(CLAIMS, "default", "c", status, subresource="status"), "cannot")
         await refused(client.list(PODS, "kube-system"), "cannot")
 
-    run(scenario)
-
 
 @pytest.mark.req("5027-39")
-def test_an_admin_of_the_cluster_writes_patches() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_an_admin_of_the_cluster_writes_patches() -> None:
+    async with local_server() as server:
         await server.client().create(binding("root", "cluster-admin", "root"))
         patch = {
             "apiVersion": f"{RESOURCE}/v1alpha3",
@@ -149,12 +135,10 @@ def test_an_admin_of_the_cluster_writes_patches() -> None:
         made = await server.client(authenticated("root")).create(typed(patch))
         assert (await server.client().get(kind, "", "fix")).metadata.uid == made.metadata.uid
 
-    run(scenario)
-
 
 @pytest.mark.req("5055-127")
-def test_a_health_monitor_takes_devices_offline_through_rules_alone() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_a_health_monitor_takes_devices_offline_through_rules_alone() -> None:
+    async with local_server() as server:
         await server.client().create(binding("monitor", "system:device-health-monitor", "monitor"))
         monitor = server.client(authenticated("monitor"))
         rule_ = {
@@ -172,14 +156,12 @@ def test_a_health_monitor_takes_devices_offline_through_rules_alone() -> None:
         await refused(monitor.create(node_slice("s", "n")), "cannot")
         await refused(monitor.list(PODS), "cannot")
 
-    run(scenario)
-
 
 @pytest.mark.req("4381-183")
-def test_who_may_not_create_claims_may_still_use_templates() -> None:
+async def test_who_may_not_create_claims_may_still_use_templates() -> None:
     """The controller makes the claim, with its own rights: documented in KEP-4381, and so it is."""
 
-    async def scenario(server: LocalServer) -> None:
+    async with local_server() as server:
         admin = server.client()
         await admin.create(role("pods", rule("create get", "pods"), namespace="default"))
         await admin.create(binding("pods", "pods", "jane", "default", "Role"))
@@ -190,11 +172,9 @@ def test_who_may_not_create_claims_may_still_use_templates() -> None:
         assert made.spec.resource_claims[0].resource_claim_template_name == "template"
         await server.component("resource-claim-controller").create(claim("indirect-gpu-x"))
 
-    run(scenario)
 
-
-def test_rights_come_and_go_with_the_binding_at_once() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_rights_come_and_go_with_the_binding_at_once() -> None:
+    async with local_server() as server:
         admin, jane = server.client(), server.client(authenticated("jane"))
         for _ in range(3):
             await refused(jane.list(PODS, "default"), "cannot")
@@ -207,11 +187,9 @@ def test_rights_come_and_go_with_the_binding_at_once() -> None:
         await admin.patch(CLUSTER_ROLES, "", "reader", {"rules": []})
         await refused(jane.list(PODS), "cannot")
 
-    run(scenario)
 
-
-def test_a_right_to_one_object_is_none_to_others() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_a_right_to_one_object_is_none_to_others() -> None:
+    async with local_server() as server:
         admin, jane = server.client(), server.client(authenticated("jane"))
         for name in ("hers", "theirs"):
             await admin.create(pod(name))
@@ -221,13 +199,11 @@ def test_a_right_to_one_object_is_none_to_others() -> None:
             assert (await jane.get(PODS, "default", "hers")).metadata.name == "hers"
             await refused(jane.get(PODS, "default", "theirs"), "cannot")
 
-    run(scenario)
 
-
-def test_aggregated_roles_show_the_rules_they_give() -> None:
-    async def scenario(server: LocalServer) -> None:
+async def test_aggregated_roles_show_the_rules_they_give() -> None:
+    async with local_server() as server:
         admin = server.client()
-        keeping = asyncio.get_running_loop().create_task(keep_aggregated(server.engine, server.roles))
+        keeping = asyncio.get_running_loop().create_task(keep_aggregated(server.engine, server.roles, server.clock))
         view = await admin.get(CLUSTER_ROLES, "", "view")
         before = view.rules  # type: ignore[attr-defined]
         assert before
@@ -246,15 +222,10 @@ def test_aggregated_roles_show_the_rules_they_give() -> None:
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
 
-    run(scenario)
 
-
-def test_roles_survive_a_restart() -> None:
-    async def whole() -> None:
-        async with local_server() as first:
-            await first.client().create(binding("b", "view", "jane", "default"))
-            backend = first.backend
-        async with local_server(backend=backend) as second:
-            await second.client(authenticated("jane")).list(PODS, "default")
-
-    asyncio.run(whole())
+async def test_roles_survive_a_restart() -> None:
+    async with local_server() as first:
+        await first.client().create(binding("b", "view", "jane", "default"))
+        backend = first.backend
+    async with local_server(backend=backend) as second:
+        await second.client(authenticated("jane")).list(PODS, "default")

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from taint_cluster import TaintCluster, eventually, taint_cluster
+from patience import KUBECTL_PATIENCE, PATIENCE, eventually
+from taint_cluster import TaintCluster, taint_cluster
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "taints"
-PATIENCE = "--timeout=30s"
 SIGN = "health.example.com/degraded"
 
 
@@ -79,7 +79,7 @@ def test_a_degraded_device_is_seen_blocked_emptied_reset_and_put_back(cluster: T
     tolerance = [{"key": "example.com/reset", "operator": "Exists"}]
     maintenance = cluster.run_pods("maintenance", 1, "node-1", tolerations=tolerance)
     kubectl("apply", "-f", "-", stdin=rule("reset-node-1", "NoExecute"))
-    kubectl("wait", "--for=condition=EvictionInProgress=false", "devicetaintrule/reset-node-1", PATIENCE)
+    kubectl("wait", "--for=condition=EvictionInProgress=false", "devicetaintrule/reset-node-1", KUBECTL_PATIENCE)
     eventually(lambda: cluster.pods("careful") and cluster.pods("careful") != careful)
     assert cluster.pods("maintenance") == maintenance
     eventually(lambda: gpu not in cluster.holders("node-1"))
@@ -106,7 +106,7 @@ def test_a_health_monitor_with_no_other_rights_takes_devices_offline_and_back(
         """One round of the monitor."""
         environment = {**os.environ, "HOME": str(tmp_path), "KUBECONFIG": str(kubeconfig)}
         script = EXAMPLES / "health_monitor.sh"
-        done = subprocess.run([script], capture_output=True, text=True, env=environment, timeout=60, check=False)
+        done = subprocess.run([script], capture_output=True, text=True, env=environment, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -136,7 +136,7 @@ def test_safe_eviction_looks_first_and_then_evicts(cluster: TaintCluster) -> Non
     assert cluster.pods("train") == pods
     change = json.dumps({"spec": {"taint": {"effect": "NoExecute", "evictionsPerSecond": 5}}})
     kubectl("patch", "devicetaintrule", "careful", "--type=merge", "-p", change)
-    kubectl("wait", "--for=condition=EvictionInProgress=false", "devicetaintrule/careful", PATIENCE)
+    kubectl("wait", "--for=condition=EvictionInProgress=false", "devicetaintrule/careful", KUBECTL_PATIENCE)
     eventually(lambda: len(cluster.pods("train")) == 8)
     assert not set(pods) & set(cluster.pods("train"))
     assert condition(cluster, "careful")["reason"] == "Completed"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from taint_cluster import TaintCluster, eventually, taint_cluster
+from patience import KUBECTL_PATIENCE, eventually
+from taint_cluster import TaintCluster, taint_cluster
 
-PATIENCE = "--timeout=40s"
 NAME = "devicetaintrule/too-many"
 
 
@@ -35,17 +35,17 @@ def test_too_many_are_held_confirmed_with_the_command_that_is_told_and_leave_whe
     databases = cluster.run_pods("db", 1, "node-1")
     others = cluster.run_pods("web", 2, "node-1")
     kubectl("apply", "-f", "-", stdin=rule())
-    kubectl("wait", "--for=condition=EvictionHeld", NAME, PATIENCE)
+    kubectl("wait", "--for=condition=EvictionHeld", NAME, KUBECTL_PATIENCE)
     assert cluster.pods("web") == others
     told = kubectl("get", NAME, "-o", 'jsonpath={.status.conditions[?(@.type=="EvictionHeld")].message}')
     program, *arguments = shlex.split(told.split("To confirm: ")[1])
     assert program == "kubectl"
     kubectl(*arguments)
     eventually(lambda: len(cluster.pods("web")) == 2 and not set(cluster.pods("web")) & set(others))
-    kubectl("wait", "--for=condition=dray.dev/EvictionWaiting", f"pod/{databases[0]}", PATIENCE)
+    kubectl("wait", "--for=condition=dray.dev/EvictionWaiting", f"pod/{databases[0]}", KUBECTL_PATIENCE)
     assert cluster.pods("db") == databases
     kubectl("annotate", f"pod/{databases[0]}", "dray.dev/checkpointed=true")
-    kubectl("wait", "--for=delete", f"pod/{databases[0]}", PATIENCE)
-    kubectl("wait", "--for=condition=EvictionInProgress=false", NAME, PATIENCE)
+    kubectl("wait", "--for=delete", f"pod/{databases[0]}", KUBECTL_PATIENCE)
+    kubectl("wait", "--for=condition=EvictionInProgress=false", NAME, KUBECTL_PATIENCE)
     events = kubectl("get", "events", "-o", "jsonpath={.items[*].message}")
     assert "checkpoint: pod leaves: its data is safe" in events

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ import pytest
 import yaml
 
 from live_server import Kubectl, LiveServer, running_server
+from patience import KUBECTL_PATIENCE, eventually
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "devices"
-SECONDS = 25.0
-PATIENCE = f"--timeout={SECONDS:g}s"
 V1 = "resource.k8s.io/v1"
 
 
@@ -48,17 +46,10 @@ class Story:
         self.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
 
     def wait(self, what: str, condition: str) -> None:
-        self.kubectl("wait", what, f"--for={condition}", PATIENCE)
+        self.kubectl("wait", what, f"--for={condition}", KUBECTL_PATIENCE)
 
     def get(self, what: str) -> Any:
         return json.loads(self.kubectl("get", what, "-o", "json"))
-
-    def until(self, check: Callable[[], bool]) -> None:
-        """Looks again until it is so."""
-        deadline = time.monotonic() + SECONDS
-        while not check():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
 
     def claims(self) -> list[Any]:
         items: list[Any] = self.get("resourceclaims")["items"]
@@ -121,7 +112,7 @@ def test_two_containers_share_a_part_of_a_gpu_that_the_admin_configures(story: S
     assert parameters["initCommand"] == ["/usr/local/bin/acme-gpu-init", "--cluster", "my-cluster"]
     assert [one["name"] for one in made["status"]["reservedFor"]] == ["device-consumer"]
     # The allocation lives as long as the pod.
-    story.kubectl("delete", "pod", "device-consumer", PATIENCE)
+    story.kubectl("delete", "pod", "device-consumer", KUBECTL_PATIENCE)
     story.wait(f"resourceclaim/{made['metadata']['name']}", "delete")
     assert story.claims() == []
 
@@ -132,7 +123,7 @@ def test_many_pods_share_one_claim_and_go_where_its_device_is(story: Story) -> N
     story.apply(class_of(driver), slice_of(driver, "node-1", "gpu-0"), claim(driver, "shared"))
     names = [f"user-{number}" for number in range(33)]
     story.apply(*(pod(name, resourceClaimName="shared") for name in names))
-    story.until(lambda: {one["status"]["phase"] for one in story.get("pods")["items"]} == {"Running"})
+    eventually(lambda: {one["status"]["phase"] for one in story.get("pods")["items"]} == {"Running"})
     assert {one["spec"]["nodeName"] for one in story.get("pods")["items"]} == {"node-1"}
     [shared] = story.claims()
     assert sorted(one["name"] for one in shared["status"]["reservedFor"]) == sorted(names)
@@ -144,7 +135,7 @@ def test_many_pods_share_one_claim_and_go_where_its_device_is(story: Story) -> N
     assert "resourceclaim not available on the node" in refusal["message"]
     # The claim outlives its users, and the device is free once they are gone.
     story.kubectl("delete", "pods", "--all", "--wait=false")
-    story.until(lambda: not story.get("resourceclaim/shared").get("status"))
+    eventually(lambda: not story.get("resourceclaim/shared").get("status"))
 
 
 @pytest.mark.req("4381-234")
@@ -161,7 +152,7 @@ def test_a_device_on_the_network_is_used_from_any_node(story: Story) -> None:
         pod("left", node="node-1", resourceClaimName="common"),
         pod("right", node="node-2", resourceClaimName="common"),
     )
-    story.kubectl("wait", "pod", "--all", "--for=condition=Ready", PATIENCE)
+    story.kubectl("wait", "pod", "--all", "--for=condition=Ready", KUBECTL_PATIENCE)
     held = {
         one["metadata"]["name"]: one["status"]["allocation"]["devices"]["results"][0]["device"]
         for one in story.claims()
@@ -237,7 +228,7 @@ def test_a_pod_that_was_put_on_a_node_by_hand_does_not_start_without_its_devices
     preset = pod("preset", resourceClaimName="one")
     preset["spec"]["nodeName"] = "node-1"
     story.apply(preset)
-    story.until(lambda: "FailedPrepareDynamicResources" in story.kubectl("describe", "pod", "preset"))
+    eventually(lambda: "FailedPrepareDynamicResources" in story.kubectl("describe", "pod", "preset"))
     assert story.get("pod/preset")["status"]["phase"] == "Pending"
     # Another pod on the same node, scheduled as it should be, brings the allocation.
     story.apply(pod("scheduled", resourceClaimName="one"))

@@ -8,17 +8,17 @@ Pure and synchronous: imports `dray.api`, `dray.cel` and `dray.tracker` only, do
 given) and changes none of its inputs. Whoever calls stores the result and tells the inventory.
 """
 
-from dray.allocator.allocate import allocate
+from dray.allocator.allocate import allocate, find_fault
 from dray.allocator.explain import explain
 from dray.allocator.inventory import Inventory
 from dray.allocator.reasons import Explanation
-from dray.allocator.requests import claim_key
 from dray.allocator.results import (
     Allocated,
     BudgetExceeded,
     Failed,
     Options,
     Outcome,
+    Undecided,
     Unsatisfiable,
 )
 
@@ -30,8 +30,9 @@ __all__ = [
     "Inventory",
     "Options",
     "Outcome",
+    "Undecided",
     "Unsatisfiable",
     "allocate",
-    "claim_key",
     "explain",
+    "find_fault",
 ]

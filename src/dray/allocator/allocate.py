@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dray.allocator.budget import Budget
 from dray.allocator.inventory import Inventory
 from dray.allocator.layout import Layout, reorder
 from dray.allocator.output import Chosen, build_result
 from dray.allocator.problem import Problem
-from dray.allocator.requests import claim_key
 from dray.allocator.results import (
-    DOES_NOT_FIT,
     TIMED_OUT,
     Allocated,
     BudgetExceeded,
@@ -20,14 +18,21 @@ from dray.allocator.results import (
     Outcome,
     OutOfBudget,
     Refusal,
+    StillJudging,
+    Undecided,
     Unsatisfiable,
 )
 from dray.allocator.search import solve
 from dray.allocator.shapes import Shape
 from dray.allocator.state import State
+from dray.api.references import full_name
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
 
 _DEFAULTS = Options()
+
+
+def _any_node(_: str) -> bool:
+    return True
 
 
 def allocate(
@@ -37,12 +42,14 @@ def allocate(
     node: str | None = None,
     options: Options = _DEFAULTS,
     shape: Shape | None = None,
+    suits: Callable[[str], bool] = _any_node,
 ) -> Outcome:
     """Devices for all `claims` together, in that order, or for none of them.
 
-    With `node=None` nodes are tried by name; the first on which the claims fit, or cannot be judged, decides. A node
-    on which the budget runs out is passed over (4381-108). Nothing is changed: to count an allocation as made, give it
-    to `Inventory.hold`. `shape` is the problem that the claims pose, if the caller knows it.
+    With `node=None` those that suit are tried by name; the first on which the claims fit, or cannot be judged, decides,
+    unless a selector fails on another one (`faults`). A node on which the budget runs out is passed over (4381-108).
+    Nothing is changed: to count an allocation as made, give it to `Inventory.hold`. `shape` is the problem that the
+    claims pose, if the caller knows it.
     """
     try:
         _require_pending(claims)
@@ -52,7 +59,8 @@ def allocate(
         if fault is not None:
             return Failed(fault, node)
         if node is None:
-            return _allocate_anywhere(inventory, shape, claims, options)
+            failed = find_fault(inventory, shape, claims, options, suits)
+            return failed or _allocate_anywhere(inventory, shape, claims, options, suits)
         found = inventory.nodes.get(node)
         if found is None:
             return Failed(f"node {node} not found", node)
@@ -61,25 +69,59 @@ def allocate(
         return Failed(str(refusal), node)
 
 
+def find_fault(
+    inventory: Inventory,
+    shape: Shape,
+    claims: Sequence[ResourceClaim],
+    options: Options = _DEFAULTS,
+    suits: Callable[[str], bool] = _any_node,
+) -> Failed | None:
+    """Whether a selector or capacity of the claims fails on a node that suits: then they get nothing on others either.
+
+    Raises nothing.
+    """
+    asked = 0
+    for name in inventory.suspects(shape, options.devices_judged):
+        node = inventory.nodes.get(name) if suits(name) else None
+        if node is None:
+            continue
+        outcome = _allocate_on(inventory.layout(node), shape, claims, options)
+        if isinstance(outcome, Failed):
+            return outcome
+        asked += 1
+        if asked == options.suspects_asked:
+            break
+    return None
+
+
 def _require_pending(claims: Sequence[ResourceClaim]) -> None:
     for claim in claims:
         if claim.status.allocation is not None:
-            raise Refusal(f"claim {claim_key(claim)} is allocated already")
+            raise Refusal(f"claim {full_name(claim)} is allocated already")
 
 
 def _allocate_anywhere(
-    inventory: Inventory, shape: Shape, claims: Sequence[ResourceClaim], options: Options
+    inventory: Inventory,
+    shape: Shape,
+    claims: Sequence[ResourceClaim],
+    options: Options,
+    suits: Callable[[str], bool],
 ) -> Outcome:
     steps = 0
-    given_up: BudgetExceeded | None = None
+    given_up: BudgetExceeded | Undecided | None = None
     for rank in inventory.candidate_nodes(shape):
-        outcome = _allocate_on(inventory.layout(inventory.nodes.at(rank)), shape, claims, options)
+        node = inventory.nodes.at(rank)
+        if not suits(node.name):
+            continue
+        outcome = _allocate_on(inventory.layout(node), shape, claims, options)
         if isinstance(outcome, Unsatisfiable):
             steps += outcome.steps
             shape.rule_out(rank)
         elif isinstance(outcome, BudgetExceeded):
             steps += outcome.steps
             given_up = given_up or outcome
+        elif isinstance(outcome, Undecided):
+            given_up = outcome
         else:
             return outcome
     return given_up or Unsatisfiable(steps=steps)
@@ -91,23 +133,20 @@ def _allocate_on(layout: Layout, shape: Shape, claims: Sequence[ResourceClaim], 
     if options.preference is not None:
         layout = reorder(layout, options.preference)
     budget = Budget(options)
-    names = [claim_key(claim) for claim in claims]
+    names = [full_name(claim) for claim in claims]
     try:
         problem = Problem(layout, shape.claims, names)
         state = solve(problem, budget)
         if state is None:
-            return Unsatisfiable(_why(layout), node, budget.steps)
+            problems = tuple(pool.problem for pool in layout.problems if pool.problem is not None)
+            return Unsatisfiable(problems, node, budget.steps)
         return Allocated(node, _results(problem, state, claims, options), budget.steps)
     except Refusal as refusal:
         return Failed(str(refusal), node)
     except OutOfBudget:
         return BudgetExceeded(f"node {node}: {TIMED_OUT}", node, budget.steps)
-
-
-def _why(layout: Layout) -> str:
-    """The short reason. Devices of unusable pools could have helped, so these are named (SVS-50)."""
-    problems = [pool.problem for pool in layout.problems if pool.problem is not None]
-    return f"{DOES_NOT_FIT}: {'; '.join(problems)}" if problems else DOES_NOT_FIT
+    except StillJudging:
+        return Undecided(node=node)
 
 
 def _results(

@@ -39,6 +39,19 @@ def fits(consumed: Mapping[str, Quantity], capacity: Mapping[str, DeviceCapacity
     return all(amount.nanos + taken.get(name, 0) <= capacity[name].value.nanos for name, amount in consumed.items())
 
 
+def least_share(entry: DeviceCapacity) -> int:
+    """The smallest part of a capacity that a request can take, in nano units."""
+    policy = entry.request_policy
+    if policy is None:
+        return 1
+    if policy.valid_range is not None:
+        least = policy.valid_range.min
+        amounts = [policy.default, least] if least is not None else []
+    else:
+        amounts = [policy.default, *policy.valid_values] if policy.valid_values else []
+    return min((amount.nanos for amount in amounts if amount is not None), default=1)
+
+
 def _amount(name: str, requested: Quantity | None, entry: DeviceCapacity) -> Quantity:
     amount = _rounded(name, requested, entry)
     if amount.nanos < 0:

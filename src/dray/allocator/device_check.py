@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dray.allocator.counters import CounterBudget, Draw, join_groups
 from dray.allocator.inventory import Inventory
 from dray.allocator.judge import conditions_of
 from dray.allocator.layout import Layout, Value
+from dray.allocator.obstacles import amount_text, counter_obstacle
 from dray.allocator.reasons import (
     AnyCheck,
     AttributeMissing,
     CapacityShort,
     CapacityUnsuitable,
-    CounterShort,
-    GroupsIncompatible,
     InUse,
     OutOfReach,
     SelectorFailed,
@@ -110,14 +108,8 @@ class DeviceChecker:
         if not bit & layout.metered or bit & layout.shareable & layout.shared():
             return None
         number = layout.segment_of[position]
-        segment, holdings = layout.segments[number]
-        budget, table = holdings.budget(), segment.pool.counters
-        if budget is None or table is None:
-            return None
-        draw = table.draws[segment.pool_position(position - layout.offsets[number])]
-        if draw is None:
-            return None
-        return _incompatible(budget, draw) or _counter_short(budget, draw, table.names)
+        segment, occupancy = layout.segments[number]
+        return counter_obstacle(occupancy, segment.pool_position(position - layout.offsets[number]))
 
     def _check_capacity(self, position: int, device: EffectiveDevice) -> AnyCheck | None:
         consumed = consumption(self._alternative.criteria, device) or {}
@@ -129,8 +121,8 @@ class DeviceChecker:
                 return CapacityShort(
                     capacity=name,
                     needed=str(amount),
-                    left=_amount_text(left),
-                    short_by=_amount_text(amount.nanos - left),
+                    left=amount_text(left),
+                    short_by=amount_text(amount.nanos - left),
                     claims=tuple(sorted(set(holding.shares))) if holding is not None else (),
                 )
         return None
@@ -171,40 +163,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
-
-
-def _incompatible(budget: CounterBudget, draw: Draw) -> AnyCheck | None:
-    if join_groups(budget.groups, draw) is not None:
-        return None
-    for counter_set, groups in draw.groups:
-        single = Draw(amounts=(), groups=((counter_set, groups),))
-        if join_groups(budget.groups, single) is None:
-            present = budget.groups[counter_set]
-            return GroupsIncompatible(
-                counter_set=counter_set, groups=tuple(sorted(groups)), present=tuple(sorted(present))
-            )
-    return None
-
-
-def _counter_short(budget: CounterBudget, draw: Draw, names: tuple[tuple[str, str], ...]) -> AnyCheck | None:
-    needed = dict(draw.amounts)
-    for number, left in enumerate(budget.left):
-        amount = needed.get(number, 0)
-        if amount > left:
-            counter_set, counter = names[number]
-            return CounterShort(
-                counter_set=counter_set,
-                counter=counter,
-                needed=_amount_text(amount),
-                left=_amount_text(left),
-                short_by=_amount_text(amount - left),
-            )
-    return None
-
-
-def _amount_text(nanos: int) -> str:
-    """An amount in the notation that people use: binary for whole multiples of 1024."""
-    whole, rest = divmod(nanos, 10**9)
-    if rest:
-        return str(Quantity.parse(f"{nanos}n"))
-    return str(Quantity.of_int(whole, "BinarySI" if whole and whole % 1024 == 0 else "DecimalSI"))

@@ -29,7 +29,7 @@ from dray.allocator.reasons import (
     SelectorFailed,
     SelectorFalse,
 )
-from dray.allocator.requests import Alternative, Claim, Request, claim_key
+from dray.allocator.requests import Alternative, Claim, Request
 from dray.allocator.results import (
     Allocated,
     BudgetExceeded,
@@ -38,12 +38,20 @@ from dray.allocator.results import (
     Outcome,
     OutOfBudget,
     Refusal,
+    Undecided,
     Unsatisfiable,
 )
 from dray.allocator.search import solve
+from dray.api.references import full_name
 from dray.api.resource import DeviceClass, ResourceClaim
 
-_STATUS = {Allocated: "allocated", Unsatisfiable: "unsatisfiable", Failed: "error", BudgetExceeded: "timeout"}
+_STATUS = {
+    Allocated: "allocated",
+    Unsatisfiable: "unsatisfiable",
+    Failed: "error",
+    BudgetExceeded: "timeout",
+    Undecided: "timeout",
+}
 _QUICK = Options(max_steps=2_000)
 """For the side questions: how many devices are missing, which constraint is in the way."""
 
@@ -59,7 +67,22 @@ def explain(
     names = list(nodes) if nodes is not None else [node.name for node in inventory.nodes]
     together = tuple(_verdict(node, allocate(inventory, classes, claims, node, options)) for node in names)
     reports = tuple(_explain_claim(inventory, classes, claim, names, options) for claim in claims)
-    return Explanation(nodes=together, claims=reports, error=inventory.selector_fault())
+    error = inventory.selector_fault()
+    if error is None and len(claims) > 1 and not any(report.error for report in reports):
+        error = _error(inventory, classes, claims, names, options)
+    return Explanation(nodes=together, claims=reports, error=error)
+
+
+def _error(
+    inventory: Inventory,
+    classes: Mapping[str, DeviceClass],
+    claims: Sequence[ResourceClaim],
+    nodes: Sequence[str],
+    options: Options,
+) -> str | None:
+    """Why the claims cannot be judged, wherever they would fit."""
+    outcome = allocate(inventory, classes, claims, None, options, suits=set(nodes).__contains__)
+    return outcome.error if isinstance(outcome, Failed) else None
 
 
 def _verdict(node: str, outcome: Outcome) -> NodeVerdict:
@@ -78,7 +101,7 @@ def _explain_claim(
     nodes: Sequence[str],
     options: Options,
 ) -> ClaimReport:
-    name = claim_key(claim)
+    name = full_name(claim)
     try:
         wanted = inventory.shape([claim], classes).claims[0]
     except Refusal as refusal:
@@ -90,7 +113,8 @@ def _explain_claim(
         for request in wanted.requests
         for alternative in request.alternatives
     )
-    return ClaimReport(claim=name, nodes=verdicts, requests=requests)
+    error = _error(inventory, classes, [claim], nodes, options)
+    return ClaimReport(claim=name, nodes=verdicts, requests=requests, error=error)
 
 
 def _explain_request(
@@ -167,6 +191,7 @@ class _NodeExplainer:
                     driver=driver,
                     pool=pool,
                     device=name,
+                    node=device.access.node_name or "",
                     check=checker.check(position),
                     values={attribute: texts for attribute, texts in values.items() if texts},
                 )

@@ -6,7 +6,7 @@ comes back (4381-101, 4381-102). Results with adminAccess hold nothing (4381-48)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -36,26 +36,19 @@ class Holding:
 
 
 class Holdings:
-    """The holdings of one pool, by device name; `taken` and `shared` are sets of positions in the pool."""
+    """The holdings of one pool, by device name, and what they mean for the devices that are published."""
 
-    __slots__ = ("_budget", "by_device", "pool", "shared", "taken")
+    __slots__ = ("by_device", "published")
 
     def __init__(self) -> None:
         self.by_device: dict[str, Holding] = {}
-        self.pool: Pool | None = None
-        self.taken = 0
-        """Devices that a claim holds alone."""
-        self.shared = 0
-        """Devices of which claims hold shares."""
-        self._budget: CounterBudget | None = None
+        self.published: tuple[Occupancy, ...] = ()
+        """One for the pool, or one for each part of it. An allocation says only the name of a device: it holds those
+        of that name in all parts."""
 
-    def publish(self, pool: Pool | None) -> None:
+    def publish(self, pools: Iterable[Pool]) -> None:
         """The pool changed or disappeared: find the held devices among its devices."""
-        self.pool = pool
-        self.taken = self.shared = 0
-        self._budget = None
-        for name in self.by_device:
-            self._mark(name)
+        self.published = tuple([Occupancy(pool, self.by_device) for pool in pools])
 
     def hold(self, claim: str, result: DeviceRequestAllocationResult) -> None:
         """A claim was given a device or a share of it."""
@@ -82,20 +75,49 @@ class Holdings:
         self._mark(result.device)
 
     def _mark(self, name: str) -> None:
+        for occupancy in self.published:
+            occupancy.mark(name)
+
+
+class Occupancy:
+    """What is held of a published pool; `taken` and `shared` are sets of positions in it."""
+
+    __slots__ = ("_budget", "_by_device", "pool", "revision", "shared", "taken")
+
+    def __init__(self, pool: Pool, by_device: Mapping[str, Holding]) -> None:
+        self.pool = pool
+        self._by_device = by_device
+        self.taken = 0
+        """Devices that a claim holds alone."""
+        self.shared = 0
+        """Devices of which claims hold shares."""
+        self.revision = 0
+        """Another one whenever something is given or taken back."""
+        self._budget: CounterBudget | None = None
+        for name in by_device:
+            self.mark(name)
+
+    def mark(self, name: str) -> None:
         """Bring the sets of positions in line with what is held of one device."""
-        mask = self.pool.named.get(name, 0) if self.pool is not None else 0
+        mask = self.pool.named.get(name, 0)
         self._budget = None
-        holding = self.by_device.get(name)
+        self.revision += 1
+        holding = self._by_device.get(name)
         self.taken = self.taken | mask if holding is not None and holding.holders else self.taken & ~mask
         self.shared = self.shared | mask if holding is not None and holding.shares else self.shared & ~mask
 
+    def holders(self, position: int) -> tuple[str, ...]:
+        """The claims that hold the device at a position, or shares of it, each once."""
+        holding = self._by_device.get(self.pool.view.devices[position].id.device)
+        return () if holding is None else tuple(dict.fromkeys((*holding.holders, *holding.shares)))
+
     def consumed(self, name: str) -> Mapping[str, int]:
         """What shares take of a device's capacities."""
-        holding = self.by_device.get(name)
+        holding = self._by_device.get(name)
         return NOTHING if holding is None else holding.consumed
 
     def budget(self) -> CounterBudget | None:
         """What is left of the pool's counters; None if it has none."""
-        if self._budget is None and self.pool is not None and self.pool.counters is not None:
+        if self._budget is None and self.pool.counters is not None:
             self._budget = self.pool.counters.budget(members(self.taken | self.shared))
         return self._budget

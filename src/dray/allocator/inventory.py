@@ -10,18 +10,22 @@ An event costs what it changes. Pools, layouts and results are immutable; only h
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
+from dray import cel
+from dray.allocator.faults import FaultLog
 from dray.allocator.flow import members
-from dray.allocator.holdings import Holding, Holdings
+from dray.allocator.holdings import Holding, Holdings, Occupancy
 from dray.allocator.layout import Layout, in_order
 from dray.allocator.nodes import Node, Nodes, NodeSet
-from dray.allocator.pools import Pool, PoolKey, reaches
-from dray.allocator.requests import ClaimReader, CriteriaTable, claim_key
+from dray.allocator.pools import Pool, reaches
+from dray.allocator.requests import ClaimReader, CriteriaTable
 from dray.allocator.shapes import Inserted, NodeChanges, PoolTouched, Removed, Shape, Touched, shape_key
 from dray.api.node_selector import NodeSelector
+from dray.api.references import full_name
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
+from dray.api.resource.pool import PoolKey
 from dray.tracker.view import DeviceId, NodeAccess, PoolView
 
 _CACHED_SHAPES: Final = 512
@@ -32,8 +36,10 @@ Entry = TypeVar("Entry", str, NodeSelector)
 class Inventory:
     """Pools, nodes and allocations. Every order of events that leads to the same cluster gives the same answers."""
 
-    def __init__(self) -> None:
-        self._pools: dict[PoolKey, Pool] = {}
+    def __init__(self, backlog: cel.Backlog | None = None) -> None:
+        """With a backlog, evaluations that take long are left to it; without, they are made when they are needed."""
+        self._pools: dict[PoolKey, tuple[Pool, ...]] = {}
+        """One pool, or its parts, each a pool for some nodes."""
         self._holdings: dict[PoolKey, Holdings] = {}
         self._claims: dict[str, AllocationResult] = {}
         self._nodes = Nodes()
@@ -42,7 +48,8 @@ class Inventory:
         self._everywhere: set[PoolKey] = set()
         self._by_selector: dict[NodeSelector, set[PoolKey]] = {}
         self._selector_faults: dict[PoolKey, str] = {}
-        self._criteria = CriteriaTable()
+        self._faults = FaultLog(self._pools)
+        self._criteria = CriteriaTable(backlog)
         self._shapes: OrderedDict[bytes, Shape] = OrderedDict()
         self._changes = NodeChanges()
 
@@ -52,13 +59,31 @@ class Inventory:
         """Pools that are new or different, as views, and those that are gone, by (driver, name)."""
         for change in changed:
             if isinstance(change, PoolView):
-                self._put_pool(Pool(change))
+                pools = tuple([self._known_or_new(each) for each in change.each()])
+                self._put_pool((change.driver, change.name), pools)
             else:
                 self._drop_pool(change)
 
-    def _put_pool(self, pool: Pool) -> None:
-        self._unlink(pool.key)
-        self._pools[pool.key] = pool
+    def _known_or_new(self, view: PoolView) -> Pool:
+        """A part that is as it was keeps what was found out about it."""
+        for known in self._pools.get((view.driver, view.name), ()):
+            if known.view is view:
+                return known
+        return Pool(view)
+
+    def _put_pool(self, key: PoolKey, pools: tuple[Pool, ...]) -> None:
+        self._unlink(key)
+        self._pools[key] = pools
+        holdings = self._holdings.get(key)
+        if holdings is None:
+            holdings = self._holdings[key] = Holdings()
+        holdings.publish(pools)
+        self._faults.changed(key)
+        for pool in pools:
+            self._link(pool)
+            self._forget_layouts(pool)
+
+    def _link(self, pool: Pool) -> None:
         for node in pool.local_nodes:
             self._local.setdefault(node, set()).add(pool.key)
         for selector in pool.selectors:
@@ -67,31 +92,24 @@ class Inventory:
             self._everywhere.add(pool.key)
         if pool.selector_fault is not None:
             self._selector_faults[pool.key] = pool.selector_fault
-        holdings = self._holdings.get(pool.key)
-        if holdings is None:
-            holdings = self._holdings[pool.key] = Holdings()
-        holdings.publish(pool)
-        self._forget_layouts(pool)
 
     def _drop_pool(self, key: PoolKey) -> None:
         self._unlink(key)
         holdings = self._holdings.get(key)
         if holdings is not None:
-            holdings.publish(None)
+            holdings.publish(())
             if not holdings.by_device:
                 del self._holdings[key]
 
     def _unlink(self, key: PoolKey) -> None:
-        pool = self._pools.pop(key, None)
-        if pool is None:
-            return
-        for node in pool.local_nodes:
-            _discard(self._local, node, key)
-        for selector in pool.selectors:
-            _discard(self._by_selector, selector, key)
+        for pool in self._pools.pop(key, ()):
+            for node in pool.local_nodes:
+                _discard(self._local, node, key)
+            for selector in pool.selectors:
+                _discard(self._by_selector, selector, key)
+            self._forget_layouts(pool)
         self._everywhere.discard(key)
         self._selector_faults.pop(key, None)
-        self._forget_layouts(pool)
 
     def _forget_layouts(self, pool: Pool) -> None:
         """What is in sight from the nodes that see a pool has changed."""
@@ -102,9 +120,6 @@ class Inventory:
             if node is not None:
                 node.layout = None
         self._touch_pool(pool)
-
-    def pool(self, key: PoolKey) -> Pool | None:
-        return self._pools.get(key)
 
     # Nodes
 
@@ -140,20 +155,36 @@ class Inventory:
                 keys |= pools
         segments = []
         problems = []
-        for key in keys:
-            pool = self._pools[key]
+        for occupancy in (each for key in keys for each in self._holdings[key].published):
+            pool = occupancy.pool
+            if node.name in pool.view.hidden_from:
+                continue
             if pool.problem is not None:
                 if pool.is_in_sight(node.name, node.labels):
                     problems.append(pool)
                 continue
             segment = pool.segment(node.name, node.labels)
             if segment is not None:
-                segments.append((segment, self._holdings[key]))
+                segments.append((segment, occupancy))
         return Layout(node.name, in_order(segments), problems)
 
     def selector_fault(self) -> str | None:
         """Why no node can be judged now: a pool has a node selector that cannot be read."""
         return self._selector_faults[min(self._selector_faults)] if self._selector_faults else None
+
+    def suspects(self, shape: Shape, most: int | None = None) -> Sequence[str]:
+        """Nodes with a device in sight that the problem cannot be judged on, by name; judges `most` devices for it."""
+        faulty = self._faults.faulty_pools(shape, most)
+        if not faulty:
+            return ()
+        pools = [pool for key in faulty for pool in self._pools[key]]
+        shared = [pool for pool in pools if pool.everywhere or pool.selectors]
+        names = {name for pool in pools for name in pool.local_nodes if self._nodes.get(name) is not None}
+        if shared:
+            for node in self._nodes:
+                if node.name not in names and any(pool.is_in_sight(node.name, node.labels) for pool in shared):
+                    names.add(node.name)
+        return sorted(names)
 
     # Claims
 
@@ -164,9 +195,9 @@ class Inventory:
             return
         allocation = new.status.allocation if new is not None else None
         if allocation is not None:
-            self.hold(claim_key(subject), allocation)
+            self.hold(full_name(subject), allocation)
         else:
-            self.release(claim_key(subject))
+            self.release(full_name(subject))
 
     def hold(self, claim: str, allocation: AllocationResult) -> None:
         """A claim has been given devices, stored or still in flight."""
@@ -199,7 +230,7 @@ class Inventory:
             holdings = self._holdings[key]
             holdings.release(claim, result)
             self._touch_device(holdings, result.device)
-            if holdings.pool is None and not holdings.by_device:
+            if not holdings.published and not holdings.by_device:
                 del self._holdings[key]
 
     def _touch_device(self, holdings: Holdings, name: str) -> None:
@@ -207,14 +238,13 @@ class Inventory:
 
         A new share can open a device too: its counters are paid for already.
         """
-        pool = holdings.pool
-        if pool is None:
-            return
-        nodes = {pool.view.devices[position].access.node_name for position in members(pool.named.get(name, 0))}
-        if pool.counters is not None or None in nodes:
-            self._touch_pool(pool)
-        else:
-            self._touch_nodes(nodes)
+        for occupancy in holdings.published:
+            pool = occupancy.pool
+            nodes = {pool.view.devices[position].access.node_name for position in members(pool.named.get(name, 0))}
+            if pool.counters is not None or None in nodes:
+                self._touch_pool(pool)
+            else:
+                self._touch_nodes(nodes)
 
     def _touch_pool(self, pool: Pool) -> None:
         if pool.everywhere or pool.selectors:
@@ -226,6 +256,11 @@ class Inventory:
         for name in names:
             if name is not None and self._nodes.get(name) is not None:
                 self._changes.add(Touched(self._nodes.rank(name)))
+
+    def occupancies(self) -> Iterator[Occupancy]:
+        """What is held of each pool, or of each part of one, by driver and name."""
+        for key in sorted(self._pools):
+            yield from self._holdings[key].published
 
     def holding(self, device: DeviceId) -> Holding | None:
         """Who holds a device, alone or in shares."""

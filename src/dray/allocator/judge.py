@@ -3,68 +3,114 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import lru_cache
+from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from dray import cel
 from dray.api.quantity import Quantity
 from dray.api.resource import Device
 from dray.api.semver import Semver, SemverError
+from dray.api.text_memory import remember_texts
 from dray.cel.explain import Condition
 from dray.tracker.view import EffectiveDevice
 
 _CACHED_JUDGES: Final = 2048
+_LONG_JUDGES: Final = 64
 _CACHED_VERDICTS: Final = 65_536
+_COMPILED_AT_ONCE: Final = 16
+"""How many expressions are left to others at a time: fewer than are remembered until they are asked for."""
+
+
+class Unsettled(Enum):
+    """Why there is no verdict yet."""
+
+    BEING_JUDGED = auto()
+    OUT_OF_TIME = auto()
 
 
 class Refuted(NamedTuple):
-    """The first expression that is not true for a device, by number; `error` is set if it has no result."""
+    """The first expression that is not true for a device, by number; `error` is set if it has no result.
+
+    One that does not compile has none on any device. `unsettled` is set if it is not known whether it is true; it may
+    be known when asked again.
+    """
 
     number: int
     error: str | None = None
+    compiles: bool = True
+    unsettled: Unsettled | None = None
 
 
 class Judge:
-    """Expressions that must all be true, in order. It remembers verdicts, which never change."""
+    """Expressions that must all be true, in order. It remembers verdicts, which never change.
 
-    def __init__(self, expressions: tuple[str, ...]) -> None:
-        self._programs: Final = [_compile(expression) for expression in expressions]
-        attributes: set[tuple[str, str]] = set()
-        capacities: set[tuple[str, str]] = set()
-        self._is_cached = True
-        for program in self._programs:
-            if isinstance(program, cel.CompileError):
-                continue
-            self._is_cached = self._is_cached and not program.reads.everything
-            for kind, domain, name in program.reads.values:
-                (attributes if kind == "attribute" else capacities).add((domain, name))
-        self._attributes: Final = [(f"{domain}/{name}", domain, name) for domain, name in sorted(attributes)]
-        self._capacities: Final = [(f"{domain}/{name}", domain, name) for domain, name in sorted(capacities)]
+    With a backlog, what takes long is left to it, and unsettled until then.
+    """
+
+    def __init__(self, expressions: tuple[str, ...], backlog: cel.Backlog | None = None) -> None:
+        self._expressions: Final = expressions
+        self._backlog: Final = backlog
+        self._programs: list[cel.Selector | cel.CompileError] = []
+        self._is_cached = False
+        self._attributes: list[tuple[str, str, str]] = []
+        self._capacities: list[tuple[str, str, str]] = []
         self._verdicts: dict[Hashable, Refuted | None] = {}
 
     def judge(self, device: EffectiveDevice) -> Refuted | None:
         """None if all expressions are true for a device."""
+        if len(self._programs) < len(self._expressions) and not self._compile():
+            return Refuted(len(self._programs), unsettled=Unsettled.BEING_JUDGED)
         if not self._is_cached or not _is_readable(device.device):
             return self._evaluate(device)
         key = self._projection(device)
         try:
             return self._verdicts[key]
         except KeyError:
-            if len(self._verdicts) >= _CACHED_VERDICTS:
-                self._verdicts.clear()
-            verdict = self._verdicts[key] = self._evaluate(device)
+            verdict = self._evaluate(device)
+            if verdict is None or verdict.unsettled is None:
+                if len(self._verdicts) >= _CACHED_VERDICTS:
+                    self._verdicts.clear()
+                self._verdicts[key] = verdict
             return verdict
 
+    def _compile(self) -> bool:
+        """Compile the expressions, unless others have to do that first."""
+        backlog = self._backlog
+        if backlog is not None:
+            for expression in self._expressions[len(self._programs) : len(self._programs) + _COMPILED_AT_ONCE]:
+                backlog.must_wait_for(expression)
+        for expression in self._expressions[len(self._programs) :]:
+            if backlog is not None and backlog.must_wait_for(expression):
+                return False
+            self._programs.append(_compile(expression))
+        programs = [program for program in self._programs if not isinstance(program, cel.CompileError)]
+        self._is_cached = not any(program.reads.everything for program in programs)
+        read = sorted({value for program in programs for value in program.reads.values})
+        self._attributes = [(f"{domain}/{name}", domain, name) for kind, domain, name in read if kind == "attribute"]
+        self._capacities = [(f"{domain}/{name}", domain, name) for kind, domain, name in read if kind == "capacity"]
+        return True
+
     def _evaluate(self, device: EffectiveDevice) -> Refuted | None:
-        view = device.view if self._programs else None
+        if not self._programs:
+            return None
+        view = device.view
+        backlog = self._backlog
+        if backlog is not None and backlog.is_turn_over():
+            return Refuted(0, unsettled=Unsettled.BEING_JUDGED)
         for number, program in enumerate(self._programs):
             if isinstance(program, cel.CompileError):
-                return Refuted(number, f"CEL compile error: {program.message}")
+                return Refuted(number, f"CEL compile error: {program.message}", compiles=False)
             try:
-                if view is not None and not program.matches(view):
+                if not (program.matches(view) if backlog is None else program.matches_now(view)):
                     return Refuted(number)
             except cel.EvaluationError as error:
                 return Refuted(number, f"CEL runtime error: {error.message}")
+            except cel.Postponed:
+                assert backlog is not None
+                backlog.note(program, view)
+                return Refuted(number, unsettled=Unsettled.BEING_JUDGED)
+            except cel.OutOfTime:
+                return Refuted(number, unsettled=Unsettled.OUT_OF_TIME)
         return None
 
     def _projection(self, device: EffectiveDevice) -> Hashable:
@@ -89,9 +135,11 @@ class Judge:
 
 
 def conditions_of(expression: str, device: EffectiveDevice) -> list[Condition]:
-    """The conditions of an expression and what they came to; none if it does not compile."""
+    """The conditions of an expression and what they came to; none if it does not compile, or takes long."""
     program = _compile(expression)
-    return [] if isinstance(program, cel.CompileError) else program.explain(device.view)
+    if isinstance(program, cel.CompileError) or program.outcomes.are_kept:
+        return []  # what takes long is not done again to tell its parts
+    return program.explain(device.view)
 
 
 def _compile(expression: str) -> cel.Selector | cel.CompileError:
@@ -119,7 +167,7 @@ def _is_readable(device: Device) -> bool:
     return True
 
 
-@lru_cache(maxsize=4096)
+@remember_texts(4096)
 def _is_version(text: str) -> bool:
     try:
         Semver.parse(text)
@@ -128,7 +176,7 @@ def _is_version(text: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=_CACHED_JUDGES)
+@remember_texts(_CACHED_JUDGES, long_entries=_LONG_JUDGES)
 def judge_of(expressions: tuple[str, ...]) -> Judge:
     """The judge for some expressions; the same one for equal expressions, up to a bounded number."""
     return Judge(expressions)

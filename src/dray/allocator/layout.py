@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from dray.allocator.holdings import NOTHING, Holdings
+from dray.allocator.holdings import NOTHING, Occupancy
 from dray.allocator.pools import Pool, Segment
 from dray.allocator.selection import Candidates, Criteria
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -86,10 +86,10 @@ def values_of(attribute: DeviceAttribute | None) -> frozenset[Value]:
 class Layout:
     """The devices in sight from a node, segment by segment. Static: made anew when a pool or the node's labels change.
 
-    Who holds what is read from the holdings at the time of asking.
+    Who holds what is read from the occupancies at the time of asking.
     """
 
-    def __init__(self, node_name: str, segments: list[tuple[Segment, Holdings]], problems: list[Pool]) -> None:
+    def __init__(self, node_name: str, segments: list[tuple[Segment, Occupancy]], problems: list[Pool]) -> None:
         self.node_name: Final = node_name
         self.segments: Final = segments
         self.problems: Final = sorted(problems, key=lambda pool: pool.key)
@@ -133,11 +133,13 @@ class Layout:
         if found is None:
             if len(self._candidates) >= _CACHED_CRITERIA:
                 self._candidates.clear()
-            sets = [0, 0, 0, 0]
+            sets = [0] * len(Candidates._fields)
             for offset, (segment, _) in zip(self.offsets, self.segments, strict=True):
                 for number, mask in enumerate(segment.candidates(criteria)):
                     sets[number] |= mask << offset
-            found = self._candidates[criteria] = Candidates(*sets)
+            found = Candidates(*sets)
+            if not found.unsettled:
+                self._candidates[criteria] = found
         return found
 
     def attribute(self, name: str) -> AttributeIndex:
@@ -151,11 +153,11 @@ class Layout:
 
     def taken(self) -> int:
         """The devices that a claim holds alone."""
-        return self._gather([holdings.taken for _, holdings in self.segments])
+        return self._gather([occupancy.taken for _, occupancy in self.segments])
 
     def shared(self) -> int:
         """The devices of which claims hold shares."""
-        return self._gather([holdings.shared for _, holdings in self.segments])
+        return self._gather([occupancy.shared for _, occupancy in self.segments])
 
     def _gather(self, masks: list[int]) -> int:
         """Sets of positions in each pool as one set of positions in this layout."""
@@ -169,21 +171,21 @@ class Layout:
         """What shares take of the capacities of the device at a position."""
         if not self.segments:
             return NOTHING
-        _, holdings = self.segments[self.segment_of[position]]
-        return holdings.consumed(self.devices[position].id.device)
+        _, occupancy = self.segments[self.segment_of[position]]
+        return occupancy.consumed(self.devices[position].id.device)
 
 
-def in_order(segments: list[tuple[Segment, Holdings]]) -> list[tuple[Segment, Holdings]]:
+def in_order(segments: list[tuple[Segment, Occupancy]]) -> list[tuple[Segment, Occupancy]]:
     """Segments in the order in which they are tried."""
     return sorted(segments, key=lambda entry: (entry[0].binding, entry[0].pool.key))
 
 
 def reorder(layout: Layout, preference: Callable[[EffectiveDevice], Any]) -> Layout:
     """The same devices, tried in the order of a preference; devices of equal preference keep their order."""
-    single: list[tuple[Segment, Holdings]] = []
-    for segment, holdings in layout.segments:
+    single: list[tuple[Segment, Occupancy]] = []
+    for segment, occupancy in layout.segments:
         for position in range(len(segment.devices)):
             pool_position = segment.pool_position(position)
-            single.append((Segment(segment.pool, (pool_position,), segment.eligible >> position & 1), holdings))
+            single.append((Segment(segment.pool, (pool_position,), segment.eligible >> position & 1), occupancy))
     single.sort(key=lambda entry: preference(entry[0].devices[0]))
     return Layout(layout.node_name, single, layout.problems)

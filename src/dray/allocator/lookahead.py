@@ -233,9 +233,9 @@ class Lookahead:
         if self._costs is None:
             layout = self._problem.layout
             self._costs = {}
-            for number, (segment, holdings) in enumerate(layout.segments):
+            for number, (segment, occupancy) in enumerate(layout.segments):
                 table = segment.pool.counters
-                budget = holdings.budget()
+                budget = occupancy.budget()
                 if table is None or budget is None:
                     continue
                 offset = layout.offsets[number]

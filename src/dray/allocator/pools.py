@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final
 
 from dray.allocator import counters
 from dray.allocator.selection import Candidates, Criteria, examine
 from dray.api import node_match
 from dray.api.node_selector import NodeSelector
+from dray.api.resource.pool import PoolKey
 from dray.tracker.view import NodeAccess, PoolView
-
-PoolKey: TypeAlias = tuple[str, str]
 
 _CACHED_CRITERIA: Final = 64
 """Answers kept per segment. Beyond that all are dropped: cheaper than bookkeeping, and rarely reached."""
@@ -57,10 +56,11 @@ class Segment:
         if found is None:
             if len(self._candidates) >= _CACHED_CRITERIA:
                 self._candidates.clear()
-            selected, usable, faulty, overflowing = examine(criteria, self.devices)
+            selected, usable, faulty, overflowing, unsettled = examine(criteria, self.devices)
             eligible = self.eligible
-            found = Candidates(selected & eligible, usable & eligible, faulty, overflowing & eligible)
-            self._candidates[criteria] = found
+            found = Candidates(selected & eligible, usable & eligible, faulty, overflowing & eligible, unsettled)
+            if not unsettled:
+                self._candidates[criteria] = found
         return found
 
     def narrow(self, mask: int) -> int:

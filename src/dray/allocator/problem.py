@@ -136,6 +136,6 @@ class Problem:
             if selector is None:
                 return Refusal(f"claim {self.names[claim]}, request {alternative.short_name}: {fault}")
             place = f"claim {self.names[claim]}" if selector.class_name is None else f"class {selector.class_name}"
-            separator = " " if str(fault).startswith("on device") else ": "
+            separator = ": " if fault.is_everywhere else " "
             return Refusal(f"{place}: selector #{selector.index}{separator}{fault}")
         raise AssertionError(f"device {device.id} is not faulty")

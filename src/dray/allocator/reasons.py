@@ -92,6 +92,8 @@ class CounterShort(Check, frozen=True, kw_only=True, tag="counter"):
     needed: str
     left: str
     short_by: str
+    claims: tuple[str, ...] = ()
+    """Whose devices draw from the counter."""
 
 
 class GroupsIncompatible(Check, frozen=True, kw_only=True, tag="compatibilityGroups"):
@@ -100,6 +102,8 @@ class GroupsIncompatible(Check, frozen=True, kw_only=True, tag="compatibilityGro
     counter_set: str
     groups: tuple[str, ...]
     present: tuple[str, ...]
+    claims: tuple[str, ...] = ()
+    """Whose devices draw from the set."""
 
 
 class CapacityShort(Check, frozen=True, kw_only=True, tag="capacity"):
@@ -150,6 +154,8 @@ class DeviceReport(Report, frozen=True, kw_only=True):
     driver: str
     pool: str
     device: str
+    node: str = ""
+    """The node that it is local to: a pool may publish one name on several nodes."""
     check: AnyCheck | None = None
     values: dict[str, tuple[str, ...]] = {}
     """Values of the attributes that constraints on the request are about."""
@@ -212,11 +218,14 @@ class ClaimReport(Report, frozen=True, kw_only=True):
     nodes: tuple[NodeVerdict, ...] = ()
     requests: tuple[RequestReport, ...] = ()
     error: str | None = None
-    """Why the claim cannot be judged on any node."""
+    """Why the claim cannot be judged, wherever it would fit."""
 
 
 class Explanation(Report, frozen=True, kw_only=True):
-    """The whole answer. `nodes` is about all claims together; a claim may fit alone and not with the others."""
+    """The whole answer. `nodes` is about all claims together; a claim may fit alone and not with the others.
+
+    With an `error` nothing can be decided, or not for all claims together.
+    """
 
     nodes: tuple[NodeVerdict, ...] = ()
     claims: tuple[ClaimReport, ...] = ()

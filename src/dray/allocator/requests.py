@@ -10,10 +10,12 @@ from typing import Final
 
 import msgspec
 
-from dray.allocator.judge import judge_of
+from dray import cel
+from dray.allocator.judge import Judge, judge_of
 from dray.allocator.results import Refusal
 from dray.allocator.selection import Criteria, Selector
 from dray.api.quantity import Quantity
+from dray.api.references import full_name
 from dray.api.resource import (
     DeviceClass,
     DeviceConstraint,
@@ -66,18 +68,14 @@ class Claim(msgspec.Struct, frozen=True, eq=False):
     """The classes as they were when the claim was read."""
 
 
-def claim_key(claim: ResourceClaim) -> str:
-    """The name of a claim in the cluster."""
-    return f"{claim.metadata.namespace}/{claim.metadata.name}"
-
-
 class CriteriaTable:
     """Makes equal criteria one object, so that answers about devices are found again."""
 
     _LIMIT: Final = 4096
 
-    def __init__(self) -> None:
+    def __init__(self, backlog: cel.Backlog | None = None) -> None:
         self._table: dict[object, Criteria] = {}
+        self._backlog = backlog
 
     def intern(
         self,
@@ -90,7 +88,8 @@ class CriteriaTable:
         if found is None:
             if len(self._table) >= self._LIMIT:
                 self._table.clear()
-            judge = judge_of(tuple(selector.expression for selector in selectors))
+            expressions = tuple(selector.expression for selector in selectors)
+            judge = judge_of(expressions) if self._backlog is None else Judge(expressions, self._backlog)
             found = self._table[key] = Criteria(selectors, tolerations, dict(capacity), judge)
         return found
 
@@ -102,7 +101,7 @@ class ClaimReader:
         self, claim: ResourceClaim, classes: Mapping[str, DeviceClass], intern: Callable[..., Criteria]
     ) -> None:
         self._claim = claim
-        self._name = claim_key(claim)
+        self._name = full_name(claim)
         self._classes = classes
         self._intern = intern
         self._used: dict[str, DeviceClass] = {}

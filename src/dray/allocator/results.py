@@ -12,6 +12,7 @@ from dray.api.resource import AllocationResult
 from dray.tracker.view import EffectiveDevice
 
 TIMED_OUT: Final = "timed out trying to allocate devices"
+STILL_JUDGING: Final = "selectors are still being evaluated"
 DOES_NOT_FIT: Final = "cannot allocate all claims"
 
 _SHARES: Final = uuid.UUID("5f8c0c5e-6a0e-5d0f-9d8c-0b7d7c1f3a52")
@@ -28,12 +29,18 @@ class Allocated(msgspec.Struct, frozen=True):
 class Unsatisfiable(msgspec.Struct, frozen=True):
     """The claims do not fit now; a change of devices, claims or nodes may help.
 
-    `node` is None if all nodes were asked.
+    `node` is None if all nodes were asked. `problems` are those of pools in sight whose devices do not count: they
+    could have helped (SVS-50).
     """
 
-    message: str = DOES_NOT_FIT
+    problems: tuple[str, ...] = ()
     node: str | None = None
     steps: int = 0
+
+    @property
+    def message(self) -> str:
+        """The short reason."""
+        return f"{DOES_NOT_FIT}: {'; '.join(self.problems)}" if self.problems else DOES_NOT_FIT
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -52,7 +59,14 @@ class BudgetExceeded(msgspec.Struct, frozen=True):
     steps: int = 0
 
 
-Outcome: TypeAlias = Allocated | Unsatisfiable | Failed | BudgetExceeded
+class Undecided(msgspec.Struct, frozen=True):
+    """Selectors are still being evaluated on devices that the search has come to: ask again."""
+
+    message: str = STILL_JUDGING
+    node: str | None = None
+
+
+Outcome: TypeAlias = Allocated | Unsatisfiable | Failed | BudgetExceeded | Undecided
 
 
 def derive_share_id(seed: str) -> str:
@@ -69,6 +83,10 @@ class Options(msgspec.Struct, frozen=True):
     max_seconds: float | None = None
     clock: Callable[[], float] | None = None
     """Seconds from any start; needed for `max_seconds`."""
+    devices_judged: int | None = None
+    """How many devices one question judges only to find selectors that fail somewhere (`faults`); None for all."""
+    suspects_asked: int | None = None
+    """How many nodes one question asks only because such a device is in their sight; None for all."""
     preference: Callable[[EffectiveDevice], Any] | None = None
     """A sort key: devices with smaller keys are tried first. Without it: driver, pool, slice, position."""
 
@@ -79,3 +97,7 @@ class Refusal(Exception):
 
 class OutOfBudget(Exception):
     """Raised inside the search when a budget is used up."""
+
+
+class StillJudging(Exception):
+    """Raised inside the search where it comes to a device on which selectors are still being evaluated."""

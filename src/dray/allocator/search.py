@@ -301,8 +301,8 @@ class Search:
         if not bit & layout.metered or (bit & layout.shareable and is_shared):
             return state
         number = layout.segment_of[position]
-        segment, holdings = layout.segments[number]
-        budget = state.budgets.get(number) or holdings.budget()
+        segment, occupancy = layout.segments[number]
+        budget = state.budgets.get(number) or occupancy.budget()
         table = segment.pool.counters
         draw = table.draws[segment.pool_position(position - layout.offsets[number])] if table is not None else None
         if budget is None or draw is None:

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from dray.allocator import capacity
-from dray.allocator.judge import Judge
+from dray.allocator.judge import Judge, Unsettled
+from dray.allocator.results import OutOfBudget, StillJudging
 from dray.api.quantity import Quantity
 from dray.api.resource import DeviceToleration
 from dray.api.resource.toleration import is_tolerated
@@ -50,26 +51,48 @@ class Candidates(NamedTuple):
     """A selector fails on the device."""
     overflowing: int
     """Selected by the selectors, but the capacity cannot be computed."""
+    unsettled: int = 0
+    """Faulty only for now: the selectors are still being evaluated, or that was given up for lack of time."""
 
 
 class Fault(Exception):
-    """A device cannot be judged; `selector` is None if the capacity is the reason."""
+    """A device cannot be judged; `selector` is None if the capacity is the reason.
 
-    def __init__(self, message: str, selector: Selector | None) -> None:
+    With another device it may be possible, unless `is_everywhere`.
+    """
+
+    def __init__(self, message: str, selector: Selector | None, *, is_everywhere: bool = False) -> None:
         super().__init__(message)
         self.selector: Final = selector
+        self.is_everywhere: Final = is_everywhere
 
 
 def first_false(criteria: Criteria, device: EffectiveDevice) -> Selector | None:
-    """The first selector that is false for the device, or None. Raises Fault where one fails before that."""
+    """The first selector that is false for the device, or None. Raises Fault where one fails before that.
+
+    Raises StillJudging where that is not known yet, and OutOfBudget where it took too long to find out.
+    """
     refuted = criteria.judge.judge(device)
     if refuted is None:
         return None
+    if refuted.unsettled is Unsettled.BEING_JUDGED:
+        raise StillJudging
+    if refuted.unsettled is Unsettled.OUT_OF_TIME:
+        raise OutOfBudget
     selector = criteria.selectors[refuted.number]
     if refuted.error is not None:
-        is_compiled = not refuted.error.startswith("CEL compile error")
-        raise Fault(f"on device {device.id}: {refuted.error}" if is_compiled else refuted.error, selector)
+        if not refuted.compiles:
+            raise Fault(refuted.error, selector, is_everywhere=True)
+        raise Fault(f"on device {device.id}: {refuted.error}", selector)
     return selector
+
+
+def is_faulty(criteria: Criteria, device: EffectiveDevice) -> bool | None:
+    """Whether the criteria cannot be judged on a device; None if it is not known yet."""
+    refuted = criteria.judge.judge(device)
+    if refuted is None:
+        return _judge_capacity(criteria, device)[0]
+    return None if refuted.unsettled is not None else refuted.error is not None
 
 
 def untolerated_taint(criteria: Criteria, device: EffectiveDevice) -> TrackedTaint | None:
@@ -97,7 +120,7 @@ def _is_limited(criteria: Criteria, device: EffectiveDevice) -> bool:
 
 def examine(criteria: Criteria, devices: Sequence[EffectiveDevice]) -> Candidates:
     """Sort devices by what the criteria say of them."""
-    selected = usable = faulty = overflowing = 0
+    selected = usable = faulty = overflowing = unsettled = 0
     judge = criteria.judge.judge
     bit = 1
     for device in devices:
@@ -112,8 +135,11 @@ def examine(criteria: Criteria, devices: Sequence[EffectiveDevice]) -> Candidate
                     usable |= bit
         elif refuted.error is not None:
             faulty |= bit
+        elif refuted.unsettled is not None:
+            faulty |= bit
+            unsettled |= bit
         bit <<= 1
-    return Candidates(selected, usable, faulty, overflowing)
+    return Candidates(selected, usable, faulty, overflowing, unsettled)
 
 
 def _judge_capacity(criteria: Criteria, device: EffectiveDevice) -> tuple[bool, bool]:

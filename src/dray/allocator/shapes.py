@@ -7,6 +7,7 @@ something changes on it that could help. So the first node that fits is found wi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from dray.allocator.nodes import NodeSet
 from dray.allocator.pools import Pool
 from dray.allocator.requests import Claim
+from dray.allocator.selection import Criteria
 from dray.api.resource import DeviceClass, ResourceClaim, ResourceClaimSpec
 from dray.api.sharing import remembered
 from dray.api.struct import encode_value
@@ -89,8 +91,16 @@ class Shape:
 
     def __init__(self, claims: tuple[Claim, ...]) -> None:
         self.claims: Final = claims
+        self.faultless_at: int | None = None
+        """The number of changes of pools (`faults`) after which all devices could be judged."""
         self._candidates = NodeSet(0)
         self._seen: int | None = None
+
+    @cached_property
+    def criteria(self) -> tuple[Criteria, ...]:
+        """What devices must fulfil, by one alternative or another."""
+        alternatives = [a for claim in self.claims for request in claim.requests for a in request.alternatives]
+        return tuple(dict.fromkeys(alternative.criteria for alternative in alternatives))
 
     def is_current(self, classes: Mapping[str, DeviceClass]) -> bool:
         """Whether the classes are still what they were when the claims were read (4381-62)."""

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import inspect
 
-from dray.api.field import FieldError, Reason, shown
+from dray.api.custom import CustomObject
+from dray.api.field import FieldError, Reason, key_path, shown
+from dray.api.meta import ObjectMeta
 from dray.api.quantity import Quantity
 from dray.api.resource import v1beta1
 from dray.api.resource.slice import DeviceCapacity
@@ -25,6 +29,8 @@ T = TypeVar("T")
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 MAX_DEPTH = 100
+MOST_PROBLEMS = 100
+"""How many wrong, unknown or repeated fields of a document are told, as many as Kubernetes tells."""
 
 # msgspec takes integers of any size; only a document with so many digits in a row can hold one that is too large.
 _DIGITS_AS_ZEROS = bytes(ord("0") if letter in b"0123456789" else letter for letter in range(256))
@@ -49,6 +55,11 @@ class Reading(msgspec.Struct, Generic[T], frozen=True):
     unknown: tuple[str, ...] = ()
     duplicates: tuple[str, ...] = ()
 
+    @property
+    def problems(self) -> list[str]:
+        """Everything that is wrong, for a file that must be understood in full: unknown fields count, too."""
+        return [*map(str, self.errors), *(f"{path}: unknown field" for path in self.unknown)]
+
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
@@ -60,36 +71,50 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     return decoder
 
 
+def is_prepared(kind: type[Any]) -> bool:
+    """Whether an object of a type was read before: the first takes tens of milliseconds, however small it is."""
+    return kind in _decoders
+
+
 def encode(obj: Any) -> bytes:
     """An object as JSON bytes; equal objects give equal bytes."""
+    if obj.__class__ is CustomObject:
+        return _encoder.encode(obj.document())
     data = _encoder.encode(obj)
-    if getattr(obj, "kind", "") in _KINDS_WITH_NULLS and (_EMPTY_REQUESTS in data or _EMPTY_CONDITIONS in data):
-        return _with_nulls(data)
+    paths = getattr(obj, "null_when_empty", ())
+    if paths and any(_has_empty(obj, path) for path in paths):
+        return _with_nulls(data, paths)
     return data
 
 
-# Two lists that Kubernetes always writes, as null when they are empty.
-_KINDS_WITH_NULLS = frozenset({"ResourceClaim", "ResourceClaimTemplate"})
-_EMPTY_REQUESTS = b'"requests":[]'
-_EMPTY_CONDITIONS = b'"conditions":[]'
+def _has_empty(value: Any, path: tuple[str, ...]) -> bool:
+    """Whether an empty list stands at the end of a path, which leads through all elements of the lists on its way."""
+    if isinstance(value, tuple):
+        return any(_has_empty(item, path) for item in value) if path else not value
+    return bool(path) and value is not None and _has_empty(getattr(value, path[0]), path[1:])
 
 
-def _with_nulls(data: bytes) -> bytes:
+def _with_nulls(data: bytes, paths: tuple[tuple[str, ...], ...]) -> bytes:
     document = msgspec.json.decode(data)
-    for spec in (document.get("spec"), (document.get("spec") or {}).get("spec")):
-        claim = spec.get("devices") if isinstance(spec, dict) else None
-        if isinstance(claim, dict) and claim.get("requests") == []:
-            claim["requests"] = None
-    status = document.get("status")
-    devices = status.get("devices", ()) if isinstance(status, dict) else ()
-    for device in devices if isinstance(devices, list) else ():
-        if isinstance(device, dict) and device.get("conditions") == []:
-            device["conditions"] = None
+    for path in paths:
+        _put_nulls(document, path)
     return msgspec.json.encode(document)
+
+
+def _put_nulls(value: Any, path: tuple[str, ...]) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _put_nulls(item, path)
+    elif isinstance(value, dict) and len(path) > 1:
+        _put_nulls(value.get(path[0]), path[1:])
+    elif isinstance(value, dict) and value.get(path[0]) == []:
+        value[path[0]] = None
 
 
 def decode(data: bytes, kind: type[T]) -> T:
     """Bytes that `encode` made, as an object. Raises DecodeError for anything else."""
+    if kind is CustomObject:
+        return cast(T, custom_object(parse_json(data)))
     try:
         return _decoder(kind).decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -101,7 +126,18 @@ def decode(data: bytes, kind: type[T]) -> T:
 
 def to_builtins(obj: Any) -> Any:
     """An object as plain dicts, lists and scalars, as JSON would have it."""
-    return msgspec.json.decode(_encoder.encode(obj))
+    return msgspec.json.decode(encode(obj) if obj.__class__ is CustomObject else _encoder.encode(obj))
+
+
+def custom_object(document: dict[str, Any]) -> CustomObject:
+    """A document as a custom object, which takes over what the document holds. Raises DecodeError."""
+    content = dict(document)
+    kind, api_version = content.pop("kind", ""), content.pop("apiVersion", "")
+    try:
+        meta = msgspec.convert(content.pop("metadata", {}), ObjectMeta, dec_hook=decode_value)
+    except msgspec.ValidationError as error:
+        raise DecodeError(f"metadata: {error}") from None
+    return CustomObject(kind=kind, api_version=api_version, metadata=meta, content=content)
 
 
 def parse_json(data: bytes) -> Any:
@@ -148,7 +184,7 @@ def _try_decode(data: bytes, kind: type[T]) -> T | None:
 
 def _walk(value: Any, kind: type[T]) -> Reading[T]:
     walk = _Walk(bare_quantities=kind.__module__ == v1beta1.__name__)
-    cleaned = walk.clean(value, inspect.type_info(kind), "")
+    cleaned = walk.clean(value, inspect.type_info(kind), _TOP)
     unknown = tuple(walk.unknown)
     if walk.errors:
         return Reading(None, errors=tuple(walk.errors), unknown=unknown)
@@ -158,121 +194,148 @@ def _walk(value: Any, kind: type[T]) -> Reading[T]:
         return Reading(None, errors=(FieldError(Reason.TYPE_INVALID, "", str(error)),), unknown=unknown)
 
 
+class _Place(NamedTuple):
+    """Where the walk is: a step of a path, after the steps before it. Written out only for what is told.
+
+    `dotted` is how the path of an unknown field has the step: Kubernetes writes keys of maps with brackets in all paths
+    but these.
+    """
+
+    before: _Place | None
+    step: str
+    dotted: str = ""
+
+    def path(self, *, dotted: bool = False) -> str:
+        steps = []
+        place: _Place | None = self
+        while place is not None:
+            steps.append(place.dotted or place.step if dotted else place.step)
+            place = place.before
+        return "".join(reversed(steps)).removeprefix(".")
+
+
+_TOP = _Place(None, "")
+
+
+_FORMS: dict[type[inspect.Type], tuple[type, ...]] = {
+    inspect.StructType: (dict,),
+    inspect.VarTupleType: (list, tuple),
+    inspect.BoolType: (bool,),
+}
+"""What JSON has for those types of a union that can be told apart by it."""
+
+
 class _Walk:
-    """Compares plain values with a type: keeps what fits, notes what does not."""
+    """Compares plain values with a type: keeps what fits, notes what does not, up to `MOST_PROBLEMS` of a sort."""
 
     def __init__(self, *, bare_quantities: bool) -> None:
         self.errors: list[FieldError] = []
         self.unknown: list[str] = []
-        self._keys: list[tuple[str, str]] = []
         self.depth = 0
         self.bare_quantities = bare_quantities
 
-    def clean(self, value: Any, kind: inspect.Type, path: str) -> Any:
+    def clean(self, value: Any, kind: inspect.Type, place: _Place) -> Any:
         """`value` without nulls and unknown fields; meaningless (but harmless) where an error was noted."""
         self.depth += 1
         try:
             if self.depth > MAX_DEPTH:
-                return self._wrong(path, value, "less nesting")
-            return self._clean(value, kind, path)
+                return self._wrong(place, value, "less nesting")
+            return self._clean(value, kind, place)
         finally:
             self.depth -= 1
 
-    def _clean(self, value: Any, kind: inspect.Type, path: str) -> Any:
+    def _clean(self, value: Any, kind: inspect.Type, place: _Place) -> Any:
         match kind:
             case inspect.UnionType():
-                return self._union(value, kind, path)
+                return self._union(value, kind, place)
             case inspect.StructType():
-                return self._struct(value, kind, path)
+                return self._struct(value, kind, place)
             case inspect.DictType():
-                return self._map(value, kind, path)
+                return self._map(value, kind, place)
             case inspect.VarTupleType():
-                return self._list(value, kind.item_type, path)
+                return self._list(value, kind.item_type, place)
             case inspect.CustomType():
-                return self._custom(value, kind.cls, path)
+                return self._custom(value, kind.cls, place)
             case inspect.IntType():
-                return self._int(value, path)
+                return self._int(value, place)
             case inspect.FloatType():
                 fits = isinstance(value, int | float) and not isinstance(value, bool)
-                return value if fits else self._wrong(path, value, "a number")
+                return value if fits else self._wrong(place, value, "a number")
             case inspect.BoolType():
-                return value if isinstance(value, bool) else self._wrong(path, value, "true or false")
+                return value if isinstance(value, bool) else self._wrong(place, value, "true or false")
             case inspect.StrType():
-                return value if isinstance(value, str) else self._wrong(path, value, "a string")
+                return value if isinstance(value, str) else self._wrong(place, value, "a string")
         return value
 
-    def _union(self, value: Any, kind: inspect.UnionType, path: str) -> Any:
+    def _union(self, value: Any, kind: inspect.UnionType, place: _Place) -> Any:
         if value is None:
             return None
         options = [option for option in kind.types if not isinstance(option, inspect.NoneType)]
         if len(options) == 1:
-            return self.clean(value, options[0], path)
+            return self.clean(value, options[0], place)
         if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
             return value
-        return self._wrong(path, value, "an integer or a string")
+        for option in options:
+            if isinstance(value, _FORMS.get(type(option), ())):
+                return self.clean(value, option, place)
+        return self._wrong(place, value, "an integer or a string")
 
-    def _struct(self, value: Any, kind: inspect.StructType, path: str) -> Any:
+    def _struct(self, value: Any, kind: inspect.StructType, place: _Place) -> Any:
         if self.bare_quantities and kind.cls is DeviceCapacity and isinstance(value, str | int):
             value = {"value": value}  # as the manifests of KEP-4381 write it, which are v1beta1 (SVS-34)
         if not isinstance(value, dict):
-            return self._wrong(path, value, "an object")
+            return self._wrong(place, value, "an object")
         fields = _fields(kind.cls)
         cleaned = {}
         for name, item in value.items():
-            inner = f"{path}.{name}" if path else str(name)
             field_type = fields.get(name)
             if field_type is None:
-                self.unknown.append(self._unknown_path(inner))
+                if len(self.unknown) < MOST_PROBLEMS:
+                    self.unknown.append(_Place(place, f".{name}").path(dotted=True))
             elif item is not None or isinstance(field_type, inspect.AnyType):
-                cleaned[name] = self.clean(item, field_type, inner)
+                cleaned[name] = self.clean(item, field_type, _Place(place, f".{name}"))
         return cleaned
 
-    def _map(self, value: Any, kind: inspect.DictType, path: str) -> Any:
+    def _map(self, value: Any, kind: inspect.DictType, place: _Place) -> Any:
         if not isinstance(value, dict):
-            return self._wrong(path, value, "an object")
+            return self._wrong(place, value, "an object")
         cleaned = {}
         for name, item in value.items():
-            inner = f"{path}[{name}]"
             if item is None:
                 item = _zero(kind.value_type)
-            self._keys.append((inner, f"{path}.{name}"))
-            cleaned[str(name)] = self.clean(item, kind.value_type, inner)
-            self._keys.pop()
+            cleaned[str(name)] = self.clean(item, kind.value_type, _Place(place, key_path("", str(name)), f".{name}"))
         return cleaned
 
-    def _unknown_path(self, path: str) -> str:
-        """The path of an unknown field: Kubernetes writes keys of maps with brackets in all paths but these."""
-        for with_brackets, with_dot in reversed(self._keys):
-            path = path.replace(with_brackets, with_dot, 1)
-        return path
-
-    def _list(self, value: Any, item_type: inspect.Type, path: str) -> Any:
+    def _list(self, value: Any, item_type: inspect.Type, place: _Place) -> Any:
         if not isinstance(value, list | tuple):
-            return self._wrong(path, value, "a list")
+            return self._wrong(place, value, "a list")
         return [
-            self.clean(_zero(item_type) if item is None else item, item_type, f"{path}[{index}]")
+            self.clean(_zero(item_type) if item is None else item, item_type, _Place(place, f"[{index}]"))
             for index, item in enumerate(value)
         ]
 
-    def _custom(self, value: Any, kind: type, path: str) -> Any:
+    def _custom(self, value: Any, kind: type, place: _Place) -> Any:
         if not isinstance(value, str) and not (kind is Quantity and _is_number(value)):
-            return self._wrong(path, value, "a quantity" if kind is Quantity else "an RFC 3339 time")
+            return self._wrong(place, value, "a quantity" if kind is Quantity else "an RFC 3339 time")
         try:
             return str(decode_value(kind, value))
         except ValueError as error:
-            self.errors.append(FieldError(Reason.TYPE_INVALID, path, f"Invalid type: {error}"))
+            self._note(place, f"Invalid type: {error}")
             return None
 
-    def _int(self, value: Any, path: str) -> Any:
+    def _int(self, value: Any, place: _Place) -> Any:
         if isinstance(value, bool) or not isinstance(value, int):
-            return self._wrong(path, value, "an integer")
+            return self._wrong(place, value, "an integer")
         if not INT64_MIN <= value <= INT64_MAX:
-            return self._wrong(path, value, "an integer of 64 bits")
+            return self._wrong(place, value, "an integer of 64 bits")
         return value
 
-    def _wrong(self, path: str, value: Any, wanted: str) -> None:
-        seen = _describe(value)
-        self.errors.append(FieldError(Reason.TYPE_INVALID, path, f"Invalid type: {seen}: must be {wanted}"))
+    def _wrong(self, place: _Place, value: Any, wanted: str) -> None:
+        self._note(place, f"Invalid type: {_describe(value)}: must be {wanted}")
+
+    def _note(self, place: _Place, message: str) -> None:
+        if len(self.errors) < MOST_PROBLEMS:
+            self.errors.append(FieldError(Reason.TYPE_INVALID, place.path(), message))
 
 
 def _is_number(value: Any) -> bool:
@@ -361,15 +424,17 @@ def duplicate_fields(data: bytes) -> tuple[str, ...]:
         raise DecodeError("JSON is nested too deeply") from None
     except ValueError as error:
         raise DecodeError(str(error)) from error
-    return tuple(_doubled_paths(tree, "")) if found else ()
+    return tuple(islice(_doubled_paths(tree), MOST_PROBLEMS)) if found else ()
 
 
-def _doubled_paths(tree: Any, path: str) -> list[str]:
-    if isinstance(tree, dict):
-        prefix = f"{path}." if path else ""
-        names = tree.names if isinstance(tree, _Doubled) else ()
-        inner = [found for name, value in tree.items() for found in _doubled_paths(value, prefix + name)]
-        return [prefix + name for name in dict.fromkeys(names)] + inner
-    if isinstance(tree, list):
-        return [found for index, value in enumerate(tree) for found in _doubled_paths(value, f"{path}[{index}]")]
-    return []
+def _doubled_paths(tree: Any) -> Iterator[str]:
+    """The paths of repeated fields, those of an object before those inside of it."""
+    waiting: list[tuple[Any, _Place]] = [(tree, _TOP)]
+    while waiting:
+        value, place = waiting.pop()
+        if isinstance(value, dict):
+            if isinstance(value, _Doubled):
+                yield from (_Place(place, f".{name}").path() for name in dict.fromkeys(value.names))
+            waiting += [(part, _Place(place, f".{name}")) for name, part in reversed(value.items())]
+        elif isinstance(value, list):
+            waiting += [(part, _Place(place, f"[{index}]")) for index, part in reversed(tuple(enumerate(value)))]

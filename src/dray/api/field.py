@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+_LONGEST_KEY = 320
+"""A little more than the longest key that is good anywhere: a domain, a slash and a name."""
+
 
 class Reason(StrEnum):
     """The reasons that Kubernetes puts into `details.causes[].reason`."""
@@ -38,6 +41,11 @@ def shown(value: Any) -> str:
     """A value as error messages show it: JSON, shortened."""
     text = msgspec.json.encode(value, enc_hook=str).decode()
     return text if len(text) <= 300 else text[:300] + "…"
+
+
+def key_path(path: str, key: str) -> str:
+    """The path of a map's entry. A key may be megabytes long, and stand in the path of everything below it."""
+    return f"{path}[{key}]" if len(key) <= _LONGEST_KEY else f"{path}[{key[:_LONGEST_KEY]}…]"
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
@@ -74,8 +82,3 @@ def too_long(path: str, limit: int) -> FieldError:
 def too_many(path: str, actual: int, limit: int) -> FieldError:
     """A list or map with more than `limit` entries."""
     return FieldError(Reason.TOO_MANY, path, f"Too many: {actual}: must have at most {limit} items")
-
-
-def type_invalid(path: str, detail: str) -> FieldError:
-    """The JSON value has the wrong type."""
-    return FieldError(Reason.TYPE_INVALID, path, f"Invalid type: {detail}")

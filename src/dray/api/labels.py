@@ -7,8 +7,8 @@ Both become immutable lists of requirements, all of which must hold. Pure functi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, cast, get_args
 
 from dray.api import names
@@ -33,6 +33,8 @@ _SYMBOLS: Final = frozenset({"=", "==", "!=", "!", "(", ")", ",", "<", ">"})
 _END: Final = ""
 _INTEGER: Final = re.compile(r"[+-]?+[0-9]++")
 _INT64_DIGITS: Final = 40
+_FEW: Final = 8
+"""Up to so many, requirements or values are looked at one by one."""
 
 
 class SelectorError(ValueError):
@@ -70,6 +72,12 @@ class Requirement:
     key: str
     operator: Operator
     values: tuple[str, ...] = ()
+    _members: Collection[str] = field(default=(), init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A few values are found fastest one by one, but somebody may ask for one of a hundred thousand.
+        members = self.values if len(self.values) <= _FEW else frozenset(self.values)
+        object.__setattr__(self, "_members", members)
 
     @classmethod
     def of(cls, key: str, operator: str, values: Sequence[str] = (), position: int | None = None) -> Requirement:
@@ -84,9 +92,9 @@ class Requirement:
         value = labels.get(self.key)
         match self.operator:
             case "In":
-                return value in self.values
+                return value in self._members
             case "NotIn":
-                return value not in self.values
+                return value not in self._members
             case "Exists":
                 return value is not None
             case "DoesNotExist":
@@ -118,6 +126,11 @@ class LabelSelector:
 
     requirements: tuple[Requirement, ...] = ()
     matches_nothing: bool = False
+    _many: _ManyRequirements | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if len(self.requirements) > _FEW:
+            object.__setattr__(self, "_many", _ManyRequirements(self.requirements))
 
     @classmethod
     def parse(cls, text: str) -> LabelSelector:
@@ -138,10 +151,59 @@ class LabelSelector:
         """Whether all requirements hold."""
         if self.matches_nothing:
             return False
+        if self._many is not None:
+            return self._many.hold(labels)
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def __str__(self) -> str:
         return "<nothing>" if self.matches_nothing else ",".join(map(str, self.requirements))
+
+
+class _ManyRequirements:
+    """Requirements by label, one of each sort, so that an object is judged in no more time than it has labels.
+
+    However many there are: of those that need a label no more can hold than the object has labels, and of the others
+    only those on one of its labels can fail.
+    """
+
+    def __init__(self, requirements: tuple[Requirement, ...]) -> None:
+        self._needing: dict[str, dict[Operator, Requirement]] = {}
+        self._others: dict[str, dict[Operator, Requirement]] = {}
+        sets: dict[tuple[str, Operator], list[Requirement]] = {}
+        for one in requirements:
+            sets.setdefault((one.key, one.operator), []).append(one)
+        for (key, operator), alike in sets.items():
+            table = self._others if operator in ("NotIn", "DoesNotExist") else self._needing
+            table.setdefault(key, {})[operator] = _joined(alike)
+
+    def hold(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels fulfil them all."""
+        if len(self._needing) > len(labels):
+            return False
+        concerned = self._others if len(self._others) <= len(labels) else labels
+        return all(one.matches(labels) for alike in self._needing.values() for one in alike.values()) and all(
+            one.matches(labels) for key in concerned for one in self._others.get(key, _NONE).values()
+        )
+
+
+_NONE: Final[Mapping[Operator, Requirement]] = {}
+
+
+def _joined(alike: list[Requirement]) -> Requirement:
+    """One requirement for several on one label with one operator."""
+    first = alike[0]
+    if len(alike) == 1 or not first.values:
+        return first
+    values: Iterable[str]
+    match first.operator:
+        case "In":
+            values = set(first.values).intersection(*(one.values for one in alike))
+        case "NotIn":
+            values = set(first.values).union(*(one.values for one in alike))
+        case _:
+            bounds = [one.values[0] for one in alike]
+            values = (max(bounds, key=int) if first.operator == "Gt" else min(bounds, key=int),)
+    return Requirement(first.key, first.operator, tuple(values))
 
 
 def _requirement_of_structured(expression: RequirementLike) -> Requirement:
@@ -301,11 +363,30 @@ class FieldRequirement:
         return f"{self.field}{'!=' if self.negated else '='}{escaped}"
 
 
+class _ManyValues(NamedTuple):
+    """What one field must be, all of it, and what it must not be."""
+
+    wanted: set[str]
+    refused: set[str]
+
+    def allow(self, value: str) -> bool:
+        return value not in self.refused and len(self.wanted) <= 1 and self.wanted <= {value}
+
+
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
     """Field requirements that must all hold; none at all match everything."""
 
     requirements: tuple[FieldRequirement, ...] = ()
+    _many: dict[str, _ManyValues] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if len(self.requirements) > _FEW:
+            by_field: dict[str, _ManyValues] = {}
+            for one in self.requirements:
+                values = by_field.setdefault(one.field, _ManyValues(set(), set()))
+                (values.refused if one.negated else values.wanted).add(one.value)
+            object.__setattr__(self, "_many", by_field)
 
     @classmethod
     def parse(cls, text: str) -> FieldSelector:
@@ -315,6 +396,8 @@ class FieldSelector:
 
     def matches(self, fields: Mapping[str, str]) -> bool:
         """Whether all requirements hold."""
+        if self._many is not None:
+            return all(values.allow(fields.get(name, "")) for name, values in self._many.items())
         return all(requirement.matches(fields) for requirement in self.requirements)
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
@@ -23,6 +23,14 @@ Event = Any
 
 MAX_DEPTH = 200
 MAX_NODES_FROM_ALIASES = 100_000
+MAX_LETTERS_FROM_ALIASES = 3 * 1024 * 1024
+MAX_TAG_DIRECTIVES = 100
+"""libyaml compares each with all others before the first value is seen."""
+MAX_NESTED_VALUES = 10_000_000
+"""The sum over all values in brackets of how deep they stand: libyaml's work for each grows with its depth."""
+
+
+_TAG_DIRECTIVE = re.compile(r"(?:\A|[\r\n\x85\u2028\u2029])\uFEFF?%TAG")
 
 
 class ManifestError(ValueError):
@@ -61,6 +69,19 @@ def parse(data: bytes) -> list[Document]:
     return list(_parse_yaml(text))
 
 
+def parse_single(data: bytes, source: str, wanted: str) -> dict[str, Any]:
+    """The object that a text consists of. Raises ManifestError, which names `source` and what is wrong, or `wanted`."""
+    try:
+        documents = parse(data)
+    except ManifestError as error:
+        place = f"{source}:{error.line}" if error.line else source
+        raise ManifestError(f"{place}: {error.message}", error.line) from None
+    if len(documents) != 1 or not isinstance(documents[0].value, dict):
+        raise ManifestError(f"{source}: {wanted}")
+    value: dict[str, Any] = documents[0].value
+    return value
+
+
 def _parse_json(text: str) -> list[Document] | None:
     """The whole text as one JSON value; None if it is not JSON, so that YAML (with line numbers) may judge it."""
     data = text.encode()
@@ -72,11 +93,13 @@ def _parse_json(text: str) -> list[Document] | None:
     first_line = text[: len(text) - len(text.lstrip())].count("\n") + 1
     document = Document(value, text, 0, first_line)
     if doubled:
-        raise ManifestError(f'key "{doubled[0]}" stands twice', document.line_of(doubled[0]))
+        raise ManifestError(f'key "{doubled[0]}" already set in map', document.line_of(doubled[0]))
     return [document]
 
 
 def _parse_yaml(text: str) -> Iterator[Document]:
+    if text.count("%TAG") > MAX_TAG_DIRECTIVES and len(_TAG_DIRECTIVE.findall(text)) > MAX_TAG_DIRECTIVES:
+        raise ManifestError(f"more than {MAX_TAG_DIRECTIVES} %TAG directives")
     parser: Parser = CParser(text)
     try:
         index = 0
@@ -105,43 +128,62 @@ def _syntax_error(error: yaml.YAMLError, text: str) -> ManifestError:
     return ManifestError(f"not valid YAML: {problem}", mark.line + 1 if mark else None)
 
 
+class _Weight(NamedTuple):
+    """What a value weighs when it is written out."""
+
+    nodes: int
+    letters: int
+
+
 class _Builder:
     """Plain values from the events of one document."""
 
     def __init__(self, parser: Parser) -> None:
         self._parser = parser
-        self._anchors: dict[str, tuple[Any, int]] = {}
-        self._from_aliases = 0
+        self._anchors: dict[str, tuple[Any, _Weight]] = {}
+        self._from_aliases = _Weight(0, 0)
         self._count = 0
+        self._letters = 0
+        self._brackets = 0
+        self._nested_values = 0
 
     def build(self, event: Event, depth: int) -> Any:
         """The value that starts with `event`."""
         if depth > MAX_DEPTH:
             raise _error_at(event, f"nested deeper than {MAX_DEPTH} levels")
         self._count += 1
+        if self._brackets:
+            self._nested_values += self._brackets
+            if self._nested_values > MAX_NESTED_VALUES:
+                raise _error_at(event, "too many values in brackets that are nested too deeply")
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
-        before = self._count
+        count, letters = self._count, self._letters
         value: Any
         if isinstance(event, yaml.ScalarEvent):
             value = _scalar(event)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            value = self._sequence(depth)
+            self._letters += len(event.value)
         else:
-            value = self._mapping(depth)
+            self._brackets += bool(event.flow_style)
+            value = self._sequence(depth) if isinstance(event, yaml.SequenceStartEvent) else self._mapping(depth)
+            self._brackets -= bool(event.flow_style)
         if event.anchor:
-            self._anchors[event.anchor] = (value, self._count - before + 1)
+            self._anchors[event.anchor] = value, _Weight(self._count - count + 1, self._letters - letters)
         return value
 
     def _alias(self, event: Event) -> Any:
         """An alias shares the value; what it would weigh if written out is bounded, against YAML bombs."""
         if event.anchor not in self._anchors:
             raise _error_at(event, f"unknown anchor '{event.anchor}'")
-        value, size = self._anchors[event.anchor]
-        self._from_aliases += size
-        self._count += size
-        if self._from_aliases > MAX_NODES_FROM_ALIASES:
+        value, weight = self._anchors[event.anchor]
+        self._count += weight.nodes
+        self._letters += weight.letters
+        nodes, letters = self._from_aliases
+        self._from_aliases = _Weight(nodes + weight.nodes, letters + weight.letters)
+        if self._from_aliases.nodes > MAX_NODES_FROM_ALIASES:
             raise _error_at(event, f"aliases expand to more than {MAX_NODES_FROM_ALIASES} values")
+        if self._from_aliases.letters > MAX_LETTERS_FROM_ALIASES:
+            raise _error_at(event, f"aliases expand to more than {MAX_LETTERS_FROM_ALIASES} letters")
         return value
 
     def _sequence(self, depth: int) -> list[Any]:
@@ -158,15 +200,17 @@ class _Builder:
                 raise _error_at(event, "a key must be a plain value")
             is_merge = event.value == "<<" and event.implicit[0]
             key = _key(event)
+            self._letters += len(key)
             value = self.build(self._parser.get_event(), depth + 1)
             if is_merge:
                 merged.extend(_merge_sources(event, value))
             elif key in mapping:
-                raise _error_at(event, f'key "{key}" stands twice')
+                raise _error_at(event, f'key "{key}" already set in map')
             else:
                 mapping[key] = value
         for source in merged:
-            mapping = {**source, **mapping}
+            for key, value in source.items():
+                mapping.setdefault(key, value)
         return mapping
 
 

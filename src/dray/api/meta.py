@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import field
 
@@ -64,6 +64,9 @@ class ListMeta(Struct):
 
 class Object(Struct):
     """What every stored object has; kinds add `spec`, `status` and the like."""
+
+    null_when_empty: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Paths of lists that Kubernetes always writes, as null when they are empty."""
 
     kind: str = ""
     api_version: str = ""

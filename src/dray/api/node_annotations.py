@@ -14,24 +14,10 @@ from typing import Final, NamedTuple
 
 from dray.api.generated.core import Taint
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND, read_rate
+from dray.api.taints import TaintName
 
 NO_EXECUTE: Final = "NoExecute"
 _GROUP: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-
-
-class TaintName(NamedTuple):
-    """What tells the taints of a node apart."""
-
-    key: str
-    effect: str
-
-    @classmethod
-    def of(cls, taint: Taint) -> TaintName:
-        """The name of a taint."""
-        return cls(taint.key, taint.effect)
-
-    def __str__(self) -> str:
-        return f"{self.key}:{self.effect}"
 
 
 class Ration(NamedTuple):

@@ -24,13 +24,11 @@ class NodeSelectorError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    by_label: tuple[labels.Requirement, ...]
-    by_field: tuple[labels.FieldRequirement, ...]
+    by_label: labels.LabelSelector
+    by_field: labels.FieldSelector
 
     def matches(self, node_labels: Mapping[str, str], node_fields: Mapping[str, str]) -> bool:
-        return all(requirement.matches(node_labels) for requirement in self.by_label) and all(
-            requirement.matches(node_fields) for requirement in self.by_field
-        )
+        return self.by_label.matches(node_labels) and self.by_field.matches(node_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class NodeMatcher:
             if term_faults:
                 faults += term_faults
             elif not _is_empty(term):
-                terms.append(_Term(by_label, by_field))
+                terms.append(_Term(labels.LabelSelector(by_label), labels.FieldSelector(by_field)))
         return cls(tuple(terms), tuple(faults))
 
     def matches(self, node_name: str, node_labels: Mapping[str, str]) -> bool:

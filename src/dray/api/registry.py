@@ -10,7 +10,7 @@ import pkgutil
 import re
 from functools import cache, cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -42,6 +42,9 @@ class Subresource(msgspec.Struct, frozen=True):
 class Kind(msgspec.Struct, frozen=True, dict=True, eq=False):
     """One kind in all the versions that it is served in. There is one instance per kind."""
 
+    is_custom: ClassVar[bool] = False
+    """Whether a definition in the store, and not dray, says what its objects are like."""
+
     group: str
     kind: str
     plural: str
@@ -59,6 +62,11 @@ class Kind(msgspec.Struct, frozen=True, dict=True, eq=False):
     Empty for a kind that some server has and dray does not know: of its objects only the metadata is read.
     """
 
+    @property
+    def converts(self) -> bool:
+        """Whether objects have to be converted by somebody else before they are stored, or shown."""
+        return False
+
     @cached_property
     def resource(self) -> str:
         """The name in RBAC rules and in the store: `resourceslices.resource.k8s.io`, `pods`."""
@@ -68,6 +76,11 @@ class Kind(msgspec.Struct, frozen=True, dict=True, eq=False):
     def api_version(self) -> str:
         """The `apiVersion` of the hub version."""
         return self.api_version_of(self.versions[0])
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of a list of such objects."""
+        return f"{self.kind}List"
 
     def api_version_of(self, version: str) -> str:
         """The `apiVersion` of one of the versions."""

@@ -10,12 +10,20 @@ from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
+from msgspec.json import Encoder
+
+from dray.api.struct import encode_value
+
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
 
+_encoder = Encoder(enc_hook=encode_value)
+
 LIMIT = 128
-"""How many parts each function remembers before it forgets all: bounded, since a part may be large."""
+"""How many parts each function remembers before it forgets all."""
+LARGE = 64 * 1024
+"""Parts that are longer than that when written are not remembered."""
 
 
 def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
@@ -27,9 +35,16 @@ def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate
         key: Hashable = (id(part), *args, *kwargs.items()) if args or kwargs else id(part)
         found = known.get(key)
         if found is None:
-            if len(known) >= LIMIT:
-                known.clear()
-            found = known[key] = (part, function(part, *args, **kwargs))
+            found = (part, function(part, *args, **kwargs))
+            if is_small(part):
+                if len(known) >= LIMIT:
+                    known.clear()
+                known[key] = found
         return found[1]
 
     return look_up
+
+
+def is_small(part: object) -> bool:
+    """Whether a part may be kept: large ones are rare, and many of them fill memory."""
+    return len(_encoder.encode(part)) <= LARGE

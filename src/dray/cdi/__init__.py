@@ -6,18 +6,18 @@
     cache      all specs in the directories of a node; the edits that a list of ids means
     files      writing and removing spec files, all or nothing
 
-A driver writes specs and answers with ids; a node looks ids up and applies the edits. May import `dray.api`; does file
-I/O.
+A driver writes specs and answers with ids; a node looks ids up and applies the edits. May import
+`dray.files` and `dray.api`; does file I/O.
 """
 
 from dray.cdi.cache import Cache
 from dray.cdi.errors import CdiError
 from dray.cdi.files import remove_spec, write_spec
-from dray.cdi.names import DeviceId, is_qualified_name, qualify
+from dray.cdi.names import DeviceId, is_qualified_name, is_vendor_of, qualify
 from dray.cdi.rules import minimum_version, validate
 from dray.cdi.spec import (
+    CdiDevice,
     ContainerEdits,
-    Device,
     DeviceNode,
     Hook,
     IntelRdt,
@@ -29,9 +29,9 @@ from dray.cdi.spec import (
 
 __all__ = [
     "Cache",
+    "CdiDevice",
     "CdiError",
     "ContainerEdits",
-    "Device",
     "DeviceId",
     "DeviceNode",
     "Hook",
@@ -40,6 +40,7 @@ __all__ = [
     "NetDevice",
     "Spec",
     "is_qualified_name",
+    "is_vendor_of",
     "minimum_version",
     "parse",
     "qualify",

@@ -2,21 +2,21 @@
 
 A directory wins over those before it. Two files of one directory that define the same device make it unusable, because
 nothing says which one is meant; other devices of both files stay usable. A file that cannot be read takes away only its
-own devices. All of that is in `problems`, by file.
+own devices, and so does one that others than root and the user of this process could have written: specs name programs
+that run with the agent's rights. All of that is in `problems`, by file or directory.
 """
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from dray.cdi.errors import CdiError
 from dray.cdi.files import SUFFIXES
 from dray.cdi.names import DeviceId, qualify
-from dray.cdi.spec import MAX_SPEC_BYTES, ContainerEdits, Device, Spec, parse
+from dray.cdi.spec import MAX_SPEC_BYTES, CdiDevice, ContainerEdits, Spec, parse
+from dray.files import Directory
 
 DIRECTORIES: Final = (Path("/etc/cdi"), Path("/var/run/cdi"))
 """Where runtimes look if they are not told otherwise."""
@@ -36,7 +36,7 @@ class _Entry(NamedTuple):
     rank: int
     path: Path
     spec: Spec
-    device: Device
+    device: CdiDevice
 
 
 class Cache:
@@ -73,12 +73,14 @@ class Cache:
 
     def refresh(self) -> None:
         """Reads what has changed in the directories. A directory that is missing is an empty one."""
-        files = {path: rank for rank, directory in enumerate(self.directories) for path in _spec_paths(directory)}
-        read = {path: self._read(path) for path in files}
-        current = {path: file for path, file in read.items() if file is not None}
+        current: dict[Path, _File] = {}
+        ranks: dict[Path, int] = {}
+        for rank, directory in enumerate(self.directories):
+            for path, file in self._read_directory(directory):
+                current[path], ranks[path] = file, rank
         if current != self._files:
             self._files = current
-            self._index(files)
+            self._index(ranks)
 
     def _find(self, text: str) -> _Entry:
         DeviceId.parse(text)
@@ -92,23 +94,32 @@ class Cache:
         broken = "".join(f"; {problem}" for _, problem in sorted(self.problems.items())[:1])
         raise CdiError(f'CDI device "{text}" is not defined in {looked}{broken}')
 
-    def _read(self, path: Path) -> _File | None:
-        """A file, from memory if it has not changed; None if it has gone."""
+    def _read_directory(self, path: Path) -> Iterator[tuple[Path, _File]]:
         try:
-            status = path.stat()
-        except FileNotFoundError:
-            return None
+            with Directory.open(path) as directory:
+                for name in directory.names():
+                    if name.endswith(SUFFIXES):
+                        file = self._read(directory, name)
+                        if file is not None:
+                            yield path / name, file
+        except (FileNotFoundError, NotADirectoryError):
+            return
         except OSError as error:
-            return _File((0, 0, 0), None, f"{path}: {error.strerror}")
-        stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
-        known = self._files.get(path)
-        if known is not None and known.stamp == stamp:
-            return known
-        if not stat.S_ISREG(status.st_mode):
-            return _File(stamp, None, f"{path}: is not a regular file")
+            yield path, _File((0, 0, 0), None, f"{path}: {error.strerror}")
+
+    def _read(self, directory: Directory, name: str) -> _File | None:
+        """A file, from memory if it has not changed; None if it has gone."""
+        path = directory.path / name
+        stamp = (0, 0, 0)
         try:
-            with path.open("rb") as file:
-                return _File(stamp, parse(file.read(MAX_SPEC_BYTES + 1), str(path)), "")
+            status = directory.status(name)
+            if status is None:
+                return None
+            stamp = (status.st_ino, status.st_ctime_ns, status.st_size)
+            known = self._files.get(path)
+            if known is not None and known.stamp == stamp:
+                return known
+            return _File(stamp, parse(directory.read(name, MAX_SPEC_BYTES + 1), str(path)), "")
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -137,13 +148,3 @@ class Cache:
             return
         self._ambiguous.pop(text, None)
         self._devices[text] = entry
-
-
-def _spec_paths(directory: Path) -> list[Path]:
-    try:
-        names = sorted(entry.name for entry in os.scandir(directory) if entry.name.endswith(SUFFIXES))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise CdiError(f"cannot read CDI directory {directory}: {error.strerror}") from None
-    return [directory / name for name in names]

@@ -1,15 +1,17 @@
-"""Spec files: written whole or not at all, so that a runtime never reads half of one."""
+"""Spec files: written whole or not at all, so that a runtime never reads half of one.
+
+Readers look at .json and .yaml only, so they never see a file before it has its name.
+"""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from dray.api import codec
 from dray.cdi.errors import CdiError
 from dray.cdi.rules import validate
-from dray.cdi.spec import Spec
+from dray.cdi.spec import MAX_SPEC_BYTES, Spec
+from dray.files import Directory
 
 SPEC_MODE = 0o644
 SUFFIXES = (".json", ".yaml")
@@ -24,41 +26,38 @@ def write_spec(directory: Path, name: str, spec: Spec) -> Path:
     problems = validate(spec)
     if problems:
         raise CdiError(f"{name}: {'; '.join(map(str, problems))}")
-    path = _path(directory, name)
+    file = _file_name(name)
     data = codec.encode(spec)
     try:
-        if path.exists() and path.read_bytes() == data:
-            return path
-        directory.mkdir(parents=True, exist_ok=True, mode=0o755)
-        _replace(path, data)
+        with Directory.open(directory, create=0o755) as opened:
+            if _content(opened, file) != data:
+                opened.replace(file, data, SPEC_MODE)
     except OSError as error:
-        raise CdiError(f"cannot write {path}: {error.strerror or error}") from None
-    return path
+        raise CdiError(f"cannot write {directory / file}: {error.strerror or error}") from None
+    return directory / file
 
 
 def remove_spec(directory: Path, name: str) -> None:
     """Removes what `write_spec` wrote; nothing happens if it is not there. Raises CdiError."""
-    path = _path(directory, name)
+    file = _file_name(name)
     try:
-        path.unlink(missing_ok=True)
+        with Directory.open(directory) as opened:
+            opened.remove(file)
+    except FileNotFoundError:
+        return
     except OSError as error:
-        raise CdiError(f"cannot remove {path}: {error.strerror or error}") from None
+        raise CdiError(f"cannot remove {directory / file}: {error.strerror or error}") from None
 
 
-def _path(directory: Path, name: str) -> Path:
+def _file_name(name: str) -> str:
     if not name or "/" in name or name.startswith("."):
         raise CdiError(f'"{name}" is no name for a CDI spec file')
-    return directory / f"{name}.json"
+    return f"{name}.json"
 
 
-def _replace(path: Path, data: bytes) -> None:
-    # Readers look at .json and .yaml only, so they never see the file before it has its name.
-    number, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:100]}-", suffix=".tmp")
+def _content(directory: Directory, name: str) -> bytes | None:
+    """What is there now; None if that is nothing, or nothing that could stay."""
     try:
-        with os.fdopen(number, "wb") as file:
-            file.write(data)
-            os.fchmod(file.fileno(), SPEC_MODE)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        return directory.read(name, MAX_SPEC_BYTES)
+    except OSError:
+        return None

@@ -51,6 +51,16 @@ def is_qualified_name(text: str) -> bool:
     return True
 
 
+def is_vendor_of(vendor: str, driver: str) -> bool:
+    """Whether CDI devices of a vendor are a driver's own, by their domains.
+
+    A driver's vendor is its own name (`gpu.example.com`), something below it (`k8s.gpu.example.com`, which is what
+    drivers call the devices that they make for claims) or above it (`example.com`), but no top-level domain.
+    """
+    own, other = driver.lower(), vendor.lower()
+    return other == own or other.endswith(f".{own}") or (own.endswith(f".{other}") and "." in other)
+
+
 def qualify(kind: str, name: str) -> str:
     """The qualified id of a device of a kind."""
     return f"{kind}={name}"

@@ -93,7 +93,7 @@ class ContainerEdits(Struct):
         )
 
 
-class Device(Struct):
+class CdiDevice(Struct):
     """One device and its edits."""
 
     name: str = field(default_factory=str)
@@ -107,7 +107,7 @@ class Spec(Struct):
     cdi_version: str = field(default_factory=str)
     kind: str = field(default_factory=str)
     annotations: dict[str, str] = field(default_factory=dict)
-    devices: tuple[Device, ...] = ()
+    devices: tuple[CdiDevice, ...] = ()
     container_edits: ContainerEdits = ContainerEdits()
 
 
@@ -116,15 +116,11 @@ def parse(data: bytes, source: str = "CDI spec") -> Spec:
     if len(data) > MAX_SPEC_BYTES:
         raise CdiError(f"{source}: larger than {MAX_SPEC_BYTES} bytes")
     try:
-        documents = manifest.parse(data)
+        value = manifest.parse_single(data, source, "must be one JSON object or YAML mapping")
     except manifest.ManifestError as error:
-        where = f"{source}:{error.line}" if error.line else source
-        raise CdiError(f"{where}: {error.message}") from None
-    if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise CdiError(f"{source}: must be one JSON object or YAML mapping")
-    reading = codec.read(documents[0].value, Spec)
-    problems = [str(error) for error in reading.errors]
-    problems += [f"{path}: unknown field" for path in reading.unknown]
+        raise CdiError(error.message) from None
+    reading = codec.read(value, Spec)
+    problems = reading.problems
     if reading.obj is not None:
         problems += [str(error) for error in validate(reading.obj)]
     if reading.obj is None or problems:

@@ -62,10 +62,11 @@ class Ident(Node):
 class Select(Node):
     """``operand.field``, or the test ``has(operand.field)``.
 
-    A qualified type name such as ``net.IP`` is a selection too; then ``denotes`` is the type.
+    A qualified type name such as ``net.IP`` is a selection too; then ``denotes`` is the type. So is a variable with a
+    dot in its name; then ``variable`` is that name.
     """
 
-    __slots__ = ("denotes", "field", "is_test", "operand")
+    __slots__ = ("denotes", "field", "is_test", "operand", "variable")
 
     def __init__(self, id: int, offset: int, operand: Node, field: str, *, is_test: bool = False) -> None:
         super().__init__(id, offset)
@@ -73,6 +74,7 @@ class Select(Node):
         self.field = field
         self.is_test = is_test
         self.denotes: Type | None = None
+        self.variable = ""
 
 
 class Call(Node):
@@ -128,14 +130,24 @@ class MapLiteral(Node):
 
 
 class StructLiteral(Node):
-    """``Name{field: value}``. Parsed for a good message; no such type can be created in a selector."""
+    """``Name{field: value, ?field: value}``; ``optionals`` has the positions marked with a question mark."""
 
-    __slots__ = ("name", "values")
+    __slots__ = ("fields", "name", "optionals", "values")
 
-    def __init__(self, id: int, offset: int, name: str, values: tuple[Node, ...]) -> None:
+    def __init__(
+        self,
+        id: int,
+        offset: int,
+        name: str,
+        fields: tuple[str, ...],
+        values: tuple[Node, ...],
+        optionals: frozenset[int] = frozenset(),
+    ) -> None:
         super().__init__(id, offset)
         self.name = name
+        self.fields = fields
         self.values = values
+        self.optionals = optionals
 
 
 class Comprehension(Node):

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from dray.cel.allowance import More, endless
 from dray.cel.ledger import Ledger
 from dray.cel.library.optional import NONE
 from dray.cel.values import (
+    COST_LIMIT,
     INT_MAX,
     MISSING,
     NO_SUCH_OVERLOAD,
@@ -36,14 +38,24 @@ _KEY_TYPES: Final = frozenset({str, int, Uint, bool, float})
 
 
 class Frame:
-    """The state of one evaluation: the account, the device, and the values of local variables."""
+    """The state of one evaluation: the account, the values of variables (those of the environment come first), and the
+    work that is left before it has to ask for ``more``."""
 
-    __slots__ = ("device", "ledger", "slots")
+    __slots__ = ("_more", "_work", "ledger", "slots")
 
-    def __init__(self, device: MapValue, size: int) -> None:
-        self.ledger = Ledger()
-        self.device = device
-        self.slots: list[Any] = [MISSING] * size
+    def __init__(
+        self, values: tuple[Any, ...], size: int, more: More = endless, *, work: int = 0, cost_limit: int = COST_LIMIT
+    ) -> None:
+        self.ledger = Ledger(cost_limit)
+        self.slots: list[Any] = [*values, *[MISSING] * size]
+        self._more = more
+        self._work = work
+
+    def work(self, steps: int) -> None:
+        """Do so many steps; raises whatever ``more`` raises."""
+        self._work -= steps
+        if self._work < 0:
+            self._work = self._more()
 
 
 class Runnable(Protocol):
@@ -58,7 +70,7 @@ class Runnable(Protocol):
 class Qualifier:
     """A selection by a constant key, or by one that is computed when it is applied."""
 
-    __slots__ = ("_compute", "_is_test", "id", "is_optional", "key")
+    __slots__ = ("compute", "id", "is_optional", "is_test", "key")
 
     def __init__(
         self,
@@ -72,15 +84,15 @@ class Qualifier:
         self.id = id
         self.key = key
         self.is_optional = is_optional
-        self._compute = compute
-        self._is_test = is_test
+        self.compute = compute
+        self.is_test = is_test
 
     def apply(self, frame: Frame, target: Any) -> Any:
         """The selected value, or an error if there is none."""
         key = self._key(frame)
         value: Any = key if key.__class__ is CelError else _find(target, key)
         if value.__class__ is not CelError:
-            if self._is_test:
+            if self.is_test:
                 value = value is not MISSING
             elif value is MISSING:
                 value = _missing(target, key)
@@ -96,9 +108,9 @@ class Qualifier:
         return value
 
     def _key(self, frame: Frame) -> Any:
-        if self._compute is None:
+        if self.compute is None:
             return self.key
-        key = self._compute(frame)
+        key = self.compute(frame)
         if key.__class__ is CelError or key.__class__ in _KEY_TYPES:
             return key
         return CelError(f"a value of type {type_name(key)} cannot be a key")
@@ -157,41 +169,39 @@ class Attribute:
 
 
 class VariableAttribute(Attribute):
-    """``device`` or a local variable. An accumulator is computed when it is first asked for."""
+    """A variable of the environment, or a local one. An accumulator is computed when it is first asked for."""
 
-    __slots__ = ("_init", "_slot")
+    __slots__ = ("init", "slot")
 
-    def __init__(self, base_id: int, slot: int | None, init: Runnable | None = None) -> None:
+    def __init__(self, base_id: int, slot: int, init: Runnable | None = None) -> None:
         super().__init__(base_id)
-        self._slot = slot
-        self._init = init
+        self.slot = slot
+        self.init = init
 
     def _base(self, frame: Frame) -> Any:
-        if self._slot is None:
-            return frame.device
-        value = frame.slots[self._slot]
-        if value is MISSING and self._init is not None:
-            value = self._init.run(frame)
+        value = frame.slots[self.slot]
+        if value is MISSING and self.init is not None:
+            value = self.init.run(frame)
             # An empty list or map is there to be filled, which must not copy it every time.
             if is_list(value) and list_size(value) == 0:
                 value = MutableList()
             elif isinstance(value, MapValue) and len(value) == 0:
                 value = MutableMap()
-            frame.slots[self._slot] = value
+            frame.slots[self.slot] = value
         return value
 
 
 class OperandAttribute(Attribute):
     """Any other expression."""
 
-    __slots__ = ("_operand",)
+    __slots__ = ("operand",)
 
     def __init__(self, base_id: int, operand: Runnable) -> None:
         super().__init__(base_id)
-        self._operand = operand
+        self.operand = operand
 
     def _base(self, frame: Frame) -> Any:
-        return self._operand.run(frame)
+        return self.operand.run(frame)
 
 
 class ConditionalAttribute(Attribute):

@@ -34,6 +34,7 @@ __all__ = ["CallCost", "call_cost", "equality_cost", "tenth"]
 CallCost: TypeAlias = Callable[[Sequence[Any], Any], int]
 
 _LIST_BASE: Final = 10
+_STRUCT_BASE: Final = 40
 _UNIT_EQUALITY: Final = (Quantity, ComputedQuantity, IPAddress, NetworkPrefix, NamedFormat, Url, Semver)
 
 
@@ -73,17 +74,27 @@ def _deep_size(value: Any) -> int:
 
 def _traversal(value: Any) -> int:
     """The cost of walking a whole value."""
+    return _walk(value, {})
+
+
+def _walk(value: Any, known: dict[int, tuple[Any, int]]) -> int:
+    """What a value costs. A list that stands in several places is looked at once, and counted in all of them."""
     if value.__class__ is str:
         return len(value.encode(errors="surrogatepass")) // 10
     if value.__class__ is bytes:
         return len(value) // 10
-    if is_list(value):
-        if list_size(value) > COST_LIMIT:
-            return list_size(value)
-        return sum(1 if is_number(element) else _traversal(element) for element in value)
+    if id(value) in known:
+        return known[id(value)][1]
     if isinstance(value, MapValue):
-        return sum(_traversal(key) + _traversal(value.find(key)) for key in value.keys())  # noqa: SIM118
-    return 1
+        cost = sum(_walk(key, known) + _walk(value.find(key), known) for key in value.keys())  # noqa: SIM118
+    elif not is_list(value):
+        return 1
+    elif list_size(value) > COST_LIMIT:
+        return list_size(value)
+    else:
+        cost = sum(1 if is_number(element) else _walk(element, known) for element in value)
+    known[id(value)] = value, cost
+    return cost
 
 
 def _first_traversal(args: Sequence[Any], _result: Any) -> int:
@@ -215,7 +226,22 @@ _BY_OVERLOAD: Final[dict[str, CallCost]] = {
     "cidr_ip": _unit,
 }
 
+
+def _selector(args: Sequence[Any], _result: Any) -> int:
+    """Reading a selector: a list of requirements, one for every other letter at most."""
+    size = size_of(args[1])
+    return _LIST_BASE + tenth(size) + -(-size // 2) * (_LIST_BASE + _STRUCT_BASE)
+
+
+def _authorization(_args: Sequence[Any], _result: Any) -> int:
+    """So much that there are two of them at most in one expression."""
+    return 350_000
+
+
 _BY_FUNCTION: Final[dict[str, CallCost]] = {
+    "check": _authorization,
+    **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
+    "jsonpatch.escapeKey": _first_tenth,
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"), _first_traversal),
     **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _first_tenth),
     **dict.fromkeys(("cidr", "isIP", "isCIDR"), _first_tenth),

@@ -36,6 +36,8 @@ class Argument:
     node: Node
     path: Path
     known_size: Range | None
+    sizes: Callable[[Path], Range | None] = device_size
+    """How large the parts of variables can be."""
 
     @property
     def size(self) -> Range:
@@ -141,7 +143,7 @@ def _element(values: Argument) -> tuple[Type, Range] | None:
     if not values.node.type.params:
         return None
     path = (*values.path, "@items") if values.path else ()
-    size = device_size(path)
+    size = values.sizes(path)
     return values.node.type.params[0], UNKNOWN if size is None else size
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Final
 
-from dray.cel import environment, types
+from dray.cel import types
 from dray.cel.ast import (
     Call,
     Comprehension,
@@ -22,6 +22,7 @@ from dray.cel.ast import (
     StructLiteral,
 )
 from dray.cel.declarations import Function, Overload
+from dray.cel.environment import ANY_FIELD, DEVICES, TYPE_NAMES, Environment
 from dray.cel.errors import CompileError, Issue, locate
 from dray.cel.macros import qualified_name
 from dray.cel.types import Kind, Type
@@ -33,9 +34,9 @@ _LOGICAL: Final = ("_&&_", "_||_")
 _FLEXIBLE: Final = frozenset({Kind.DYN, Kind.ERROR, Kind.NULL, Kind.PARAMETER})
 
 
-def check(root: Node, text: str) -> None:
+def check(root: Node, text: str, environment: Environment = DEVICES) -> None:
     """Check the tree in place; raises CompileError with every error of the text."""
-    checker = _Checker(text)
+    checker = _Checker(text, environment)
     checker.check(root)
     if checker.issues:
         raise CompileError(tuple(sorted(checker.issues, key=lambda issue: (issue.line, issue.column))))
@@ -43,8 +44,9 @@ def check(root: Node, text: str) -> None:
 
 
 class _Checker:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, environment: Environment) -> None:
         self.text = text
+        self.environment = environment
         self.issues: list[Issue] = []
         self.known: Substitution = {}
         self.scopes: list[dict[str, Type]] = []
@@ -74,7 +76,7 @@ class _Checker:
             case Comprehension():
                 self._check_comprehension(node)
             case StructLiteral():
-                self._report(node, f"undeclared reference to '{node.name}': no type can be created by name")
+                self._check_struct(node)
 
     def _check_ident(self, node: Ident) -> None:
         name = node.name
@@ -86,22 +88,28 @@ class _Checker:
         name = node.name = name.removeprefix(".")
         found = self._global_type(name)
         if found is None:
-            self._undeclared(node, name, [*environment.VARIABLES, *(n for scope in self.scopes for n in scope)])
+            self._undeclared(node, name, [*self.environment.variables, *(n for scope in self.scopes for n in scope)])
             return
         node.is_global = True
-        node.denotes = environment.TYPE_NAMES.get(name)
+        node.denotes = None if name in self.environment.variables else TYPE_NAMES.get(name)
         self._set(node, found)
 
     def _global_type(self, name: str) -> Type | None:
-        if name in environment.VARIABLES:
-            return environment.VARIABLES[name]
-        denoted = environment.TYPE_NAMES.get(name)
+        if name in self.environment.variables:
+            return self.environment.variables[name]
+        denoted = TYPE_NAMES.get(name)
         return None if denoted is None else types.type_of(denoted)
 
     def _check_select(self, node: Select) -> None:
         name = None if node.is_test else qualified_name(node)
         if name is not None and not self._is_local(name.partition(".")[0]):
-            denoted = environment.TYPE_NAMES.get(name.removeprefix("."))
+            name = name.removeprefix(".")
+            variable = self.environment.variables.get(name)
+            if variable is not None:
+                node.variable = name
+                self._set(node, variable)
+                return
+            denoted = TYPE_NAMES.get(name)
             if denoted is not None:
                 node.denotes = denoted
                 self._set(node, types.type_of(denoted))
@@ -130,9 +138,10 @@ class _Checker:
         return types.optional_of(result) if is_optional else substitute(self.known, result)
 
     def _struct_field(self, node: Node, struct: Type, field: str) -> Type:
-        fields = environment.DEVICE_FIELDS if struct == types.DEVICE else {}
-        if field in fields:
-            return fields[field]
+        fields = self.environment.fields(struct.name)
+        found = fields.get(field) or fields.get(ANY_FIELD)
+        if found is not None:
+            return found
         self._report(node, f"undefined field '{field}' of {struct.text}{_suggestion(field, list(fields))}")
         return types.ERROR
 
@@ -149,11 +158,11 @@ class _Checker:
             self.check(arg)
         if node.target is None:
             node.function = node.function.removeprefix(".")
-            declared = environment.FUNCTIONS.get(node.function)
+            declared = self.environment.functions.get(node.function)
         else:
             declared = self._member_function(node, node.target)
         if declared is None:
-            self._undeclared(node, node.function, list(environment.FUNCTIONS))
+            self._undeclared(node, node.function, list(self.environment.functions))
             return
         self._resolve(node, declared)
 
@@ -162,13 +171,13 @@ class _Checker:
         prefix = qualified_name(target)
         if prefix is not None:
             name = f"{prefix}.{node.function}".removeprefix(".")
-            declared = environment.FUNCTIONS.get(name)
+            declared = self.environment.functions.get(name)
             if declared is not None:
                 node.function = name
                 node.target = None
                 return declared
         self.check(target)
-        return environment.FUNCTIONS.get(node.function)
+        return self.environment.functions.get(node.function)
 
     def _resolve(self, node: Call, declared: Function) -> None:
         arg_types = tuple(operand.type for operand in node.operands)
@@ -244,6 +253,24 @@ class _Checker:
             self.check(entry.value)
             value = self._join(value, self._entry_type(entry.value, is_optional=entry.is_optional))
         self._set(node, types.map_of(key or self._variable(), value or self._variable()))
+
+    def _check_struct(self, node: StructLiteral) -> None:
+        node.name = node.name.removeprefix(".")
+        fields = self.environment.makes(node.name)
+        for value in node.values:
+            self.check(value)
+        if fields is None:
+            self._report(node, f"undeclared reference to '{node.name}': no such type can be created by name")
+            return
+        struct = Type(Kind.STRUCT, node.name)
+        for index, (name, value) in enumerate(zip(node.fields, node.values, strict=True)):
+            wanted = self._struct_field(value, struct, name)
+            found = self._entry_type(value, is_optional=index in node.optionals)
+            if not self._assign(wanted, found):
+                self._report(
+                    value, f"expected type of field '{name}' is '{wanted.text}' but provided type is '{found.text}'"
+                )
+        self._set(node, struct)
 
     def _entry_type(self, node: Node, *, is_optional: bool) -> Type:
         if not is_optional or node.type.is_dyn:

@@ -7,7 +7,7 @@ format) can only be compared with their own kind: anything else on the right is 
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dray.api.quantity import Quantity
 from dray.api.semver import Semver
@@ -47,8 +47,19 @@ def is_number(value: Any) -> bool:
     return value.__class__ in _NUMBERS
 
 
+_Known: TypeAlias = dict[tuple[int, int], tuple[Any, Any, bool | CelError]]
+"""What came of comparing two lists or maps, by identity, with both of them so that an identity is theirs.
+
+A list may hold another twice, and that one a third: with n such levels there are 2ⁿ ways down, and n pairs to compare.
+"""
+
+
 def equal(left: Any, right: Any) -> bool | CelError:
     """``left == right``."""
+    return _equal(left, right, {})
+
+
+def _equal(left: Any, right: Any, known: _Known) -> bool | CelError:
     kind = left.__class__
     if kind in _PLAIN:
         return kind is right.__class__ and left == right
@@ -59,10 +70,19 @@ def equal(left: Any, right: Any) -> bool | CelError:
     if left is None or right is None:
         return left is right
     if is_list(left):
-        return is_list(right) and _equal_lists(left, right)
+        return is_list(right) and _equal_parts(left, right, known)
     if isinstance(left, MapValue):
-        return isinstance(right, MapValue) and _equal_maps(left, right)
-    return _equal_objects(left, right)
+        return isinstance(right, MapValue) and left.type_name == right.type_name and _equal_parts(left, right, known)
+    return _equal_objects(left, right, known)
+
+
+def _equal_parts(left: Any, right: Any, known: _Known) -> bool | CelError:
+    key = (id(left), id(right))
+    found = known.get(key)
+    if found is None:
+        verdict = _equal_lists(left, right, known) if is_list(left) else _equal_maps(left, right, known)
+        found = known[key] = left, right, verdict
+    return found[2]
 
 
 def compare(left: Any, right: Any) -> int | CelError:
@@ -123,13 +143,13 @@ def _compare_double(double: float, whole: int) -> int | CelError:
     return _order(double, rounded)
 
 
-def _equal_lists(left: ListValue, right: ListValue) -> bool | CelError:
+def _equal_lists(left: ListValue, right: ListValue, known: _Known) -> bool | CelError:
     """An element that cannot be compared counts as equal, unless the left list is a concatenation."""
     if list_size(left) != list_size(right):
         return False
     error: CelError | None = None
     for mine, theirs in zip(limit_elements(left), right, strict=True):
-        verdict = equal(mine, theirs)
+        verdict = _equal(mine, theirs, known)
         if verdict is False:
             return False
         if error is None and isinstance(verdict, CelError):
@@ -139,17 +159,17 @@ def _equal_lists(left: ListValue, right: ListValue) -> bool | CelError:
     return True
 
 
-def _equal_maps(left: MapValue, right: MapValue) -> bool:
+def _equal_maps(left: MapValue, right: MapValue, known: _Known) -> bool:
     if len(left) != len(right):
         return False
     for key in left.keys():  # noqa: SIM118 - a MapValue is no Python mapping
         theirs = right.find(key)
-        if theirs is MISSING or equal(left.find(key), theirs) is False:
+        if theirs is MISSING or _equal(left.find(key), theirs, known) is False:
             return False
     return True
 
 
-def _equal_objects(left: Any, right: Any) -> bool | CelError:
+def _equal_objects(left: Any, right: Any, known: _Known) -> bool | CelError:
     kind = left.__class__
     same = kind is right.__class__
     if kind is Quantity:
@@ -161,7 +181,7 @@ def _equal_objects(left: Any, right: Any) -> bool | CelError:
     if kind is TypeValue:
         return same and left.name == right.name
     if kind is Optional:
-        return same and _equal_optionals(left, right)
+        return same and _equal_optionals(left, right, known)
     if not same:
         return NO_SUCH_OVERLOAD
     if kind is Semver:
@@ -177,7 +197,7 @@ def _equal_objects(left: Any, right: Any) -> bool | CelError:
     return NO_SUCH_OVERLOAD
 
 
-def _equal_optionals(left: Optional, right: Optional) -> bool | CelError:
+def _equal_optionals(left: Optional, right: Optional, known: _Known) -> bool | CelError:
     if not (left.has_value and right.has_value):
         return left.has_value == right.has_value
-    return equal(left.value, right.value)
+    return _equal(left.value, right.value, known)

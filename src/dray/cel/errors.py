@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["CompileError", "EvaluationError", "Issue", "SelectorError", "caret", "locate"]
+__all__ = [
+    "CompileError", "EvaluationError", "Issue", "OutOfTime", "Postponed", "SelectorError", "caret", "locate",
+]  # fmt: skip
 
 _MAX_LINE_SHOWN: Final = 160
 
@@ -56,6 +58,14 @@ class EvaluationError(SelectorError):
         super().__init__(message)
         self.message: Final = message
         self.cost: Final = cost
+
+
+class Postponed(SelectorError):
+    """The evaluation takes longer than one that others wait for may take: it is for ``Selector.work_out``."""
+
+
+class OutOfTime(SelectorError):
+    """The evaluation was given up for lack of time. It may be tried again later; there is no result until then."""
 
 
 def locate(text: str, offset: int) -> tuple[int, int]:

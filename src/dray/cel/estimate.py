@@ -7,6 +7,7 @@ expression, so it follows Kubernetes to the digit, including where that is gener
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -26,7 +27,7 @@ from dray.cel.device_sizes import device_size
 from dray.cel.ranges import MAX, UNKNOWN, Range, fixed
 from dray.cel.types import Kind
 
-__all__ = ["estimate_cost"]
+__all__ = ["Sizes", "estimate_cost"]
 
 _FREE: Final = Range(0, 0)
 _ONE: Final = fixed(1)
@@ -34,9 +35,13 @@ _LIST_BASE: Final = fixed(10)
 _MAP_BASE: Final = fixed(30)
 
 
-def estimate_cost(root: Node) -> int:
-    """The most that the checked expression can cost."""
-    return _Estimator().cost(root).high
+Sizes: TypeAlias = Callable[[Path], Range | None]
+"""How large what a path leads to can be; None if that is not known."""
+
+
+def estimate_cost(root: Node, sizes: Sizes = device_size) -> int:
+    """The most that the checked expression can cost, given how large the parts of its variables can be."""
+    return _Estimator(sizes).cost(root).high
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,8 @@ _Scope: TypeAlias = dict[str, _Local]
 
 
 class _Estimator:
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sizes) -> None:
+        self._part_size = sizes
         self._paths: dict[int, Path] = {}
         self._sizes: dict[int, Range] = {}
         self._entries: dict[int, _Entries] = {}
@@ -209,7 +215,7 @@ class _Estimator:
             self._set_entries(node, joined)
 
     def _argument(self, node: Node) -> Argument:
-        return Argument(node, self._path(node), self._size(node))
+        return Argument(node, self._path(node), self._size(node), self._part_size)
 
     def _local(self, name: str) -> _Local | None:
         for scope in reversed(self._scopes):
@@ -236,10 +242,10 @@ class _Estimator:
         literal = _literal_size(node)
         if literal is not None:
             return literal
-        of_device = device_size(self._path(node))
-        if of_device is not None:
-            self._sizes[node.id] = of_device
-            return of_device
+        of_part = self._part_size(self._path(node))
+        if of_part is not None:
+            self._sizes[node.id] = of_part
+            return of_part
         of_type = scalar_size(node.type)
         if of_type is not None:
             return of_type

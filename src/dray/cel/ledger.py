@@ -14,20 +14,21 @@ the ledger keeps that stack:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from dray.cel.values import COST_LIMIT, CostLimitExceeded
 
-__all__ = ["Ledger"]
+__all__ = ["UNACCOUNTED", "Ledger"]
 
 
 class Ledger:
     """Counts the cost of an evaluation and ends it when the limit is passed."""
 
-    __slots__ = ("_ids", "_latest", "_previous", "_values", "cost")
+    __slots__ = ("_ids", "_latest", "_previous", "_values", "cost", "limit")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = COST_LIMIT) -> None:
         self.cost = 0
+        self.limit = limit
         self._ids: list[int] = []
         self._values: list[Any] = []
         self._previous: list[int] = []
@@ -42,7 +43,7 @@ class Ledger:
         self._values.append(value)
         if cost:
             self.cost += cost
-            if self.cost > COST_LIMIT:
+            if self.cost > self.limit:
                 raise CostLimitExceeded
 
     def drop(self, id: int) -> None:
@@ -69,3 +70,23 @@ class Ledger:
         for _ in range(len(ids) - size):
             latest[ids.pop()] = previous.pop()
             values.pop()
+
+
+class _Unaccounted(Ledger):
+    """Keeps no account. Nothing finds what it asks for here, and what is not found costs nothing."""
+
+    __slots__ = ()
+
+    def record(self, id: int, value: Any, cost: int = 0) -> None:
+        """Nobody wants to know."""
+
+    def drop(self, id: int) -> None:
+        """There is nothing to drop."""
+
+    def take(self, ids: Sequence[int]) -> list[Any] | None:  # noqa: ARG002 - what a ledger is asked
+        """Nothing is there."""
+        return None
+
+
+UNACCOUNTED: Final = _Unaccounted()
+"""For evaluations that are short anyway; it has no state."""

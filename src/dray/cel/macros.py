@@ -29,7 +29,7 @@ from dray.cel.ast import (
 __all__ = ["MacroError", "NodeFactory", "expand", "qualified_name"]
 
 _SORT_INPUT: Final = "@__sortBy_input__"
-_MAX_NODES: Final = 100_000
+_MAX_NODES: Final = 5_000
 _LEGACY_ACCUMULATOR: Final = "__result__"
 
 
@@ -135,7 +135,9 @@ class _Builder:
                 )
                 return MapLiteral(id, offset, tuple(entries))
             case StructLiteral():
-                return StructLiteral(id, offset, node.name, tuple(map(self.copy, node.values)))
+                return StructLiteral(
+                    id, offset, node.name, node.fields, tuple(map(self.copy, node.values)), node.optionals
+                )
             case Comprehension():
                 return Comprehension(
                     id,

@@ -290,19 +290,24 @@ class _Parser:
 
     def _struct(self, name: str) -> Node:
         brace = self._advance()
+        names: list[str] = []
         values: list[Node] = []
+        optionals: set[int] = set()
         more = self.token.kind not in ("}", ",")
         while more:
             if self.token.kind == "?":
                 self._advance()
+                optionals.add(len(names))
             if self.token.kind not in ("identifier", "escaped"):
                 self._unexpected("a field name")
-            self._advance()
+            names.append(self._advance().text.strip("`"))
             self._expect(":", "':' and the value of the field")
             values.append(self.expression())
             more = self._more("}")
         self._close("}", not values)
-        node = StructLiteral(self.factory.new_id(), brace.offset, name, tuple(values))
+        node = StructLiteral(
+            self.factory.new_id(), brace.offset, name, tuple(names), tuple(values), frozenset(optionals)
+        )
         self.heights[node.id] = max((self.heights[value.id] for value in values), default=0)
         return node
 

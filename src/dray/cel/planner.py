@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from typing import Any, Final, NoReturn
 
-from dray.cel import environment
-from dray.cel.ast import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select
+from dray.cel.allowance import More, endless
+from dray.cel.ast import (
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+)
 from dray.cel.attributes import (
     Attribute,
     ConditionalAttribute,
@@ -18,6 +28,7 @@ from dray.cel.attributes import (
     Qualifier,
     VariableAttribute,
 )
+from dray.cel.environment import DEVICES, Environment
 from dray.cel.errors import CompileError, Issue, locate
 from dray.cel.library.regex import RegexError, specialise
 from dray.cel.library.standard import CONVERSIONS
@@ -33,13 +44,13 @@ from dray.cel.steps import (
     MembershipStep,
     OptionalChainStep,
     Step,
+    StructStep,
 )
 from dray.cel.values import (
+    COST_LIMIT,
     CelError,
     InternalError,
     LiteralMap,
-    MapValue,
-    StringMap,
     TypeValue,
     Uint,
 )
@@ -47,41 +58,47 @@ from dray.cel.values import (
 __all__ = ["Plan", "plan"]
 
 _REGEX_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})
-_NOTHING: Final = StringMap({})
 
 
 class Plan:
     """An expression that is ready to be evaluated, step by step."""
 
-    __slots__ = ("_root", "_size")
+    __slots__ = ("_size", "root")
 
     def __init__(self, root: Step, size: int) -> None:
-        self._root = root
+        self.root = root
         self._size = size
 
-    def start(self, device: MapValue) -> Frame:
-        """The state for an evaluation of a device."""
-        return Frame(device, self._size)
+    def start(self, *values: Any, more: More = endless, work: int = 0, cost_limit: int = COST_LIMIT) -> Frame:
+        """The state for an evaluation with the values of the environment's variables, in their order.
+
+        It may do some work before it asks for ``more``.
+        """
+        return Frame(values, self._size, more, work=work, cost_limit=cost_limit)
 
     def run(self, frame: Frame) -> Any:
         """The value of the expression, which may be a CelError; the cost is in the frame's ledger."""
-        return self._root.run(frame)
+        return self.root.run(frame)
 
 
-def plan(root: Node, text: str) -> Plan:
+def plan(root: Node, text: str, environment: Environment = DEVICES) -> Plan:
     """Plan a checked tree; raises CompileError where a constant part has no value."""
-    planner = _Planner(text)
+    planner = _Planner(text, environment)
     step = planner.plan(root)
     return Plan(step, planner.size)
 
 
 class _Planner:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, environment: Environment) -> None:
         self._text = text
+        self._functions = environment.functions
+        self._globals = {name: slot for slot, name in enumerate(environment.variables)}
         self._scopes: list[dict[str, tuple[int, Step | None]]] = []
         self.size = 0
+        self._planned = 0
 
     def plan(self, node: Node) -> Step:
+        self._planned += 1
         match node:
             case Call():
                 return self._call(node)
@@ -97,6 +114,9 @@ class _Planner:
                 return self._map(node)
             case Comprehension():
                 return self._comprehension(node)
+            case StructLiteral():
+                values = [self.plan(value) for value in node.values]
+                return StructStep(node.id, node.name, node.fields, values, node.optionals)
             case _:
                 raise AssertionError(f"unchecked node {node!r}")
 
@@ -107,11 +127,13 @@ class _Planner:
             for scope in reversed(self._scopes):
                 if node.name in scope:
                     return AttributeStep(VariableAttribute(node.id, *scope[node.name]))
-        return AttributeStep(VariableAttribute(node.id, None))
+        return AttributeStep(VariableAttribute(node.id, self._globals[node.name]))
 
     def _select(self, node: Select) -> Step:
         if node.denotes is not None:
             return ConstantStep(node.id, TypeValue(node.denotes.name))
+        if node.variable:
+            return AttributeStep(VariableAttribute(node.id, self._globals[node.variable]))
         attribute = self._attribute(node.operand)
         attribute.add(Qualifier(node.id, node.field, is_test=node.is_test))
         return AttributeStep(attribute, is_test=node.is_test)
@@ -163,7 +185,7 @@ class _Planner:
 
     def _function(self, node: Call, args: list[Step]) -> Step:
         overload = node.overloads[0] if len(node.overloads) == 1 else ""
-        declared = environment.FUNCTIONS[node.function]
+        declared = self._functions[node.function]
         implementation, is_lazy = declared.bind(overload)
         pattern = args[1].value if len(args) > 1 and isinstance(args[1], ConstantStep) else None
         if node.function in _REGEX_FUNCTIONS and isinstance(pattern, str):
@@ -190,7 +212,7 @@ class _Planner:
             self._fail(node, str(error))
 
     def _folded(self, node: Call, step: CallStep) -> Step:
-        value = step.compute(Frame(_NOTHING, 0))
+        value = step.compute(Frame((), 0))
         if isinstance(value, CelError):
             self._fail(node, value.message)
         return ConstantStep(node.id, value)
@@ -221,8 +243,10 @@ class _Planner:
         names = (node.iter_var, node.iter_var2) if node.iter_var2 else (node.iter_var,)
         slots = tuple(self._slot() for _ in names)
         self._scopes.append({name: (slot, None) for name, slot in zip(names, slots, strict=True)})
+        before = self._planned
         condition = self.plan(node.condition)
         step = self.plan(node.step)
+        weight = self._planned - before
         self._scopes.pop()
         result = self.plan(node.result)
         self._scopes.pop()
@@ -234,11 +258,12 @@ class _Planner:
             condition=condition,
             step=step,
             result=result,
+            weight=weight,
         )
 
     def _slot(self) -> int:
         self.size += 1
-        return self.size - 1
+        return len(self._globals) + self.size - 1
 
     def _fail(self, node: Node, message: str) -> NoReturn:
         raise CompileError((Issue(message, *locate(self._text, node.offset)),))

@@ -7,6 +7,7 @@ the tree, more than Python's default limit has. The limit is only raised while a
 from __future__ import annotations
 
 import sys
+from _thread import allocate_lock
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -20,13 +21,32 @@ _FRAMES: Final = 12_000
 Result = TypeVar("Result")
 
 
+class _DeepStack:
+    """The limit is one for all threads: it is raised with the first that needs it, and lowered with the last."""
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._users = 0
+        self._usual = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._usual = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._usual, _FRAMES))
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                sys.setrecursionlimit(self._usual)
+
+
+_deep_stack: Final = _DeepStack()
+
+
 def with_deep_stack(function: Callable[..., Result], *args: Any) -> Result:
     """Call the function with room for the deepest expressions."""
-    limit = sys.getrecursionlimit()
-    if limit >= _FRAMES:
+    with _deep_stack:
         return function(*args)
-    sys.setrecursionlimit(_FRAMES)
-    try:
-        return function(*args)
-    finally:
-        sys.setrecursionlimit(limit)

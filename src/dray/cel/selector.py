@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Final
 
+from dray.api.text_memory import LONG, LONGEST, remember_texts
 from dray.cel import codegen, types
+from dray.cel.allowance import LIGHT_COST, LIGHT_STEPS, More, endless, postpone
 from dray.cel.ast import Node
 from dray.cel.checker import check
 from dray.cel.environment import MAX_LENGTH, Mode
-from dray.cel.errors import CompileError, EvaluationError, Issue, locate
+from dray.cel.errors import CompileError, EvaluationError, Issue, Postponed, SelectorError, locate
 from dray.cel.estimate import estimate_cost
 from dray.cel.explain import Condition, explain
+from dray.cel.outcomes import Outcome, Outcomes
 from dray.cel.parser import Parsed, parse
 from dray.cel.planner import Plan, plan
 from dray.cel.reads import Reads, find_reads
@@ -23,32 +25,49 @@ from dray.cel.view import DeviceView, device_view
 __all__ = ["Selector", "compile"]
 
 _CACHE_ENTRIES: Final = 4_096
+_LONG_ENTRIES: Final = 64
 _NESTING: Final = "([{?-+*/%<>=."
 _TOO_DEEP: Final = "the expression is nested too deeply"
 
 
 class Selector:
-    """A compiled expression. Immutable, and the same for all devices.
+    """A compiled expression. The same for all devices, and immutable but for what it remembers (``outcomes``).
 
     ``estimated_cost`` is the most that an evaluation can cost if the device keeps to the API's limits; ``reads``
     says which parts of a device the result depends on.
+
+    Most evaluations take a microsecond, and some take minutes within the cost limit. Who has the time calls
+    ``matches``. Who others wait for calls ``matches_now``, and leaves what is postponed to somebody who has the time,
+    calls ``work_out``, and puts what came out into ``outcomes``, where ``matches_now`` finds it.
     """
 
-    __slots__ = ("_evaluate", "_is_deep", "_plan", "estimated_cost", "expression", "reads")
+    __slots__ = (
+        "_code", "_evaluate", "_is_deep", "_now", "_plan", "_whole", "estimated_cost", "expression", "outcomes",
+        "reads",
+    )  # fmt: skip
 
     expression: Final[str]
     estimated_cost: Final[int]
     reads: Final[Reads]
+    outcomes: Final[Outcomes]
 
     def __init__(self, expression: str, parsed: Parsed, planned: Plan, estimated_cost: int) -> None:
         """Internal: use ``compile``."""
         self.expression = expression
         self.estimated_cost = estimated_cost
         self.reads = find_reads(parsed.root)
+        self.outcomes = Outcomes(self.reads)
         self._plan = planned
         self._is_deep = parsed.height >= DEEP
-        fast = None if self._is_deep else codegen.generate(parsed.root, self._evaluate_by_steps)
-        self._evaluate: Final[codegen.Evaluator] = fast or self._evaluate_by_steps
+        code = None if self._is_deep else codegen.generate(parsed.root)
+        self._code = code
+        self._whole: codegen.WholeEvaluator | None = None
+        self._evaluate: Final[codegen.Evaluator] = (
+            self._by_steps if code is None else code.light(self._by_steps, self._whole_at_once)
+        )
+        self._now: Final[codegen.Evaluator] = (
+            self._by_few_steps if code is None else code.light(self._by_few_steps, _postpone)
+        )
 
     def evaluate(self, device: Any, driver: str) -> bool:
         """Whether the expression holds for a device of the driver; raises EvaluationError.
@@ -62,12 +81,41 @@ class Selector:
         return self._evaluate(device_view(device, driver))
 
     def matches(self, view: DeviceView) -> bool:
-        """Whether the expression holds for a prepared device; raises EvaluationError."""
+        """Whether the expression holds for a prepared device, however long it takes; raises EvaluationError."""
         return self._evaluate(view)[0]
 
     def matches_with_cost(self, view: DeviceView) -> tuple[bool, int]:
         """The same, with what the evaluation cost."""
         return self._evaluate(view)
+
+    def matches_now(self, view: DeviceView) -> bool:
+        """The same in a few milliseconds at most, or from memory.
+
+        Raises EvaluationError, Postponed if ``work_out`` has to be called first, and OutOfTime if it was, in vain.
+        """
+        if self.outcomes.are_kept:
+            known = self.outcomes.get(view)
+            if known is None:
+                raise Postponed
+            if isinstance(known, SelectorError):
+                raise known
+            return known
+        try:
+            return self._now(view)[0]
+        except Postponed:
+            self.outcomes.are_kept = True
+            raise
+
+    def work_out(self, view: DeviceView, more: More) -> Outcome:
+        """Evaluate, for ``outcomes``, from where ``matches_now`` takes it.
+
+        It asks for ``more`` again and again; whatever is raised there ends the evaluation. Nothing is changed: this may
+        be called in a thread of its own.
+        """
+        try:
+            return self._evaluate_whole(view, more)[0]
+        except EvaluationError as error:
+            return error.with_traceback(None)
 
     def explain(self, view: DeviceView) -> list[Condition]:
         """The outcome of each condition of the expression, and the values of the device that it looked at."""
@@ -77,13 +125,30 @@ class Selector:
     def __repr__(self) -> str:
         return f"Selector({self.expression!r})"
 
-    def _evaluate_by_steps(self, view: DeviceView) -> tuple[bool, int]:
+    def _evaluate_whole(self, view: DeviceView, more: More) -> tuple[bool, int]:
+        if self._whole is None:  # made when it is needed, since hardly any expression needs it
+            code = self._code
+            self._whole = self._by_steps if code is None else code.whole(self._by_steps)
+        return self._whole(view, more)
+
+    def _whole_at_once(self, view: DeviceView) -> tuple[bool, int]:
+        return self._evaluate_whole(view, endless)
+
+    def _by_steps(self, view: DeviceView, more: More = endless) -> tuple[bool, int]:
+        return self._run(view, more, 0, COST_LIMIT)
+
+    def _by_few_steps(self, view: DeviceView) -> tuple[bool, int]:
+        return self._run(view, postpone, LIGHT_STEPS, LIGHT_COST)
+
+    def _run(self, view: DeviceView, more: More, work: int, cost_limit: int) -> tuple[bool, int]:
         if view.error is not None:
             raise EvaluationError(view.error)
-        frame = self._plan.start(view.root)
+        frame = self._plan.start(view.root, more=more, work=work, cost_limit=cost_limit)
         try:
             value = with_deep_stack(self._plan.run, frame) if self._is_deep else self._plan.run(frame)
         except CostLimitExceeded:
+            if cost_limit < COST_LIMIT:
+                raise Postponed from None
             message = f"the evaluation was stopped: it costs more than {COST_LIMIT}"
             raise EvaluationError(message, frame.ledger.cost) from None
         except InternalError as error:
@@ -98,6 +163,10 @@ class Selector:
         if value.__class__ is not bool:
             raise EvaluationError(f"the result is of type {type_name(value)}, not bool", cost)
         return value, cost
+
+
+def _postpone(_view: DeviceView) -> tuple[bool, int]:
+    raise Postponed
 
 
 def compile(expression: str, mode: Mode = "new") -> Selector:
@@ -121,9 +190,35 @@ def compile(expression: str, mode: Mode = "new") -> Selector:
     return compiled
 
 
-@lru_cache(maxsize=_CACHE_ENTRIES)
+def is_compiled(expression: str) -> bool:
+    """Whether compiling the expression takes next to no time: it is short, or it was compiled lately."""
+    return len(expression) <= LONGEST or expression in _long_ones
+
+
 def _compile_once(expression: str) -> Selector | tuple[Issue, ...]:
     """The selector, or what is wrong with the expression."""
+    if len(expression) <= LONGEST:
+        return _compile_short(expression)
+    known = _long_ones.get(expression)
+    if known is None:
+        known = _compile_now(expression)
+        while len(_long_ones) >= _LONG_ENTRIES:
+            _long_ones.pop(next(iter(tuple(_long_ones)), ""), None)  # other threads compile, too
+        if len(expression) <= LONG:
+            _long_ones[expression] = known
+    return known
+
+
+_long_ones: Final[dict[str, Selector | tuple[Issue, ...]]] = {}
+"""The latest of more than ``LONGEST`` letters."""
+
+
+@remember_texts(_CACHE_ENTRIES)
+def _compile_short(expression: str) -> Selector | tuple[Issue, ...]:
+    return _compile_now(expression)
+
+
+def _compile_now(expression: str) -> Selector | tuple[Issue, ...]:
     nesting = sum(map(expression.count, _NESTING))
     try:
         return with_deep_stack(_compile, expression) if nesting >= DEEP else _compile(expression)

@@ -21,13 +21,14 @@ from dray.cel.values import (
     MutableList,
     MutableMap,
     Optional,
+    StructValue,
     is_list,
     type_name,
 )
 
 __all__ = [
     "AttributeStep", "CallStep", "ConstantStep", "EqualityStep", "FoldStep", "ListStep", "LogicalStep",
-    "MapStep", "MembershipStep", "OptionalChainStep", "Step",
+    "MapStep", "MembershipStep", "OptionalChainStep", "Step", "StructStep",
 ]  # fmt: skip
 
 
@@ -77,12 +78,12 @@ class AttributeStep(Step):
     ``has()`` is such a step that does not cost the 1; so is a conditional.
     """
 
-    __slots__ = ("_cost", "_dropped_ids", "_id", "attribute", "is_test")
+    __slots__ = ("_dropped_ids", "_id", "attribute", "cost", "is_test")
 
     def __init__(self, attribute: Attribute, *, is_test: bool = False) -> None:
         self.attribute = attribute
         self.is_test = is_test
-        self._cost = attribute.own_cost - is_test
+        self.cost = attribute.own_cost - is_test
         # Qualifiers are still being added while planning, and they decide about the ids.
         self._id = -1
         self._dropped_ids: tuple[int, ...] = ()
@@ -101,14 +102,14 @@ class AttributeStep(Step):
         ledger = frame.ledger
         for id in self._dropped_ids:
             ledger.drop(id)
-        ledger.record(self._id, value, self._cost)
+        ledger.record(self._id, value, self.cost)
         return value
 
 
 class CallStep(_NodeStep):
     """A call of a function."""
 
-    __slots__ = ("_accepts_errors", "_arg_ids", "_args", "_cost", "_implementation", "_is_lazy")
+    __slots__ = ("_arg_ids", "_is_lazy", "accepts_errors", "args", "cost", "implementation")
 
     def __init__(
         self,
@@ -122,19 +123,19 @@ class CallStep(_NodeStep):
         accepts_errors: bool = False,
     ) -> None:
         super().__init__(id)
-        self._args = args
+        self.args = args
         self._arg_ids = [arg.id for arg in args]
-        self._implementation = implementation
+        self.implementation = implementation
         self._is_lazy = is_lazy
-        self._accepts_errors = accepts_errors
-        self._cost: CallCost | None = call_cost(function, overload)
+        self.accepts_errors = accepts_errors
+        self.cost: CallCost | None = call_cost(function, overload)
 
     def run(self, frame: Frame) -> Any:
         result = self.compute(frame)
         taken = frame.ledger.take(self._arg_ids)
         cost = 0
         if taken is not None:
-            cost = 1 if self._cost is None else self._cost(taken, result)
+            cost = 1 if self.cost is None else self.cost(taken, result)
         frame.ledger.record(self._id, result, cost)
         return result
 
@@ -142,72 +143,72 @@ class CallStep(_NodeStep):
         """The result of the call, not yet recorded."""
         values = []
         failure: CelError | None = None
-        for arg in self._args:
+        for arg in self.args:
             value = arg.run(frame)
-            if value.__class__ is CelError and failure is None and not self._accepts_errors:
+            if value.__class__ is CelError and failure is None and not self.accepts_errors:
                 failure = value
                 if self._is_lazy:
                     break
             values.append(value)
-        return self._implementation(*values) if failure is None else failure
+        return self.implementation(*values) if failure is None else failure
 
 
 class EqualityStep(_NodeStep):
     """``==`` and ``!=``. Values that cannot be compared make ``==`` fail, but are ``!=``."""
 
-    __slots__ = ("_arg_ids", "_cost", "_is_negated", "_left", "_right")
+    __slots__ = ("_arg_ids", "cost", "is_negated", "left", "right")
 
     def __init__(self, id: int, left: Step, right: Step, *, is_negated: bool) -> None:
         super().__init__(id)
-        self._left = left
-        self._right = right
+        self.left = left
+        self.right = right
         self._arg_ids = (left.id, right.id)
-        self._is_negated = is_negated
+        self.is_negated = is_negated
         cost = call_cost("", "not_equals") if is_negated else call_cost("_==_", "")
         assert cost is not None
-        self._cost: CallCost = cost
+        self.cost: CallCost = cost
 
     def run(self, frame: Frame) -> Any:
-        left = self._left.run(frame)
-        right = self._right.run(frame)
+        left = self.left.run(frame)
+        right = self.right.run(frame)
         result: Any
         if left.__class__ is CelError:
             result = left
         elif right.__class__ is CelError:
             result = right
-        elif self._is_negated:
+        elif self.is_negated:
             result = equal(left, right) is not True
         else:
             result = equal(left, right)
         taken = frame.ledger.take(self._arg_ids)
-        frame.ledger.record(self._id, result, 0 if taken is None else self._cost(taken, result))
+        frame.ledger.record(self._id, result, 0 if taken is None else self.cost(taken, result))
         return result
 
 
 class LogicalStep(_NodeStep):
     """``&&`` and ``||``: the deciding value wins over errors on either side. Free."""
 
-    __slots__ = ("_decisive", "_terms")
+    __slots__ = ("decisive", "terms")
 
     def __init__(self, id: int, terms: list[Step], *, decisive: bool) -> None:
         super().__init__(id)
-        self._terms = terms
-        self._decisive = decisive
+        self.terms = terms
+        self.decisive = decisive
 
     def run(self, frame: Frame) -> Any:
         failure: CelError | None = None
         result: Any = None
-        for term in self._terms:
+        for term in self.terms:
             value = term.run(frame)
-            if value is self._decisive:
+            if value is self.decisive:
                 result = value
                 break
             if value.__class__ is not bool and failure is None:
                 failure = value if value.__class__ is CelError else NO_SUCH_OVERLOAD
         if result is None:
-            result = (not self._decisive) if failure is None else failure
+            result = (not self.decisive) if failure is None else failure
         ledger = frame.ledger
-        for term in self._terms:
+        for term in self.terms:
             ledger.drop(term.id)
         ledger.record(self._id, result)
         return result
@@ -240,17 +241,17 @@ class OptionalChainStep(_NodeStep):
 class MembershipStep(_NodeStep):
     """``in`` with a constant list of primitive values. Free."""
 
-    __slots__ = ("_arg", "_members")
+    __slots__ = ("arg", "members")
 
     def __init__(self, id: int, arg: Step, members: LiteralMap) -> None:
         super().__init__(id)
-        self._arg = arg
-        self._members = members
+        self.arg = arg
+        self.members = members
 
     def run(self, frame: Frame) -> Any:
-        value = self._arg.run(frame)
+        value = self.arg.run(frame)
         if value.__class__ is not CelError:
-            value = self._members.has(value)
+            value = self.members.has(value)
         frame.ledger.record(self._id, value)
         return value
 
@@ -323,10 +324,47 @@ class MapStep(_NodeStep):
         return LiteralMap(items)
 
 
+class StructStep(_NodeStep):
+    """A struct that is made by its name. Costs 40."""
+
+    __slots__ = ("_fields", "_name", "_optionals", "_value_ids", "_values")
+
+    def __init__(
+        self, id: int, name: str, fields: tuple[str, ...], values: list[Step], optionals: frozenset[int]
+    ) -> None:
+        super().__init__(id)
+        self._name = name
+        self._fields = fields
+        self._values = values
+        self._value_ids = [value.id for value in values]
+        self._optionals = optionals
+
+    def run(self, frame: Frame) -> Any:
+        result = self._build(frame)
+        frame.ledger.take(self._value_ids)
+        frame.ledger.record(self._id, result, 40)
+        return result
+
+    def _build(self, frame: Frame) -> Any:
+        entries: dict[str, Any] = {}
+        for index, (name, step) in enumerate(zip(self._fields, self._values, strict=True)):
+            value = step.run(frame)
+            if value.__class__ is CelError:
+                return value
+            if index in self._optionals:
+                if value.__class__ is not Optional:
+                    return CelError(f"cannot initialize optional field {name!r} from non-optional value")
+                if not value.has_value:
+                    continue
+                value = value.value
+            entries[name] = value
+        return StructValue(self._name, entries)
+
+
 class FoldStep(_NodeStep):
     """A comprehension, or a binding, which is one over nothing. Free but for its parts."""
 
-    __slots__ = ("_accumulator", "_condition", "_over", "_result", "_slots", "_step")
+    __slots__ = ("_accumulator", "_condition", "_over", "_result", "_slots", "_step", "_weight")
 
     def __init__(
         self,
@@ -338,7 +376,9 @@ class FoldStep(_NodeStep):
         condition: Step,
         step: Step,
         result: Step,
+        weight: int,
     ) -> None:
+        """``weight`` is how many steps a round takes."""
         super().__init__(id)
         self._over = over
         self._accumulator = accumulator
@@ -346,6 +386,7 @@ class FoldStep(_NodeStep):
         self._condition = condition
         self._step = step
         self._result = result
+        self._weight = weight
 
     def run(self, frame: Frame) -> Any:
         value = self._fold(frame)
@@ -363,6 +404,7 @@ class FoldStep(_NodeStep):
         if rounds is None:
             return CelError(f"a value of type {type_name(over)} cannot be iterated")
         for values in rounds:
+            frame.work(self._weight)
             for slot, value in zip(self._slots, values, strict=True):
                 slots[slot] = value
             if self._condition.run(frame) is False:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from dray.cel import environment, types
+from dray.cel import types
 from dray.cel.ast import Call, ListLiteral, Literal, MapLiteral, Node, children
+from dray.cel.environment import FUNCTIONS
 from dray.cel.errors import CompileError, Issue, locate
 from dray.cel.library.regex import RegexError, compile_regex
 from dray.cel.library.text_format import CLAUSES, Clause, FormatError, parse_format
@@ -97,7 +98,7 @@ def _call_findings(node: Call) -> Iterator[tuple[Node, str]]:
         return
     literal = node.args[0]
     if node.function in ("duration", "timestamp"):
-        convert, _ = environment.FUNCTIONS[node.function].bind("")
+        convert, _ = FUNCTIONS[node.function].bind("")
         outcome = convert(literal.value)
         if isinstance(outcome, CelError):
             yield literal, f"invalid {node.function} argument: {outcome.message}"

@@ -32,7 +32,7 @@ __all__ = [
     "COST_LIMIT", "INT_MAX", "INT_MIN", "MISSING", "NO_SUCH_OVERLOAD", "UINT_MAX",
     "CelError", "ComputedQuantity", "ConcatList", "CostLimitExceeded", "DomainMap", "Duration", "IPAddress",
     "InternalError", "ListValue", "LiteralMap", "MapValue", "MutableList", "MutableMap", "NamedFormat",
-    "NetworkPrefix", "Optional", "StringMap", "Timestamp", "TypeValue", "Uint", "Url",
+    "NetworkPrefix", "Optional", "StringMap", "StructValue", "Timestamp", "TypeValue", "Uint", "Url",
     "is_list", "limit_elements", "limit_text", "list_size", "size_of", "type_name", "type_value",
 ]  # fmt: skip
 
@@ -282,9 +282,11 @@ def limit_text(length: int) -> None:
 
 
 class MapValue:
-    """A map. Subclasses differ in their keys."""
+    """A map. Subclasses differ in their keys, and in how they come by their values."""
 
     __slots__ = ()
+
+    type_name = "map"
 
     def find(self, key: Any) -> Any:  # noqa: ARG002 - what subclasses need
         """The value of the key, or MISSING."""
@@ -320,6 +322,19 @@ class StringMap(MapValue):
 
     def __repr__(self) -> str:
         return f"StringMap({self.entries!r})"
+
+
+class StructValue(StringMap):
+    """What ``Name{field: value}`` makes: a map of its fields with a type of its own."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, type_name: str, entries: dict[str, Any]) -> None:
+        super().__init__(entries)
+        self.type_name = type_name
+
+    def __repr__(self) -> str:
+        return f"{self.type_name}({self.entries!r})"
 
 
 class DomainMap(StringMap):
@@ -452,8 +467,12 @@ _TYPES: Final[dict[type, types.Type]] = {
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's type, as ``type()`` shows it."""
-    return _TYPES[value.__class__].name
+    """The name of a value's type, as ``type()`` shows it. Values that are not in the table say it themselves."""
+    known = _TYPES.get(value.__class__)
+    if known is not None:
+        return known.name
+    name: str = value.type_name
+    return name
 
 
 def type_value(value: Any) -> TypeValue:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dray.cli import inputs, output, tables
+from dray.cli import completion, inputs, output, tables
+from dray.cli.names import Namespace
+from dray.cli.names import read as read_name
 
 if TYPE_CHECKING:
     from dray.snapshot import Outcome, Snapshot
@@ -25,8 +27,14 @@ def run(
     node: Annotated[str | None, typer.Option(help="Only this node; by default the first that fits.")] = None,
     claim: Annotated[
         list[str] | None,
-        typer.Option("--claim", metavar="NS/NAME", help="A claim; several are allocated together, or none of them."),
+        typer.Option(
+            "--claim",
+            metavar="[NAMESPACE/]NAME",
+            autocompletion=completion.claims,
+            help="A claim; several are allocated together, or none of them.",
+        ),
     ] = None,
+    namespace: Namespace = "",
     format_: Annotated[
         output.TableFormat, typer.Option("--output", "-o", help="How to print.")
     ] = output.TableFormat.TABLE,
@@ -40,12 +48,13 @@ def run(
     snapshot = inputs.load([*(sources or ()), *(files or ())])
     if node is not None and node not in snapshot.nodes():
         output.fail(f"no node {node} in the input. There is {_some(snapshot.nodes())}.")
-    results = _together(snapshot, claim, node) if claim else list(_one_by_one(snapshot, node))
+    wanted = [read_name(one, namespace, "claim") for one in claim or ()]
+    results = _together(snapshot, wanted, node) if wanted else list(_one_by_one(snapshot, node))
     if format_ is output.TableFormat.TABLE:
         _print_text(results)
     else:
         value = {"results": [_to_dict(names, outcome) for names, outcome in results]}
-        tables.print_value(value, as_yaml=format_ is output.TableFormat.YAML)
+        tables.print_value(value, "Allocation", as_yaml=format_ is output.TableFormat.YAML)
     raise typer.Exit(_exit_code(outcome for _, outcome in results))
 
 

@@ -50,7 +50,8 @@ def run(
         output.fail(str(error))
     results = [_try(selector, candidate) for candidate in candidates]
     if format_ is output.Format.JSON:
-        output.print_json({"estimatedCost": selector.estimated_cost, "reads": _reads(selector), "devices": results})
+        value = {"estimatedCost": selector.estimated_cost, "reads": _reads(selector), "devices": results}
+        output.print_json(value, "SelectorTrial")
     else:
         _print_text(selector, results)
     failed = any("error" in result for result in results)

@@ -10,22 +10,22 @@ from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.cluster import ManagedCluster, Taint
-from dray.api.registry import by_kind
+from dray.api.kinds import CLUSTERS
 from dray.api.status import ApiError
+from dray.api.taints import taint_text
 from dray.cli import live, output, tables
 from dray.cli.live_fleet import load_fleet
 from dray.cli.taint_options import Manner, Place, TaintText
 from dray.placement import PlacementChange, preview_change
 from dray.placement.availability import AUTOMATIC_TAINTS
+from dray.prose.wording import names
 from dray.snapshot.objects import current_time
-from dray.snapshot.wording import names
 
 if TYPE_CHECKING:
     from dray.client import Client
     from dray.client.http import HttpClient
     from dray.placement import FleetObject
 
-CLUSTERS: Final = by_kind("cluster.open-cluster-management.io/v1", "ManagedCluster")
 ATTEMPTS: Final = 10
 ROWS: Final = 50
 """How many placements a preview lists for people."""
@@ -61,10 +61,10 @@ def untaint(name: str, key: str, effect: str, place: Place, manner: Manner) -> N
         objects = await load_fleet(client)
         found = _find(objects, name)
         if _without(found, key, effect) == found.spec.taints:
-            has = names([_text(one) for one in found.spec.taints]) or "none at all"
+            has = names([taint_text(one) for one in found.spec.taints]) or "none at all"
             manner.say(f"Cluster {name} has no taint {key}{f':{effect}' if effect else ''}; it has {has}.")
             if manner.is_json:
-                output.print_json({"cluster": name, "dryRun": manner.dry_run, "placements": []})
+                output.print_json({"cluster": name, "dryRun": manner.dry_run, "placements": []}, "ClusterTaint")
             return output.NO
         changes = _preview(objects, found, lambda cluster: _without(cluster, key, effect))
         if not manner.dry_run:
@@ -120,14 +120,10 @@ def _without(cluster: ManagedCluster, key: str, effect: str) -> tuple[Taint, ...
     return tuple(one for one in cluster.spec.taints if one.key != key or effect not in ("", one.effect))
 
 
-def _text(taint: Taint) -> str:
-    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
-
-
 def _show(name: str, changes: Sequence[PlacementChange], manner: Manner) -> None:
     if manner.is_json:
         shown = {"cluster": name, "dryRun": manner.dry_run, "placements": [change.to_dict() for change in changes]}
-        output.print_json(shown)
+        output.print_json(shown, "ClusterTaint")
         return
     would = "would " if manner.dry_run else ""
     losing = sum(change.loses for change in changes)

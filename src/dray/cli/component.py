@@ -29,7 +29,10 @@ log = logging.getLogger(__name__)
 
 Kubeconfig: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--kubeconfig", help="The cluster; by default $KUBECONFIG, ~/.kube/config, or that of the pod."),
+    typer.Option(
+        "--kubeconfig",
+        help="The cluster; by default $KUBECONFIG, ~/.kube/config, that of the pod, or the one that dray up runs here.",
+    ),
 ]
 Context: TypeAlias = Annotated[str, typer.Option("--context", help="Which context of the kubeconfig.")]
 LeaderElect: TypeAlias = Annotated[
@@ -72,11 +75,18 @@ class Component(msgspec.Struct, frozen=True):
 
 
 def connect(kubeconfig: Path | None, context: str) -> Connection:
-    """The way to the cluster. Ends with exit code 2 if there is none."""
-    from dray.client.kubeconfig import KubeconfigError, find_connection
+    """The way to the cluster; to the one that `dray up` runs here if none is named. Ends with exit code 2."""
+    from dray.cli import clusters
+    from dray.client.kubeconfig import KubeconfigError, NothingGiven, find_connection, load_kubeconfig
 
     try:
-        return find_connection(kubeconfig, context)
+        try:
+            return find_connection(kubeconfig, context)
+        except NothingGiven as error:
+            here = clusters.find_default()
+            if here is None:
+                output.fail(f"{error}, or start one with: dray up --detach")
+            return load_kubeconfig([here.kubeconfig])
     except KubeconfigError as error:
         output.fail(str(error))
 
@@ -85,7 +95,7 @@ def run(component: Component, connection: Connection, *, verbosity: int = 0) -> 
     """Runs a component until it is told to stop. Ends with exit code 2 if it cannot go on."""
     import uvloop
 
-    from dray.server import logs
+    from dray.process import logs
 
     logs.configure(json=False, verbosity=verbosity)
     problem = uvloop.run(_run(component, connection))
@@ -98,6 +108,7 @@ async def _run(component: Component, connection: Connection) -> str:
     from dray.api.status import ApiError
     from dray.client.http import HttpClient
     from dray.client.kubeconfig import KubeconfigError
+    from dray.process.watchdog import watched
     from dray.reconcile import RealClock
     from dray.reconcile.leader import LeadershipLost
 
@@ -114,7 +125,8 @@ async def _run(component: Component, connection: Connection) -> str:
             loop.add_signal_handler(number, task.cancel)
         try:
             print(f"dray {component.name} · {connection.server}", flush=True)
-            await task
+            with watched(component.registry):
+                await task
         except asyncio.CancelledError:
             return ""
         except LeadershipLost as error:
@@ -127,7 +139,7 @@ async def _run(component: Component, connection: Connection) -> str:
 @contextlib.asynccontextmanager
 async def _endpoints(component: Component) -> AsyncIterator[str]:
     """Health and metrics, if they are wanted; gives what is in the way, empty if nothing is."""
-    from dray.server.component_endpoints import ComponentEndpoints
+    from dray.process.component_endpoints import ComponentEndpoints
 
     if component.port is None:
         yield ""

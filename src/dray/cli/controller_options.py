@@ -11,9 +11,12 @@ import typer
 from dray.cli import output
 
 if TYPE_CHECKING:
-    from dray.controllers import Settings
+    from dray.controllers import ControllerSettings
 
 PANEL = "Evictions and node health"
+GUARD = "50,10%,node"
+"""What may leave unless something else is said: enough for a node or a rack's worth of pods, not for a fleet."""
+NO_GUARD = "none"
 
 ConfigFile: TypeAlias = Annotated[
     Path | None,
@@ -32,8 +35,8 @@ MaxEvictions: TypeAlias = Annotated[
     str,
     typer.Option(
         "--max-evictions",
-        metavar="N|P%",
-        help="A taint that would evict more is held until confirmed; no limit unless given.",
+        metavar="N|P%|none",
+        help=f"What would evict more, over all taints together, is held until confirmed; {GUARD} unless given.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -98,11 +101,11 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     unhealthy_zone: float | None = None
 
 
-def read_settings(given: Given) -> Settings:
+def read_settings(given: Given) -> ControllerSettings:
     """The settings of the file, with what options say instead. Ends with exit code 2 if they cannot be."""
-    from dray.controllers.eviction_policies import check_settings
+    from dray.controllers.eviction import check_settings
     from dray.eviction.settings import SettingsError
-    from dray.server import switches
+    from dray.process import switches
 
     try:
         settings = _settings(given)
@@ -112,19 +115,26 @@ def read_settings(given: Given) -> Settings:
     return settings
 
 
-def _settings(given: Given) -> Settings:
+def _settings(given: Given) -> ControllerSettings:
     """Raises SettingsError or SwitchError."""
-    from dray.controllers import Settings
+    from dray.controllers import ControllerSettings
     from dray.controllers.configuration import node_lifecycle_settings, parse_configuration
     from dray.eviction.settings import Limit, PolicyChoice
-    from dray.server import switches
+    from dray.process import switches
 
-    base = Settings() if given.config is None else parse_configuration(_contents(given.config), str(given.config))
+    base = (
+        ControllerSettings()
+        if given.config is None
+        else parse_configuration(_contents(given.config), str(given.config))
+    )
     eviction = base.eviction
     if given.eviction_policy:
         eviction = msgspec.structs.replace(eviction, policy=PolicyChoice.parse(given.eviction_policy))
-    if given.max_evictions:
-        eviction = msgspec.structs.replace(eviction, max_evictions=Limit.parse(given.max_evictions))
+    if given.max_evictions == NO_GUARD:
+        eviction = msgspec.structs.replace(eviction, max_evictions=None)
+    elif given.max_evictions or eviction.max_evictions is None:
+        limit = Limit.parse(given.max_evictions or GUARD)
+        eviction = msgspec.structs.replace(eviction, max_evictions=limit)
     node_lifecycle = node_lifecycle_settings(
         base.node_lifecycle,
         monitor_period=given.monitor_period,

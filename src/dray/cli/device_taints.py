@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
+from msgspec.structs import replace
 
-from dray.cli import live, output, tables
-from dray.cli.taint_options import GOES_ON, Manner, Place, TaintText, Terms, confirm, mark
+from dray.api.resource.taint import EFFECT_NO_SCHEDULE
+from dray.api.taints import taint_text
+from dray.cli import inputs, live, output, tables
+from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm, mark
+from dray.prose.wording import names
 from dray.snapshot.device_selection import (
     DeviceSelection,
     SelectionError,
@@ -18,10 +23,10 @@ from dray.snapshot.device_selection import (
     find_unpublished,
 )
 from dray.snapshot.objects import current_time
-from dray.snapshot.taint_preview import TaintPreview, preview_rules
-from dray.snapshot.taint_preview_text import tell
 from dray.snapshot.taint_rules import TaintRequest, as_stored
-from dray.snapshot.wording import names
+from dray.what_if.drain_preview import paced, tell_broken
+from dray.what_if.taint_preview import TaintPreview, preview_rules
+from dray.what_if.taint_preview_text import tell
 
 if TYPE_CHECKING:
     from dray.api.resource import DeviceTaintRule
@@ -39,38 +44,46 @@ def taint(selection: DeviceSelection, text: TaintText, terms: Terms, place: Plac
     """Taints devices after showing who is hit. Ends with 0, or 1 if no device matches or it did not end in time."""
     request = TaintRequest(selection=selection, **text._asdict(), **terms._asdict())
 
-    async def work(client: HttpClient) -> int:
-        snapshot = await live.load_snapshot(client)
+    async def work(client: HttpClient | None) -> int:
+        snapshot = inputs.load(place.files) if client is None else await live.load_snapshot(client)
         rules = await _plan(client, snapshot, request)
         if not rules:
             print(f"No device matches ({request.selection}). Nothing was changed.", file=sys.stderr)
             return output.NO
         now = current_time()
         preview = preview_rules(snapshot, as_stored(rules, snapshot, now), now.datetime())
+        if manner.drain is not None:
+            rules = tuple(_as_kept_away(rule) for rule in rules)
+            preview = paced(preview, manner.drain, tuple(dict.fromkeys(taint_text(rule.spec.taint) for rule in rules)))
+        elif preview.evicts:
+            preview = replace(preview, notes=(*tell_broken(preview), *preview.notes))
         return await _go_on(client, snapshot, request, rules, preview, manner)
 
+    if place.files:
+        raise typer.Exit(asyncio.run(work(None)))
     raise typer.Exit(live.call(work, "taint", kubeconfig=place.kubeconfig, context=place.context))
 
 
-async def _plan(client: HttpClient, snapshot: Snapshot, request: TaintRequest) -> tuple[DeviceTaintRule, ...]:
+async def _plan(client: HttpClient | None, snapshot: Snapshot, request: TaintRequest) -> tuple[DeviceTaintRule, ...]:
     """The rules; none if there is nothing to taint. Ends with exit code 2 for what the cluster does not have."""
-    from dray.cli.rule_writing import find_support, plan_rules
+    from dray.cli.rule_writing import Support, find_support, plan_rules
 
     try:
         check(snapshot, request.selection)
         if not (find_devices(snapshot, request.selection) or find_unpublished(snapshot, request.selection)):
             return ()
-        support = await find_support(client, request)
+        support = Support() if client is None else await find_support(client, request)
         if not support.rate:
             note = "this server keeps no evictionsPerSecond; an annotation carries it for dray's eviction controller"
             print(f"dray: {note}.", file=sys.stderr)
+        await live.warn_of_end(client, request.until)
         return plan_rules(snapshot, request, support)
     except SelectionError as error:
         output.fail(f"{error}.")
 
 
 async def _go_on(
-    client: HttpClient,
+    client: HttpClient | None,
     snapshot: Snapshot,
     request: TaintRequest,
     rules: tuple[DeviceTaintRule, ...],
@@ -82,21 +95,27 @@ async def _go_on(
     answer: dict[str, Any] = {"dryRun": manner.dry_run, "preview": preview.to_dict()}
     if not manner.is_json:
         print(tell(preview, tables.width(), is_done=not manner.dry_run))
-    if not manner.dry_run:
+    if client is not None and not manner.dry_run:
         if request.selection.is_broad and request.effect != "None" and not manner.yes:
             confirm(len(preview.devices), f"This taints {request.selection}.", "devices")
         await write_rules(client, snapshot, request, rules)
     code = output.YES
     if manner.dry_run:
         manner.say("\nNothing was changed. Run again without --dry-run to apply.")
-    elif manner.wait:
+    elif client is not None and manner.wait:
         ending = await _wait(client, request, preview, manner)
         code, answer["result"] = ending.code, ending.to_dict()
     else:
         manner.say(f"\n{_tell_written(request, preview)}\nPut back with: {untaint_command(request.selection)}")
     if manner.is_json:
-        output.print_json(answer)
+        output.print_json(answer, "Taint")
     return code
+
+
+def _as_kept_away(rule: DeviceTaintRule) -> DeviceTaintRule:
+    """The rule of a drain that keeps budgets: it keeps new work away, and evicts nobody by itself."""
+    taint = replace(rule.spec.taint, effect=EFFECT_NO_SCHEDULE, evictions_per_second=None)
+    return replace(rule, spec=replace(rule.spec, taint=taint))
 
 
 def _tell_written(request: TaintRequest, preview: TaintPreview) -> str:
@@ -107,12 +126,14 @@ def _tell_written(request: TaintRequest, preview: TaintPreview) -> str:
 
 async def _wait(client: HttpClient, request: TaintRequest, preview: TaintPreview, manner: Manner) -> Ending:
     """Waits until all pods are evicted, or until the devices are idle, and says how it ended."""
-    from dray.cli.eviction_watch import DeviceWatch
     from dray.cli.waiting import moving_pods, wait_for
+    from dray.controllers.eviction.progress import DeviceProgress
     from dray.reconcile import RealClock
 
-    watch = DeviceWatch(client, RealClock(), preview.rules, preview.devices, moving_pods(preview))
-    ending = await wait_for(watch, manner)
+    progress = DeviceProgress(
+        client, RealClock(), preview.rules, preview.devices, moving_pods(preview), drains=manner.drain is not None
+    )
+    ending = await wait_for(progress, manner, client)
     manner.say(_tell_end(request, preview, ending, until_idle=manner.until_idle))
     return ending
 
@@ -130,10 +151,12 @@ def _tell_end(request: TaintRequest, preview: TaintPreview, ending: Ending, *, u
         parts.append(f"{mark(standing.gone >= standing.total)} unprepared{where}")
     line = "   ".join([*parts, f"{ending.seconds:.0f} s"])
     undo = untaint_command(request.selection)
+    if ending.refusals:
+        line = f"{line}\n{ending.tell_refusals()}"
     if until_idle and not standing.is_idle:
-        return f"{line}\nNot idle: {names(standing.held, 5) or 'pods are still stopping'}. {GOES_ON}: {undo}"
+        return f"{line}\nNot idle: {names(standing.held, 5) or 'pods are still stopping'}. {ending.goes_on}: {undo}"
     if not ending.is_done:
-        return f"{line}\n{GOES_ON}: {undo}"
+        return f"{line}\n{ending.goes_on}: {undo}"
     if not until_idle:
         return f"{line}\nPut back with: {undo}"
     what = "Device is" if len(preview.devices) == 1 else f"{len(preview.devices)} devices are"

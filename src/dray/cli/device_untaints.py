@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from dray.api.taints import TaintName
 from dray.cli import live, output
 from dray.cli.taint_options import Manner, Place
+from dray.prose.wording import names
 from dray.snapshot.device_selection import DeviceSelection, SelectionError, check, find_devices, find_unpublished
-from dray.snapshot.taint_preview_text import tell_devices
 from dray.snapshot.taint_rules import rules_of
-from dray.snapshot.wording import names
+from dray.what_if.taint_preview_text import tell_devices
 
 if TYPE_CHECKING:
     from dray.api.resource import DeviceTaintRule
@@ -76,14 +77,14 @@ async def _remove(client: HttpClient, snapshot: Snapshot, unwanted: Unwanted, ma
     devices = tuple(dict.fromkeys(str(device.id) for name in removed for device in snapshot.selected_devices(name)))
     after = snapshot.without(*(f"devicetaintrule/{name}" for name in removed))
     still = {
-        str(device.id): sorted({f"{one.taint.key}:{one.taint.effect} ({_source(one.rule)})" for one in device.taints})
+        str(device.id): sorted({f"{TaintName.of(one.taint)} ({_source(one.rule)})" for one in device.taints})
         for device in after.devices()
         if device.taints and str(device.id) in devices
     }
     if not manner.dry_run:
         await delete_rules(client, unwanted.rules)
     if manner.is_json:
-        output.print_json(_to_dict(manner, removed, devices, still, unwanted.wider))
+        output.print_json(_to_dict(manner, removed, devices, still, unwanted.wider), "DeviceUntaint")
     else:
         _tell(manner, removed, devices, still, unwanted.wider)
     return output.YES if removed else output.NO

@@ -13,7 +13,7 @@ import typer
 from dray.cli import output
 
 if TYPE_CHECKING:
-    from dray.driver_test import Report, Result, Rule
+    from dray.driver_test import DriverReport, Result, Rule
 
 _MARKS = {"passed": "✔", "failed": "✘", "advice": "!", "skipped": "–"}
 
@@ -43,6 +43,7 @@ def run(
     ] = "",
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for anything.")] = 45.0,
     list_rules: Annotated[bool, typer.Option("--list", help="Show the rules and end.")] = False,
+    junit: Annotated[Path | None, typer.Option(help="Write the results to this file as JUnit XML, too.")] = None,
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
 ) -> None:
     """Test a DRA driver, in whatever language, against the rules of the kubelet's plugin API.
@@ -51,6 +52,7 @@ def run(
     """
     import uvloop
 
+    from dray.all_in_one.trial_server import serve_trial
     from dray.client.kubeconfig import KubeconfigError
     from dray.driver_test import StageError, SubjectError, session
 
@@ -61,6 +63,7 @@ def run(
     if bool(command) == bool(socket):
         output.fail("give either --command, to start a driver, or --socket, for one that runs.")
     options = session.Options(
+        serve=serve_trial,
         command=command,
         socket=socket,
         kubeconfig=kubeconfig,
@@ -75,14 +78,16 @@ def run(
         report = uvloop.run(_until_told_to_stop(session.run(options, chosen, heard)))
     except (SubjectError, StageError, KubeconfigError) as error:
         output.fail(f"{error}.")
+    if junit is not None:
+        _write_junit(report, junit)
     if format_ is output.Format.JSON:
-        output.print_json(report.to_dict())
+        output.print_json(report.to_dict(), "DriverTest")
     else:
         _print_summary(report)
     raise typer.Exit(output.YES if report.passed else output.NO)
 
 
-async def _until_told_to_stop(work: Coroutine[Any, Any, Report]) -> Report:
+async def _until_told_to_stop(work: Coroutine[Any, Any, DriverReport]) -> DriverReport:
     """SIGTERM ends the driver too, which has a process group of its own. Raises KeyboardInterrupt then."""
     task = asyncio.ensure_future(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -135,10 +140,23 @@ def _print_result(result: Result) -> None:
         print(f"  {'':30} {result.message}", flush=True)
 
 
-def _print_summary(report: Report) -> None:
+def _write_junit(report: DriverReport, path: Path) -> None:
+    from dray.driver_test.junit import to_xml
+
+    try:
+        path.write_bytes(to_xml(report))
+    except OSError as error:
+        output.fail(f"cannot write {path}: {error.strerror}.")
+
+
+def _print_summary(report: DriverReport) -> None:
     from dray.driver_test import Outcome
 
     kept, broken = report.count(Outcome.PASSED), report.count(Outcome.FAILED)
     advice, skipped = report.count(Outcome.ADVICE), report.count(Outcome.SKIPPED)
+    if report.cause:
+        how, _, _ = report.cause.partition(": ")
+        print(f"\nThe cause: {how}; after that no rule could be tried. The last that it said:")
+        print("\n".join(f"  {line}" for line in report.output) or "  (nothing)")
     name = report.driver or "The driver"
     print(f"\n{name}: {output.plural(kept, 'rule')} kept, {broken} broken, {advice} advised, {skipped} not tried.")

@@ -14,7 +14,7 @@ from dray.cli import output
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from dray.cli.eviction_watch import Standing
+    from dray.controllers.eviction.progress import Standing
 
 LINE_SECONDS: Final = 1.0
 """In a pipe, at most one line in this time."""
@@ -82,4 +82,5 @@ class Display:
     @staticmethod
     def _waiting(standing: Standing) -> str:
         budget = f" · {standing.blocked} waiting for a disruption budget" if standing.blocked else ""
+        budget += f" · {standing.replacing} waiting for replacements" if standing.replacing else ""
         return budget + (f" · {standing.put_off} put off by the eviction policy" if standing.put_off else "")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import component, inputs, live, output, tables
+from dray.api.references import full_name
+from dray.cli import completion, component, inputs, live, names, output, tables
 
 if TYPE_CHECKING:
     from dray.api.resource import ResourceClaim
@@ -20,17 +21,21 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Why a claim or a pod is pending, or a placement has the clusters that it has.",
+    cls=names.ByKind,
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 Format = Annotated[output.Format, typer.Option("--output", "-o", help="How to print; json has the whole tree.")]
-Node = Annotated[str | None, typer.Option(help="Only this node, device by device.")]
+Node = Annotated[str | None, typer.Option(help="Only this node, device by device.", autocompletion=completion.nodes)]
 
 
 @app.command("claim")
 def explain_claim(
-    name: Annotated[str, typer.Argument(metavar="NS/NAME", help="A ResourceClaim.")],
+    name: Annotated[
+        str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A ResourceClaim.", autocompletion=completion.claims)
+    ],
+    namespace: names.Namespace = "",
     files: inputs.Files = None,
     node: Node = None,
     kubeconfig: component.Kubeconfig = None,
@@ -45,6 +50,7 @@ def explain_claim(
     """
     from dray.snapshot import SnapshotError
 
+    name = names.read(name, namespace, "claim")
     moment = inputs.read_time(now)
     snapshot = _load(files, kubeconfig, context, node)
     try:
@@ -57,7 +63,7 @@ def explain_claim(
     except SnapshotError as error:
         output.fail(f"{error}.")
     if format_ is output.Format.JSON:
-        output.print_json(explanation.to_dict())
+        output.print_json(explanation.to_dict(), "ClaimExplanation")
     else:
         print(explanation.text(now=moment, width=tables.width()))
         if node is None and not _fits(explanation) and len(snapshot.nodes()) > 1:
@@ -67,7 +73,8 @@ def explain_claim(
 
 @app.command("pod")
 def explain_waiting_pod(
-    name: Annotated[str, typer.Argument(metavar="NS/NAME", help="A Pod.")],
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A Pod.", autocompletion=completion.pods)],
+    namespace: names.Namespace = "",
     files: inputs.Files = None,
     node: Node = None,
     kubeconfig: component.Kubeconfig = None,
@@ -75,14 +82,15 @@ def explain_waiting_pod(
     now: inputs.Now = None,
     format_: Format = output.Format.TEXT,
 ) -> None:
-    """Say why a pod has no node: what keeps it away from nodes, and why its claims do not fit on the others.
+    """Say why a pod has no node, or cannot start on it: what keeps it away, and why its claims do not fit.
 
-    Without -f of the running cluster. Exit code 0: it has a node, or fits on one; 1: it does not fit; 2: input cannot
-    be read.
+    Without -f of the running cluster. Exit code 0: it has a node, or fits on one; 1: it does not fit, or cannot start
+    on the node that it has; 2: input cannot be read, or it is for another scheduler and cannot be judged.
     """
-    from dray.rehearsal import explain_pod
     from dray.snapshot import SnapshotError
+    from dray.snapshot.pod_explanation import explain_pod
 
+    name = names.read(name, namespace, "pod")
     moment = inputs.read_time(now)
     snapshot = _load(files, kubeconfig, context, node)
     try:
@@ -91,15 +99,17 @@ def explain_waiting_pod(
     except SnapshotError as error:
         output.fail(f"{error}.")
     if format_ is output.Format.JSON:
-        output.print_json(explanation.to_dict())
+        output.print_json(explanation.to_dict(), "PodExplanation")
     else:
         print(explanation.text(now=moment, width=tables.width()))
-    raise typer.Exit(output.NO if explanation.status == "pending" else output.YES)
+    codes = {"pending": output.NO, "stuck": output.NO, "unjudged": output.CANNOT}
+    raise typer.Exit(codes.get(explanation.status, output.YES))
 
 
 @app.command("placement")
 def explain_placement(
-    name: Annotated[str, typer.Argument(metavar="NS/NAME", help="A Placement.")],
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A Placement.")],
+    namespace: names.Namespace = "",
     files: inputs.Files = None,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
@@ -112,6 +122,7 @@ def explain_placement(
     """
     from dray.snapshot import SnapshotError
 
+    name = names.read(name, namespace, "placement")
     moment = inputs.read_time(now)
     snapshot = inputs.load(files) if files else _load_fleet(kubeconfig, context)
     try:
@@ -119,7 +130,9 @@ def explain_placement(
     except SnapshotError as error:
         output.fail(f"{error}.")
     if format_ is output.Format.JSON:
-        output.print_json({**placed.result.to_dict(), "explanation": placed.explain().to_dict()})
+        output.print_json(
+            {**placed.result.to_dict(), "explanation": placed.explain().to_dict()}, "PlacementExplanation"
+        )
     else:
         print_placement(placed.explain(), placed.requeue_after)
     satisfied = placed.conditions.get("PlacementSatisfied", {}).get("status") == "True"
@@ -151,13 +164,13 @@ def _show_allocated(claim: ResourceClaim, format_: output.Format) -> None:
     from dray.api import codec
 
     if format_ is output.Format.JSON:
-        output.print_json(codec.to_builtins(claim.status))
+        output.print_json(codec.to_builtins(claim.status), "ClaimStatus")
         return
     allocation = claim.status.allocation
     results = allocation.devices.results if allocation is not None else ()
     devices = ", ".join(f"{result.pool}/{result.device}" for result in results) or "no devices needed"
     users = ", ".join(f"{claim.metadata.namespace}/{used.name}" for used in claim.status.reserved_for)
-    print(f"{claim.metadata.namespace}/{claim.metadata.name} is allocated: {devices}.")
+    print(f"{full_name(claim)} is allocated: {devices}.")
     print(f"Reserved for {users}." if users else "Nobody uses it.")
 
 

@@ -5,24 +5,30 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from dray.cli import component, output, tables
+from dray.api.nodes import is_ready
+from dray.api.pods import is_finished
+from dray.api.references import full_name
+from dray.cli import completion, component, items, output, tables
+from dray.cli.device_table import device_table
+from dray.cli.tables import NOTHING, Table
 
 if TYPE_CHECKING:
     from dray.api.resource import ResourceClaim
     from dray.client.kubeconfig import Connection
-    from dray.cluster.fleet_view import FleetView
-    from dray.cluster.live_view import DeviceRow, LiveView
+    from dray.live.cluster_view import LiveView
+    from dray.live.fleet_view import FleetView
+    from dray.scheduling.device_states import DeviceState
 
     View = LiveView | FleetView
 
-NOTHING = "–"
+KINDS = {"devices": "DeviceList", "claims": "ClaimList", "nodes": "NodeList", "clusters": "ClusterList"}
 CALM_SECONDS = 0.2
 """How long to gather changes before showing them."""
 
@@ -36,20 +42,13 @@ class What(StrEnum):
     CLUSTERS = "clusters"
 
 
-class Sheet(msgspec.Struct, frozen=True):
-    """A table; the first column says what a row is about."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
 class Wanted(msgspec.Struct, frozen=True):
     """Which rows to show, and how."""
 
     what: What
     node: str = ""
     namespace: str = ""
-    format: output.TableFormat = output.TableFormat.TABLE
+    format: output.ListFormat = output.ListFormat.TABLE
 
 
 def run(
@@ -57,11 +56,12 @@ def run(
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing what changes.")] = False,
-    node: Annotated[str, typer.Option(help="Only devices of this node.")] = "",
+    node: Annotated[str, typer.Option(help="Only devices of this node.", autocompletion=completion.nodes)] = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only claims of this namespace.")] = "",
     format_: Annotated[
-        output.TableFormat, typer.Option("--output", "-o", help="How to print.")
-    ] = output.TableFormat.TABLE,
+        output.ListFormat,
+        typer.Option("--output", "-o", help="How to print; with -w, json and jsonl are a line for every change."),
+    ] = output.ListFormat.TABLE,
 ) -> None:
     """Show devices with their taints and holders, claims with their devices, nodes with their devices in numbers, or
     the clusters of a hub with their state, taints and placements.
@@ -70,23 +70,20 @@ def run(
     """
     import uvloop
 
-    if watch and format_ is not output.TableFormat.TABLE:
-        output.fail(f"--watch shows a table; leave out -o {format_.value}.")
     connection = component.connect(kubeconfig, context)
     wanted = Wanted(what, node, namespace, format_)
-    found = uvloop.run(_look(wanted, connection, watch=watch))
-    if found is not None:
-        _print(found, wanted)
-        raise typer.Exit(output.YES if found.rows else output.NO)
+    has_some = uvloop.run(_look(wanted, connection, watch=watch))
+    if not watch:
+        raise typer.Exit(output.YES if has_some else output.NO)
 
 
-async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> Sheet | None:
-    """The table; None after it was shown until interrupted. Ends with exit code 2 if the cluster cannot be read."""
+async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> bool:
+    """Shows what there is, once or until interrupted; whether there is any. Ends with exit code 2 if that fails."""
     from dray.api.status import ApiError
     from dray.client.http import HttpClient
     from dray.client.kubeconfig import KubeconfigError
-    from dray.cluster.fleet_view import FleetView
-    from dray.cluster.live_view import LiveView
+    from dray.live.cluster_view import LiveView
+    from dray.live.fleet_view import FleetView
     from dray.reconcile import RealClock
 
     try:
@@ -101,17 +98,17 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> Sheet
                 await view.start()
             except (ApiError, OSError, TimeoutError) as error:
                 output.fail(f"cannot read {wanted.what.value} from {connection.server}: {error}")
-            if not watch:
-                return sheet(view, wanted)
-            await _watch(view, wanted)
-            return None
+            if watch:
+                await _watch(view, wanted)
+                return True
+            return _show(view, wanted)
         finally:
             await view.stop()
 
 
-def sheet(view: View, wanted: Wanted) -> Sheet:
+def table_of(view: View, wanted: Wanted) -> Table:
     """The table as of now; clusters are in a view of the fleet, everything else in one of the cluster."""
-    build: dict[What, Callable[[Any, Wanted], Sheet]] = {
+    build: dict[What, Callable[[Any, Wanted], Table]] = {
         What.DEVICES: _devices,
         What.CLAIMS: _claims,
         What.NODES: _nodes,
@@ -120,58 +117,23 @@ def sheet(view: View, wanted: Wanted) -> Sheet:
     return build[wanted.what](view, wanted)
 
 
-def _devices(view: LiveView, wanted: Wanted) -> Sheet:
+def _devices(view: LiveView, wanted: Wanted) -> Table:
+    rows = [row for row in view.devices() if wanted.node in ("", row.device.access.node_name)]
+    return device_table(rows)
+
+
+def _claims(view: LiveView, wanted: Wanted) -> Table:
     rows = [
         (
-            f"{row.device.id.pool}/{row.device.id.device}",
-            row.device.access.node_name or ("(selected)" if row.device.access.node_selector else "(all)"),
-            row.device.id.driver,
-            _state(row),
-            ", ".join(row.holders) or NOTHING,
-            _taints(row),
-            ", ".join(row.device.patches) or NOTHING,
-        )
-        for row in view.devices()
-        if wanted.node in ("", row.device.access.node_name)
-    ]
-    return Sheet(("DEVICE", "NODE", "DRIVER", "STATE", "HELD BY", "TAINTS", "PATCHED BY"), tuple(rows))
-
-
-def _state(row: DeviceRow) -> str:
-    if row.holders:
-        return "held, tainted" if row.is_tainted else "held"
-    return "tainted" if row.is_tainted else "free"
-
-
-def _taints(row: DeviceRow) -> str:
-    shown = []
-    for tracked in row.device.taints:
-        value = f"={tracked.taint.value}" if tracked.taint.value else ""
-        rule = f" (rule {tracked.rule})" if tracked.rule else ""
-        shown.append(f"{tracked.taint.key}{value}:{tracked.taint.effect}{rule}")
-    return ", ".join(shown) or NOTHING
-
-
-def _claims(view: LiveView, wanted: Wanted) -> Sheet:
-    rows = [
-        (
-            f"{claim.metadata.namespace}/{claim.metadata.name}",
-            _claim_state(claim),
+            full_name(claim),
+            items.claim_state(claim),
             ", ".join(_allocated(claim)) or NOTHING,
             ", ".join(one.name for one in claim.status.reserved_for) or NOTHING,
         )
         for claim in view.claims()
         if wanted.namespace in ("", claim.metadata.namespace)
     ]
-    return Sheet(("CLAIM", "STATE", "DEVICES", "USED BY"), tuple(rows))
-
-
-def _claim_state(claim: ResourceClaim) -> str:
-    if claim.metadata.deletion_timestamp is not None:
-        return "deleting"
-    if claim.status.allocation is None:
-        return "pending"
-    return "reserved" if claim.status.reserved_for else "allocated"
+    return Table(("CLAIM", "STATE", "DEVICES", "USED BY"), tuple(rows))
 
 
 def _allocated(claim: ResourceClaim) -> list[str]:
@@ -179,13 +141,15 @@ def _allocated(claim: ResourceClaim) -> list[str]:
     return [f"{one.pool}/{one.device}" for one in allocation.devices.results] if allocation is not None else []
 
 
-def _nodes(view: LiveView, wanted: Wanted) -> Sheet:
-    devices: dict[str, list[DeviceRow]] = {}
+def _nodes(view: LiveView, wanted: Wanted) -> Table:
+    from dray.scheduling.device_state_text import tell_blocked
+
+    devices: dict[str, list[DeviceState]] = {}
     for row in view.devices():
         devices.setdefault(row.device.access.node_name or "", []).append(row)
     pods: dict[str, int] = {}
     for pod in view.pods():
-        if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
+        if pod.spec.node_name and not is_finished(pod):
             pods[pod.spec.node_name] = pods.get(pod.spec.node_name, 0) + 1
     rows = []
     for node in view.nodes():
@@ -193,28 +157,59 @@ def _nodes(view: LiveView, wanted: Wanted) -> Sheet:
         if wanted.node not in ("", name):
             continue
         own = devices.get(name, [])
-        ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
-        free = sum(not row.holders and not row.is_tainted for row in own)
-        counts = (len(own), free, sum(bool(row.holders) for row in own), sum(row.is_tainted for row in own))
-        state = ("ready" if ready else "not ready") + (", unschedulable" if node.spec.unschedulable else "")
-        rows.append((name, state, *map(str, counts), str(pods.get(name, 0))))
-    return Sheet(("NODE", "STATE", "DEVICES", "FREE", "HELD", "TAINTED", "PODS"), tuple(rows))
+        counts = (
+            len(own),
+            sum(row.is_free for row in own),
+            sum(bool(row.holders) for row in own),
+            sum(row.is_blocked for row in own),
+            sum(row.is_tainted for row in own),
+        )
+        state = ("ready" if is_ready(node) else "not ready") + (", unschedulable" if node.spec.unschedulable else "")
+        rows.append((name, state, *map(str, counts), str(pods.get(name, 0)), tell_blocked(own) or NOTHING))
+    header = ("NODE", "STATE", "DEVICES", "FREE", "HELD", "BLOCKED", "TAINTED", "PODS", "BLOCKED BY")
+    if all(row[-1] == NOTHING for row in rows):
+        return Table(header[:-1], tuple(row[:-1] for row in rows))
+    return Table(header, tuple(rows))
 
 
-def _clusters(view: FleetView, _wanted: Wanted) -> Sheet:
+def _clusters(view: FleetView, _wanted: Wanted) -> Table:
     from dray.cli import cluster_rows
 
     selections = view.selections()
     rows = [cluster_rows.row(cluster, selections[cluster.metadata.name]) for cluster in view.clusters()]
-    return Sheet(cluster_rows.HEADER, tuple(rows))
+    return Table(cluster_rows.HEADER, tuple(rows))
 
 
-def _print(found: Sheet, wanted: Wanted) -> None:
-    if wanted.format is not output.TableFormat.TABLE:
-        names = [title.lower().replace(" ", "_") for title in found.header]
-        value: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in found.rows]
-        tables.print_value(value, as_yaml=wanted.format is output.TableFormat.YAML)
-    elif found.rows:
+def items_of(view: View, wanted: Wanted) -> list[items.Item]:
+    """The same for programs."""
+    build: dict[What, Callable[[Any], Iterator[items.Item]]] = {
+        What.DEVICES: lambda live: items.devices(live, wanted.node),
+        What.CLAIMS: lambda live: items.claims(live, wanted.namespace),
+        What.NODES: lambda live: items.nodes(live, wanted.node),
+        What.CLUSTERS: items.clusters,
+    }
+    return list(build[wanted.what](view))
+
+
+def _show(view: View, wanted: Wanted) -> bool:
+    """Prints what there is; whether there is any."""
+    if wanted.format is output.ListFormat.TABLE:
+        table = table_of(view, wanted)
+        _print(table, wanted)
+        return bool(table.rows)
+    found = items_of(view, wanted)
+    if wanted.format is output.ListFormat.NAME:
+        print("".join(f"{one.key}\n" for one in found), end="")
+    elif wanted.format is output.ListFormat.JSONL:
+        print("".join(f"{msgspec.json.encode(one).decode()}\n" for one in found), end="")
+    else:
+        as_yaml = wanted.format is output.ListFormat.YAML
+        tables.print_value(msgspec.to_builtins(found), KINDS[wanted.what], as_yaml=as_yaml)
+    return bool(found)
+
+
+def _print(found: Table, wanted: Wanted) -> None:
+    if found.rows:
         tables.print_table(found.header, found.rows)
     else:
         print(f"No {wanted.what.value}.")
@@ -225,17 +220,20 @@ async def _watch(view: View, wanted: Wanted) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    if wanted.format is not output.ListFormat.TABLE:
+        await _watch_items(view, wanted, stop)
+        return
     if sys.stdout.isatty():
         await _watch_live(view, wanted, stop)
         return
-    found = sheet(view, wanted)
+    found = table_of(view, wanted)
     known: Sequence[tuple[str, ...]] = ()
     _print(found, wanted)
     while True:
         known = found.rows
         if not await _next_change(view, stop):
             return
-        found = sheet(view, wanted)
+        found = table_of(view, wanted)
         before, after = set(known), set(found.rows)
         for row in [row for row in found.rows if row not in before]:
             print("  ".join(row), flush=True)
@@ -244,24 +242,42 @@ async def _watch(view: View, wanted: Wanted) -> None:
             print(f"{row[0]}  (gone)", flush=True)
 
 
+async def _watch_items(view: View, wanted: Wanted, stop: asyncio.Event) -> None:
+    """An event for everything that is there, then for everything that is new, different or gone."""
+    known: dict[str, items.Item] = {}
+    while True:
+        found = {one.key: one for one in items_of(view, wanted)}
+        for key, one in found.items():
+            if key not in known:
+                _print_event("ADDED", one, wanted.format)
+            elif known[key] != one:
+                _print_event("MODIFIED", one, wanted.format)
+        for key, one in known.items():
+            if key not in found:
+                _print_event("DELETED", one, wanted.format)
+        known = found
+        if not await _next_change(view, stop):
+            return
+
+
+def _print_event(type_: str, item: items.Item, format_: output.ListFormat) -> None:
+    """One line of JSON, one document of YAML, or what happened to whom."""
+    if format_ is output.ListFormat.NAME:
+        print(f"{item.key} {type_.lower()}", flush=True)
+    elif format_ is output.ListFormat.YAML:
+        print("---")
+        tables.print_yaml({"type": type_, "object": msgspec.to_builtins(item)})
+        sys.stdout.flush()
+    else:
+        print(msgspec.json.encode({"type": type_, "object": item}).decode(), flush=True)
+
+
 async def _watch_live(view: View, wanted: Wanted, stop: asyncio.Event) -> None:
     from rich.live import Live
 
-    with Live(_rich_table(sheet(view, wanted)), console=output.console(), auto_refresh=False) as live:
+    with Live(tables.rich_table(*table_of(view, wanted)), console=output.console(), auto_refresh=False) as live:
         while await _next_change(view, stop):
-            live.update(_rich_table(sheet(view, wanted)), refresh=True)
-
-
-def _rich_table(found: Sheet) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in found.header:
-        table.add_column(title, overflow="fold")
-    for row in found.rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
+            live.update(tables.rich_table(*table_of(view, wanted)), refresh=True)
 
 
 async def _next_change(view: View, stop: asyncio.Event) -> bool:

@@ -10,7 +10,7 @@ import typer
 from dray.cli import output
 
 if TYPE_CHECKING:
-    from dray.cluster.hub import Membership
+    from dray.hub_agent import Membership
 
 Cluster: TypeAlias = Annotated[
     str, typer.Option("--cluster", metavar="NAME", help="Join the hub of --hub under this name.")
@@ -34,7 +34,7 @@ def membership(cluster: str, hub: Path | None, lease_seconds: int) -> Membership
         output.fail("--cluster NAME and --hub KUBECONFIG go together: under which name to join which hub.")
     from dray.api.names import validate_dns1123_label
     from dray.client.kubeconfig import KubeconfigError, load_kubeconfig
-    from dray.cluster.hub import Membership
+    from dray.hub_agent import Membership
 
     problems = validate_dns1123_label(cluster)
     if problems:

@@ -19,6 +19,10 @@ Files: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--file", "-f", metavar="FILE|DIR|-", help="Manifests or dumps of a cluster; may be repeated."),
 ]
+Sources: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILE|DIR|-...", help="Manifests or dumps of a cluster, as with -f."),
+]
 Now: TypeAlias = Annotated[
     str | None, typer.Option("--now", metavar="TIME", help="The current time, RFC 3339; by default the clock's.")
 ]

@@ -16,23 +16,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NEEDED: Final = (
-    ("v1", "Node"),
-    ("v1", "Pod"),
-    ("resource.k8s.io/v1", "DeviceClass"),
-    ("resource.k8s.io/v1", "ResourceSlice"),
-    ("resource.k8s.io/v1", "ResourceClaim"),
-)
-"""What a snapshot is made of; who may not read it gets no answer."""
-
-OPTIONAL: Final = (
-    ("resource.k8s.io/v1", "DeviceTaintRule"),
-    ("resource.k8s.io/v1alpha3", "ResourceSlicePatch"),
-    ("resource.k8s.io/v1", "ResourceClaimTemplate"),
-    ("policy/v1", "PodDisruptionBudget"),
-)
-"""What some servers do not serve: then there is none of it."""
-
 GARBAGE_AT: Final = 50_000
 """So many new objects before Python looks for cycles: what is loaded has none, and looking takes as long as loading."""
 
@@ -73,21 +56,30 @@ def call(
 async def load_snapshot(client: Client) -> Snapshot:
     """The cluster as it is now, for everything that a snapshot answers. Raises ApiError or OSError."""
     import gc
+    from itertools import chain
 
-    from dray.api.registry import by_kind
-    from dray.api.status import ApiError
+    from dray.api import kinds
+    from dray.client.calls import list_if_served
     from dray.snapshot import from_objects
 
     gc.set_threshold(GARBAGE_AT)
-    listed = [await client.list(by_kind(*kind)) for kind in NEEDED]
-    for kind in OPTIONAL:
-        try:
-            listed.append(await client.list(by_kind(*kind)))
-        except ApiError as error:
-            if error.code != 404:
-                raise
+    needed = (kinds.NODES, kinds.PODS, kinds.CLASSES, kinds.SLICES, kinds.CLAIMS)
+    optional = (kinds.RULES, kinds.PATCHES, kinds.TEMPLATES, kinds.BUDGETS)  # what is not served, there is none of
+    found = [(await client.list(kind)).items for kind in needed]
+    found += [await list_if_served(client, kind) or () for kind in optional]
     gc.freeze()  # all of it stays to the end, and looking through it again and again takes as long as the answer
-    return from_objects(obj for listing in listed for obj in listing.items)
+    return from_objects(chain.from_iterable(found), has_all_nodes=True)
+
+
+async def warn_of_end(client: HttpClient | None, until: object) -> None:
+    """Says of an end that is asked for on another server than dray's who has to keep it. Raises ApiError, OSError."""
+    if client is None or until is None or "+dray" in await client.server_version():
+        return
+    note = (
+        f"nothing on this server ends it at {until}. Run `dray controllers --controllers taint-expiry-controller` "
+        "against it, or untaint by hand"
+    )
+    print(f"dray: {note}.", file=sys.stderr)
 
 
 def _warn(text: str) -> None:

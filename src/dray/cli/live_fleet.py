@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from dray.client import Client
     from dray.placement import FleetObject
 
-GROUP: Final = "cluster.open-cluster-management.io"
-KINDS: Final = (
-    (f"{GROUP}/v1", "ManagedCluster"),
-    (f"{GROUP}/v1beta2", "ManagedClusterSet"),
-    (f"{GROUP}/v1beta2", "ManagedClusterSetBinding"),
-    (f"{GROUP}/v1alpha1", "AddOnPlacementScore"),
-    (f"{GROUP}/v1beta1", "PlacementDecision"),
-    (f"{GROUP}/v1beta1", "Placement"),
-)
-
 
 async def load_fleet(client: Client) -> tuple[FleetObject, ...]:
     """Everything that placements depend on. Raises ApiError or OSError; 404 if the server is no hub."""
-    from dray.api.registry import by_kind
+    from dray.api import kinds
 
-    listed = await asyncio.gather(*(client.list(by_kind(*kind)) for kind in KINDS))
+    of_fleets = (kinds.CLUSTERS, kinds.CLUSTER_SETS, kinds.CLUSTER_SET_BINDINGS, kinds.ADD_ON_SCORES)
+    of_placements = (kinds.DECISIONS, kinds.PLACEMENTS)
+    listed = await asyncio.gather(*(client.list(kind) for kind in (*of_fleets, *of_placements)))
     return cast("tuple[FleetObject, ...]", tuple(obj for listing in listed for obj in listing.items))

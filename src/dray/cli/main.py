@@ -13,21 +13,30 @@ from dray.cli import (
     allocate,
     backup,
     cel,
+    confirm,
     controllers,
     devices,
+    down,
     drain,
     driver_test,
     explain,
     get,
+    help,
+    lint,
+    ls,
     node,
     node_kubeconfig,
     nodes,
     placement,
+    plan,
     restore,
     scale_up,
     scheduler,
+    schema,
     server,
+    stop_evictions,
     taint,
+    terminal,
     untaint,
     up,
     validate,
@@ -38,9 +47,10 @@ app = typer.Typer(
     name="dray",
     help="A control plane for devices, behind the Kubernetes API.",
     epilog="Exit codes: 0 yes, 1 no, 2 bad input or cannot run.",
+    cls=help.Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": help.WIDEST},
     pretty_exceptions_enable=False,
 )
 
@@ -61,6 +71,7 @@ def _options(
 
 
 app.command("validate")(validate.run)
+app.command("lint")(lint.run)
 app.command("cel")(cel.run)
 app.command("allocate")(allocate.run)
 app.add_typer(explain.app, name="explain")
@@ -68,6 +79,8 @@ app.command("devices")(devices.run)
 app.command("what-if")(what_if.run)
 app.command("scale-up")(scale_up.run)
 app.command("up")(up.run)
+app.command("down")(down.run)
+app.command("ls")(ls.run)
 app.command("server")(server.run)
 app.command("scheduler")(scheduler.run)
 app.command("controllers")(controllers.run)
@@ -78,14 +91,22 @@ app.command("get")(get.run)
 app.add_typer(taint.app, name="taint")
 app.add_typer(untaint.app, name="untaint")
 app.add_typer(drain.app, name="drain")
+_PASSED_ON = {"ignore_unknown_options": True, "allow_interspersed_args": True}
+app.command("plan", context_settings=_PASSED_ON)(plan.make)
+app.command("apply")(plan.apply)
+app.command("confirm")(confirm.confirm)
+app.command("cancel")(confirm.cancel)
+app.command("stop-evictions")(stop_evictions.run)
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(placement.app, name="placement")
+app.command("schema")(schema.run)
 app.command("backup")(backup.run)
 app.command("restore")(restore.run)
 
 
 def main() -> None:
     """Runs the command line. A closed pipe ends quietly, Ctrl-C with the usual code."""
+    terminal.guard()
     try:
         app(prog_name=_program())
     except BrokenPipeError:

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import typer
+from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.generated.core import Node, Taint
-from dray.api.node_annotations import NO_EXECUTE, Ration, TaintName, rations_without, read_rations, write_rations
-from dray.api.registry import by_kind
+from dray.api.kinds import NODES
+from dray.api.node_annotations import NO_EXECUTE, Ration, rations_without, read_rations, write_rations
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.status import ApiError
+from dray.api.taints import TaintName, taint_text
 from dray.api.times import Time, TimeError
-from dray.cli import live, output, tables
-from dray.cli.taint_options import GOES_ON, MAINTENANCE, Manner, Place, TaintText, Terms, mark
+from dray.cli import inputs, live, output, tables
+from dray.cli.taint_options import MAINTENANCE, Manner, Place, TaintText, Terms, mark
 from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, read, without, write
-from dray.eviction.node_guard import confirmations_without
-from dray.eviction.settings import CONFIRM_ANNOTATION
+from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
+from dray.prose.wording import ends, names
 from dray.snapshot.objects import current_time
-from dray.snapshot.taint_preview import TaintPreview, preview_nodes
-from dray.snapshot.taint_preview_text import tell
-from dray.snapshot.wording import ends, names
-from dray.snapshot.world import NODES as NODES_RESOURCE
+from dray.what_if.drain_preview import paced, tell_broken
+from dray.what_if.taint_preview import TaintPreview, preview_nodes
+from dray.what_if.taint_preview_text import tell
 
 if TYPE_CHECKING:
     from dray.cli.waiting import Ending
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from dray.client.http import HttpClient
     from dray.snapshot import Snapshot
 
-NODES: Final = by_kind("v1", "Node")
 ATTEMPTS: Final = 10
+NO_SCHEDULE: Final = "NoSchedule"
 
 
 class Wanted(NamedTuple):
@@ -49,34 +51,43 @@ Change = Callable[[Node], Wanted]
 
 def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place: Place, manner: Manner) -> None:
     """Taints nodes after showing who is hit. Ends with 0, or 1 if it did not end in time."""
-    taints = tuple(Taint(key=key, value=value, effect=effect) for key, value, effect in texts)
+    evicting = taints = tuple(Taint(key=key, value=value, effect=effect) for key, value, effect in texts)
     ration = _ration(nodes, taints, terms.rate)
+    if manner.drain is not None:
+        taints, ration = tuple(replace(one, effect=NO_SCHEDULE) for one in evicting), None
 
-    async def work(client: HttpClient) -> int:
-        snapshot = await live.load_snapshot(client)
+    async def work(client: HttpClient | None) -> int:
+        snapshot = inputs.load(place.files) if client is None else await live.load_snapshot(client)
         found = [_node(snapshot, name) for name in nodes]
         for node in found:
             _with(node, taints, terms.until, ration)  # complains before anything is written
-        if ration is not None:
+        if ration is not None and client is not None:
             await _warn_of_other_servers(client)
-        preview = preview_nodes(snapshot, found, taints, current_time().datetime(), ration)
+        await live.warn_of_end(client, terms.until)
+        preview = preview_nodes(snapshot, found, evicting, current_time().datetime(), ration)
+        if manner.drain is not None:
+            preview = paced(preview, manner.drain, tuple(map(taint_text, taints)))
+        elif preview.evicts:
+            preview = replace(preview, notes=(*tell_broken(preview), *preview.notes))
         answer: dict[str, Any] = {"dryRun": manner.dry_run, "preview": preview.to_dict()}
         if not manner.is_json:
             print(tell(preview, tables.width(), is_done=not manner.dry_run))
         code = output.YES
-        if manner.dry_run:
+        if manner.dry_run or client is None:
             manner.say("\nNothing was changed. Run again without --dry-run to apply.")
         else:
-            await _write_all(client, nodes, lambda current: _with(current, taints, terms.until, ration))
+            await _write_all(client, nodes, lambda current: _with(_calm(current, manner), taints, terms.until, ration))
             if manner.wait and preview.evicts:
                 ending = await _wait(client, preview, taints, terms.until, manner)
                 code, answer["result"] = ending.code, ending.to_dict()
             else:
                 manner.say(f"\n{_tell_written(preview, terms.until)}\nPut back with: {_untaint_command(nodes, taints)}")
         if manner.is_json:
-            output.print_json(answer)
+            output.print_json(answer, "Taint")
         return code
 
+    if place.files:
+        raise typer.Exit(asyncio.run(work(None)))
     raise typer.Exit(live.call(work, "taint", kubeconfig=place.kubeconfig, context=place.context))
 
 
@@ -89,7 +100,7 @@ def untaint(words: Sequence[str], key: str, effect: str, place: Place, manner: M
     async def work(client: HttpClient) -> int:
         snapshot = await live.load_snapshot(client)
         nodes, wanted = list(words), key
-        if not key and len(nodes) > 1 and snapshot.get(NODES_RESOURCE, "", nodes[-1]) is None:
+        if not key and len(nodes) > 1 and snapshot.get(NODES.resource, "", nodes[-1]) is None:
             wanted = nodes.pop()
         wanted = wanted or MAINTENANCE
         removed: dict[str, list[TaintName]] = {}
@@ -104,7 +115,7 @@ def untaint(words: Sequence[str], key: str, effect: str, place: Place, manner: M
             _tell_removed(_node(snapshot, name), taints, TaintName(wanted, effect), manner)
         if manner.is_json:
             told = {name: list(map(str, taints)) for name, taints in removed.items()}
-            output.print_json({"dryRun": manner.dry_run, "nodes": told})
+            output.print_json({"dryRun": manner.dry_run, "nodes": told}, "NodeUntaint")
         return output.YES if hit else output.NO
 
     raise typer.Exit(live.call(work, "untaint", kubeconfig=place.kubeconfig, context=place.context))
@@ -131,7 +142,7 @@ async def _warn_of_other_servers(client: HttpClient) -> None:
 
 
 def _node(snapshot: Snapshot, name: str) -> Node:
-    found = snapshot.get(NODES_RESOURCE, "", name)
+    found = snapshot.get(NODES.resource, "", name)
     if not isinstance(found, Node):
         there = sorted(node.metadata.name for node in snapshot.objects(Node))
         output.fail(f"no node {name}; there is {names(there, 5) or 'none at all'}. A taint is written KEY:EFFECT.")
@@ -167,6 +178,14 @@ async def _write(client: Client, name: str, change: Change) -> None:
         except ApiError as error:
             if error.code != 409 or attempt == ATTEMPTS - 1:
                 raise
+
+
+def _calm(node: Node, manner: Manner) -> Node:
+    """The node as a drain that keeps budgets takes it over: a taint of an earlier one must not go on evicting."""
+    if manner.drain is None:
+        return node
+    left = tuple(one for one in node.spec.taints if (one.key, one.effect) != (MAINTENANCE, NO_EXECUTE))
+    return replace(node, spec=replace(node.spec, taints=left))
 
 
 def _with(node: Node, wanted: Sequence[Taint], until: Time | None, ration: Ration | None) -> Wanted:
@@ -217,12 +236,14 @@ def _complain(node: Node, annotation: str, problem: str) -> NoReturn:
 async def _wait(
     client: HttpClient, preview: TaintPreview, taints: Sequence[Taint], until: Time | None, manner: Manner
 ) -> Ending:
-    from dray.cli.eviction_watch import NodeWatch
     from dray.cli.waiting import moving_pods, wait_for
+    from dray.controllers.eviction.progress import NodeProgress
     from dray.reconcile import RealClock
 
-    watch = NodeWatch(client, RealClock(), preview.nodes, map(TaintName.of, taints), moving_pods(preview))
-    ending = await wait_for(watch, manner)
+    drains = manner.drain is not None
+    names_ = map(TaintName.of, taints)
+    progress = NodeProgress(client, RealClock(), preview.nodes, names_, moving_pods(preview), drains=drains)
+    ending = await wait_for(progress, manner, client)
     standing = ending.standing
     if standing.is_called_off:
         manner.say(f"✘ called off: the taint is gone; {standing.evicted} of {standing.total} evicted")
@@ -234,8 +255,10 @@ async def _wait(
     parts += [f"{mark(standing.is_idle)} {standing.gone} gone"] if manner.until_idle else []
     manner.say("   ".join([*parts, f"{ending.seconds:.0f} s"]))
     undo = _untaint_command(preview.nodes, taints)
+    if ending.refusals:
+        manner.say(ending.tell_refusals())
     if not ending.is_done:
-        manner.say(f"{output.plural(standing.total - standing.gone, 'pod')} still there. {GOES_ON}: {undo}")
+        manner.say(f"{output.plural(standing.total - standing.gone, 'pod')} still there. {ending.goes_on}: {undo}")
     elif manner.until_idle:
         what = "Node is" if len(preview.nodes) == 1 else f"{len(preview.nodes)} nodes are"
         stay = (

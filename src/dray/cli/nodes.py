@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dray.api.kinds import NODES
 from dray.cli import component, live, output
 
 if TYPE_CHECKING:
@@ -47,29 +48,23 @@ def _switch(names: list[str], kubeconfig: component.Kubeconfig, context: str, *,
 async def _check(client: Client, names: list[str]) -> None:
     """Ends with exit code 2, before anything was changed, if a node is not there or not simulated."""
     from dray.api.generated.core import Node
-    from dray.api.registry import by_kind
-    from dray.api.status import ApiError
-    from dray.simulation.node_status import is_simulated
+    from dray.api.nodes import is_simulated
+    from dray.client.calls import find
 
     for name in names:
-        try:
-            node = await client.get(by_kind("v1", "Node"), "", name)
-        except ApiError as error:
-            if error.code != 404:
-                raise
+        node = await find(client, NODES, "", name, Node)
+        if node is None:
             output.fail(f"there is no node {name}. See which there are: kubectl get nodes")
-        assert isinstance(node, Node)
         if not is_simulated(node):
             output.fail(f"node {name} is not simulated, so it cannot be switched from here.")
 
 
 async def _set(client: Client, name: str, *, stopped: bool) -> bool:
     """Whether the node was in the other state."""
-    from dray.api.registry import by_kind
     from dray.client import PatchFormat
     from dray.simulation import names as marks
 
-    kind = by_kind("v1", "Node")
+    kind = NODES
     before = (await client.get(kind, "", name)).metadata.annotations.get(marks.STATE) == marks.STOPPED
     if before == stopped:
         return False

@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
+from dray.cli import terminal
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
 YES, NO, CANNOT = 0, 1, 2
@@ -30,6 +35,16 @@ class TableFormat(StrEnum):
     JSON = "json"
 
 
+class ListFormat(StrEnum):
+    """How a command prints a list that may go on."""
+
+    TABLE = "table"
+    YAML = "yaml"
+    JSON = "json"
+    JSONL = "jsonl"
+    NAME = "name"
+
+
 def fail(message: str) -> NoReturn:
     """Says on standard error what is wrong and what to do, and ends with exit code 2."""
     print(f"dray: {message}", file=sys.stderr)
@@ -39,15 +54,42 @@ def fail(message: str) -> NoReturn:
 @cache
 def console() -> Console:
     """Standard output for people: tables and colour on a terminal, plain text otherwise."""
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    class VisibleConsole(Console):
+        """Control sequences are its own; none comes from what it shows."""
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                text = segment.text if segment.control else terminal.visible_lines(segment.text)
+                yield segment if text is segment.text else segment._replace(text=text)
+
+    is_terminal = sys.stdout.isatty()
+    stream = terminal.unguarded(sys.stdout) if is_terminal else None
+    return VisibleConsole(highlight=False, soft_wrap=not is_terminal, file=stream)
 
 
-def print_json(value: object) -> None:
-    """Any plain value as indented JSON on standard output."""
-    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
-    print(text)
+API_VERSION = "dray.dev/v1"
+"""Of every document that commands print for programs. What is added keeps it; what is taken away changes it."""
+
+
+def document(value: object, kind: str) -> dict[str, Any]:
+    """What a command prints for programs: an object that says what it is. A list is its `items`."""
+    header = {"apiVersion": API_VERSION, "kind": kind}
+    return {**header, **value} if isinstance(value, dict) else {**header, "items": value}
+
+
+def print_json(value: object, kind: str) -> None:
+    """A document of some kind (`shapes`) as indented JSON on standard output."""
+    encoded = msgspec.json.encode(document(value, kind), enc_hook=str)
+    print(msgspec.json.format(encoded, indent=2).decode())
+
+
+def short_path(path: Path) -> str:
+    """A path with the home directory as `~`."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def plural(count: int, noun: str) -> str:

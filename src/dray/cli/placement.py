@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dray.cli import component, live, output, tables
+from dray.api.references import full_name
+from dray.cli import component, live, names, output, tables
 from dray.cli.live_fleet import load_fleet
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def list_placements(
     decided = _decided(objects)
     if format_ is not output.TableFormat.TABLE:
         shown = [_describe(one, decided.get(_key(one), ())) for one in found]
-        tables.print_value(shown, as_yaml=format_ is output.TableFormat.YAML)
+        tables.print_value(shown, "PlacementList", as_yaml=format_ is output.TableFormat.YAML)
     elif found:
         header = ("PLACEMENT", "SATISFIED", "SELECTED", "CLUSTERS")
         tables.print_table(header, [_row(one, decided.get(_key(one), ())) for one in found])
@@ -47,7 +48,8 @@ def list_placements(
 
 @app.command("describe")
 def describe(
-    name: Annotated[str, typer.Argument(metavar="NS/NAME", help="A Placement.")],
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A Placement.")],
+    namespace: names.Namespace = "",
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
@@ -60,6 +62,7 @@ def describe(
     from dray.snapshot import SnapshotError, from_objects
     from dray.snapshot.objects import current_time
 
+    name = names.read(name, namespace, "placement")
     objects = live.call(load_fleet, "placement", kubeconfig=kubeconfig, context=context)
     try:
         placed = from_objects(objects).place(name, now=current_time().datetime())
@@ -69,7 +72,7 @@ def describe(
     (found,) = [one for one in _placements(objects) if _key(one) == tuple(key)]
     shown = _describe(found, _decided(objects).get(_key(found), ()))
     if format_ is output.Format.JSON:
-        output.print_json({**shown, "explanation": placed.explain().to_dict()})
+        output.print_json({**shown, "explanation": placed.explain().to_dict()}, "PlacementDescription")
     else:
         _print(shown)
         print_placement(placed.explain(), placed.requeue_after)
@@ -110,7 +113,7 @@ def _row(placement: Placement, decisions: tuple[PlacementDecision, ...]) -> tupl
     wanted = placement.spec.number_of_clusters
     count = str(len(clusters)) if wanted is None else f"{len(clusters)} of {wanted}"
     state = "yes" if shown["satisfied"] else f"no: {shown['reason']}" if shown["reason"] else "not decided"
-    return f"{placement.metadata.namespace}/{placement.metadata.name}", state, count, named or NOTHING
+    return full_name(placement), state, count, named or NOTHING
 
 
 def _describe(placement: Placement, decisions: tuple[PlacementDecision, ...]) -> dict[str, Any]:
@@ -120,7 +123,7 @@ def _describe(placement: Placement, decisions: tuple[PlacementDecision, ...]) ->
     satisfied, misconfigured = conditions.get(CONDITION_SATISFIED), conditions.get(CONDITION_MISCONFIGURED)
     problem = misconfigured.message if misconfigured is not None and misconfigured.status == "True" else None
     return {
-        "placement": f"{placement.metadata.namespace}/{placement.metadata.name}",
+        "placement": full_name(placement),
         "satisfied": satisfied is not None and satisfied.status == "True",
         "reason": satisfied.reason if satisfied is not None else "",
         "message": satisfied.message if satisfied is not None else "",

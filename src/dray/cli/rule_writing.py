@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api import codec
+from dray.api.kinds import RULES
 from dray.api.meta import DeleteOptions, ObjectMeta, Preconditions
-from dray.api.registry import by_kind
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND, EXPIRES_AT
 from dray.api.status import ApiError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dray.client.http import HttpClient
     from dray.snapshot import Snapshot
 
-RULES: Final = by_kind("resource.k8s.io/v1", "DeviceTaintRule")
 NOBODY: Final = "dray-trial"
 """The name of no device, so that a trial could not hurt anybody even if it were stored."""
 

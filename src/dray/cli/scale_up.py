@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(
+    sources: inputs.Sources = None,
     files: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,7 +40,7 @@ def run(
     from dray.scale_up import NodeGroupError, load_groups, plan
     from dray.scale_up.node_group_files import is_group
 
-    items = _read(files or ())
+    items = _read([*(sources or ()), *(files or ())])
     objects = [item for item in items if not is_group(item)]
     is_live = kubeconfig is not None or bool(context) or not objects
     snapshot = _combined(
@@ -54,7 +55,7 @@ def run(
     with inputs.busy("Planning"):
         answer = plan(snapshot, groups, max_nodes=max_nodes)
     if format_ is output.Format.JSON:
-        output.print_json(answer.to_dict())
+        output.print_json(answer.to_dict(), "ScaleUp")
     else:
         print(answer.text(tables.width()))
     raise typer.Exit(output.NO if answer.unplaced else output.YES)

@@ -21,6 +21,7 @@ def run(
     lease: Annotated[
         str, typer.Option("--lease", help="The lease (in kube-system) that replicas compete for.")
     ] = LEASE,
+    filter_timeout: server_options.FilterTimeout = 10.0,
     feature_gates: server_options.FeatureGates = "",
     metrics_port: component.MetricsPort = None,
     bind: component.MetricsBind = "127.0.0.1",
@@ -28,15 +29,18 @@ def run(
 ) -> None:
     """Run the scheduler: pods get nodes, and their claims get devices.
 
+    Decides about resources, ports, taints, node and pod affinity, topology spread, volumes, devices and preemption;
+    docs/scheduler.md says what not.
+
     Instead of kube-scheduler, or beside it under another --scheduler-name and --lease.
     """
     from prometheus_client import CollectorRegistry
 
     from dray.client import Client
+    from dray.process import switches
     from dray.reconcile import Clock
     from dray.scheduler.metrics import SchedulerMetrics
     from dray.scheduler.scheduler import Scheduler
-    from dray.server import switches
 
     try:
         gates = switches.disabled_gates(feature_gates)
@@ -47,7 +51,16 @@ def run(
     running: list[Scheduler] = []
 
     async def work(client: Client, clock: Clock) -> None:
-        running[:] = [Scheduler(client, clock, name=name, disabled_gates=gates, metrics=metrics, verbosity=verbosity)]
+        made = Scheduler(
+            client,
+            clock,
+            name=name,
+            filter_seconds=filter_timeout,
+            disabled_gates=gates,
+            metrics=metrics,
+            verbosity=verbosity,
+        )
+        running[:] = [made]
         await running[0].run()
 
     connection = component.connect(kubeconfig, context)

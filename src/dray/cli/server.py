@@ -13,7 +13,9 @@ import typer
 from dray.cli import output, server_options
 
 if TYPE_CHECKING:
-    from dray.server.instance import Instance, Settings
+    from dray.server.instance import Instance, ServerSettings
+
+MEGABYTE = 1024 * 1024
 
 
 def run(
@@ -23,9 +25,34 @@ def run(
     token_file: server_options.TokenFile = None,
     feature_gates: server_options.FeatureGates = "",
     runtime_config: server_options.RuntimeConfig = "",
+    kubelet_certificate: server_options.KubeletCertificate = None,
+    kubelet_key: server_options.KubeletKey = None,
+    kubelet_authority: server_options.KubeletAuthority = None,
+    quota_bytes: server_options.QuotaBytes = server_options.DEFAULT_QUOTA,
+    anonymous_auth: server_options.AnonymousAuth = server_options.Switch.TRUE,
     audit_log: Annotated[
-        Path | None, typer.Option("--audit-log", help="File to append one audit event per request to, as JSON lines.")
+        Path | None,
+        typer.Option(
+            "--audit-log", "--audit-log-path", help="File to append one audit event per request to, as JSON lines."
+        ),
     ] = None,
+    audit_policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--audit-policy-file",
+            help="Which requests are audited, and how much of them: a Policy of audit.k8s.io/v1. By default all but "
+            "health checks and metrics, level Metadata.",
+        ),
+    ] = None,
+    audit_max_size: Annotated[
+        int, typer.Option("--audit-log-maxsize", help="Megabytes at which the audit log is renamed; 0: never.", min=0)
+    ] = 0,
+    audit_max_backup: Annotated[
+        int, typer.Option("--audit-log-maxbackup", help="Renamed audit logs that are kept; 0: all.", min=0)
+    ] = 0,
+    audit_max_age: Annotated[
+        int, typer.Option("--audit-log-maxage", help="Days that renamed audit logs are kept; 0: for ever.", min=0)
+    ] = 0,
     log_format: server_options.LogFormat = output.Format.TEXT,
     verbosity: server_options.Verbosity = 0,
     insecure_http: Annotated[
@@ -35,16 +62,20 @@ def run(
     """Run the API server. kubectl works with the kubeconfig that it writes."""
     import uvloop
 
-    from dray.server import logs, switches
-    from dray.server.instance import Settings
+    from dray.process import logs, switches
+    from dray.server.instance import ServerSettings
+    from dray.server.observers.audit_file import Rotation
+    from dray.server.observers.audit_policy import DEFAULT, AuditPolicyError, read_policy
     from dray.server.security.token_file import TokenFileError, read_token_file
 
+    if audit_log is None and (audit_policy or audit_max_size or audit_max_backup or audit_max_age):
+        output.fail("--audit-policy-file and --audit-log-max… need --audit-log: where to write to.")
     if insecure_http and not bind.startswith(("127.", "localhost", "::1")):
         output.fail(
             f"--insecure-http: plain HTTP is served on loopback only, not on {bind}. Use TLS, or --bind 127.0.0.1."
         )
     try:
-        settings = Settings(
+        settings = ServerSettings(
             directory=directory.expanduser(),
             bind=bind,
             port=port,
@@ -52,29 +83,37 @@ def run(
             tokens=read_token_file(token_file) if token_file else {},
             disabled_gates=switches.disabled_gates(feature_gates),
             disabled_versions=switches.disabled_versions(runtime_config),
+            quota_bytes=server_options.quota_bytes(quota_bytes),
+            anonymous=anonymous_auth is server_options.Switch.TRUE,
             audit_log=audit_log,
+            audit_policy=read_policy(audit_policy) if audit_policy else DEFAULT,
+            audit_rotation=Rotation(audit_max_size * MEGABYTE, audit_max_backup, audit_max_age),
             log_requests=verbosity >= logs.REQUESTS_FROM,
+            kubelets=server_options.kubelet_trust(kubelet_certificate, kubelet_key, kubelet_authority),
         )
-    except (TokenFileError, switches.SwitchError) as error:
+    except (AuditPolicyError, TokenFileError, switches.SwitchError) as error:
         output.fail(str(error))
     logs.configure(json=log_format is output.Format.JSON, verbosity=verbosity)
     uvloop.run(_serve(settings))
 
 
-async def _serve(settings: Settings) -> None:
-    from dray.server import garbage
+async def _serve(settings: ServerSettings) -> None:
+    from dray.process import garbage, open_files
+    from dray.process.watchdog import watched
 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    open_files.raise_limit(server_options.FEW_FILES, "many clients")
     with garbage.loading():
         instance = await _start(settings)
     print(f"API server {instance.url}  kubeconfig {instance.kubeconfig}", flush=True)
-    await stop.wait()
+    with watched(instance.metrics.registry):
+        await stop.wait()
     await instance.stop()
 
 
-async def _start(settings: Settings) -> Instance:
+async def _start(settings: ServerSettings) -> Instance:
     """A server that listens. Ends the process with a message if that cannot be."""
     from dray.server.instance import Instance
     from dray.server.security.state_directory import StateDirectoryError
@@ -88,11 +127,11 @@ async def _start(settings: Settings) -> Instance:
         await instance.start()
     except (OSError, StateDirectoryError, StoreError) as error:
         await instance.stop()
-        output.fail(_explain(error, settings))
+        output.fail(explain_start(error, settings))
     return instance
 
 
-def _explain(error: Exception, settings: Settings) -> str:
+def explain_start(error: Exception, settings: ServerSettings) -> str:
     """Why the server did not start, and what to do."""
     if not isinstance(error, OSError):
         return str(error)

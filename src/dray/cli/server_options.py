@@ -1,12 +1,30 @@
 """The options that commands which run a server, or a part of one, have in common."""
 
+from __future__ import annotations
+
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dray.cli import output
 
+if TYPE_CHECKING:
+    from dray.server.kubelets.connection import KubeletTrust
+
+
+class Switch(StrEnum):
+    """On or off, as Kubernetes' own flags have it."""
+
+    TRUE = "true"
+    FALSE = "false"
+
+
+FEW_FILES = 4096
+"""A connection takes a descriptor."""
+DEFAULT_QUOTA = "8Gi"
+SMALLEST_QUOTA = 4 << 20
 DEFAULT_DIRECTORY = Path("~/.local/share/dray/default")
 
 Directory = Annotated[Path, typer.Option("--dir", help="State directory; made if absent.")]
@@ -21,7 +39,71 @@ FeatureGates = Annotated[
 RuntimeConfig = Annotated[
     str, typer.Option("--runtime-config", help="API versions to turn off: group/version=false,...")
 ]
+FilterTimeout = Annotated[
+    float,
+    typer.Option(
+        "--filter-timeout",
+        metavar="SECONDS",
+        min=0.001,
+        help="How long the scheduler may look for devices on one node (FilterTimeout of Kubernetes).",
+    ),
+]
 LogFormat = Annotated[
     output.Format, typer.Option("--log-format", help="Logs on standard error as text or as JSON lines.")
 ]
+AnonymousAuth = Annotated[
+    Switch,
+    typer.Option(
+        "--anonymous-auth",
+        help="Whether requests without credentials are let in as system:anonymous, who may see health and version.",
+    ),
+]
+QuotaBytes = Annotated[
+    str,
+    typer.Option(
+        "--quota-bytes",
+        metavar="BYTES",
+        help="How large the database may get, such as 2Gi; beyond it, only deletes and what adds nothing are taken.",
+    ),
+]
 Verbosity = Annotated[int, typer.Option("--verbosity", "-v", help="1 logs every request.", min=0)]
+KubeletCertificate = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubelet-client-certificate",
+        help="As whom the server goes to kubelets, for logs and exec; by default as itself, by its own authority.",
+    ),
+]
+KubeletKey = Annotated[Path | None, typer.Option("--kubelet-client-key", help="Its key.")]
+KubeletAuthority = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubelet-certificate-authority",
+        help="Who signs certificates of kubelets whose Node does not name theirs; without, those are not checked.",
+    ),
+]
+
+
+def kubelet_trust(certificate: Path | None, key: Path | None, authority: Path | None) -> KubeletTrust:
+    """How to reach kubelets. Ends the command if files are missing."""
+    from dray.server.kubelets.connection import KubeletTrust
+
+    if (certificate is None) != (key is None):
+        output.fail("--kubelet-client-certificate and --kubelet-client-key go together")
+    for path in (certificate, key, authority):
+        if path is not None and not path.is_file():
+            output.fail(f"{path}: no such file")
+    return KubeletTrust(*(str(path.absolute()) if path is not None else "" for path in (certificate, key, authority)))
+
+
+def quota_bytes(text: str) -> int:
+    """The quota of the database. Ends the command if it is none."""
+    from dray.api.quantity import Quantity, QuantityError
+
+    try:
+        size = Quantity.parse(text).nanos // 10**9
+    except QuantityError as error:
+        output.fail(f"--quota-bytes: {error}")
+    if size < SMALLEST_QUOTA:
+        output.fail(f"--quota-bytes: {text} is too little; give at least {SMALLEST_QUOTA >> 20}Mi.")
+    return size

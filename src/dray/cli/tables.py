@@ -4,9 +4,44 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dray.cli import output
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+NOTHING: Final = "–"
+LEAST: Final = 12
+"""Letters that a column gets at least, before names are cut."""
+GAP: Final = 2
+STYLES: Final = (
+    ("not ready", "red"),
+    ("unreachable", "red"),
+    ("unavailable", "red"),
+    ("blocked", "magenta"),
+    ("tainted", "yellow"),
+    ("unschedulable", "yellow"),
+    ("pending", "yellow"),
+    ("deleting", "dim"),
+    ("free", "green"),
+    ("ready", "green"),
+    ("available", "green"),
+    ("running", "green"),
+)
+"""Of states, by the first word that is in them: what is wrong before what is well."""
+
+
+class Table(NamedTuple):
+    """A table; the first column says what a row is about."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def to_list(self) -> list[dict[str, str]]:
+        """A row by the names of the columns."""
+        names = [title.lower().replace(" ", "_") for title in self.header]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
 
 
 def width() -> int | None:
@@ -19,15 +54,52 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not sys.stdout.isatty():
         _print_plain([header, *rows])
         return
-    from rich.table import Table
+    output.console().print(rich_table(header, rows))
+
+
+def rich_table(header: Sequence[str], rows: Sequence[Sequence[str]], space: int | None = None) -> RichTable:
+    """A table for a terminal: states have colours, long names are cut in the middle, and other long cells wrap."""
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in header:
         table.add_column(title, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    output.console().print(table)
+    for row in cut_names(header, rows, space or output.console().width):
+        cells = [Text(cell, style=style_of(title, cell)) for title, cell in zip(header, row, strict=True)]
+        table.add_row(*cells)
+    return table
+
+
+def style_of(title: str, cell: str) -> str:
+    """The colour of a state; none for anything else. Without a terminal nobody sees it."""
+    if title.upper() != "STATE":
+        return ""
+    return next((style for word, style in STYLES if word in cell), "")
+
+
+def cut_names(header: Sequence[str], rows: Sequence[Sequence[str]], space: int) -> Sequence[Sequence[str]]:
+    """The rows with names, the first column, cut in the middle where they leave the other columns too little room.
+
+    What differs is never hidden: names that would look alike are left as they are, and wrap.
+    """
+    longest = max((len(row[0]) for row in rows), default=0)
+    others = sum(max(len(title), LEAST) + GAP for title in header[1:])
+    room = max(space - others, LEAST)
+    if longest <= room:
+        return rows
+    names = [cut_middle(row[0], room) for row in rows]
+    if len(set(names)) < len({row[0] for row in rows}):
+        return rows
+    return [(name, *row[1:]) for name, row in zip(names, rows, strict=True)]
+
+
+def cut_middle(text: str, size: int) -> str:
+    """A text of at most so many letters, with its beginning and its end."""
+    if len(text) <= size:
+        return text
+    end = size // 2
+    return f"{text[: size - end - 1]}…{text[-end:]}"
 
 
 def print_yaml(value: Any) -> None:
@@ -37,12 +109,12 @@ def print_yaml(value: Any) -> None:
     print(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120), end="")
 
 
-def print_value(value: Any, *, as_yaml: bool) -> None:
-    """A plain value for programs: the same tree in either notation."""
+def print_value(value: Any, kind: str, *, as_yaml: bool) -> None:
+    """A document for programs: the same tree in either notation."""
     if as_yaml:
-        print_yaml(value)
+        print_yaml(output.document(value, kind))
     else:
-        output.print_json(value)
+        output.print_json(value, kind)
 
 
 def _print_plain(rows: Sequence[Sequence[str]]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dray.cli import component, output
+from dray.cli import completion, component, inputs, output
 from dray.cli import taint_options as options
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ def device(
     timeout: options.Timeout = "",
     yes: options.Yes = False,
     format_: options.Format = output.Format.TEXT,
+    files: inputs.Files = None,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
 ) -> None:
@@ -48,14 +49,14 @@ def device(
         device_taints.select(node, driver, pool, device, device_class, cel),
         options.read_taint(taint, options.DEVICE_EFFECTS),
         options.Terms.read(rate, for_),
-        options.Place(kubeconfig, context),
+        options.Place.read(kubeconfig, context, files, dry_run=dry_run),
         options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), yes=yes, format=format_),
     )
 
 
 @app.command("node")
 def node(
-    name: Annotated[str, typer.Argument(metavar="NODE", help="The node.")],
+    name: Annotated[str, typer.Argument(metavar="NODE", help="The node.", autocompletion=completion.nodes)],
     more: Annotated[
         list[str],
         typer.Argument(
@@ -69,6 +70,7 @@ def node(
     wait: options.Wait = False,
     timeout: options.Timeout = "",
     format_: options.Format = output.Format.TEXT,
+    files: inputs.Files = None,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
 ) -> None:
@@ -85,7 +87,7 @@ def node(
         names,
         [options.read_taint(taint, options.NODE_EFFECTS) for taint in taints],
         options.Terms.read(rate, for_),
-        options.Place(kubeconfig, context),
+        options.Place.read(kubeconfig, context, files, dry_run=dry_run),
         options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), format=format_),
     )
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
 import msgspec
 import typer
 
-from dray.cli import output
+from dray.cli import completion, output
 
 if TYPE_CHECKING:
     from dray.api.times import Time
+    from dray.eviction.drain import DrainTerms
 
 DEVICE_EFFECTS: Final = ("None", "NoSchedule", "NoExecute")
 NODE_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -28,7 +29,7 @@ _DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", r
 _LONGEST: Final = timedelta(days=3650)
 _MAX_RATE: Final = 999_999_999
 
-Node: TypeAlias = Annotated[str, typer.Option("--node", help="Devices of this node.")]
+Node: TypeAlias = Annotated[str, typer.Option("--node", help="Devices of this node.", autocompletion=completion.nodes)]
 Device: TypeAlias = Annotated[str, typer.Option("--device", help="Devices of this name.")]
 Driver: TypeAlias = Annotated[str, typer.Option("--driver", help="Devices of this driver.")]
 Pool: TypeAlias = Annotated[str, typer.Option("--pool", help="Devices of this pool.")]
@@ -61,14 +62,41 @@ Timeout: TypeAlias = Annotated[
     str, typer.Option("--timeout", metavar="TIME", help="Wait no longer than this, such as 90s or 10m.")
 ]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however many devices are hit.")]
+IgnoreBudgets: TypeAlias = Annotated[
+    bool,
+    typer.Option("--ignore-budgets", help="Taint with NoExecute: pods leave whatever disruption budgets say."),
+]
+WaitForReplacements: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--wait-for-replacements",
+        help="The next ready pod of a controller leaves when those that left before are replaced elsewhere.",
+    ),
+]
+Deadline: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--deadline", metavar="TIME", help="After this time, such as 30m, who is left is deleted whatever budgets say."
+    ),
+]
 Format: TypeAlias = Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")]
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Which cluster."""
+    """Which cluster: a running one, or one in files, of which there can only be a preview."""
 
     kubeconfig: Path | None
     context: str
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, kubeconfig: Path | None, context: str, files: Sequence[str] | None, *, dry_run: bool) -> Place:
+        """From the options. Ends with exit code 2 for what does not go together."""
+        if files and (kubeconfig is not None or context):
+            output.fail("-f is a cluster in files, --kubeconfig and --context a running one: give one of them.")
+        if files and not dry_run:
+            output.fail("-f is a cluster in files, which cannot be changed: give --dry-run, too.")
+        return cls(kubeconfig, context, tuple(files or ()))
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +109,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     yes: bool = False
     format: output.Format = output.Format.TEXT
+    drain: DrainTerms | None = None
+    """Pods leave through the eviction API, which keeps budgets; None if controllers delete them for the taint."""
 
     @property
     def is_json(self) -> bool:

@@ -14,7 +14,7 @@ app = typer.Typer(help="Put devices, nodes or clusters back into service.", no_a
 
 @app.command("device")
 def device(
-    key: Annotated[str, typer.Argument(metavar="[KEY]", help="Only taints with this key.")] = "",
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Only taints with this key.")] = "",
     node: options.Node = "",
     device: options.Device = "",
     driver: options.Driver = "",

@@ -6,33 +6,64 @@ import asyncio
 import signal
 import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from dray.cli import controller_options, hub_options, output, server, server_options
+from dray.cli import (
+    clusters,
+    completion,
+    controller_options,
+    detached,
+    hub_options,
+    kubeconfig_merge,
+    output,
+    server,
+    server_options,
+)
 from dray.cli import controllers as controllers_command
 
 if TYPE_CHECKING:
-    from dray.cluster import Cluster, Plan
+    from dray.all_in_one import Cluster, ClusterSettings
     from dray.simulation import Profile
 
 DEFAULT_PROFILE = "gpu-8"
+PROFILES = ("cpu-only", "gpu-8", "gpu-nic", "mig", "network-fpga")
+"""Those that come with dray; a test knows that none is missing."""
 LIVE_SECONDS = 0.5
 LOG_SECONDS = 5.0
 
 
+class Manner(NamedTuple):
+    """How to go on once the cluster is ready."""
+
+    background: detached.Background | None
+    merge_kubeconfig: bool
+
+
 def run(
-    directory: server_options.Directory = server_options.DEFAULT_DIRECTORY,
+    name: clusters.Name = clusters.DEFAULT,
+    directory: clusters.Directory = None,
     port: server_options.Port = 6443,
     bind: server_options.Bind = "127.0.0.1",
     nodes: Annotated[
         int, typer.Option(help="Simulated nodes to have; those of an earlier start stay.", min=0, max=100_000)
     ] = 0,
     profile: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="What kind of machines to simulate.")
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help=f"What kind of machines to simulate: {', '.join(PROFILES)}, or a file.",
+            autocompletion=completion.profiles,
+        ),
     ] = DEFAULT_PROFILE,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Go on in the background once it is ready; dray down stops it.")
+    ] = False,
+    merge_kubeconfig: Annotated[
+        bool,
+        typer.Option("--merge-kubeconfig", help="Add the context dray-NAME to $KUBECONFIG or ~/.kube/config, too."),
+    ] = False,
     cluster: hub_options.Cluster = "",
     hub: hub_options.Hub = None,
     hub_lease: hub_options.HubLease = hub_options.DEFAULT_LEASE,
@@ -42,32 +73,43 @@ def run(
     max_evictions: controller_options.MaxEvictions = "",
     node_monitor_grace_period: controller_options.GracePeriod = "",
     token_file: server_options.TokenFile = None,
+    filter_timeout: server_options.FilterTimeout = 10.0,
     feature_gates: server_options.FeatureGates = "",
     runtime_config: server_options.RuntimeConfig = "",
+    kubelet_certificate: server_options.KubeletCertificate = None,
+    kubelet_key: server_options.KubeletKey = None,
+    kubelet_authority: server_options.KubeletAuthority = None,
+    quota_bytes: server_options.QuotaBytes = server_options.DEFAULT_QUOTA,
+    anonymous_auth: server_options.AnonymousAuth = server_options.Switch.TRUE,
     log_format: server_options.LogFormat = output.Format.TEXT,
     verbosity: server_options.Verbosity = 0,
 ) -> None:
     """Run a whole cluster: API server, scheduler, controllers and, with --nodes, simulated nodes.
 
-    kubectl works with the kubeconfig that it writes. Ctrl-C stops it; started again, it goes on where it was.
+    kubectl works with the kubeconfig that it writes. Ctrl-C stops it, or dray down; started again, it goes on where it
+    was.
     """
     started = time.monotonic()
     import uvloop
 
-    from dray.cluster import Plan
-    from dray.server import logs, switches
-    from dray.server.instance import Settings
+    from dray.all_in_one import ClusterSettings
+    from dray.process import logs, switches
+    from dray.server.instance import ServerSettings
     from dray.server.security.token_file import TokenFileError, read_token_file
 
+    where = clusters.LocalCluster(directory=clusters.directory_of(name, directory))
     try:
-        settings = Settings(
-            directory=directory.expanduser(),
+        settings = ServerSettings(
+            directory=where.directory,
             bind=bind,
             port=port,
             tokens=read_token_file(token_file) if token_file else {},
             disabled_gates=switches.disabled_gates(feature_gates),
             disabled_versions=switches.disabled_versions(runtime_config),
+            quota_bytes=server_options.quota_bytes(quota_bytes),
+            anonymous=anonymous_auth is server_options.Switch.TRUE,
             log_requests=verbosity >= logs.REQUESTS_FROM,
+            kubelets=server_options.kubelet_trust(kubelet_certificate, kubelet_key, kubelet_authority),
         )
     except (TokenFileError, switches.SwitchError) as error:
         output.fail(str(error))
@@ -78,16 +120,18 @@ def run(
         max_evictions=max_evictions,
         grace_period=node_monitor_grace_period,
     )
-    plan = Plan(
+    plan = ClusterSettings(
         server=settings,
         controllers=controllers_command.read_list(controllers),
         settings=controller_options.read_settings(given),
+        filter_seconds=filter_timeout,
         nodes=nodes,
         profile=_profile(profile) if nodes else None,
         membership=hub_options.membership(cluster, hub, hub_lease),
     )
     logs.configure(json=log_format is output.Format.JSON, verbosity=verbosity)
-    uvloop.run(_run(plan, started))
+    manner = Manner(detached.detach() if detach else None, merge_kubeconfig=merge_kubeconfig)
+    uvloop.run(_run(plan, manner, started))
 
 
 def _profile(name: str) -> Profile:
@@ -99,25 +143,30 @@ def _profile(name: str) -> Profile:
         output.fail(f"--profile: {error}")
 
 
-async def _run(plan: Plan, started: float) -> None:
+async def _run(plan: ClusterSettings, manner: Manner, started: float) -> None:
+    from dray.process import open_files
+    from dray.process.watchdog import watched
+
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    open_files.raise_limit(server_options.FEW_FILES, "many clients")
     cluster = await _start(plan, started)
     try:
-        if sys.stdout.isatty():
-            await _show_live(cluster, stop)
-        else:
-            await _log_lines(cluster, stop)
+        _announce_ways_in(cluster, manner)
+        if manner.background is not None:
+            manner.background.ready(plan.server.directory / clusters.LOG_FILE)
+        with watched(cluster.instance.metrics.registry):
+            await (_show_live if sys.stdout.isatty() else _log_lines)(cluster, stop)
     finally:
         await cluster.stop()
 
 
-async def _start(plan: Plan, started: float) -> Cluster:
+async def _start(plan: ClusterSettings, started: float) -> Cluster:
     """A cluster that is ready, announced. Ends the process with a message if that cannot be."""
+    from dray.all_in_one import Cluster
     from dray.api.status import ApiError
-    from dray.cluster import Cluster
-    from dray.server import garbage
+    from dray.process import garbage
     from dray.server.security.state_directory import StateDirectoryError
     from dray.simulation.registration import RegistrationError
     from dray.store import StoreError
@@ -133,7 +182,7 @@ async def _start(plan: Plan, started: float) -> Cluster:
             await cluster.start_components()
         except (OSError, StateDirectoryError, StoreError) as error:
             await cluster.stop()
-            output.fail(server._explain(error, plan.server))
+            output.fail(server.explain_start(error, plan.server))
         except (RegistrationError, ApiError) as error:
             await cluster.stop()
             output.fail(f"cannot simulate the nodes of profile {plan.profile.name if plan.profile else ''}: {error}")
@@ -144,7 +193,7 @@ async def _start(plan: Plan, started: float) -> Cluster:
 def _announce_server(cluster: Cluster, seconds: float) -> None:
     from dray import __version__
 
-    directory = _short(cluster.plan.server.directory)
+    directory = output.short_path(cluster.plan.server.directory)
     print(f"dray {__version__} · state {directory} · kubeconfig written")
     print(f"  {'API server':<12} {cluster.instance.url:<24} ready in {seconds:.1f} s", flush=True)
 
@@ -158,13 +207,27 @@ def _announce_components(cluster: Cluster) -> None:
         print(f"  {machines:<37} ready")
     if cluster.plan.membership is not None:
         print(f"  {'hub':<12} {cluster.plan.membership.hub.server:<24} joining as {cluster.plan.membership.cluster}")
-    print(f"\n  export KUBECONFIG={_short(cluster.instance.kubeconfig)}\n  kubectl get resourceslices\n", flush=True)
 
 
-def _short(path: Path) -> str:
-    """A path with the home directory as `~`."""
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+def _announce_ways_in(cluster: Cluster, manner: Manner) -> None:
+    """How to reach the cluster, and how to stop it if nobody stays to press Ctrl-C."""
+    here = clusters.LocalCluster(directory=cluster.plan.server.directory)
+    kubectl = "kubectl"
+    if manner.merge_kubeconfig:
+        into = kubeconfig_merge.target()
+        try:
+            kubeconfig_merge.merge(here.kubeconfig, here.context, into)
+        except kubeconfig_merge.MergeError as error:
+            print(f"dray: --merge-kubeconfig: {error}.", file=sys.stderr)
+        else:
+            kubectl = f"kubectl --context {here.context}"
+    if kubectl == "kubectl":
+        print(f"\n  export KUBECONFIG={output.short_path(here.kubeconfig)}", end="")
+    print(f"\n  {kubectl} get resourceslices\n", flush=True)
+    if manner.background is not None:
+        of = here.name if here.directory.parent == clusters.HOME.expanduser() else f"--dir {here.directory}"
+        log = output.short_path(here.directory / clusters.LOG_FILE)
+        print(f"It runs in the background (log {log}). Stop it with: dray down {of}".removesuffix(" default"))
 
 
 async def _show_live(cluster: Cluster, stop: asyncio.Event) -> None:

@@ -2,60 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from dray.cli import output
+from dray.cli.findings import NOTE, WARNING, Finding, FindingFormat, Report, print_report
 
+if TYPE_CHECKING:
+    from dray.custom.definition import Version
 
-class Finding(msgspec.Struct, omit_defaults=True):
-    """One problem with one object, as `-o json` prints it."""
+Customs = Mapping[tuple[str, str], "Version"]
+"""Versions of custom resources, by apiVersion and kind."""
 
-    file: str
-    line: int | None
-    object: str
-    reason: str
-    field: str
-    message: str
-    severity: str = "error"
-    excerpt: str = ""
+Sources = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILE|DIR|-...", help="Manifests: files, directories, or - for standard input."),
+]
+Files = Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR|-", help="The same.")]
+Skip = Annotated[
+    list[str] | None,
+    typer.Option("--skip", metavar="PATTERN", help="Pass over files or directories such as charts; may be repeated."),
+]
+Form = Annotated[
+    FindingFormat, typer.Option("--output", "-o", help="How to print; github, junit and sarif are for pipelines.")
+]
 
 
 def run(
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE|DIR|-...", help="Manifests: files, directories, or - for standard input."),
-    ],
-    format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
+    sources: Sources = None,
+    files: Files = None,
+    skip: Skip = None,
+    crd: Annotated[
+        list[str] | None,
+        typer.Option("--crd", metavar="FILE|DIR", help="CustomResourceDefinitions of kinds in the manifests."),
+    ] = None,
+    ignore_missing_schemas: Annotated[
+        bool, typer.Option("--ignore-missing-schemas", help="Objects of unknown kinds are noted, not errors.")
+    ] = False,
+    format_: Form = FindingFormat.TEXT,
     strict: Annotated[bool, typer.Option("--strict", help="Unknown fields are errors, not warnings.")] = False,
 ) -> None:
     """Check manifests as a Kubernetes 1.37 API server would, without a cluster.
 
-    Reads YAML and JSON, several documents in a file, and lists. Exit code 0: all valid; 1: there are findings; 2: input
-    could not be read.
+    Reads YAML and JSON, several documents in a file, and lists. Helm templates, values and Kustomizations are named and
+    passed over. Exit code 0: all valid; 1: there are findings; 2: a file could not be read; the others are checked.
     """
-    from dray.snapshot import files as sources
+    from dray.snapshot.files import InputError
+    from dray.snapshot.repository import PassedOver, read_each
 
+    given = [*(sources or ()), *(files or ())]
+    if not given:
+        output.fail("nothing to read. Give files, directories, or - for standard input.")
+    customs = _read_customs(crd or ())
     findings: list[Finding] = []
-    count = 0
-    try:
-        for item in sources.read(files):
+    count, unreadable = 0, 0
+    for item in read_each(given, skip or ()):
+        if isinstance(item, InputError):
+            unreadable += 1
+            print(f"dray: {item}", file=sys.stderr)
+        elif isinstance(item, PassedOver):
+            findings.append(Finding(item.source, None, "", "NoManifest", "", f"passed over: {item.why}", NOTE))
+        else:
             count += 1
-            findings.extend(check(item, strict=strict))
-    except sources.InputError as error:
-        output.fail(str(error))
-    errors = sum(finding.severity == "error" for finding in findings)
-    if format_ is output.Format.JSON:
-        output.print_json({"objects": count, "problems": errors, "findings": msgspec.to_builtins(findings)})
-    else:
-        _print_text(findings, errors, count)
-    raise typer.Exit(output.NO if errors else output.YES)
+            found = list(check(item, strict=strict, customs=customs))
+            if ignore_missing_schemas and not _is_known(item.value, customs):
+                found = [
+                    Finding(item.source, item.line_of("kind"), _describe(item.value), "UnknownKind", "", _UNKNOWN, NOTE)
+                ]
+            findings.extend(found)
+    if unreadable and not count:
+        raise typer.Exit(output.CANNOT)
+    report = Report(findings, count)
+    print_report(report, format_, "ValidationReport")
+    raise typer.Exit(output.CANNOT if unreadable else output.NO if report.errors else output.YES)
 
 
-def check(item: Any, *, strict: bool) -> Iterator[Finding]:
+_UNKNOWN = "not checked: nobody here knows this kind; give its definition with --crd"
+
+
+def check(item: Any, *, strict: bool, customs: Customs | None = None) -> Iterator[Finding]:
     """All findings of one object. Node groups are not part of the API, but people write them beside what is."""
     from dray import validation
 
@@ -74,14 +102,65 @@ def check(item: Any, *, strict: bool) -> Iterator[Finding]:
         if problem:
             yield Finding(item.source, item.line_of("kind"), name, "FieldValueInvalid", "", problem)
         return
+    custom = _custom_of(item.value, customs or {})
+    if custom is not None:
+        content = {key: value for key, value in item.value.items() if key not in ("apiVersion", "kind", "metadata")}
+        for judge in custom.checks:
+            for problem_found in judge(content) or ():
+                error = problem_found.error()
+                line = item.line_of(error.field)
+                yield Finding(item.source, line, name, str(error.reason), error.field, error.message)
+        return
     for error in validation.validate(item.value):
         line = item.line_of(error.field)
         excerpt = _excerpt(item.value, error.field)
         yield Finding(item.source, line, name, str(error.reason), error.field, error.message, excerpt=excerpt)
     for warning in validation.review(item.value):
-        severity = "error" if strict and warning.field else "warning"
+        severity = "error" if strict and warning.field else WARNING
         line = item.line_of(warning.field)
         yield Finding(item.source, line, name, str(warning.reason), warning.field, warning.message, severity)
+
+
+def _read_customs(paths: list[str] | tuple[()]) -> Customs:
+    """The versions that definitions in files define. Ends with exit code 2 for files that cannot be read."""
+    from dray.api.generated.apiextensions import CustomResourceDefinition
+    from dray.custom.definition import compile_version
+    from dray.snapshot import InputError
+    from dray.snapshot.objects import current_time, load_objects
+
+    if not paths:
+        return {}
+    try:
+        loaded = load_objects(paths, current_time())
+    except InputError as error:
+        output.fail(f"--crd: {error}")
+    definitions = [one for one in loaded.objects.values() if isinstance(one, CustomResourceDefinition)]
+    if not definitions:
+        output.fail(f"--crd: no CustomResourceDefinition in {', '.join(paths)}.")
+    return {
+        (f"{one.spec.group}/{version.name}", one.spec.names.kind): compile_version(one, version)
+        for one in definitions
+        for version in one.spec.versions
+    }
+
+
+def _custom_of(value: Any, customs: Customs) -> Version | None:
+    return customs.get((str(value.get("apiVersion")), str(value.get("kind")))) if isinstance(value, dict) else None
+
+
+def _is_known(value: Any, customs: Customs) -> bool:
+    """Whether somebody could tell what is right for an object: dray itself, or a definition that was given."""
+    from dray.api import registry
+
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or not value.get("apiVersion"):
+        return True  # what is not even an object is told as that
+    if value["kind"] in ("NodeGroup", "ControllersConfiguration") or _custom_of(value, customs) is not None:
+        return True
+    try:
+        registry.by_kind(str(value["apiVersion"]), value["kind"])
+    except registry.UnknownKind:
+        return False
+    return True
 
 
 def _describe(value: Any) -> str:
@@ -110,24 +189,3 @@ def _excerpt(value: Any, field: str) -> str:
     except cel.CompileError as error:
         return error.render(expression)
     return ""
-
-
-def _print_text(findings: Iterable[Finding], errors: int, count: int) -> None:
-    console = output.console()
-    for finding in findings:
-        place = f"{finding.file}:{finding.line}" if finding.line else finding.file
-        console.print(f"[bold]{_plain(place)}[/]  {_plain(finding.object)}  [cyan]{_plain(finding.field)}[/]")
-        style = "yellow" if finding.severity == "warning" else "red"
-        label = "warning: " if finding.severity == "warning" else ""
-        text = finding.excerpt or finding.message
-        for line in text.splitlines():
-            console.print(f"    [{style}]{label}{_plain(line)}[/]")
-            label = ""
-    verdict = output.plural(errors, "problem") if errors else "no problems"
-    console.print(f"{verdict} in {output.plural(count, 'object')}.")
-
-
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -5,29 +5,32 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dray.api.references import ObjectRef
 from dray.cli import output
 from dray.cli.eviction_display import Display
-from dray.cli.eviction_watch import DeviceWatch, NodeWatch, Standing, follow
-from dray.cli.taint_options import Manner
-from dray.eviction import PodRef
+from dray.cli.taint_options import GOES_ON, Manner
+from dray.controllers.eviction.progress import Progress, Standing, follow
 
 if TYPE_CHECKING:
-    from dray.snapshot.taint_preview import TaintPreview
+    from dray.client import Client
+    from dray.what_if.taint_preview import TaintPreview
 
+MAX_REFUSALS = 10
 PATIENCE_SECONDS = 15.0
 """After this long without a single eviction, somebody should look whether a controller is there to evict."""
 
 
-def moving_pods(preview: TaintPreview) -> list[PodRef]:
+def moving_pods(preview: TaintPreview) -> list[ObjectRef]:
     """The pods that have to leave."""
     if not preview.evicts:
         return []
     places = [(pod.pod.partition("/"), pod.uid) for pod in preview.pods]
-    return [PodRef(namespace, name, uid) for (namespace, _, name), uid in places]
+    return [ObjectRef(namespace, name, uid) for (namespace, _, name), uid in places]
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -36,6 +39,18 @@ class Ending(msgspec.Struct, frozen=True):
     standing: Standing
     seconds: float
     is_done: bool
+    refusals: Mapping[str, str] = {}
+    """What the eviction API says of pods that it does not let go, if this drains."""
+    drains: bool = False
+
+    @property
+    def goes_on(self) -> str:
+        """What becomes of those who are left."""
+        return "Nobody else leaves; go on with the same command, or put back with" if self.drains else GOES_ON
+
+    def tell_refusals(self) -> str:
+        """Who could not leave, and why."""
+        return "\n".join(f"  {pod}: {why}" for pod, why in sorted(self.refusals.items())[:MAX_REFUSALS])
 
     @property
     def code(self) -> int:
@@ -52,33 +67,44 @@ class Ending(msgspec.Struct, frozen=True):
             "evicted": standing.evicted,
             "gone": standing.gone,
             "heldBy": list(standing.held),
+            "refused": dict(self.refusals),
             "seconds": round(self.seconds, 1),
         }
 
 
-async def wait_for(watch: DeviceWatch | NodeWatch, manner: Manner) -> Ending:
-    """Waits until all pods are evicted, or until all is idle, or until the time that the user gives it is over."""
+async def wait_for(progress: Progress, manner: Manner, client: Client) -> Ending:
+    """Waits until all pods are evicted, or until all is idle, or until the time that the user gives it is over.
+
+    A drain that keeps budgets is carried out meanwhile. Raises ApiError or OSError if that fails.
+    """
+    from dray.controllers.eviction.drainer import Drainer, draining
+    from dray.eviction.drain import Drain
+    from dray.reconcile import RealClock
 
     def is_done(standing: Standing) -> bool:
         return standing.is_idle if manner.until_idle else standing.is_evicted
 
     began = time.monotonic()
-    hint = asyncio.get_running_loop().create_task(_hint(watch))
+    drain = Drain(manner.drain) if manner.drain is not None else None
+    drainer = Drainer(client, RealClock(), progress, drain) if drain is not None else None
+    hint = asyncio.get_running_loop().create_task(_hint(progress))
     try:
         with Display(quiet=manner.is_json) as display:
-            async with asyncio.timeout(manner.timeout):
-                standing = await follow(watch, is_done, display.show)
+            async with asyncio.timeout(manner.timeout), draining(drainer):
+                standing = await follow(progress, is_done, display.show)
     except TimeoutError:
-        standing = watch.standing()
+        standing = progress.standing()
     finally:
         hint.cancel()
-        await watch.stop()
-    return Ending(standing, time.monotonic() - began, is_done(standing) and not standing.is_called_off)
+        await progress.stop()
+    is_over = is_done(standing) and not standing.is_called_off
+    refusals = {} if drain is None else {str(ref): why for ref, why in drain.refusals.items()}
+    return Ending(standing, time.monotonic() - began, is_over, refusals, drains=drain is not None)
 
 
-async def _hint(watch: DeviceWatch | NodeWatch) -> None:
+async def _hint(progress: Progress) -> None:
     await asyncio.sleep(PATIENCE_SECONDS)
-    standing = watch.standing()
-    if standing.total and not standing.evicted and not standing.hold:
-        said = watch.explanation() or "Is the eviction controller running?"
+    standing = progress.standing()
+    if standing.total and not standing.evicted and not standing.hold and progress.drain is None:
+        said = progress.explanation() or "Is the eviction controller running?"
         print(f"dray: nobody was evicted so far. {said}", file=sys.stderr)

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from dray.cli import inputs, output, tables
+from dray.cli import component, inputs, live, output, tables
 
 
 def run(
+    sources: inputs.Sources = None,
     files: inputs.Files = None,
     apply: Annotated[
         list[str] | None,
@@ -19,22 +20,32 @@ def run(
         list[str] | None,
         typer.Option("--delete", metavar="KIND/[NS/]NAME", help="An object to take away; may be repeated."),
     ] = None,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
     now: inputs.Now = None,
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
 ) -> None:
     """Show what a change would do: devices that cannot be used any more, claims that are hit, pods that have to leave,
-    when, and whether they fit elsewhere.
+    when, and whether they fit elsewhere; and what was not looked at. With files, to the cluster in them; without, to
+    the running one.
 
-    Exit code 0: nobody loses anything; 1: a pod is evicted, a claim loses a device, or a pending claim no longer
-    fits; 2: input cannot be read.
+    Exit code 0: nobody loses anything; 1: somebody does (a pod its place, a claim a device, who waits their chance, a
+    workload its pods, a namespace its quota); 2: input cannot be read.
     """
     from dray.snapshot import InputError, SnapshotError
-    from dray.snapshot.what_if import compare
+    from dray.what_if.difference import compare
 
     moment = inputs.read_time(now)
     if not apply and not delete:
         output.fail("nothing to compare. Give a change with --apply or --delete.")
-    before = inputs.load(files or ())
+    files = [*(sources or ()), *(files or ())]
+    if files and (kubeconfig is not None or context):
+        output.fail("-f is a cluster in files, --kubeconfig and --context a running one: give one of them.")
+    before = (
+        inputs.load(files)
+        if files
+        else live.call(live.load_snapshot, "what-if", kubeconfig=kubeconfig, context=context)
+    )
     try:
         after = before.without(*(delete or ()))
         after = after.with_applied(*(apply or ()), now=moment)
@@ -46,7 +57,7 @@ def run(
     with inputs.busy("Comparing"):
         difference = compare(before, after, moment)
     if format_ is output.Format.JSON:
-        output.print_json(difference.to_dict())
+        output.print_json(difference.to_dict(), "Difference")
     else:
         print(difference.text(tables.width()))
     raise typer.Exit(output.NO if difference.is_disruptive else output.YES)

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dray.api.generated.core import ServiceAccount
+from dray.api.kinds import SERVICE_ACCOUNTS
 from dray.api.meta import ObjectMeta
-from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.client.interface import Client
 
-ACCOUNTS: Final = by_kind("v1", "ServiceAccount")
 LIFE_SECONDS: Final = 3600
 RENEWED_AFTER: Final = 0.8
 """Which part of its life a token is used before the next one is requested."""
@@ -89,7 +88,7 @@ class AccountToken:
             "kind": "TokenRequest",
             "spec": {"audiences": [], "expirationSeconds": LIFE_SECONDS},
         }
-        return await self._issuer.post(ACCOUNTS, self._namespace, self._name, "token", body)
+        return await self._issuer.post(SERVICE_ACCOUNTS, self._namespace, self._name, "token", body)
 
     async def _make_account(self) -> None:
         meta = ObjectMeta(namespace=self._namespace, name=self._name)

@@ -65,7 +65,7 @@ class HttpClient:
         form = await self._form(kind)
         return self._read(form, await self._request("GET", form, _path(form, namespace, name)))
 
-    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList[Object]:
+    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
         """All objects that selectors select, read in pages that fit together."""
         try:
             return await self._list(kind, namespace, labels, fields, str(PAGE))
@@ -77,7 +77,7 @@ class HttpClient:
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, revision: str, labels: str = "", fields: str = ""
-    ) -> AsyncIterator[WatchEvent[Object]]:
+    ) -> AsyncIterator[WatchEvent]:
         """Changes after a revision. Raises WatchExpired when the server cannot go back that far."""
         form = await self._form(kind)
         seconds = random.randint(*WATCH_SECONDS)
@@ -181,7 +181,7 @@ class HttpClient:
         found: dict[str, str] = codec.parse_json(await self._transport.request("GET", "/version"))
         return found.get("gitVersion", "")
 
-    async def _list(self, kind: Kind, namespace: str, labels: str, fields: str, limit: str) -> ObjectList[Object]:
+    async def _list(self, kind: Kind, namespace: str, labels: str, fields: str, limit: str) -> ObjectList:
         form = await self._form(kind)
         query = _selection(labels, fields) | ({"limit": limit} if limit else {})
         items: list[Object] = []
@@ -192,7 +192,7 @@ class HttpClient:
                 return ObjectList(tuple(items), page.metadata.resource_version)
             query["continue"] = page.metadata.continue_
 
-    def _event(self, form: Form, line: bytes) -> WatchEvent[Object]:
+    def _event(self, form: Form, line: bytes) -> WatchEvent:
         try:
             event = _event_decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
+from dray.api.backoff import Backoff
 from dray.api.meta import Object
 from dray.api.registry import Kind
 from dray.api.status import ApiError
@@ -22,29 +23,13 @@ Handler = Callable[[T | None, T | None], None]
 IndexFunction = Callable[[T], Sequence[Hashable]]
 Sleep = Callable[[float], Awaitable[None]]
 
-FIRST_PAUSE = 0.05
-LONGEST_PAUSE = 10.0
+BACKOFF = Backoff(first=0.05, longest=10.0)
 
 log = logging.getLogger(__name__)
 
 
 _Where = tuple[str, str]
-"""Namespace and name; a `Place` is one."""
-
-
-class Place(NamedTuple):
-    """Namespace (empty for cluster-scoped kinds) and name of an object."""
-
-    namespace: str
-    name: str
-
-    @classmethod
-    def of(cls, obj: Object) -> Place:
-        """Where an object is."""
-        return cls(obj.metadata.namespace, obj.metadata.name)
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+"""Namespace and name; an `ObjectName` is one."""
 
 
 class Informer(Generic[T]):
@@ -119,14 +104,14 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """Lists and watches until cancelled, through errors, disconnects and restarts of the server."""
-        pause = FIRST_PAUSE
+        pauses = BACKOFF.pauses()
         revision = ""
         while True:
             try:
                 if not revision:
                     revision = await self._list()
                 revision = await self._watch(revision)
-                pause = FIRST_PAUSE
+                pauses.reset()
                 continue
             except WatchExpired:
                 revision = ""
@@ -138,12 +123,13 @@ class Informer(Generic[T]):
                     continue
                 if isinstance(error, ApiError) and error.code == 404:
                     # The server does not know this kind: there are none of it, until it does.
-                    revision, pause = "", LONGEST_PAUSE
+                    revision = ""
                     self._synced.set()
-                elif is_news:
+                    await self._sleep(BACKOFF.longest)
+                    continue
+                if is_news:
                     log.warning("cannot list %s: %s; it is tried again", self.kind.resource, error)
-            await self._sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+            await self._sleep(pauses.next())
 
     async def _list(self) -> str:
         listing = await self._client.list(self.kind, self._namespace, fields=self._fields)
@@ -190,7 +176,7 @@ class Informer(Generic[T]):
             if isinstance(error, ApiError) and error.code == 410:
                 raise WatchExpired from error
             self.last_error = str(error)
-            await self._sleep(FIRST_PAUSE)
+            await self._sleep(BACKOFF.first)
         return self._revision
 
     def _set(self, place: _Where, old: T | None, obj: T) -> None:
@@ -226,7 +212,7 @@ class Informer(Generic[T]):
 
 
 def _place(obj: Object) -> _Where:
-    """Where an object is, as `Place` without its cost: every event of every informer comes by here."""
+    """Where an object is, as `ObjectName` without its cost: every event of every informer comes by here."""
     meta = obj.metadata
     return meta.namespace, meta.name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -23,18 +23,18 @@ class PatchFormat(StrEnum):
     APPLY = "application/apply-patch+yaml"
 
 
-class ObjectList(msgspec.Struct, Generic[T], frozen=True):
+class ObjectList(msgspec.Struct, frozen=True):
     """Objects as of one revision, which a watch can go on from."""
 
-    items: tuple[T, ...]
+    items: tuple[Object, ...]
     revision: str
 
 
-class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
+class WatchEvent(msgspec.Struct, frozen=True):
     """One change. `type` is ADDED, MODIFIED, DELETED or BOOKMARK (which only moves the revision on)."""
 
     type: str
-    object: T
+    object: Object
 
     @property
     def revision(self) -> str:
@@ -53,13 +53,13 @@ class Client(Protocol):
         """One object. Raises ApiError (404)."""
         ...
 
-    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList[Object]:
+    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
         """All objects, in one namespace or everywhere, that selectors select."""
         ...
 
     def watch(
         self, kind: Kind, namespace: str = "", *, revision: str, labels: str = "", fields: str = ""
-    ) -> AsyncIterator[WatchEvent[Object]]:
+    ) -> AsyncIterator[WatchEvent]:
         """Changes after a revision; ends when the server ends it. Raises WatchExpired, ApiError, or OSError."""
         ...
 

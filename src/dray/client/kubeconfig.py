@@ -28,6 +28,10 @@ class KubeconfigError(Exception):
     """There is no way to a server in what was given. The message names the file and what is wrong with it."""
 
 
+class NothingGiven(KubeconfigError):
+    """Nobody said which cluster, in none of the ways in which one can."""
+
+
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
     """A server and a credential. Certificates and keys are PEM; a token in a file is read again as it changes."""
 
@@ -47,18 +51,21 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_connection(path: str | os.PathLike[str] | None = None, context: str = "") -> Connection:
-    """The way that is given, else `$KUBECONFIG`, else `~/.kube/config`, else a pod's own. Raises KubeconfigError."""
+    """The way that is given, else `$KUBECONFIG`, else `~/.kube/config`, else a pod's own. Raises KubeconfigError.
+
+    A `~/.kube/config` without a current context says nothing.
+    """
     if path is not None:
         return load_kubeconfig([Path(path)], context)
     named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     if named:
         return load_kubeconfig(named, context)
     home = Path("~/.kube/config").expanduser()
-    if home.exists() or context:
+    if context or (home.exists() and _Document(home).current):
         return load_kubeconfig([home], context)
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         return in_cluster()
-    raise KubeconfigError(f"no cluster to talk to: give --kubeconfig, set KUBECONFIG, or write {home}")
+    raise NothingGiven(f"no cluster to talk to: give --kubeconfig, set KUBECONFIG, or write {home}")
 
 
 def in_cluster(directory: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Connection:

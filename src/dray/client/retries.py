@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dray.api.backoff import Backoff
+
 ATTEMPTS = 6
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 30.0
+BACKOFF = Backoff(first=0.1, longest=30.0)
 
 _BUSY = frozenset({429, 503})
 _UNWELL = frozenset({429, 500, 502, 503, 504})
@@ -22,9 +23,9 @@ def pause_before_retry(attempt: int, code: int, headers: Mapping[str, str], *, r
         return None
     after = _retry_after(headers)
     if code in _BUSY and after is not None:
-        return min(after, LONGEST_PAUSE)
+        return min(after, BACKOFF.longest)
     if reads and code in _UNWELL:
-        return min(FIRST_PAUSE * 2.0 ** (attempt - 1), LONGEST_PAUSE)
+        return BACKOFF.after(attempt)
     return None
 
 

@@ -12,6 +12,6 @@ all in the shells, through the injected client and clock.
 from dray.controllers.context import Context
 from dray.controllers.manager import Manager
 from dray.controllers.selection import SelectionError, select
-from dray.controllers.settings import Settings
+from dray.controllers.settings import ControllerSettings
 
-__all__ = ["Context", "Manager", "SelectionError", "Settings", "select"]
+__all__ = ["Context", "ControllerSettings", "Manager", "SelectionError", "select"]

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple, Protocol
 from dray.client import Informer
 from dray.controllers.cluster_set import ClusterSetController
 from dray.controllers.context import Context
+from dray.controllers.cron_job import CronJobController
+from dray.controllers.daemon_set import DaemonSetController
 from dray.controllers.deployment import DeploymentController
-from dray.controllers.device_taint_eviction import DeviceTaintEvictionController
 from dray.controllers.disruption import DisruptionController
+from dray.controllers.eviction import DeviceTaintEvictionController, TaintEvictionController
 from dray.controllers.garbage_collector import GarbageCollector
 from dray.controllers.job import JobController
 from dray.controllers.managed_cluster import ManagedClusterController
@@ -18,11 +20,11 @@ from dray.controllers.namespace import NamespaceController
 from dray.controllers.node_lifecycle import NodeLifecycleController
 from dray.controllers.placement import PlacementController
 from dray.controllers.pod_garbage_collector import PodGarbageCollector
-from dray.controllers.replica_set import ReplicaSetController
+from dray.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from dray.controllers.resource_claim import ResourceClaimController
 from dray.controllers.resource_quota import ResourceQuotaController
 from dray.controllers.service_account import ServiceAccountController
-from dray.controllers.taint_eviction import TaintEvictionController
+from dray.controllers.stateful_set import StatefulSetController
 from dray.controllers.taint_expiry import TaintExpiryController
 from dray.controllers.ttl_after_finished import TtlAfterFinishedController
 
@@ -60,7 +62,11 @@ CATALOG: dict[str, Entry] = {
     ResourceQuotaController.name: Entry("resourcequota-controller", ResourceQuotaController),
     ReplicaSetController.name: Entry("replicaset-controller", ReplicaSetController),
     DeploymentController.name: Entry("deployment-controller", DeploymentController),
+    DaemonSetController.name: Entry("daemon-set-controller", DaemonSetController),
+    StatefulSetController.name: Entry("statefulset-controller", StatefulSetController),
+    ReplicationControllerController.name: Entry("replication-controller", ReplicationControllerController),
     JobController.name: Entry("job-controller", JobController),
+    CronJobController.name: Entry("cronjob-controller", CronJobController),
     TtlAfterFinishedController.name: Entry("ttl-after-finished-controller", TtlAfterFinishedController),
     DisruptionController.name: Entry("disruption-controller", DisruptionController),
     ServiceAccountController.name: Entry("service-account-controller", ServiceAccountController),

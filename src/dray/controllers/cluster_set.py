@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from msgspec.structs import replace
 
 from dray.api.cluster import ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding
 from dray.api.cluster.cluster_set import CONDITION_BOUND, CONDITION_EMPTY
+from dray.api.conditions import with_condition
+from dray.api.kinds import CLUSTER_SET_BINDINGS, CLUSTER_SETS, CLUSTERS
 from dray.api.meta import Condition, Object
-from dray.api.times import Time
+from dray.api.references import ObjectName
 from dray.controllers.context import Context
-from dray.controllers.kinds import CLUSTER_SET_BINDINGS, CLUSTER_SETS, CLUSTERS
 from dray.controllers.queue_controller import QueueController
 from dray.placement import Event, Fleet, FleetObject
 from dray.placement.fleet import MemberChange
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 
 BY_SET = "set"
 
 
-class Key(NamedTuple):
-    """A binding or, with an empty namespace, a set."""
-
-    namespace: str
-    name: str
-
-
-class ClusterSetController(QueueController[Key]):
-    """Keeps the conditions ClusterSetEmpty and Bound."""
+class ClusterSetController(QueueController[ObjectName]):
+    """Keys are bindings or, with an empty namespace, sets. Keeps the conditions ClusterSetEmpty and Bound."""
 
     name: ClassVar[str] = "managed-cluster-set-controller"
 
@@ -44,7 +38,7 @@ class ClusterSetController(QueueController[Key]):
         self._sets.on_change(self._set_changed)
         self._bindings.on_change(self._binding_changed)
 
-    async def reconcile(self, key: Key) -> float | None:
+    async def reconcile(self, key: ObjectName) -> float | None:
         """Writes one condition, if it is not what it should be."""
         if key.namespace:
             binding = self._bindings.get(*key)
@@ -57,8 +51,9 @@ class ClusterSetController(QueueController[Key]):
         return None
 
     async def _write(self, obj: ManagedClusterSet | ManagedClusterSetBinding, condition: Condition) -> None:
-        current = replace(condition, observed_generation=obj.metadata.generation)
-        conditions = with_condition(obj.status.conditions, current, as_time(self._clock.now()))
+        now, generation = as_time(self._clock.now()), obj.metadata.generation
+        current = replace(condition, observed_generation=generation, last_transition_time=now)
+        conditions = with_condition(obj.status.conditions, current)
         if conditions != obj.status.conditions:
             changed: Object = replace(obj, status=replace(obj.status, conditions=conditions))
             await self._client.update(changed, subresource="status")
@@ -67,7 +62,7 @@ class ClusterSetController(QueueController[Key]):
         change = self._note(old, new)
         if isinstance(change, MemberChange):
             for name in change.old_sets ^ change.new_sets:
-                self.queue.add(Key("", name))
+                self.queue.add(ObjectName("", name))
 
     def _set_changed(self, old: ManagedClusterSet | None, new: ManagedClusterSet | None) -> None:
         self._note(old, new)
@@ -75,26 +70,18 @@ class ClusterSetController(QueueController[Key]):
         if obj is None:
             return
         if new is not None:
-            self.queue.add(Key("", obj.metadata.name))
+            self.queue.add(ObjectName("", obj.metadata.name))
         if old is None or new is None:
             for binding in self._bindings.by_index(BY_SET, obj.metadata.name):
-                self.queue.add(Key(binding.metadata.namespace, binding.metadata.name))
+                self.queue.add(ObjectName(binding.metadata.namespace, binding.metadata.name))
 
     def _binding_changed(self, _old: ManagedClusterSetBinding | None, new: ManagedClusterSetBinding | None) -> None:
         if new is not None:
-            self.queue.add(Key(new.metadata.namespace, new.metadata.name))
+            self.queue.add(ObjectName(new.metadata.namespace, new.metadata.name))
 
     def _note(self, old: FleetObject | None, new: FleetObject | None) -> object:
         obj = new or old
         return self._fleet.apply(Event(obj, deleted=new is None)) if obj is not None else None
-
-
-def with_condition(conditions: tuple[Condition, ...], condition: Condition, now: Time) -> tuple[Condition, ...]:
-    """Conditions with one put in place of its predecessor; its time changes only with its status."""
-    old = next((one for one in conditions if one.type == condition.type), None)
-    since = old.last_transition_time if old is not None and old.status == condition.status else now
-    others = tuple(one for one in conditions if one.type != condition.type)
-    return (*others, replace(condition, last_transition_time=since))
 
 
 def _populated(clusters: int) -> Condition:

@@ -1,4 +1,4 @@
-"""The configuration file of controllers, from text to `Settings`. Described in docs/eviction.md.
+"""The configuration file of controllers, from text to `ControllerSettings`. Described in docs/eviction.md.
 
 apiVersion: dray.dev/v1
 kind: ControllersConfiguration
@@ -16,8 +16,8 @@ from msgspec import field
 from dray.api import codec, manifest
 from dray.api.durations import parse_duration
 from dray.api.struct import Struct
-from dray.controllers.settings import NodeLifecycleSettings, Settings
-from dray.eviction.settings import EvictionSettings, Fallback, Limit, PolicyChoice, SettingsError, Webhook
+from dray.controllers.settings import ControllerSettings, NodeLifecycleSettings
+from dray.eviction.settings import EvictionSettings, FailurePolicy, Limit, PolicyChoice, SettingsError, Webhook
 
 API_VERSION: Final = "dray.dev/v1"
 KIND: Final = "ControllersConfiguration"
@@ -53,7 +53,9 @@ class _Eviction(Struct):
     policy: _Policy | None = None
     offered: tuple[_Policy, ...] = ()
     webhooks: tuple[_Webhook, ...] = ()
+    failure_policy: str = ""
     fallback: str = ""
+    """The older name of `failurePolicy`."""
     timeout: str = ""
     max_evictions: str = ""
 
@@ -66,25 +68,22 @@ class _Configuration(Struct):
     eviction: _Eviction = field(default_factory=_Eviction)
 
 
-def parse_configuration(data: bytes, source: str) -> Settings:
+def parse_configuration(data: bytes, source: str) -> ControllerSettings:
     """Settings from the text of a file; `source` stands in messages. Raises SettingsError."""
     try:
-        documents = manifest.parse(data)
+        value = manifest.parse_single(data, source, f"give one document of kind {KIND}")
     except manifest.ManifestError as error:
-        place = f"{source}:{error.line}" if error.line else source
-        raise SettingsError(f"{place}: {error.message}") from None
-    if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise SettingsError(f"{source}: give one document of kind {KIND}")
+        raise SettingsError(error.message) from None
     try:
-        return read_configuration(documents[0].value)
+        return read_configuration(value)
     except SettingsError as error:
         raise SettingsError(f"{source}: {error}") from None
 
 
-def read_configuration(value: Mapping[str, Any]) -> Settings:
+def read_configuration(value: Mapping[str, Any]) -> ControllerSettings:
     """Settings from the plain values of a document. Raises SettingsError."""
     found = _read(value)
-    return Settings(
+    return ControllerSettings(
         enable_no_execute_taint_manager=found.no_execute_taint_manager.enable_no_execute_taint_manager,
         node_lifecycle=_node_lifecycle(found.node_lifecycle),
         eviction=_eviction(found.eviction),
@@ -122,9 +121,8 @@ def _read(value: Mapping[str, Any]) -> _Configuration:
     if (value.get("apiVersion"), value.get("kind")) != (API_VERSION, KIND):
         raise SettingsError(f"apiVersion must be {API_VERSION} and kind {KIND}")
     reading = codec.read(_texts(value), _Configuration)
-    problems = [str(error) for error in reading.errors] + [f"{path}: unknown field" for path in reading.unknown]
-    if problems or reading.obj is None:
-        raise SettingsError("; ".join(problems))
+    if reading.problems or reading.obj is None:
+        raise SettingsError("; ".join(reading.problems))
     return reading.obj
 
 
@@ -160,8 +158,6 @@ def _node_lifecycle(found: _NodeLifecycle) -> NodeLifecycleSettings:
 
 def _eviction(found: _Eviction) -> EvictionSettings:
     default = EvictionSettings()
-    if found.fallback and found.fallback not in list(Fallback):
-        raise SettingsError(f"eviction.fallback: {found.fallback!r} is neither {' nor '.join(Fallback)}")
     for path, named in (("offered", found.offered), ("webhooks", found.webhooks)):
         _check_names(path, [one.name for one in named])
     webhooks = (
@@ -171,10 +167,19 @@ def _eviction(found: _Eviction) -> EvictionSettings:
         policy=default.policy if found.policy is None else PolicyChoice(found.policy.name, found.policy.options),
         offered=tuple(PolicyChoice(one.name, one.options) for one in found.offered),
         webhooks=tuple(webhooks),
-        fallback=Fallback(found.fallback) if found.fallback else default.fallback,
+        failure_policy=_failure_policy(found) or default.failure_policy,
         timeout=_duration("eviction.timeout", found.timeout) if found.timeout else default.timeout,
         max_evictions=Limit.parse(found.max_evictions) if found.max_evictions else None,
     )
+
+
+def _failure_policy(found: _Eviction) -> FailurePolicy | None:
+    if found.failure_policy and found.fallback:
+        raise SettingsError("eviction.fallback is the older name of eviction.failurePolicy; give only the latter")
+    name, value = ("failurePolicy", found.failure_policy) if found.failure_policy else ("fallback", found.fallback)
+    if value and value not in list(FailurePolicy):
+        raise SettingsError(f"eviction.{name}: {value!r} is neither {' nor '.join(FailurePolicy)}")
+    return FailurePolicy(value) if value else None
 
 
 def _check_names(path: str, names: Iterable[str]) -> None:

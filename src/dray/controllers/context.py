@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
+from dray.api.references import ObjectRef
 from dray.api.registry import Kind
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.controllers.queue_metrics import QueueMetrics
-from dray.controllers.settings import Settings
+from dray.controllers.settings import ControllerSettings
+from dray.eviction.recent import Recent
 from dray.reconcile import Clock, EventRecorder
 from dray.reconcile.informers import Informers
 
@@ -49,8 +51,10 @@ class Context:
     queue_metrics: QueueMetrics
     randomness: random.Random = field(default_factory=random.SystemRandom)
     report: Callable[[str, Hashable, Exception], None] = field(default=report)
-    settings: Settings = field(default_factory=Settings)
+    settings: ControllerSettings = field(default_factory=ControllerSettings)
     foreign_kinds: ForeignKinds = no_foreign_kinds
+    recent_evictions: Recent[ObjectRef] = field(default_factory=Recent)
+    """Who was evicted without a confirmation: one list for all controllers that evict."""
 
     def recorder(self, component: str) -> EventRecorder:
         """Writes events in the name of a component."""

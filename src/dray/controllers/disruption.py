@@ -8,19 +8,20 @@ from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
+from dray.api.conditions import with_condition
 from dray.api.generated.apps import Deployment, ReplicaSet, StatefulSet
-from dray.api.generated.core import Pod
+from dray.api.generated.core import Pod, ReplicationController
 from dray.api.generated.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from dray.api.kinds import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
 from dray.api.labels import LabelSelector, SelectorError
 from dray.api.meta import Condition, Object, OwnerReference
+from dray.api.pods import is_ready
+from dray.api.references import ObjectName, controller_of
 from dray.api.times import Time
-from dray.client.informer import Place
 from dray.controllers.context import Context
-from dray.controllers.kinds import DEPLOYMENTS, DISRUPTION_BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
-from dray.controllers.pod_states import controller_of, is_ready
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.shares import resolve
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 
 DELETION_TIMEOUT = timedelta(minutes=2)
 """An evicted pod that is still not being deleted after this time was not evicted after all."""
@@ -99,29 +100,29 @@ def _expected(pods: Sequence[Pod], scale: Scale) -> int:
 
 def _conditions(budget: PodDisruptionBudget, allowed: int, now: Time) -> tuple[Condition, ...]:
     value, reason = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
-    known = next((one for one in budget.status.conditions if one.type == ALLOWED), None)
     told = Condition(
         type=ALLOWED,
         status=value,
         reason=reason,
         observed_generation=budget.metadata.generation,
-        last_transition_time=known.last_transition_time if known is not None and known.status == value else now,
+        last_transition_time=now,
     )
-    return (*(one for one in budget.status.conditions if one.type != ALLOWED), told)
+    return with_condition(budget.status.conditions, told)
 
 
-class DisruptionController(QueueController[Place]):
+class DisruptionController(QueueController[ObjectName]):
     """Looks at a budget when it changes, and when anything changes in the health of pods that it selects."""
 
     name: ClassVar[str] = "disruption-controller"
 
     def __init__(self, context: Context) -> None:
-        self._budgets = context.informers.of(DISRUPTION_BUDGETS, PodDisruptionBudget)
+        self._budgets = context.informers.of(BUDGETS, PodDisruptionBudget)
         self._pods = context.informers.of(PODS, Pod)
         self._deployments = context.informers.of(DEPLOYMENTS, Deployment)
         self._replica_sets = context.informers.of(REPLICA_SETS, ReplicaSet)
         self._stateful_sets = context.informers.of(STATEFUL_SETS, StatefulSet)
-        workloads = (self._deployments, self._replica_sets, self._stateful_sets)
+        self._replication_controllers = context.informers.of(REPLICATION_CONTROLLERS, ReplicationController)
+        workloads = (self._deployments, self._replica_sets, self._stateful_sets, self._replication_controllers)
         super().__init__(context, self._budgets, self._pods, *workloads)
         self._budgets.add_index(BY_NAMESPACE, _namespace)
         self._pods.add_index(BY_NAMESPACE, _namespace)
@@ -130,10 +131,11 @@ class DisruptionController(QueueController[Place]):
         self._deployments.on_change(self._on_workload)
         self._replica_sets.on_change(self._on_workload)
         self._stateful_sets.on_change(self._on_workload)
+        self._replication_controllers.on_change(self._on_workload)
 
     def _on_budget(self, _old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
         if new is not None:
-            self.queue.add(Place.of(new))
+            self.queue.add(ObjectName.of(new))
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         if not len(self._budgets) or (old is not None and new is not None and _health(old) == _health(new)):
@@ -143,15 +145,15 @@ class DisruptionController(QueueController[Place]):
         for budget in self._budgets.by_index(BY_NAMESPACE, pod.metadata.namespace):
             selector = selector_of(budget)
             if any(one is not None and selector.matches(one.metadata.labels) for one in (old, new)):
-                self.queue.add(Place.of(budget))
+                self.queue.add(ObjectName.of(budget))
 
     def _on_workload(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or old.metadata.generation == new.metadata.generation:
             return  # pods that come and go tell the rest
         for budget in self._budgets.by_index(BY_NAMESPACE, new.metadata.namespace):
-            self.queue.add(Place.of(budget))
+            self.queue.add(ObjectName.of(budget))
 
-    async def reconcile(self, key: Place) -> float | None:
+    async def reconcile(self, key: ObjectName) -> float | None:
         """Looks at one budget."""
         budget = self._budgets.get(*key)
         if budget is None:
@@ -170,6 +172,9 @@ class DisruptionController(QueueController[Place]):
         if owner.kind == "StatefulSet":
             found = self._stateful_sets.get(namespace, owner.name)
             return found.spec.replicas if found is not None else None
+        if owner.kind == "ReplicationController":
+            controller = self._replication_controllers.get(namespace, owner.name)
+            return controller.spec.replicas if controller is not None else None
         if owner.kind != "ReplicaSet":
             return None
         replica_set = self._replica_sets.get(namespace, owner.name)

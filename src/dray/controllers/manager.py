@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import random
 from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry
 
+from dray.api.references import ObjectRef
 from dray.client import Client
 from dray.controllers.catalog import CATALOG, Component
 from dray.controllers.context import Context, ForeignKinds, no_foreign_kinds
 from dray.controllers.queue_metrics import QueueMetrics
 from dray.controllers.selection import select
-from dray.controllers.settings import Settings
+from dray.controllers.settings import ControllerSettings
+from dray.eviction.recent import Recent
+from dray.process.supervision import Supervisor
 from dray.reconcile import Clock
 from dray.reconcile.informers import Informers
 
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 60.0
-
 ClientFor = Callable[[str], Client]
 """A client that acts as the ServiceAccount of that name in `kube-system`."""
-
-log = logging.getLogger(__name__)
 
 
 class Manager:
@@ -41,7 +37,7 @@ class Manager:
         client_for: ClientFor | None = None,
         informers: Informers | None = None,
         randomness: random.Random | None = None,
-        settings: Settings | None = None,
+        settings: ControllerSettings | None = None,
         foreign_kinds: ForeignKinds = no_foreign_kinds,
     ) -> None:
         """`client` lists and watches for all; each controller writes through `client_for` its account, or `client`.
@@ -53,12 +49,12 @@ class Manager:
         self.metrics = metrics or CollectorRegistry()
         self.informers = informers or Informers(client, clock)
         self._runs_informers = informers is None
-        self._clock = clock
         queue_metrics = QueueMetrics(self.metrics)
         self.controllers: dict[str, Component] = {}
-        self._crashes: dict[str, str] = {}
+        self._supervisor = Supervisor(clock)
         randomness = randomness or random.SystemRandom()
-        settings = settings or Settings()
+        settings = settings or ControllerSettings()
+        recent_evictions: Recent[ObjectRef] = Recent()
         for name in select((*wanted, *settings.switched_off()), tuple(CATALOG)):
             entry = CATALOG[name]
             own = client_for(entry.account) if client_for is not None else client
@@ -71,12 +67,14 @@ class Manager:
                 randomness,
                 settings=settings,
                 foreign_kinds=foreign_kinds,
+                recent_evictions=recent_evictions,
             )
             self.controllers[name] = entry.make(context)
 
     def health(self) -> dict[str, str]:
         """By controller, why it does not work now; an empty text if it does (3902-31)."""
-        return {name: self._crashes.get(name, "") or found.problem for name, found in self.controllers.items()}
+        crashed = self._supervisor.problems
+        return {name: crashed.get(name, "") or found.problem for name, found in self.controllers.items()}
 
     async def ready(self) -> None:
         """Waits until the informers of all controllers have listed once."""
@@ -85,29 +83,12 @@ class Manager:
                 await informer.synced()
 
     async def run(self) -> None:
-        """Works until cancelled."""
-        loop = asyncio.get_running_loop()
-        tasks = [loop.create_task(self._keep_running(name, found)) for name, found in self.controllers.items()]
+        """Works until cancelled. A controller that fails is started again, and its health says so meanwhile."""
+        for name, controller in self.controllers.items():
+            self._supervisor.start(name, controller.run)
         if self._runs_informers:
-            tasks.append(loop.create_task(self.informers.run()))
+            self._supervisor.start("informers", self.informers.run)
         try:
-            await asyncio.gather(*tasks)
+            await asyncio.get_running_loop().create_future()
         finally:
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-
-    async def _keep_running(self, name: str, controller: Component) -> None:
-        """A controller that stops by mistake is started again, and its health says so meanwhile."""
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                await controller.run()
-            except Exception as error:
-                self._crashes[name] = f"{type(error).__name__}: {error}"
-                log.exception("%s failed; it starts again in %g s", name, pause)
-            await self._clock.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
-            self._crashes.pop(name, None)
+            await self._supervisor.stop()

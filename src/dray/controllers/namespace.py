@@ -12,15 +12,16 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
+from dray.api.conditions import with_conditions
 from dray.api.generated.core import Namespace, NamespaceCondition
-from dray.api.meta import DeleteOptions, Object, Preconditions
+from dray.api.kinds import NAMESPACES, PODS
+from dray.api.meta import Object
 from dray.api.registry import Kind, kinds
-from dray.api.status import ApiError
 from dray.api.times import Time
+from dray.client.calls import delete_exactly, list_if_served
 from dray.controllers.context import Context
-from dray.controllers.kinds import NAMESPACES, PODS
 from dray.controllers.queue_controller import QueueController
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 
 FINALIZER = "kubernetes"
 LOOK_AGAIN = 1.0
@@ -63,16 +64,11 @@ def conditions(old: Sequence[NamespaceCondition], remaining: Content, now: Time)
             bool(finalizers),
         ),
     }
-    known = {one.type: one for one in old}
-    for type_, (reason, message, is_true) in said.items():
-        before = known.get(type_)
-        status = "True" if is_true else "False"
-        same = before is not None and before.status == status
-        since = before.last_transition_time if before is not None and same else now
-        known[type_] = NamespaceCondition(
-            type=type_, status=status, reason=reason, message=message, last_transition_time=since
-        )
-    return tuple(known.values())
+    told = [
+        NamespaceCondition(type=type_, status=str(is_so), reason=reason, message=message, last_transition_time=now)
+        for type_, (reason, message, is_so) in said.items()
+    ]
+    return with_conditions(tuple(old), told)
 
 
 def _said(start: str, counts: Mapping[str, int], otherwise: str, form: str) -> str:
@@ -123,20 +119,10 @@ class NamespaceController(QueueController[str]):
         return remaining
 
     async def _list(self, kind: Kind, namespace: str) -> Sequence[Object]:
-        try:
-            return (await self._client.list(kind, namespace)).items
-        except ApiError as error:
-            if error.code in (404, 405):  # a kind that this server does not serve
-                return ()
-            raise
+        return await list_if_served(self._client, kind, namespace) or ()
 
     async def _delete(self, kind: Kind, obj: Object) -> None:
-        options = DeleteOptions(preconditions=Preconditions(uid=obj.metadata.uid), propagation_policy="Background")
-        try:
-            await self._client.delete(kind, obj.metadata.namespace, obj.metadata.name, options)
-        except ApiError as error:
-            if error.code not in (404, 409):
-                raise
+        await delete_exactly(self._client, kind, obj, propagation="Background")
 
     async def _tell(self, namespace: Namespace, remaining: Content) -> None:
         new = conditions(namespace.status.conditions, remaining, as_time(self._clock.now()))

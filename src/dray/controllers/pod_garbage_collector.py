@@ -8,17 +8,17 @@ from typing import ClassVar, NamedTuple
 from prometheus_client import Counter
 
 from dray.api.generated.core import Node, Pod
-from dray.api.meta import DeleteOptions, Preconditions
+from dray.api.kinds import NODES, PODS
+from dray.api.nodes import OUT_OF_SERVICE, is_ready
+from dray.api.pods import is_finished
+from dray.api.references import ObjectName
 from dray.api.status import ApiError
 from dray.client import PatchFormat
-from dray.client.informer import Place
+from dray.client.calls import delete_exactly, find
 from dray.controllers.context import Context
-from dray.controllers.kinds import NODES, PODS
-from dray.controllers.pod_states import is_finished
 from dray.controllers.queue_controller import QueueController
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 QUARANTINE = 40.0
 """Seconds that a node must be missing: it may be about to register again."""
 THRESHOLD = 12_500
@@ -37,13 +37,12 @@ class Key(NamedTuple):
     """A node by name, a pod by place, or (neither) the finished pods."""
 
     node: str = ""
-    pod: Place | None = None
+    pod: ObjectName | None = None
 
 
 def is_out_of_service(node: Node) -> bool:
     """Whether an admin said that the node is off and its pods cannot be running (4381-142)."""
-    ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
-    return not ready and any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
+    return not is_ready(node) and any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
 
 
 def plan_node(node: Node | None, pods: Iterable[Pod]) -> list[Removal]:
@@ -80,7 +79,7 @@ class PodGarbageCollector(QueueController[Key]):
         self._pods = context.informers.of(PODS, Pod)
         super().__init__(context, self._nodes, self._pods)
         self._threshold = threshold
-        self._finished: dict[Place, None] = {}
+        self._finished: dict[ObjectName, None] = {}
         self._missing_since: dict[str, float] = {}
         self._deleted = Counter(
             "pod_gc_collector_force_delete_pods",
@@ -101,19 +100,19 @@ class PodGarbageCollector(QueueController[Key]):
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and is_finished(new):
-            self._finished[Place.of(new)] = None
+            self._finished[ObjectName.of(new)] = None
             if len(self._finished) > self._threshold:
                 self.queue.add(Key())
         elif self._finished:
             pod = new if new is not None else old
             assert pod is not None
-            self._finished.pop(Place.of(pod), None)
+            self._finished.pop(ObjectName.of(pod), None)
         if new is None:
             return
         node_name = new.spec.node_name
         if not node_name:
             if new.metadata.deletion_timestamp is not None:
-                self.queue.add(Key(pod=Place.of(new)))
+                self.queue.add(Key(pod=ObjectName.of(new)))
         elif old is None or not old.spec.node_name or new.metadata.deletion_timestamp is not None:
             node = self._nodes.get("", node_name)
             if node is None or is_out_of_service(node):
@@ -151,13 +150,7 @@ class PodGarbageCollector(QueueController[Key]):
 
     async def _exists(self, node: str) -> bool:
         """Asks the server: the informer may be behind."""
-        try:
-            await self._client.get(NODES, "", node)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            return False
-        return True
+        return await find(self._client, NODES, "", node, Node) is not None
 
     async def _remove_all(self, removals: Iterable[Removal]) -> None:
         for removal in removals:
@@ -168,12 +161,10 @@ class PodGarbageCollector(QueueController[Key]):
                     raise
 
     async def _remove(self, removal: Removal) -> None:
-        meta = removal.pod.metadata
         if not is_finished(removal.pod):
             await self._fail(removal)
-        options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=meta.uid))
-        await self._client.delete(PODS, meta.namespace, meta.name, options)
-        self._deleted.labels(meta.namespace, removal.reason).inc()
+        if await delete_exactly(self._client, PODS, removal.pod, grace_seconds=0):
+            self._deleted.labels(removal.pod.metadata.namespace, removal.reason).inc()
 
     async def _fail(self, removal: Removal) -> None:
         """Whoever watches the pod learns that it did not end well, and why."""

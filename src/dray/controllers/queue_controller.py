@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import Any, ClassVar, Generic, TypeVar
 
-from dray.api.status import ApiError
 from dray.client import Informer
 from dray.controllers.context import Context
 from dray.reconcile import Controller, WorkQueue
@@ -62,10 +61,5 @@ class QueueController(ABC, Generic[K]):
         start = self._clock.monotonic()
         try:
             return await self.reconcile(key)
-        except (ApiError, OSError, TimeoutError):
-            raise
-        except Exception as error:
-            # One object that we cannot handle must not stop work on all others.
-            raise ApiError(500, "InternalError", f"{type(error).__name__}: {error}") from error
         finally:
             self._durations.observe(self._clock.monotonic() - start)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dray.api.timings import Timings
+from dray.process.histogram import Histogram, histogram_family
 from dray.reconcile import WorkQueue
 
 BUCKETS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
@@ -20,15 +20,15 @@ class QueueMetrics(Collector):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._queues: list[WorkQueue[Any]] = []
-        self._work: dict[str, Timings] = {}
-        self._waits: dict[str, Timings] = {}
+        self._work: dict[str, Histogram] = {}
+        self._waits: dict[str, Histogram] = {}
         registry.register(self)
 
-    def add(self, queue: WorkQueue[Any]) -> Timings:
+    def add(self, queue: WorkQueue[Any]) -> Histogram:
         """Shows a queue from now on. Returns where to note how long work takes."""
         self._queues.append(queue)
-        queue.on_wait = self._waits.setdefault(queue.name, Timings(BUCKETS)).observe
-        return self._work.setdefault(queue.name, Timings(BUCKETS))
+        queue.on_wait = self._waits.setdefault(queue.name, Histogram(BUCKETS)).observe
+        return self._work.setdefault(queue.name, Histogram(BUCKETS))
 
     def collect(self) -> Iterator[Metric]:
         """The state of all queues now."""
@@ -52,13 +52,10 @@ class QueueMetrics(Collector):
             retries.add_metric([queue.name], queue.retries)
         yield from (depth, busy, adds, retries, unfinished, longest)
         work = "How long processing an item from the queue takes."
-        yield _family("workqueue_work_duration_seconds", work, self._work)
+        yield histogram_family("workqueue_work_duration_seconds", work, ["name"], _labelled(self._work))
         wait = "How long an item stays in the queue before it is processed."
-        yield _family("workqueue_queue_duration_seconds", wait, self._waits)
+        yield histogram_family("workqueue_queue_duration_seconds", wait, ["name"], _labelled(self._waits))
 
 
-def _family(name: str, about: str, by_queue: dict[str, Timings]) -> Metric:
-    family = HistogramMetricFamily(name, about, labels=["name"])
-    for queue, durations in by_queue.items():
-        family.add_metric([queue], durations.cumulative(), durations.seconds)
-    return family
+def _labelled(by_queue: dict[str, Histogram]) -> Iterator[tuple[list[str], Histogram]]:
+    return (([queue], histogram) for queue, histogram in by_queue.items())

@@ -12,15 +12,16 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from dray.api.generated.core import PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus
+from dray.api.kinds import QUOTAS
 from dray.api.meta import Object
+from dray.api.pods import is_finished
+from dray.api.references import ObjectName
 from dray.api.registry import Kind
-from dray.api.status import ApiError
-from dray.client.informer import Place
+from dray.client.calls import list_if_served
 from dray.controllers.context import Context
-from dray.controllers.kinds import QUOTAS
-from dray.controllers.pod_states import is_finished
+from dray.controllers.custom_kinds import CustomKinds
 from dray.controllers.queue_controller import QueueController
-from dray.validation.quota_usage import ZERO, counted_kind, is_in_scope, usage
+from dray.validation.quota_usage import COUNT, ZERO, counted_kind, is_in_scope, usage
 
 GATHER_SECONDS = 0.1
 """How long deletions gather before they are counted together."""
@@ -43,7 +44,7 @@ def counted_kinds(quota: ResourceQuota) -> list[Kind]:
     return [kind for kind in dict.fromkeys(counted_kind(name) for name in quota.spec.hard) if kind is not None]
 
 
-class ResourceQuotaController(QueueController[Place]):
+class ResourceQuotaController(QueueController[ObjectName]):
     """Counts again when objects go, when pods finish, and when quotas change."""
 
     name: ClassVar[str] = "resourcequota-controller"
@@ -52,6 +53,7 @@ class ResourceQuotaController(QueueController[Place]):
         self._quotas = context.informers.of(QUOTAS, ResourceQuota)
         super().__init__(context, self._quotas)
         self._followed: set[Kind] = set()
+        self._custom = CustomKinds(context.informers, added=self._on_kind, removed=self._forget)
         self._quotas.add_index(BY_NAMESPACE, _namespace)
         self._quotas.on_change(self._on_quota)
 
@@ -60,9 +62,26 @@ class ResourceQuotaController(QueueController[Place]):
         if new is None:
             return
         if old is None or new.spec != old.spec or new.status.hard != new.spec.hard:
-            for kind in counted_kinds(new):
+            for kind in self._counted(new):
                 self._follow(kind)
-            self.queue.add(Place.of(new))
+            self.queue.add(ObjectName.of(new))
+
+    def _counted(self, quota: ResourceQuota) -> list[Kind]:
+        """The kinds whose objects a quota counts, those of others among them."""
+        names = [name.removeprefix(COUNT) for name in quota.spec.hard if name.startswith(COUNT)]
+        return counted_kinds(quota) + [kind for name in names if (kind := self._custom.by_resource(name)) is not None]
+
+    def _on_kind(self, kind: Kind) -> None:
+        """A quota may have waited for a kind."""
+        for quota in self._quotas:
+            if f"{COUNT}{kind.resource}" in quota.spec.hard:
+                self._follow(kind)
+                self.queue.add(ObjectName.of(quota))
+
+    def _forget(self, kind: Kind) -> None:
+        if kind in self._followed:
+            self._followed.remove(kind)
+            self._context.informers.forget(kind)
 
     def _follow(self, kind: Kind) -> None:
         if kind not in self._followed:
@@ -76,31 +95,26 @@ class ResourceQuotaController(QueueController[Place]):
         if old is None or (new is not None and not _uses_less(old, new)):
             return
         for quota in self._quotas.by_index(BY_NAMESPACE, old.metadata.namespace):
-            if kind in counted_kinds(quota):
-                self.queue.add_after(Place.of(quota), GATHER_SECONDS)
+            if kind in self._counted(quota):
+                self.queue.add_after(ObjectName.of(quota), GATHER_SECONDS)
 
-    async def reconcile(self, key: Place) -> None:
+    async def reconcile(self, key: ObjectName) -> None:
         """Counts for one quota."""
         quota = await self._read(key)
         if quota is None:
             return
-        objects = [(kind, obj) for kind in counted_kinds(quota) for obj in await self._list(kind, key.namespace)]
+        objects = [(kind, obj) for kind in self._counted(quota) for obj in await self._list(kind, key.namespace)]
         status = plan(quota, objects)
         if status != quota.status:
             await self._client.update(replace(quota, status=status), subresource="status")
 
-    async def _read(self, place: Place) -> ResourceQuota | None:
+    async def _read(self, place: ObjectName) -> ResourceQuota | None:
         """The quota as it is stored now; the informer's may be older than objects that were charged to it."""
         found = await self._list(QUOTAS, place.namespace)
-        return next((one for one in found if isinstance(one, ResourceQuota) and Place.of(one) == place), None)
+        return next((one for one in found if isinstance(one, ResourceQuota) and ObjectName.of(one) == place), None)
 
     async def _list(self, kind: Kind, namespace: str) -> tuple[Object, ...]:
-        try:
-            return (await self._client.list(kind, namespace)).items
-        except ApiError as error:
-            if error.code in (404, 405):  # a kind that this server does not serve
-                return ()
-            raise
+        return await list_if_served(self._client, kind, namespace) or ()
 
 
 def _uses_less(old: Object, new: Object) -> bool:

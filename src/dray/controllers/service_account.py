@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from dray.api.generated.core import Namespace, ServiceAccount
+from dray.api.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from dray.api.meta import ObjectMeta
 from dray.api.status import ApiError
 from dray.controllers.context import Context
-from dray.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from dray.controllers.queue_controller import QueueController
 
 DEFAULT = "default"

@@ -26,7 +26,7 @@ class NodeLifecycleSettings(msgspec.Struct, frozen=True, kw_only=True):
     """From this share on many nodes of a zone are unhealthy."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of all controllers."""
 
     disabled_gates: frozenset[str] = frozenset()
@@ -41,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         off = []
         if not self.enable_no_execute_taint_manager:
             off.append("-taint-eviction-controller")
-        if "DRADeviceTaints" in self.disabled_gates:
+        if "DynamicResourceAllocation" in self.disabled_gates:
+            off += ["-resourceclaim-controller", "-device-taint-eviction-controller"]
+        elif "DRADeviceTaints" in self.disabled_gates:
             off.append("-device-taint-eviction-controller")
         return tuple(off)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from dray.api.generated.batch import Job
-from dray.api.meta import DeleteOptions, Preconditions
-from dray.api.status import ApiError
-from dray.client.informer import Place
+from dray.api.kinds import JOBS
+from dray.api.references import ObjectName
+from dray.client.calls import delete_exactly, find
 from dray.controllers.context import Context
-from dray.controllers.kinds import JOBS
 from dray.controllers.queue_controller import QueueController
 
 FINISHED = ("Complete", "Failed")
@@ -26,7 +25,7 @@ def goes_at(job: Job) -> float | None:
     return None
 
 
-class TtlAfterFinishedController(QueueController[Place]):
+class TtlAfterFinishedController(QueueController[ObjectName]):
     """Looks at a job when it changes, and again when its time is over."""
 
     name: ClassVar[str] = "ttl-after-finished-controller"
@@ -38,22 +37,17 @@ class TtlAfterFinishedController(QueueController[Place]):
 
     def _on_job(self, _old: Job | None, new: Job | None) -> None:
         if new is not None and goes_at(new) is not None:
-            self.queue.add(Place.of(new))
+            self.queue.add(ObjectName.of(new))
 
-    async def reconcile(self, key: Place) -> float | None:
+    async def reconcile(self, key: ObjectName) -> float | None:
         """Deletes a job whose time is over, as it is stored now: somebody may have given it more."""
-        try:
-            job = await self._client.get(JOBS, *key)
-            moment = goes_at(job) if isinstance(job, Job) else None
-            if moment is None:
-                return None
-            left = moment - self._clock.now()
-            if left > 0:
-                return left
-            # In the foreground, so that the job stays until its pods are gone.
-            options = DeleteOptions(propagation_policy="Foreground", preconditions=Preconditions(uid=job.metadata.uid))
-            await self._client.delete(JOBS, *key, options)
-        except ApiError as error:
-            if error.code != 404:
-                raise
+        job = await find(self._client, JOBS, *key, Job)
+        moment = goes_at(job) if job is not None else None
+        if job is None or moment is None:
+            return None
+        left = moment - self._clock.now()
+        if left > 0:
+            return left
+        # In the foreground, so that the job stays until its pods are gone.
+        await delete_exactly(self._client, JOBS, job, propagation="Foreground")
         return None

@@ -1,62 +1,44 @@
-"""The pods of ReplicaSets and Jobs: finding them, making them from a template, deleting them, adopting them."""
+"""The pods of workloads: finding them, creating, deleting, adopting and releasing them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from dray.api import codec
-from dray.api.generated.core import Pod, PodTemplateSpec
+from dray.api.generated.core import Pod
+from dray.api.kinds import PODS
 from dray.api.labels import LabelSelector
-from dray.api.meta import DeleteOptions, Object, ObjectMeta, OwnerReference, Preconditions
+from dray.api.meta import DeleteOptions, Object, OwnerReference, Preconditions
+from dray.api.pods import is_finished
+from dray.api.references import controller_of
 from dray.api.status import ApiError
 from dray.controllers.context import Context
 from dray.controllers.expectations import Expectations
-from dray.controllers.kinds import PODS
-from dray.controllers.pod_states import controller_of, is_finished
+from dray.controllers.pod_templates import LETTERS, reference_to
 from dray.reconcile import EventRecorder
 
 BY_CONTROLLER = "controller-uid"
 BY_LACK_OF_CONTROLLER = "namespace-of-orphans"
-LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-LONGEST_BASE = 57
 
 Failure = ApiError | OSError | TimeoutError
 OwnerChanged = Callable[[str, OwnerReference], None]
 """Called with the namespace and the owner of a pod that changed."""
 
 
-def reference_to(owner: Object) -> OwnerReference:
-    """How a pod names the object that manages it."""
-    return OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
+class Texts(NamedTuple):
+    """What events about pods say; `pod`, `owner` and `error` are filled in."""
+
+    created: str = "Created pod: {pod}"
+    not_created: str = "Error creating: {error}"
+    deleted: str = "Deleted pod: {pod}"
+    not_deleted: str = "Error deleting: {error}"
 
 
-def pod_from(owner: Object, template: PodTemplateSpec, finalizers: tuple[str, ...] = ()) -> Pod:
-    """A pod without a name, as an owner's template describes it."""
-    meta = template.metadata
-    return Pod(
-        kind="Pod",
-        api_version="v1",
-        metadata=ObjectMeta(
-            generate_name=f"{owner.metadata.name[:LONGEST_BASE].rstrip('.-')}-",
-            namespace=owner.metadata.namespace,
-            labels=meta.labels,
-            annotations=meta.annotations,
-            finalizers=(*meta.finalizers, *finalizers),
-            owner_references=(reference_to(owner),),
-        ),
-        spec=template.spec,
-    )
+PLAIN_TEXTS = Texts()
 
 
 def sort_out(
@@ -79,15 +61,18 @@ def sort_out(
 class WorkloadPods:
     """All pods by who manages them, and the writes that owners ask for, each remembered until it is seen."""
 
-    def __init__(self, context: Context, recorder: EventRecorder, owner_changed: OwnerChanged) -> None:
+    def __init__(
+        self, context: Context, recorder: EventRecorder, owner_changed: OwnerChanged, texts: Texts = PLAIN_TEXTS
+    ) -> None:
         self.informer = context.informers.of(PODS, Pod)
         self.expectations = Expectations(context.clock.monotonic)
         self._client = context.client
         self._random = context.randomness
         self._recorder = recorder
         self._owner_changed = owner_changed
+        self._texts = texts
         self.informer.add_index(BY_CONTROLLER, controller_uid)
-        self.informer.add_index(BY_LACK_OF_CONTROLLER, _namespace_of_orphan)
+        self.informer.add_index(BY_LACK_OF_CONTROLLER, namespace_of_orphan)
         self.informer.on_change(self._on_pod)
 
     def owned(self, owner: Object) -> list[Pod]:
@@ -127,15 +112,15 @@ class WorkloadPods:
 
     async def _create(self, owner: Object, pod: Pod) -> Failure | None:
         uid = owner.metadata.uid
-        name = pod.metadata.generate_name + "".join(self._random.choices(LETTERS, k=5))
+        name = pod.metadata.name or pod.metadata.generate_name + "".join(self._random.choices(LETTERS, k=5))
         self.expectations.expect_created(uid, name)
         try:
             await self._client.create(replace(pod, metadata=replace(pod.metadata, name=name)))
         except (ApiError, OSError, TimeoutError) as error:
             self.expectations.saw_created(uid, name)
-            await self._recorder.warning(owner, "FailedCreate", f"Error creating: {error}")
+            await self._recorder.warning(owner, "FailedCreate", self._say(self._texts.not_created, owner, name, error))
             return error
-        await self._recorder.normal(owner, "SuccessfulCreate", f"Created pod: {name}")
+        await self._recorder.normal(owner, "SuccessfulCreate", self._say(self._texts.created, owner, name))
         return None
 
     async def delete(self, owner: Object, pods: Iterable[Pod]) -> None:
@@ -155,25 +140,33 @@ class WorkloadPods:
             self.expectations.saw_deleted(uid, meta.uid)
             if isinstance(error, ApiError) and error.code in (404, 409):
                 return
-            await self._recorder.warning(owner, "FailedDelete", f"Error deleting: {error}")
+            text = self._say(self._texts.not_deleted, owner, meta.name, error)
+            await self._recorder.warning(owner, "FailedDelete", text)
             raise
-        await self._recorder.normal(owner, "SuccessfulDelete", f"Deleted pod: {meta.name}")
+        await self._recorder.normal(owner, "SuccessfulDelete", self._say(self._texts.deleted, owner, meta.name))
 
-    async def adopt(self, owner: Object, pods: Iterable[Pod]) -> None:
-        """Makes an owner the manager of pods that have none."""
+    @staticmethod
+    def _say(text: str, owner: Object, pod: str, error: Exception | None = None) -> str:
+        return text.format(pod=pod, owner=owner.metadata.name, error=error)
+
+    async def adopt(self, owner: Object, pods: Iterable[Pod], finalizer: str = "") -> None:
+        """Makes an owner the manager of pods that have none; a finalizer keeps them until it has counted them."""
         for pod in pods:
             references = [*pod.metadata.owner_references, reference_to(owner)]
-            await self._set_owners(pod, references)
+            known = pod.metadata.finalizers
+            await self._set_owners(pod, references, (*known, finalizer) if finalizer and finalizer not in known else ())
 
     async def release(self, owner: Object, pods: Iterable[Pod]) -> None:
         """Lets go of pods that an owner's selector does not match any more."""
         for pod in pods:
             await self._set_owners(pod, [one for one in pod.metadata.owner_references if one.uid != owner.metadata.uid])
 
-    async def _set_owners(self, pod: Pod, references: Sequence[OwnerReference]) -> None:
+    async def _set_owners(self, pod: Pod, references: Sequence[OwnerReference], finalizers: Sequence[str] = ()) -> None:
         meta = pod.metadata
         change: dict[str, Any] = {"uid": meta.uid, "resourceVersion": meta.resource_version}
         change["ownerReferences"] = [codec.to_builtins(one) for one in references] or None
+        if finalizers:
+            change["finalizers"] = list(finalizers)
         try:
             await self._client.patch(PODS, meta.namespace, meta.name, {"metadata": change})
         except ApiError as error:
@@ -187,7 +180,8 @@ def controller_uid(obj: Object) -> tuple[str, ...]:
     return (owner.uid,) if owner is not None else ()
 
 
-def _namespace_of_orphan(pod: Pod) -> tuple[str, ...]:
-    if pod.metadata.owner_references and controller_of(pod) is not None:
+def namespace_of_orphan(obj: Object) -> tuple[str, ...]:
+    """The namespace of an object that nobody manages, for an index."""
+    if obj.metadata.owner_references and controller_of(obj) is not None:
         return ()
-    return (pod.metadata.namespace,)
+    return (obj.metadata.namespace,)

@@ -20,11 +20,14 @@ import msgspec
 from dray.api.resource import NetworkDeviceData
 from dray.driver.claims import Claim
 from dray.driver.errors import DriverError
+from dray.files import Directory
 
 VERSION: Final = 1
 SUFFIX: Final = ".json"
-TEMPORARY: Final = ".tmp"
+MAX_BYTES: Final = 16 * 1024 * 1024
 _UID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?")
+
+Stamp = tuple[int, int]
 
 log = logging.getLogger(__name__)
 
@@ -69,39 +72,41 @@ class Checkpoint:
 
     def __init__(self, directory: Path) -> None:
         """Reads what an earlier process left. Raises DriverError if the directory cannot be used."""
-        self._directory = directory
-        self._records: dict[str, tuple[tuple[int, int], Record]] = {}
+        self._records: dict[str, tuple[Stamp, Record]] = {}
         try:
-            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for left in directory.glob(f"*{TEMPORARY}"):
-                left.unlink()
+            self._directory = Directory.open(directory, create=0o700, tighten=True)
+            self._directory.remove_left()
         except OSError as error:
             raise DriverError(f"cannot use {directory} for the claims in use: {error.strerror}") from None
         list(self)
 
     def get(self, uid: str) -> Record | None:
         """What is known of a claim."""
-        path = self._path(uid)
+        name = f"{uid}{SUFFIX}"
+        path = self._directory.path / name
         try:
-            stamp = _stamp(path)
+            status = self._directory.status(name)
+            if status is None:
+                self._records.pop(uid, None)
+                return None
             known = self._records.get(uid)
-            if known is None or known[0] != stamp:
-                known = self._records[uid] = stamp, _read(path)
+            if known is None or known[0] != _stamp(status):
+                known = self._records[uid] = _stamp(status), _decode(self._directory.read(name, MAX_BYTES), uid)
         except FileNotFoundError:
             self._records.pop(uid, None)
             return None
         except OSError as error:
             raise DriverError(f"cannot read {path}: {error.strerror}") from None
         except ValueError as error:  # msgspec's errors are of this kind too
-            aside = path.with_name(f"{path.name}.corrupt")
-            os.replace(path, aside)
-            log.error("claim record %s cannot be read and is set aside as %s: %s", path, aside.name, error)
+            aside = f"{name}.corrupt"
+            self._directory.rename(name, aside)
+            log.error("claim record %s cannot be read and is set aside as %s: %s", path, aside, error)
             return None
         return known[1]
 
     def __iter__(self) -> Iterator[Record]:
         """All records; those of another instance as they were when they were first seen."""
-        for name in sorted(os.listdir(self._directory)):
+        for name in self._directory.names():
             if not name.endswith(SUFFIX):
                 continue
             uid = name.removesuffix(SUFFIX)
@@ -114,44 +119,37 @@ class Checkpoint:
         uid = record.claim.uid
         data = msgspec.json.encode(record)
         whole = msgspec.json.encode(_File(VERSION, zlib.crc32(data), msgspec.Raw(data)))
-        path = self._path(uid)
-        temporary = path.with_name(f"{path.name}{TEMPORARY}")
+        name = f"{uid}{SUFFIX}"
         try:
-            temporary.write_bytes(whole)
-            stamp = _stamp(temporary)
-            os.replace(temporary, path)
+            status = self._directory.replace(name, whole)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise DriverError(f"cannot write {path}: {error.strerror}") from None
-        self._records[uid] = stamp, record
+            raise DriverError(f"cannot write {self._directory.path / name}: {error.strerror}") from None
+        self._records[uid] = _stamp(status), record
 
     def remove(self, uid: str) -> None:
         """Forgets a claim. Raises DriverError."""
+        name = f"{uid}{SUFFIX}"
         try:
-            self._path(uid).unlink(missing_ok=True)
+            self._directory.remove(name)
         except OSError as error:
-            raise DriverError(f"cannot remove {self._path(uid)}: {error.strerror}") from None
+            raise DriverError(f"cannot remove {self._directory.path / name}: {error.strerror}") from None
         self._records.pop(uid, None)
 
-    def _path(self, uid: str) -> Path:
-        return self._directory / f"{uid}{SUFFIX}"
 
-
-def _stamp(path: Path) -> tuple[int, int]:
+def _stamp(status: os.stat_result) -> Stamp:
     """Changes with every write: a file is replaced by another one, if not at another time."""
-    status = path.stat()
     return status.st_ino, status.st_mtime_ns
 
 
-def _read(path: Path) -> Record:
+def _decode(content: bytes, uid: str) -> Record:
     """Raises ValueError if the file is not as it was written."""
-    file = msgspec.json.decode(path.read_bytes(), type=_File)
+    file = msgspec.json.decode(content, type=_File)
     if file.version != VERSION:
         raise ValueError(f"version {file.version} is not known")
     data = bytes(file.record)
     if zlib.crc32(data) != file.checksum:
         raise ValueError("the checksum is wrong")
     record = msgspec.json.decode(data, type=Record)
-    if record.claim.uid != path.name.removesuffix(SUFFIX):
+    if record.claim.uid != uid:
         raise ValueError(f"it is of claim {record.claim.uid}")
     return record

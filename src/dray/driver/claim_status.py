@@ -21,6 +21,7 @@ from dray.api.resource.claim import (
     ResourceClaimStatus,
 )
 from dray.api.times import Time
+from dray.api.visible import visible
 from dray.driver.checkpoint import Prepared
 from dray.driver.driver import Health
 
@@ -80,7 +81,9 @@ def merge(
 
 def _health_condition(health: Health | None) -> Condition:
     status, reason = _HEALTH[health.healthy if health is not None else None]
-    return Condition(type=HEALTHY, status=status, reason=reason, message=health.message if health is not None else "")
+    return Condition(
+        type=HEALTHY, status=status, reason=reason, message=visible(health.message) if health is not None else ""
+    )
 
 
 def _with(entry: AllocatedDeviceStatus, word: Word, now: Time) -> AllocatedDeviceStatus:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from dray import cdi
 from dray.api import codec
-from dray.api.registry import by_kind
+from dray.api.kinds import CLAIMS
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
@@ -32,7 +32,6 @@ from dray.driver.driver import Driver, Edits
 from dray.driver.errors import DriverError
 from dray.driver.inventory import Inventory
 
-CLAIM: Final = by_kind("resource.k8s.io/v1", "ResourceClaim")
 LONGEST_DATA: Final = 10 * 1024
 
 log = logging.getLogger(__name__)
@@ -83,11 +82,11 @@ class Preparation:
                 return self._again(record)
             if record is not None and not record.claim.allocates_the_same(claim):
                 # The node was lost for a while, and the claim got other devices; nobody told us (4381-142).
-                await self._release(record)
+                await self._take_back(record)
             return await self._prepare(claim)
 
     async def unprepare(self, reference: Reference) -> None:
-        """Undoes prepare. A claim that nobody knows is as it should be. Raises DriverError; then repeat it."""
+        """Undoes prepare. A claim that nobody knows is as it should be (4381-260). Raises DriverError."""
         check_uid(reference.uid)
         async with self._lock(reference.uid):
             record = self._checkpoint.get(reference.uid)
@@ -103,7 +102,7 @@ class Preparation:
     async def _fetch(self, reference: Reference, record: Record | None) -> Claim:
         """The claim as allocated now. While the API server is away, what was prepared before still counts."""
         try:
-            found = cast(ResourceClaim, await self._client.get(CLAIM, reference.namespace, reference.name))
+            found = cast(ResourceClaim, await self._client.get(CLAIMS, reference.namespace, reference.name))
         except (OSError, TimeoutError) as error:
             if record is not None and record.ready:
                 return record.claim
@@ -136,7 +135,7 @@ class Preparation:
             changes = edits.to_cdi()
             if changes:
                 name = f"{claim.uid}-{index}-{device.name}"
-                written.append(cdi.Device(name=name, container_edits=changes))
+                written.append(cdi.CdiDevice(name=name, container_edits=changes))
                 ids = (cdi.qualify(self._driver.cdi_kind, name), *ids)
             prepared.append(_prepared(device, ids, edits))
         spec = codec.encode(self._write_spec(claim.uid, self._spec(written))) if written else b""
@@ -184,7 +183,14 @@ class Preparation:
             current = self._checkpoint.get(other.uid)
             if current is not None and _excludes(current.claim, device):
                 log.warning("claim %s no longer has device %s: releasing it", other, device.name)
-                await self._release(current)
+                await self._take_back(current)
+
+    async def _take_back(self, record: Record) -> None:
+        """Releases a claim so that another can be prepared. Raises DriverError, which says what of it failed."""
+        try:
+            await self._release(record)
+        except DriverError as error:
+            raise DriverError(f"unprepare of claim {record.claim}, which is to make room: {error}") from error
 
     async def _release(self, record: Record) -> None:
         claim = record.claim
@@ -194,7 +200,7 @@ class Preparation:
         self.on_released(claim.uid)
         log.info("unprepared claim", extra={"fields": {"claim": str(claim), "uid": claim.uid}})
 
-    def _spec(self, devices: list[cdi.Device]) -> cdi.Spec:
+    def _spec(self, devices: list[cdi.CdiDevice]) -> cdi.Spec:
         spec = cdi.Spec(cdi_version="0.3.0", kind=self._driver.cdi_kind, devices=tuple(devices))
         return replace(spec, cdi_version=cdi.minimum_version(spec))
 

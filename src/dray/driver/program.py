@@ -18,7 +18,7 @@ from dray.driver import sockets
 from dray.driver.driver import Driver
 from dray.driver.errors import DriverError
 from dray.driver.runner import CDI_DIR, Runner, Settings
-from dray.server import logs
+from dray.process import logs
 
 CANNOT = 2
 

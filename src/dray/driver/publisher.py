@@ -12,27 +12,29 @@ from typing import Final
 from msgspec.structs import replace
 
 from dray.api import codec
+from dray.api.backoff import Backoff
+from dray.api.kinds import NODES, SLICES
 from dray.api.meta import DeleteOptions, ObjectMeta, OwnerReference, Preconditions
-from dray.api.registry import by_kind
 from dray.api.resource import ResourceSlice, ResourceSliceSpec
 from dray.api.status import ApiError
 from dray.client import Client, Informer
 from dray.driver.pools import Pool, TaintForm, slices_of
-from dray.driver.slice_plan import Plan, content, plan
+from dray.driver.slice_plan import SlicePlan, content, plan
 from dray.driver.stored_slices import is_optional, lost_fields, without_times
 from dray.reconcile import Clock
 
-FIRST_PAUSE: Final = 0.1
-LONGEST_PAUSE: Final = 30.0
+RETRY: Final = Backoff(first=0.1, longest=30.0)
 CALM_SECONDS: Final = 120.0
 """After so long without others changing slices, the next time counts as the first."""
-NODE: Final = by_kind("v1", "Node")
-SLICE: Final = by_kind("resource.k8s.io/v1", "ResourceSlice")
 
 log = logging.getLogger(__name__)
 
 Dropped = Callable[[Mapping[str, tuple[str, ...]]], None]
 """Hears of fields that the server did not keep, by slice. What it raises ends the publisher."""
+
+
+class Superseded(Exception):
+    """Another instance of the driver publishes from now on."""
 
 
 class Publisher:
@@ -56,7 +58,7 @@ class Publisher:
         self._generations: dict[str, int] = {}
         self._stored_as: dict[bytes, ResourceSliceSpec] = {}
         fields = f"spec.nodeName={node},spec.driver={driver}"
-        self._slices: Informer[ResourceSlice] = Informer(client, SLICE, fields=fields, sleep=clock.sleep)
+        self._slices: Informer[ResourceSlice] = Informer(client, SLICES, fields=fields, sleep=clock.sleep)
         self._slices.on_change(lambda _old, _new: self._wake.set())
 
     def publish(self, pools: Mapping[str, Pool]) -> None:
@@ -82,18 +84,22 @@ class Publisher:
 
     async def _keep_published(self) -> None:
         await self._slices.synced()
-        pause = FIRST_PAUSE
+        pauses = RETRY.pauses()
         while True:
             await self._wake.wait()
             self._wake.clear()
             known = self._pools
             try:
                 wrote = await self._sync()
-                pause = FIRST_PAUSE
+                pauses.reset()
+            except Superseded:
+                log.info("a newer instance of the driver publishes from now on")
+                self._held_back = True
+                continue
             except (ApiError, OSError, TimeoutError) as error:
+                pause = pauses.next()
                 log.warning("cannot publish devices, trying again in %.1f s: %s", pause, error)
                 await self._clock.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
                 self._wake.set()
                 continue
             if wrote and known is self._pools:
@@ -109,7 +115,7 @@ class Publisher:
         self._interfered = 1 if calm else self._interfered + 1
         self._interfered_at = now
         if self._interfered > 1:
-            await self._clock.sleep(min(FIRST_PAUSE * 2 ** min(self._interfered, 16), LONGEST_PAUSE))
+            await self._clock.sleep(RETRY.after(self._interfered + 1))
 
     async def _sync(self) -> bool:
         """Writes what differs; whether anything did."""
@@ -131,11 +137,11 @@ class Publisher:
             self._react(lost)
         return True
 
-    def _plan(self, name: str, current: list[ResourceSlice]) -> Plan:
+    def _plan(self, name: str, current: list[ResourceSlice]) -> SlicePlan:
         assert self._pools is not None
         pool = self._pools.get(name)
         if pool is None:
-            return Plan(delete=tuple(current))
+            return SlicePlan(delete=tuple(current))
         wanted = slices_of(pool, self._base, self._form, with_taint_slice=self.with_taint_slice)
         expected = [self._as_stored(spec) for spec in wanted]
         changes = plan(expected, current, self._generations.get(name, 0))
@@ -152,7 +158,7 @@ class Publisher:
         """The node, so that its slices go when it goes (4381-181)."""
         node_name = self._base.node_name or ""
         try:
-            node = await self._client.get(NODE, "", node_name)
+            node = await self._client.get(NODES, "", node_name)
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -160,18 +166,26 @@ class Publisher:
             raise ApiError(404, "NotFound", message) from None
         return OwnerReference(api_version="v1", kind="Node", name=node_name, uid=node.metadata.uid, controller=True)
 
-    async def _write(self, changes: Plan, owner: OwnerReference) -> dict[str, tuple[str, ...]]:
+    async def _write(self, changes: SlicePlan, owner: OwnerReference) -> dict[str, tuple[str, ...]]:
         """Makes the changes; the fields that did not survive them, by slice."""
         lost: dict[str, tuple[str, ...]] = {}
         for found, spec in changes.update:
+            self._check_right()
             meta = replace(found.metadata, owner_references=(owner,))
             stored = await self._client.update(replace(found, metadata=meta, spec=spec))
             lost |= self._note(spec, stored)
         for spec in changes.create:
+            self._check_right()
             lost |= self._note(spec, await self._client.create(_new_slice(spec, owner)))
         for found in changes.delete:
+            self._check_right()
             await self._delete(found)
         return lost
+
+    def _check_right(self) -> None:
+        """Before every write: a newer instance may have come while the earlier ones were made. Raises Superseded."""
+        if not self.may_write():
+            raise Superseded
 
     def _note(self, spec: ResourceSliceSpec, stored: ResourceSlice) -> dict[str, tuple[str, ...]]:
         self.writes += 1
@@ -203,7 +217,7 @@ class Publisher:
         self.writes += 1
         options = DeleteOptions(preconditions=Preconditions(uid=found.metadata.uid))
         try:
-            await self._client.delete(SLICE, "", found.metadata.name, options)
+            await self._client.delete(SLICES, "", found.metadata.name, options)
         except ApiError as error:
             if error.code not in (404, 409):
                 raise

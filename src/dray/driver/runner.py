@@ -26,6 +26,7 @@ from dray.driver.listener import Listener
 from dray.driver.plugin import Plugin, Registration
 from dray.driver.preparation import Preparation
 from dray.driver.publisher import Publisher
+from dray.driver.publishing_right import PublishingRight
 from dray.driver.status_writer import StatusWriter
 from dray.reconcile import Clock, RealClock
 
@@ -69,7 +70,8 @@ class Runner:
         self._reports = HealthReports(settings.node, driver.interval) if driver.reports_health() else None
         self.publisher = Publisher(client, self._clock, driver.name, settings.node, dropped=driver.dropped_fields)
         self.publisher.with_taint_slice = driver.publishes_taints
-        self.publisher.may_write = lambda: sockets.is_newest(self.registration_socket, driver.name)
+        self._right = PublishingRight(self._plugin_dir)
+        self.publisher.may_write = self._right.is_held
         self._client = client
         self._plugin: Plugin | None = None
         self._status: StatusWriter | None = None
@@ -86,6 +88,10 @@ class Runner:
             self._plugin_dir.mkdir(parents=True, exist_ok=True, mode=0o750)
         except OSError as error:
             raise DriverError(f"cannot use {self._plugin_dir} as plugin directory: {error.strerror}") from None
+        try:
+            self._right.take()
+        except OSError as error:
+            raise DriverError(f"cannot write to plugin directory {self._plugin_dir}: {error.strerror}") from None
         checkpoint = Checkpoint(self._plugin_dir / "claims")
         preparation = Preparation(
             self._driver, self._calls, self._inventory, self._client, checkpoint, self._settings.cdi_dir
@@ -126,6 +132,7 @@ class Runner:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._right.give_up()
         deadline = time.monotonic() + STOP_SECONDS
         # The registration goes first: the node sees that the driver leaves while calls are still answered.
         for listener in reversed(self._listeners):

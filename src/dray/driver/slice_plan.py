@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from dray.api.resource import DeviceTaint, ResourcePool, ResourceSlice, ResourceSliceSpec
 
 
-class Plan(msgspec.Struct, frozen=True):
+class SlicePlan(msgspec.Struct, frozen=True):
     """Writes, in order: updates and creates of the new state, then deletes of what is left of the old."""
 
     update: tuple[tuple[ResourceSlice, ResourceSliceSpec], ...] = ()
@@ -26,7 +26,7 @@ class Plan(msgspec.Struct, frozen=True):
         return bool(self.update or self.create or self.delete)
 
 
-def plan(wanted: Sequence[ResourceSliceSpec], current: Sequence[ResourceSlice], last_generation: int = 0) -> Plan:
+def plan(wanted: Sequence[ResourceSliceSpec], current: Sequence[ResourceSlice], last_generation: int = 0) -> SlicePlan:
     """The writes for one pool. `last_generation` is the highest that this driver has used, for pools that are gone."""
     newest = max((found.spec.pool.generation for found in current), default=0)
     live = [found for found in current if found.spec.pool.generation == newest]
@@ -36,14 +36,14 @@ def plan(wanted: Sequence[ResourceSliceSpec], current: Sequence[ResourceSlice], 
     counted = all(found.spec.pool.resource_slice_count == len(wanted) for found in live)
     if counted and len(live) == len(wanted):
         if not missing:
-            return Plan(delete=stale)
+            return SlicePlan(delete=stale)
         if len(missing) == 1 and _is_about_taints(missing[0]) and _is_about_taints(unused[0].spec):
-            return Plan(update=((unused[0], _with_generation(missing[0], newest)),), delete=stale)
+            return SlicePlan(update=((unused[0], _with_generation(missing[0], newest)),), delete=stale)
     generation = max(newest, last_generation) + 1
     specs = [_with_generation(spec, generation) for spec in wanted]
     live.sort(key=_role)  # so that a slice stays what it was, as far as that goes
     pairs = tuple(zip(live, specs, strict=False))
-    return Plan(update=pairs, create=tuple(specs[len(pairs) :]), delete=(*live[len(pairs) :], *stale))
+    return SlicePlan(update=pairs, create=tuple(specs[len(pairs) :]), delete=(*live[len(pairs) :], *stale))
 
 
 def keep_times(wanted: Iterable[ResourceSliceSpec], stored: Iterable[ResourceSlice]) -> list[ResourceSliceSpec]:

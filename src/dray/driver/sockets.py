@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from pathlib import Path
 from typing import Final
 
@@ -29,17 +28,6 @@ def dra_socket(plugin_dir: Path, instance: str = "") -> Path:
     """The socket that the node calls."""
     path = plugin_dir / (f"dra-{instance}.sock" if instance else "dra.sock")
     return path if _fits(path) or not instance else plugin_dir / f"dra-{_hash(instance)}.sock"
-
-
-def is_newest(own: Path, driver: str) -> bool:
-    """Whether no other instance of the driver has come into the registry directory after this one."""
-    try:
-        since = own.lstat().st_ctime_ns
-        instance = re.compile(rf"{re.escape(driver)}(?:-[0-9a-f]{{10}}|-[0-9a-f-]{{36}})?-reg\.sock")
-        others = [path for path in own.parent.iterdir() if path != own and instance.fullmatch(path.name)]
-        return all(path.lstat().st_ctime_ns <= since for path in others)
-    except OSError:
-        return True  # not registered yet, or another one is just going
 
 
 def _fits(path: Path) -> bool:

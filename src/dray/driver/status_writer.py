@@ -16,21 +16,20 @@ from typing import Final, cast
 
 from msgspec.structs import replace
 
-from dray.api.registry import by_kind
+from dray.api.backoff import Backoff
+from dray.api.kinds import CLAIMS
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.driver.checkpoint import Checkpoint, Record
 from dray.driver.claim_status import DeviceKey, Word, merge, words
 from dray.driver.health import HealthReports
+from dray.process.clock import as_time
 from dray.reconcile import Clock
-from dray.reconcile.clock import as_time
 
-FIRST_PAUSE: Final = 1.0
-LONGEST_PAUSE: Final = 60.0
+RETRY: Final = Backoff(first=1.0, longest=60.0)
 LOOK_SECONDS: Final = 10.0
 TRIES: Final = 5
-CLAIM: Final = by_kind("resource.k8s.io/v1", "ResourceClaim")
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +73,7 @@ class StatusWriter:
 
     async def run(self) -> None:
         """Writes until cancelled, through failures of the server."""
-        pause = FIRST_PAUSE
+        pauses = RETRY.pauses()
         while True:
             with contextlib.suppress(TimeoutError):
                 # A driver that hangs says nothing; that its devices are unknown by then shows only in a look.
@@ -84,11 +83,11 @@ class StatusWriter:
             self._wake.clear()
             problem = await self._say_what_is_new()
             if problem is None:
-                pause = FIRST_PAUSE
+                pauses.reset()
                 continue
+            pause = pauses.next()
             log.info("the status of devices is not in their claims yet, trying again in %.0f s: %s", pause, problem)
             await self._clock.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
             self._wake.set()
 
     async def _say_what_is_new(self) -> Exception | None:
@@ -131,7 +130,7 @@ class StatusWriter:
 
     async def _write(self, record: Record, spoken: dict[DeviceKey, Word]) -> None:
         known = record.claim
-        claim = cast(ResourceClaim, await self._client.get(CLAIM, known.namespace, known.name))
+        claim = cast(ResourceClaim, await self._client.get(CLAIMS, known.namespace, known.name))
         if claim.metadata.uid != known.uid:
             return
         entries = merge(claim.status, self._driver, spoken, as_time(self._clock.now()))

@@ -8,23 +8,25 @@
     session    a whole run, from options to a report: for `dray driver-test` and for `dray.pytest_plugin`
 
 The driver is a process on the other side of a socket; nothing here depends on how it is written. May import
-`dray.driver`, `dray.server` and below.
+`dray.driver` and below; the API server is given to it (`stage.Serve`).
 """
 
-from dray.driver_test.report import Outcome, Report, Result
+from dray.driver_test.report import DriverReport, Outcome, Result
 from dray.driver_test.rule import Level, Rule, all_rules, find_rules
-from dray.driver_test.stage import Stage, StageError, external_stage, own_stage
+from dray.driver_test.stage import Serve, Served, Stage, StageError, external_stage, own_stage
 from dray.driver_test.subject import CommandSubject, RunningSubject, Subject, SubjectError
 from dray.driver_test.trial import Trial, run_trial
 
 __all__ = [
     "CommandSubject",
+    "DriverReport",
     "Level",
     "Outcome",
-    "Report",
     "Result",
     "Rule",
     "RunningSubject",
+    "Serve",
+    "Served",
     "Stage",
     "StageError",
     "Subject",

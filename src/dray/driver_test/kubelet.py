@@ -35,7 +35,7 @@ class Reference(msgspec.Struct, frozen=True):
         return cls(claim.metadata.namespace, claim.metadata.name, claim.metadata.uid)
 
 
-class Device(msgspec.Struct, frozen=True):
+class PreparedDevice(msgspec.Struct, frozen=True):
     """A device in an answer."""
 
     requests: tuple[str, ...]
@@ -47,7 +47,7 @@ class Device(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """The answer for one claim: devices, or an error."""
 
-    devices: tuple[Device, ...] = ()
+    devices: tuple[PreparedDevice, ...] = ()
     error: str = ""
 
 
@@ -137,5 +137,7 @@ def _claim(claim: Reference) -> dra.Claim:
     return dra.Claim(namespace=claim.namespace, name=claim.name, uid=claim.uid)
 
 
-def _device(device: dra.Device) -> Device:
-    return Device(tuple(device.request_names), device.pool_name, device.device_name, tuple(device.cdi_device_ids))
+def _device(device: dra.Device) -> PreparedDevice:
+    return PreparedDevice(
+        tuple(device.request_names), device.pool_name, device.device_name, tuple(device.cdi_device_ids)
+    )

@@ -26,17 +26,26 @@ class Result(msgspec.Struct, frozen=True):
     message: str = ""
     seconds: float = 0.0
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether the driver breaks it."""
+        return self.outcome is Outcome.FAILED
 
-class Report(msgspec.Struct, frozen=True):
+
+class DriverReport(msgspec.Struct, frozen=True):
     """All results for one driver."""
 
     driver: str
     results: tuple[Result, ...]
+    cause: str = ""
+    """How the driver ended by itself, which explains everything else; empty if it did not."""
+    output: tuple[str, ...] = ()
+    """The last lines that such a driver said."""
 
     @property
     def passed(self) -> bool:
         """Whether no rule was broken."""
-        return not any(result.outcome is Outcome.FAILED for result in self.results)
+        return not any(result.is_broken for result in self.results)
 
     def count(self, outcome: Outcome) -> int:
         """How many rules ended so."""
@@ -47,6 +56,7 @@ class Report(msgspec.Struct, frozen=True):
         return {
             "driver": self.driver,
             "passed": self.passed,
+            **({"cause": self.cause, "output": list(self.output)} if self.cause else {}),
             "counts": {outcome.value: self.count(outcome) for outcome in Outcome},
             "results": [msgspec.to_builtins(result) for result in self.results],
         }

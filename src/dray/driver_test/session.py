@@ -9,15 +9,20 @@ from typing import Any
 
 import msgspec
 
-from dray.driver_test.report import Report, Result
+from dray.driver_test.report import DriverReport, Result
 from dray.driver_test.rule import Rule
-from dray.driver_test.stage import Stage, StageError, external_stage, own_stage
+from dray.driver_test.stage import Serve, Stage, StageError, external_stage, own_stage
 from dray.driver_test.subject import CommandSubject, RunningSubject, Subject
 from dray.driver_test.trial import Trial, run_trial
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What to test, and how. Either `command`, or `socket` with the cluster that the driver belongs to."""
+    """What to test, and how. Either `command`, or `socket` with the cluster that the driver belongs to.
+
+    `serve` runs the API server of a driver that is started by its command.
+    """
+
+    serve: Serve
 
     command: str = ""
     socket: Path | None = None
@@ -29,7 +34,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     many: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-async def run(options: Options, rules: tuple[Rule, ...], heard: Callable[[Result], None] = lambda _: None) -> Report:
+async def run(
+    options: Options, rules: tuple[Rule, ...], heard: Callable[[Result], None] = lambda _: None
+) -> DriverReport:
     """Tests a driver. Raises SubjectError or StageError if it cannot be tested at all."""
     async with _stage(options) as stage:
         stage.parameters = options.parameters
@@ -45,7 +52,7 @@ def _subject(options: Options) -> Subject:
 @contextlib.asynccontextmanager
 async def _stage(options: Options) -> AsyncIterator[Stage]:
     if options.command:
-        async with own_stage(options.node) as stage:
+        async with own_stage(options.serve, options.node) as stage:
             yield stage
     elif options.socket is None or options.kubeconfig is None:
         raise StageError("give a command, or a socket with the kubeconfig of the cluster that the driver belongs to")

@@ -7,7 +7,8 @@ import contextlib
 import itertools
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -15,8 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api.generated.core import Namespace, Node
+from dray.api.kinds import CLAIMS, SLICES
 from dray.api.meta import DeleteOptions, Object, ObjectMeta, Preconditions
-from dray.api.registry import Kind, by_kind
+from dray.api.registry import Kind
 from dray.api.resource import (
     AllocationResult,
     DeviceAllocationConfiguration,
@@ -35,13 +37,9 @@ from dray.client import Client, Informer
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import find_connection
 from dray.reconcile import RealClock
-from dray.server.instance import Instance, Settings
-from dray.server.security.identity import MASTERS, authenticated
 
 NAMESPACE: Final = "dray-driver-test"
 REQUEST: Final = "request"
-CLAIM: Final = by_kind("resource.k8s.io/v1", "ResourceClaim")
-SLICE: Final = by_kind("resource.k8s.io/v1", "ResourceSlice")
 
 
 class StageError(Exception):
@@ -61,6 +59,17 @@ class Places(msgspec.Struct, frozen=True):
     def by_name(self) -> dict[str, str]:
         """All of them as text."""
         return {name: str(getattr(self, name)) for name in self.__struct_fields__}
+
+
+class Served(NamedTuple):
+    """An API server that runs: a client with all rights, and the file that leads there."""
+
+    client: Client
+    kubeconfig: Path
+
+
+Serve = Callable[[Path], AbstractAsyncContextManager[Served]]
+"""Runs an API server with a state directory. It is given to the kit, which knows clients only."""
 
 
 class DeviceName(NamedTuple):
@@ -91,7 +100,7 @@ class Stage:
         """The versions of slices that the kit itself has written."""
         self._numbers = itertools.count(1)
         self._slices: Informer[ResourceSlice] = Informer(
-            client, SLICE, fields=f"spec.nodeName={places.node}", sleep=RealClock().sleep
+            client, SLICES, fields=f"spec.nodeName={places.node}", sleep=RealClock().sleep
         )
         self._slices.on_change(lambda old, new: self.changes.append(Change(old, new)))
 
@@ -148,29 +157,29 @@ class Stage:
 
     async def _taken(self, driver: str) -> set[DeviceName]:
         """The devices of a driver that claims have."""
-        claims = [obj for obj in (await self.client.list(CLAIM)).items if isinstance(obj, ResourceClaim)]
+        claims = [obj for obj in (await self.client.list(CLAIMS)).items if isinstance(obj, ResourceClaim)]
         allocations = [claim.status.allocation for claim in claims if claim.status.allocation is not None]
         results = [result for allocation in allocations for result in allocation.devices.results]
         return {DeviceName(result.pool, result.device) for result in results if result.driver == driver}
 
     async def deallocate(self, claim: ResourceClaim) -> None:
         """Removes a claim, if it is still there; drivers hear nothing of it."""
-        await self._delete(CLAIM, claim)
+        await self._delete(CLAIMS, claim)
 
     async def delete_slice(self, found: ResourceSlice) -> None:
         """Removes a slice, if it is still there."""
-        await self._delete(SLICE, found)
+        await self._delete(SLICES, found)
 
     async def empty_slice(self, found: ResourceSlice) -> str:
         """Takes the devices out of a slice, as somebody else might; the version that this makes."""
-        changed = await self.client.patch(SLICE, "", found.metadata.name, {"spec": {"devices": None}})
+        changed = await self.client.patch(SLICES, "", found.metadata.name, {"spec": {"devices": None}})
         self.tampered.add(changed.metadata.resource_version)
         return changed.metadata.resource_version
 
     async def close(self) -> None:
         """Removes what the trial made and a cluster would keep."""
-        for claim in (await self.client.list(CLAIM, NAMESPACE)).items:
-            await self._delete(CLAIM, claim)
+        for claim in (await self.client.list(CLAIMS, NAMESPACE)).items:
+            await self._delete(CLAIMS, claim)
 
     def _allocation(self, driver: str, device: DeviceName) -> AllocationResult:
         result = DeviceRequestAllocationResult(request=REQUEST, driver=driver, pool=device.pool, device=device.device)
@@ -198,21 +207,18 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def own_stage(node: str = "test-node") -> AsyncIterator[Stage]:
+async def own_stage(serve: Serve, node: str = "test-node") -> AsyncIterator[Stage]:
     """A cluster of the trial's own: an API server in this process, in a directory that goes away at the end."""
     root = Path(tempfile.mkdtemp(prefix="dray-dt-"))  # short: sockets have names of at most 107 bytes
-    instance = Instance(Settings(directory=root / "state", port=0))
+    plugins = root / "plugins"
     try:
-        await instance.start()
-        client = instance.client_of(authenticated("driver-test", (MASTERS,)))
-        plugins = root / "plugins"
-        places = Places(node, instance.kubeconfig, root / "registry", plugins, plugins / "driver", root / "cdi")
-        for path in (places.registry, places.plugin, places.cdi):
-            path.mkdir(parents=True)
-        async with _followed(Stage(client, places)) as stage:
-            yield stage
+        async with serve(root / "state") as served:
+            places = Places(node, served.kubeconfig, root / "registry", plugins, plugins / "driver", root / "cdi")
+            for path in (places.registry, places.plugin, places.cdi):
+                path.mkdir(parents=True)
+            async with _followed(Stage(served.client, places)) as stage:
+                yield stage
     finally:
-        await instance.stop(0.5)
         shutil.rmtree(root, ignore_errors=True)
 
 

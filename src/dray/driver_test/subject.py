@@ -13,6 +13,9 @@ from typing import Final, Protocol
 from dray.driver_test.stage import Places
 
 OUTPUT_BYTES: Final = 8192
+OUTPUT_LINES: Final = 20
+CANNOT_START: Final = (126, 127)
+"""How shells end if the command that they are given is not there, or is no program."""
 _PLACES: Final = "node, kubeconfig, registry, plugins, plugin, cdi"
 
 
@@ -31,6 +34,14 @@ class Subject(Protocol):
 
     def problem(self) -> str:
         """Why it does not run any more; empty while it does."""
+        ...
+
+    def said(self) -> tuple[str, ...]:
+        """The last lines of what it wrote."""
+        ...
+
+    def check_start(self, *, registered: bool) -> None:
+        """Raises SubjectError if it ended because it could not be started at all."""
         ...
 
     async def kill(self) -> None:
@@ -54,6 +65,13 @@ class RunningSubject:
     def problem(self) -> str:
         """Not known."""
         return ""
+
+    def said(self) -> tuple[str, ...]:
+        """Not known."""
+        return ()
+
+    def check_start(self, *, registered: bool) -> None:
+        """It runs."""
 
     async def kill(self) -> None:
         """Left alone."""
@@ -106,8 +124,21 @@ class CommandSubject:
         """How it ended, and the last that it said."""
         if self._process is None or self._process.returncode is None:
             return ""
-        lines = self._said.decode(errors="replace").strip().splitlines()[-3:]
-        return f"the driver ended with code {self._process.returncode}: {' | '.join(lines) or 'it said nothing'}"
+        if self._reading is not None and not self._reading.done():
+            return ""  # its last words are on their way
+        code = self._process.returncode
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        return f"the driver {how}: {' | '.join(self.said()[-3:]) or 'it said nothing'}"
+
+    def said(self) -> tuple[str, ...]:
+        """Of standard output and standard error, as they came."""
+        return tuple(self._said.decode(errors="replace").strip().splitlines()[-OUTPUT_LINES:])
+
+    def check_start(self, *, registered: bool) -> None:
+        """A shell started, but not what it was to start."""
+        code = self._process.returncode if self._process is not None else None
+        if code in CANNOT_START and not registered:
+            raise SubjectError(f"the command cannot be started: {' | '.join(self.said()[-1:]) or f'code {code}'}")
 
     async def kill(self) -> None:
         """SIGKILL for the whole group."""

@@ -1,4 +1,8 @@
-"""A trial: one driver, one stage, some rules, one after the other. After a broken rule the next has its turn."""
+"""A trial: one driver, one stage, some rules, one after the other.
+
+After a broken rule the next has its turn. A driver that ends by itself ends the trial: the rule during which it did is
+broken, that is the cause of everything else, and the remaining rules are not tried.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,23 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from dray import cdi
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.driver_test.kubelet import Answer, CallFailed, Plugin, Reference, Registration, find_sockets
-from dray.driver_test.report import Outcome, Report, Result
+from dray.driver_test.report import DriverReport, Outcome, Result
 from dray.driver_test.rule import Broken, Level, NotApplicable, Rule
 from dray.driver_test.stage import DeviceName, Stage
 from dray.driver_test.subject import Subject
 
+UNPREPARE: Final = "NodeUnprepareResources"
 POLL_SECONDS: Final = 0.05
 STOP_SECONDS: Final = 15.0
 SETTLED_SECONDS: Final = 2.0
+DEATH_SECONDS: Final = 0.5
+"""How long after a rule was broken the driver may still turn out to have ended."""
 
 T = TypeVar("T")
 
@@ -44,6 +53,8 @@ class Trial:
         self._started = False
         self._started_at = 0.0
         self._absent = ""
+        self.untidy = ""
+        """How cleaning up after a rule failed, if it did: what is prepared then says nothing any more."""
 
     async def start(self, extra: Mapping[str, str] | None = None) -> None:
         """Starts the driver, if it does not run."""
@@ -119,7 +130,12 @@ class Trial:
             answers = await plugin.prepare([Reference.of(claim) for claim in claims])
         except CallFailed as error:
             raise Broken(f"NodePrepareResources failed with {error}") from None
-        return [self._good(answers, claim, "NodePrepareResources") for claim in claims]
+        try:
+            return [self._good(answers, claim, "NodePrepareResources") for claim in claims]
+        except Broken as error:
+            if self.untidy:
+                raise NotApplicable(f"after an earlier rule {self.untidy}; then {error}") from None
+            raise
 
     async def unprepared(self, *claims: ResourceClaim) -> None:
         """Unprepares claims in one call. Raises Broken unless that succeeds."""
@@ -162,10 +178,27 @@ class Trial:
         """Unprepares and removes the claims of a rule."""
         claims, self._claims = self._claims, []
         if claims and self._plugin is not None:
-            with contextlib.suppress(CallFailed, Broken):
-                await self._plugin.unprepare([Reference.of(claim) for claim in claims])
+            try:
+                answers = await self._plugin.unprepare([Reference.of(claim) for claim in claims])
+                errors = [answer.error for answer in answers.values() if answer.error]
+            except CallFailed as error:
+                errors = [str(error)]
+            except Broken:
+                errors = []
+            if errors and not self.untidy:
+                self.untidy = f"NodeUnprepareResources failed: {errors[0]}"
         for claim in claims:
             await self.stage.deallocate(claim)
+
+    async def death(self, patience: float) -> str:
+        """How the driver ended although nobody told it to; empty if it did not within so many seconds."""
+        deadline = time.monotonic() + patience
+        while self._started:
+            problem = self.subject.problem()
+            if problem or time.monotonic() > deadline:
+                return problem
+            await asyncio.sleep(POLL_SECONDS)
+        return ""
 
     async def close(self) -> None:
         """Ends the driver, if the kit started it."""
@@ -193,17 +226,37 @@ class Trial:
         return answer
 
 
-async def run_trial(trial: Trial, rules: Iterable[Rule], heard: Callable[[Result], None] = lambda _: None) -> Report:
+async def run_trial(
+    trial: Trial, rules: Iterable[Rule], heard: Callable[[Result], None] = lambda _: None
+) -> DriverReport:
     """Tries rules in order; `heard` is told of each result at once. Raises SubjectError or StageError."""
-    results = []
+    results: list[Result] = []
+    cause = ""
+
+    def note(result: Result) -> None:
+        heard(result)
+        results.append(result)
+
     try:
         for rule in rules:
+            if cause:
+                note(Result(rule.name, rule.title, Outcome.SKIPPED, "the driver does not run any more"))
+                continue
             result = await _try(trial, rule)
-            heard(result)
-            results.append(result)
+            cause = await trial.death(0.0 if result.outcome in (Outcome.PASSED, Outcome.SKIPPED) else DEATH_SECONDS)
+            if cause:
+                trial.subject.check_start(registered=bool(trial.driver))
+                result = replace(result, outcome=Outcome.FAILED, message=cause)
+            note(result)
+        if (
+            trial.untidy
+            and not cause
+            and not any(UNPREPARE in result.message for result in results if result.is_broken)
+        ):
+            note(Result("unprepare-after-use", "Unprepare works after a rule was tried", Outcome.FAILED, trial.untidy))
     finally:
         await trial.close()
-    return Report(trial.driver, tuple(results))
+    return DriverReport(trial.driver, tuple(results), cause, trial.subject.said() if cause else ())
 
 
 async def _try(trial: Trial, rule: Rule) -> Result:

@@ -1,21 +1,22 @@
 """Who must leave because of a taint, when, how fast and how. Pure: events and the time go in, evictions come out.
 
-    claims, pods, devices ─▶ Planner ─▶ find_causes ─▶ Evictions ─▶ Planner.take(now, tick) ─▶ pods to delete now
-                                │                          │ taint, rule or claim gone: cancelled
-                                ├─▶ plan_condition: how far a rule is      limiter: one per taint, made when needed,
-                                └─▶ preview: what a rule would do          dropped when idle (5055-90..94)
-    guard: too many for one taint wait for a confirmation     policy: puts off, softens or hardens what was planned
+    devices, claims, pods ─▶ DevicePlanner (ClaimCauses) ─┐
+    nodes, pods ─▶ NodePlanner ───────────────────────────┴▶ Departures ─▶ take(): pods to evict now
+                                                               ├ Guard: too many wait for a confirmation
+                                                               ├ Evictions: each when due, at the rate of its taints
+                                                               └ Tally: how far a rule is ─▶ rule_condition
 
-`NodeEvictions` is the same for node taints, which have no rate unless the node says one. The package may import
-`dray.tracker` and below. The controllers around it read, wait, ask policies and write.
+`preview` is what a rule would do; `policy` says how a pod leaves, and may put off, soften or harden what was planned.
+Limiters are made when needed and dropped when idle (5055-90..94). The package may import `dray.tracker` and below. The
+controllers around it read, wait, ask policies and write.
 """
 
-from dray.eviction.allocations import ClaimKey
 from dray.eviction.causes import Cause, Causes, find_causes
+from dray.eviction.device_planner import DevicePlanner
 from dray.eviction.evictions import Evictions, Taken
 from dray.eviction.limiter import BURST, Limiter
-from dray.eviction.planner import Planner
-from dray.eviction.pods import PodRef, can_be_evicted, disruption_patch
+from dray.eviction.node_planner import NodePlanner
+from dray.eviction.pods import can_be_evicted, disruption_patch
 from dray.eviction.preview import Preview, preview
 from dray.eviction.tally import Progress
 
@@ -23,11 +24,10 @@ __all__ = [
     "BURST",
     "Cause",
     "Causes",
-    "ClaimKey",
+    "DevicePlanner",
     "Evictions",
     "Limiter",
-    "Planner",
-    "PodRef",
+    "NodePlanner",
     "Preview",
     "Progress",
     "Taken",

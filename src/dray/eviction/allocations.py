@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 from dray.api.generated.core import Pod
+from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import ResourceClaim
-from dray.eviction.pods import PodRef, can_be_evicted
+from dray.api.resource.allocated_node import allocated_node
+from dray.api.resource.pool import PoolKey
+from dray.eviction.pods import can_be_evicted
 from dray.tracker import DeviceId
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Hashable)
-
-PoolKey = tuple[str, str]
-
-
-class ClaimKey(NamedTuple):
-    """Namespace and name of a claim."""
-
-    namespace: str
-    name: str
 
 
 class _Groups(Generic[K, V]):
@@ -61,14 +55,14 @@ class Allocations:
     """Claims that are allocated and pods that can be evicted, with indexes that are kept up to date."""
 
     def __init__(self) -> None:
-        self._claims: dict[ClaimKey, ResourceClaim] = {}
-        self._by_device: _Groups[DeviceId, ClaimKey] = _Groups()
+        self._claims: dict[ObjectName, ResourceClaim] = {}
+        self._by_device: _Groups[DeviceId, ObjectName] = _Groups()
         self._by_pool: _Groups[PoolKey, DeviceId] = _Groups()
-        self._by_pod: _Groups[str, ClaimKey] = _Groups()
-        self._pods: dict[str, PodRef] = {}
+        self._by_pod: _Groups[str, ObjectName] = _Groups()
+        self._pods: dict[str, ObjectRef] = {}
 
     @property
-    def claims(self) -> Mapping[ClaimKey, ResourceClaim]:
+    def claims(self) -> Mapping[ObjectName, ResourceClaim]:
         """The claims that are allocated."""
         return self._claims
 
@@ -77,11 +71,11 @@ class Allocations:
         """How many pods use claims that are allocated."""
         return len(self._by_pod)
 
-    def devices(self, key: ClaimKey) -> Iterator[DeviceId]:
+    def devices(self, key: ObjectName) -> Iterator[DeviceId]:
         """The devices that are allocated to a claim."""
         return devices_of(self._claims.get(key))
 
-    def put_claim(self, key: ClaimKey, claim: ResourceClaim | None) -> set[str]:
+    def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> set[str]:
         """Notes a claim, or that it is gone. Returns the uids of the pods that it was or is reserved for."""
         before = self._claims.pop(key, None)
         after = claim if claim is not None and claim.status.allocation is not None else None
@@ -96,31 +90,35 @@ class Allocations:
         self._by_pod.move(key, left, came)
         return left.keys() | came.keys()
 
-    def put_pod(self, pod: Pod, *, is_gone: bool = False) -> PodRef | None:
+    def put_pod(self, pod: Pod, *, is_gone: bool = False) -> ObjectRef | None:
         """Notes a pod, or that it is gone. Returns the reference if it can be evicted."""
-        ref = PodRef.of(pod)
+        ref = ObjectRef.of(pod)
         if is_gone or not can_be_evicted(pod):
             self._pods.pop(ref.uid, None)
             return None
         self._pods[ref.uid] = ref
         return ref
 
-    def pod(self, uid: str) -> PodRef | None:
+    def pod(self, uid: str) -> ObjectRef | None:
         """The pod with this uid, if it can be evicted."""
         return self._pods.get(uid)
 
-    def users(self, key: ClaimKey) -> Iterator[PodRef]:
+    def users(self, key: ObjectName) -> Iterator[ObjectRef]:
         """The pods that can be evicted and that a claim is reserved for."""
         for uid in _consumers(self._claims.get(key)):
             pod = self._pods.get(uid)
             if pod is not None:
                 yield pod
 
-    def holders(self, device: DeviceId) -> tuple[ClaimKey, ...]:
+    def holders(self, device: DeviceId) -> tuple[ObjectName, ...]:
         """The claims that a device is allocated to: several if they share it."""
         return self._by_device.get(device)
 
-    def used_by(self, uid: str) -> tuple[ClaimKey, ...]:
+    def nodes(self, keys: Iterable[ObjectName]) -> set[str]:
+        """The nodes that claims are allocated for; empty for a claim that can be used on several."""
+        return {allocated_node(self._claims[key].status.allocation) for key in keys}
+
+    def used_by(self, uid: str) -> tuple[ObjectName, ...]:
         """The claims that are reserved for a pod."""
         return self._by_pod.get(uid)
 

@@ -9,6 +9,7 @@ from typing import Final
 from dray.api.durations import describe_duration, parse_duration
 from dray.api.generated.core import Pod
 from dray.api.labels import LabelSelector, SelectorError
+from dray.api.pods import is_ready
 from dray.api.times import Time, TimeError
 from dray.eviction.policy import Decision, EvictionCause, Now, PolicyFactory, PolicyState, Wait
 
@@ -76,11 +77,6 @@ class Checkpoint:
             return Now(f"no checkpoint in {describe_duration(self._deadline)}")
         moment = Time.of(dt.datetime.fromtimestamp(until, dt.UTC))
         return Wait(until, f"annotation {self._annotation} is not set; it is waited for until {moment}")
-
-
-def is_ready(pod: Pod) -> bool:
-    """Whether a pod says that it can do its work."""
-    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
 
 
 def _is_said(value: str | None, due: float) -> bool:

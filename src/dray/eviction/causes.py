@@ -29,6 +29,15 @@ TaintKey: TypeAlias = int | str
 `node_rations` says for a node taint."""
 
 
+class Source(NamedTuple):
+    """What somebody can confirm. What is too much is judged by group: all pools of a driver, all nodes with a taint."""
+
+    group: str
+    """The uid of a rule, a driver, or a taint of nodes."""
+    place: str = ""
+    """The driver's pool, or the node."""
+
+
 class Cause(msgspec.Struct, frozen=True, gc=False):
     """A taint that a pod must leave for: from when on, how fast, and by which rule."""
 
@@ -41,8 +50,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     rule: str | None = None
     key: str = ""
     value: str = ""
-    pool: tuple[str, str] | None = None
-    """Driver and name of the pool whose driver published the taint; None if a rule did."""
+    source: Source = Source("")
 
 
 Causes: TypeAlias = Mapping[TaintKey, Cause]
@@ -67,8 +75,7 @@ def find_hits(claim: ResourceClaim, taints_of: TaintsOf, key_of: KeyOf) -> Itera
         for taint in taints_of(device):
             if taint.effect != EFFECT_NO_EXECUTE:
                 continue
-            pool = (result.driver, result.pool) if taint.rule is None else None
-            cause = _cause(taint, key_of(taint), tolerations_of(claim, result), pool)
+            cause = _cause(taint, key_of(taint), tolerations_of(claim, result), device)
             if cause is not None:
                 yield Hit(device, taint, cause)
 
@@ -88,18 +95,23 @@ def earliest(causes: Iterable[Cause]) -> dict[TaintKey, Cause]:
 
 
 def _cause(
-    tracked: TrackedTaint, key: TaintKey, tolerations: tuple[DeviceToleration, ...], pool: tuple[str, str] | None
+    tracked: TrackedTaint, key: TaintKey, tolerations: tuple[DeviceToleration, ...], device: DeviceId
 ) -> Cause | None:
     taint = tracked.taint
     moment = eviction_time(tolerations, taint, added_at(taint))
     if moment is None:
         return None
     rate = taint.evictions_per_second or DEFAULT_EVICTIONS_PER_SECOND
-    return _shared_cause(key, moment.timestamp(), rate, tracked.rule, taint.key, taint.value, pool)
+    source = (device.driver, device.pool) if tracked.rule is None else (str(key), "")
+    return _shared_cause(key, moment.timestamp(), rate, tracked.rule, taint.key, taint.value, source)
 
 
-# One and the same for the many claims that a taint hits: cheap to make, to hold and to compare.
-_shared_cause = lru_cache(maxsize=1024)(Cause)
+@lru_cache(maxsize=1024)
+def _shared_cause(
+    taint: TaintKey, due: float, rate: int, rule: str | None, key: str, value: str, source: tuple[str, str]
+) -> Cause:
+    """One and the same for the many claims that a taint hits: cheap to make, to hold and to compare."""
+    return Cause(taint, due, rate, rule, key, value, Source(*source))
 
 
 def names_device(rule: DeviceTaintRule, device: DeviceId) -> bool:

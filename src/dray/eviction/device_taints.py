@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from dray.api.resource import DeviceTaintRule
+from dray.api.resource.pool import PoolKey
 from dray.api.resource.rule_annotations import taint_of
-from dray.eviction.allocations import PoolKey
 from dray.eviction.causes import names_device
-from dray.tracker import DeviceId, PoolView, TrackedTaint, Tracker
+from dray.tracker import DeviceId, EffectiveDevice, PoolView, TrackedTaint, Tracker
 
 Taints = tuple[TrackedTaint, ...]
 
@@ -16,27 +17,59 @@ UNPUBLISHED = 0
 """The id of a rule's taint on a device that the tracker does not know."""
 
 
+class _Published(NamedTuple):
+    """A pool, and its devices by part and name: several nodes may have one of the same name."""
+
+    view: PoolView
+    parts: dict[str, dict[str, list[EffectiveDevice]]]
+
+    @classmethod
+    def of(cls, view: PoolView) -> _Published:
+        parts: dict[str, dict[str, list[EffectiveDevice]]] = {}
+        for part in view.each():
+            devices = parts.setdefault(part.node, {})
+            for device in part.devices:
+                devices.setdefault(device.id.device, []).append(device)
+        return cls(view, parts)
+
+    def taints(self, name: str, nodes: Iterable[str]) -> Taints | None:
+        """The taints on the devices of a name as these nodes see them; None if they see none."""
+        found: dict[EffectiveDevice, None] = {}
+        for node in nodes:
+            part = self.view.for_node(node)
+            for device in self.parts[part.node].get(name, ()) if part is not None else ():
+                if not node or device.access.node_name in (None, node):
+                    found[device] = None
+        if len(found) == 1:
+            return next(iter(found)).taints
+        return tuple([taint for device in found for taint in device.taints]) if found else None
+
+
 class DeviceTaints:
     """Looks devices up in the tracker's pools. Keeps one table per pool, made when first asked for."""
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
-        self._tables: dict[PoolKey, tuple[PoolView, dict[str, Taints]]] = {}
-        self._complete: dict[PoolKey, dict[str, Taints]] = {}
+        self._published: dict[PoolKey, _Published] = {}
+        self._complete: dict[PoolKey, _Published] = {}
 
-    def of(self, device: DeviceId, rules: Mapping[str, DeviceTaintRule]) -> tuple[Taints, bool]:
-        """The taints on an allocated device, and whether it is published.
+    def of(self, device: DeviceId, rules: Mapping[str, DeviceTaintRule], nodes: Collection[str]) -> tuple[Taints, bool]:
+        """The taints on a device that was allocated for these nodes (empty: for several), and whether it is published.
 
-        Rules that select by name also reach devices that are no longer published (SVS-23).
+        What other nodes publish under its name does not count. Rules that select by name also reach devices that are
+        no longer published (SVS-23).
         """
         key = (device.driver, device.pool)
         view = self._tracker.pool(*key)
-        published = None if view is None else self._table(key, view).get(device.device)
-        if view is not None and view.incomplete:
+        if view is None:
+            return tuple(self._of_rules(device, None, rules)), False
+        published = self._look_up(key, view).taints(device.device, nodes)
+        before = self._complete.get(key)
+        if before is not None and _is_incomplete(view, nodes):
             # While a driver replaces its slices, what it said last stands (5055-77).
-            before = self._complete.get(key, {}).get(device.device)
-            if before is not None:
-                own = tuple(taint for taint in before if taint.rule is None)
+            said = before.taints(device.device, nodes)
+            if said is not None:
+                own = tuple(taint for taint in said if taint.rule is None)
                 return (*own, *self._of_rules(device, published, rules)), published is not None
         if published is not None:
             return published, True
@@ -46,23 +79,17 @@ class DeviceTaints:
         """These pools have changed."""
         for key in pools:
             view = self._tracker.pool(*key)
-            table = self._tables.pop(key, None)
-            if view is None or not view.incomplete:
+            known = self._published.pop(key, None)
+            if view is None or not any(part.incomplete for part in view.each()):
                 self._complete.pop(key, None)
-            elif table is not None and not table[0].incomplete:
-                self._complete[key] = table[1]
+            elif known is not None and not any(part.incomplete for part in known.view.each()):
+                self._complete[key] = known
 
-    def _table(self, key: PoolKey, view: PoolView) -> dict[str, Taints]:
-        known = self._tables.get(key)
-        if known is not None and known[0] is view:
-            return known[1]
-        table: dict[str, Taints] = {}
-        for device in view.devices:
-            name = device.id.device
-            # One name may stand for devices of several nodes: the allocation does not say which.
-            table[name] = (*table[name], *device.taints) if name in table else device.taints
-        self._tables[key] = (view, table)
-        return table
+    def _look_up(self, key: PoolKey, view: PoolView) -> _Published:
+        known = self._published.get(key)
+        if known is None or known.view is not view:
+            known = self._published[key] = _Published.of(view)
+        return known
 
     @staticmethod
     def _of_rules(
@@ -75,3 +102,8 @@ class DeviceTaints:
             for name, rule in sorted(rules.items())
             if names_device(rule, device)
         ]
+
+
+def _is_incomplete(view: PoolView, nodes: Iterable[str]) -> bool:
+    parts = (view.for_node(node) for node in nodes)
+    return any(part is not None and part.incomplete for part in parts)

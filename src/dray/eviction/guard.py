@@ -1,122 +1,326 @@
 """Evictions that are so many that they may be a mistake are held until somebody confirms them. Pure.
 
-    want(pod, taints) ─▶ counted by taint ─▶ judge() ─┬─ few, or confirmed: allowed
-                                                      └─ too many: held, until confirmed or few again
+    want(pod, sources) ─▶ judge() ─┬─ few, over all groups together: allowed
+                                   ├─ confirmed: allowed, and not counted
+                                   └─ too many: held, until confirmed, or until fewer would leave
 
-What counts is what a taint has evicted plus what it would evict. Nothing is allowed before it was judged, so that the
+A source is what somebody can confirm: a rule, the taints of a pool, a taint on a node. Sources of one group are judged
+together: all pools of a driver, all nodes with a taint. A group is allowed if those who left without a confirmation
+since one window before the group came up, those who are to leave for groups that are allowed, and its own pods are
+together no more than the limit. So in no window more leave than that, however they are spread, and time alone never
+lets go of what is held. Groups that came first are judged first. Nothing is allowed before it was judged, so that the
 first of many pods are not gone before the last ones are counted.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import Final, Generic, NamedTuple, TypeVar
 
+from dray.eviction.causes import Source
+from dray.eviction.recent import Recent
 from dray.eviction.settings import Limit
 
-K = TypeVar("K", bound=Hashable)
 P = TypeVar("P", bound=Hashable)
+
+WINDOW: Final = 3600.0
+"""Seconds. Who left so long ago does not count for what comes up now."""
 
 
 class Hold(NamedTuple):
-    """What is held: so many pods, out of so many that could be evicted."""
+    """What is held: so many pods of a group, besides so many others, out of so many that could be evicted."""
 
     pods: int
+    others: int
     of: int
     limit: Limit
 
     def __str__(self) -> str:
         pods = "1 pod" if self.pods == 1 else f"{self.pods} pods"
-        return f"{pods} of {self.of} would be evicted, more than {self.limit}"
+        others = f", {self.others} left or leave besides" if self.others else ""
+        return f"{pods} of {self.of} would be evicted{others}, more than {self.limit}"
 
 
-class Guard(Generic[K, P]):
-    """What each taint wants to evict, and whether it may. `K` tells taints apart, `P` pods."""
+class Base(NamedTuple):
+    """What a limit is a share of."""
 
-    def __init__(self, limit: Limit) -> None:
+    pods: int
+    """How many could be evicted."""
+    fullest_node: int = 0
+    """How many of them are on the node that has most."""
+
+
+class _Group(Generic[P]):
+    """The pods that must leave for sources of one group that nobody has confirmed."""
+
+    __slots__ = ("is_allowed", "number", "pods", "since", "unjudged")
+
+    def __init__(self, number: int, since: float) -> None:
+        self.number = number
+        self.since = since
+        self.pods: dict[P, None] = {}
+        self.unjudged: set[P] = set()
+        """Those who came since the group was judged: they are not allowed before it is judged again."""
+        self.is_allowed = False
+
+
+class Verdict(NamedTuple, Generic[P]):
+    """What is different now."""
+
+    sources: set[Source]
+    """Those that are allowed or held and were not."""
+    pods: set[P]
+    """Those that may leave and might not, or the other way round."""
+
+
+class Guard(Generic[P]):
+    """What each source wants to evict, and whether it may. `P` tells pods apart."""
+
+    def __init__(
+        self,
+        limit: Limit,
+        recent: Recent[P] | None = None,
+        *,
+        window: float = WINDOW,
+        uses_devices: Callable[[P], bool] | None = None,
+    ) -> None:
+        """`recent` may be shared with other guards.
+
+        A guard that cannot tell who `uses_devices` is about such pods alone, and counts only these.
+        """
         self._limit = limit
-        self._wants: dict[P, frozenset[K]] = {}
-        self._pods: dict[K, dict[P, None]] = {}
+        self._recent = recent if recent is not None else Recent()
+        self._window = window
+        self._uses_devices = uses_devices
+        self._wants: dict[P, frozenset[Source]] = {}
+        self._sources: dict[Source, dict[P, None]] = {}
+        self._confirmed: set[Source] = set()
+        self._groups: dict[str, _Group[P]] = {}
+        self._groups_of: dict[P, frozenset[str]] = {}
+        self._held: dict[str, Hold] = {}
+        self._counted: set[P] = set()
         self._going: set[P] = set()
-        self._evicted: Counter[K] = Counter()
-        self._allowed: set[K] = set()
-        self._unsure: set[K] = set()
-        self.held: dict[K, Hold] = {}
+        self._unsure: set[str] = set()
+        self._changed: set[Source] = set()
+        self._touched: set[P] = set()
+        self._is_roomier = False
+        self._allowance = 0
+        self._number = 0
 
     @property
     def is_sure(self) -> bool:
-        """Whether `judge` has nothing to do."""
-        return not self._unsure
+        """Whether `judge` has nothing to do, unless the base has changed."""
+        return not (self._unsure or self._is_roomier or self._changed)
 
-    def want(self, pod: P, taints: Collection[K]) -> None:
-        """A pod must leave for these taints; for none if it may stay, or is gone."""
-        before, after = self._wants.get(pod, frozenset()), frozenset(taints)
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody wants anything."""
+        return not self._sources
+
+    @property
+    def held_pods(self) -> int:
+        """How many pods are held. One that must leave for two groups that are held is counted in each."""
+        return sum(len(self._groups[name].pods) for name in self._held)
+
+    @property
+    def sources(self) -> Collection[Source]:
+        """All that want something."""
+        return self._sources.keys()
+
+    def want(self, pod: P, sources: Iterable[Source], tick: float) -> None:
+        """A pod must leave for these sources; for none if it may stay, or is gone."""
+        before, after = self._wants.get(pod, frozenset()), frozenset(sources)
         if before == after:
             return
         if after:
             self._wants[pod] = after
         else:
             del self._wants[pod]
+        for source in after - before:
+            if source not in self._sources:
+                self._sources[source] = {}
+                self._report(source)
+            self._sources[source][pod] = None
+        for source in before - after:
+            del self._sources[source][pod]
+            if not self._sources[source]:
+                del self._sources[source]
+                self._report(source)
+        self._regroup(pod, tick)
+
+    def mark_going(self, pod: P, *, is_so: bool, tick: float) -> None:
+        """A pod is being evicted, or (not so) stays for the time being. One that goes counts as left when gone."""
+        if not is_so:
+            self._going.discard(pod)
+            self._recount(pod, tick)
+        elif pod in self._counted:
+            self._going.add(pod)
+
+    def confirm(self, source: Source, *, is_so: bool, tick: float) -> None:
+        """Somebody said that what a source evicts is meant, or (not so) took that back."""
+        if is_so == (source in self._confirmed):
+            return
+        (self._confirmed.add if is_so else self._confirmed.discard)(source)
+        for pod in self._sources.get(source, ()):
+            self._changed.add(source)
+            self._regroup(pod, tick)
+            self._touched.add(pod)
+
+    def renew(self, source: Source, tick: float) -> None:
+        """A source is another one than before: its group is judged like one that has just come up."""
+        group = self._groups.get(source.group)
+        if group is not None:
+            group.since = tick
+            self._unsure.add(source.group)
+            self._set_allowed(group, tick, is_so=False)
+
+    def judge(self, tick: float, base: Base) -> Verdict[P]:
+        """Decides about all that there is news of."""
+        changed, self._changed = self._changed, set()
+        touched, self._touched = self._touched, set()
+        allowance = self._limit.pods(base.pods + self._left(tick - self._window), base.fullest_node)
+        self._is_roomier |= allowance > self._allowance
+        self._allowance = allowance
+        unsure = self._unsure | self._held.keys() if self._is_roomier else self._unsure
+        before = {name: self._state(name) for name in unsure}
+        dropped = False
+        for name in self._too_much(tick):
+            before.setdefault(name, self._state(name))
+            self._set_allowed(self._groups[name], tick, is_so=False)
+            dropped = True
+        for name in sorted(before, key=lambda one: self._groups[one].number):
+            self._judge_one(name, tick, base.pods)
+            group = self._groups[name]
+            if before[name] != self._state(name):
+                changed |= self._sources_of(name)
+                touched |= group.pods.keys()
+            elif group.is_allowed:
+                touched |= group.unjudged
+            group.unjudged.clear()
+        self._unsure.clear()
+        self._is_roomier = dropped  # what was dropped leaves room for others, once
+        self._forget(tick)
+        return Verdict(changed, touched)
+
+    def allows(self, source: Source, pod: P) -> bool:
+        """Whether a pod that must leave for a source may."""
+        if source in self._confirmed:
+            return True
+        group = self._groups.get(source.group)
+        return group is not None and group.is_allowed and pod not in group.unjudged
+
+    def is_confirmed(self, source: Source) -> bool:
+        """Whether somebody said that what a source evicts is meant."""
+        return source in self._confirmed
+
+    def hold_of(self, source: Source) -> Hold | None:
+        """What of a source is held, as a part of its group; None if nothing is."""
+        return self._held.get(source.group) if source in self._sources and source not in self._confirmed else None
+
+    def pods(self, source: Source) -> Collection[P]:
+        """The pods that must leave for a source."""
+        return self._sources.get(source, {}).keys()
+
+    def _report(self, source: Source) -> None:
+        """A source is new or gone: there is something else to say about it if its group is held."""
+        if source.group in self._held:
+            self._changed.add(source)
+
+    def _is_allowed(self, name: str) -> bool:
+        group = self._groups.get(name)
+        return group is not None and group.is_allowed
+
+    def _state(self, name: str) -> tuple[bool, bool]:
+        return self._is_allowed(name), name in self._held
+
+    def _sources_of(self, name: str) -> set[Source]:
+        pods = self._groups[name].pods
+        return {source for pod in pods for source in self._wants[pod] if source.group == name}
+
+    def _left(self, since: float) -> int:
+        return self._recent.since(since, only_devices=self._uses_devices is None)
+
+    def _too_much(self, tick: float) -> Iterable[str]:
+        """Groups that must not go on because more want to leave by now: those that grew, then those that came last."""
+        if len(self._counted) + self._left(tick - self._window) <= self._allowance:
+            return
+        allowed = [name for name, group in self._groups.items() if group.is_allowed]
+        for name in sorted(allowed, key=lambda one: (one in self._unsure, self._groups[one].number), reverse=True):
+            if len(self._counted) + self._left(tick - self._window) <= self._allowance:
+                return
+            yield name
+
+    def _judge_one(self, name: str, tick: float, of: int) -> None:
+        group = self._groups[name]
+        if group.is_allowed or self._fits(group):
+            self._held.pop(name, None)
+            self._set_allowed(group, tick, is_so=True)
+        else:
+            others = self._others(group) + self._left(group.since - self._window)
+            self._held[name] = Hold(len(group.pods), others, of, self._limit)
+
+    def _others(self, group: _Group[P]) -> int:
+        """How many are counted that the group does not want."""
+        few, many = sorted((self._counted, group.pods), key=len)
+        return len(self._counted) - sum(pod in many for pod in few)
+
+    def _fits(self, group: _Group[P]) -> bool:
+        room = self._allowance - len(self._counted) - self._left(group.since - self._window)
+        if len(group.pods) - len(self._counted) > room:
+            return False  # whoever of them is counted already
+        return sum(pod not in self._counted and not self._is_meant(pod) for pod in group.pods) <= room
+
+    def _set_allowed(self, group: _Group[P], tick: float, *, is_so: bool) -> None:
+        if group.is_allowed != is_so:
+            group.is_allowed = is_so
+            for pod in group.pods:
+                self._recount(pod, tick)
+
+    def _is_meant(self, pod: P) -> bool:
+        """Whether somebody confirmed that a pod leaves, for whichever of its sources."""
+        return not self._confirmed.isdisjoint(self._wants.get(pod, ()))
+
+    def _regroup(self, pod: P, tick: float) -> None:
+        """Puts a pod into the groups of its sources that are not confirmed, and takes it out of others."""
+        before = self._groups_of.pop(pod, frozenset())
+        after = frozenset(source.group for source in self._wants.get(pod, ()) if source not in self._confirmed)
+        if after:
+            self._groups_of[pod] = after
+        for name in after - before:
+            group = self._groups.get(name)
+            if group is None:
+                self._number += 1
+                group = self._groups[name] = _Group(self._number, tick)
+            group.pods[pod] = None
+            group.unjudged.add(pod)
+            self._unsure.add(name)
+        for name in before - after:
+            group = self._groups[name]
+            del group.pods[pod]
+            group.unjudged.discard(pod)
+            if name in self._held:
+                self._unsure.add(name)
+            if not group.pods:
+                del self._groups[name]
+                self._held.pop(name, None)
+                self._unsure.discard(name)
+        self._recount(pod, tick)
+
+    def _recount(self, pod: P, tick: float) -> None:
+        """Notes whether a pod counts: until it is gone if it goes, else while an unconfirmed group may evict it."""
+        is_going = pod in self._going and pod in self._wants
+        if is_going or (any(map(self._is_allowed, self._groups_of.get(pod, ()))) and not self._is_meant(pod)):
+            self._counted.add(pod)
+        elif pod in self._counted:
+            self._counted.discard(pod)
             if pod in self._going:
                 self._going.discard(pod)
-                self._evicted.update(before)
-        for taint in before - after:
-            self._discard(taint, pod)
-        for taint in after - before:
-            self._pods.setdefault(taint, {})[pod] = None
-        self._unsure |= before ^ after
+                uses_devices = self._uses_devices is None or self._uses_devices(pod)
+                self._recent.add(pod, tick, uses_devices=uses_devices)
+            else:
+                self._is_roomier = True
 
-    def mark_going(self, pod: P, *, is_so: bool) -> None:
-        """A pod is being evicted, or (not so) stays for the time being. One that goes counts as evicted when gone."""
-        (self._going.add if is_so else self._going.discard)(pod)
-
-    def reset(self, taint: K) -> None:
-        """The taint is another one now, or gone: it is counted and judged anew."""
-        self._evicted.pop(taint, None)
-        self._allowed.discard(taint)
-        self._unsure.add(taint)
-
-    def review(self, taint: K) -> None:
-        """Somebody may have confirmed it."""
-        self._unsure.add(taint)
-
-    def judge(self, of: int, is_confirmed: Callable[[K], bool]) -> set[K]:
-        """Decides about every taint that has changed, given how many pods could be evicted in all.
-
-        Returns the taints that are allowed or held now and were not before, or the other way round.
-        """
-        changed = set()
-        for taint in self._unsure:
-            before = taint in self._allowed, taint in self.held
-            self._allowed.discard(taint)
-            self.held.pop(taint, None)
-            self._judge_one(taint, of, is_confirmed)
-            if before != (taint in self._allowed, taint in self.held):
-                changed.add(taint)
-        self._unsure.clear()
-        return changed
-
-    def allows(self, taint: K) -> bool:
-        """Whether pods may be evicted for a taint."""
-        return taint in self._allowed
-
-    def pods(self, taint: K) -> Collection[P]:
-        """The pods that must leave for a taint."""
-        return self._pods.get(taint, {}).keys()
-
-    def _judge_one(self, taint: K, of: int, is_confirmed: Callable[[K], bool]) -> None:
-        pending = len(self._pods.get(taint, ()))
-        if not pending:
-            return
-        gone = self._evicted[taint]
-        if self._limit.is_passed(pending + gone, of + gone) and not is_confirmed(taint):
-            self.held[taint] = Hold(pending, of, self._limit)
-        else:
-            self._allowed.add(taint)
-
-    def _discard(self, taint: K, pod: P) -> None:
-        pods = self._pods[taint]
-        del pods[pod]
-        if not pods:
-            del self._pods[taint]
+    def _forget(self, tick: float) -> None:
+        """Nobody needs to know for ever who left; whatever is held still counts from when it came up."""
+        oldest = min((self._groups[name].since for name in self._held), default=tick)
+        self._recent.forget(self, min(oldest, tick) - self._window)

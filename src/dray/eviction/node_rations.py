@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dray.api.generated.core import Taint
-from dray.api.node_annotations import Ration, TaintName, read_rations
+from dray.api.node_annotations import Ration, read_rations
 from dray.api.resource.taint import DEFAULT_EVICTIONS_PER_SECOND
+from dray.api.taints import TaintName
 from dray.eviction.causes import TaintKey
 
 DEFAULT: Final = Ration(DEFAULT_EVICTIONS_PER_SECOND)

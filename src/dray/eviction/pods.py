@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from dray.api.generated.core import Pod
+from dray.api.pods import is_active
 from dray.api.times import Time
-
-FINISHED = ("Succeeded", "Failed")
-
-
-class PodRef(NamedTuple):
-    """One pod, told apart from an earlier or later one of the same name."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    @classmethod
-    def of(cls, pod: Pod) -> PodRef:
-        """The reference to a pod."""
-        return cls(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 def can_be_evicted(pod: Pod) -> bool:
     """Whether a pod runs or is about to: it has a node, is not finished and not on its way out (SVS-24)."""
-    return bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED
+    return bool(pod.spec.node_name) and is_active(pod)
 
 
 def is_on_its_way(old: Pod | None, new: Pod | None) -> bool:

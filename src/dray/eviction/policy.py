@@ -4,7 +4,8 @@
                                       Force: without grace    Never: it stays, until the cause or the pod changes
 
 The planner says who must leave and how fast; a policy may only put off, soften or harden what was planned. Whoever asks
-takes an exception, an answer that comes too late and one that is none of these for a failure (`settings.Fallback`).
+takes an exception, an answer that comes too late and one that is none of these for a failure, and does as
+`settings.FailurePolicy` says.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dray.api.generated.core import Pod
-from dray.eviction.builtin_policies import is_ready
-from dray.eviction.pods import FINISHED
+from dray.api.pods import is_active, is_ready
+from dray.api.references import controller_of
 from dray.eviction.policy import Siblings
 
 
@@ -33,11 +33,11 @@ class Replicas:
 
     def put(self, pod: Pod) -> None:
         """A pod is there, or has changed."""
-        owner = controller_of(pod)
+        owner = _owner(pod)
         if not owner:
             return
         uid = pod.metadata.uid
-        if pod.metadata.deletion_timestamp is not None or pod.status.phase in FINISHED:
+        if not is_active(pod):
             self.drop(pod)
             return
         group = self._groups.setdefault(owner, _Group())
@@ -49,7 +49,7 @@ class Replicas:
 
     def drop(self, pod: Pod) -> None:
         """A pod is gone, or as good as gone."""
-        owner = controller_of(pod)
+        owner = _owner(pod)
         group = self._groups.get(owner)
         if group is None:
             return
@@ -61,7 +61,7 @@ class Replicas:
 
     def siblings(self, pod: Pod) -> Siblings | None:
         """The pods of a pod's controller, from now on pending; None if it has none."""
-        group = self._groups.get(controller_of(pod))
+        group = self._groups.get(_owner(pod))
         if group is None:
             return None
         group.pending.add(pod.metadata.uid)
@@ -75,19 +75,20 @@ class Replicas:
 
     def evicting(self, pod: Pod, *, is_so: bool) -> None:
         """A pod is being told to leave, or could not be told to."""
-        group = self._groups.get(controller_of(pod))
+        group = self._groups.get(_owner(pod))
         if group is not None:
             (group.evicting.add if is_so else group.evicting.discard)(pod.metadata.uid)
 
     def stays(self, pod: Pod) -> None:
         """A pod does not have to leave any more."""
-        group = self._groups.get(controller_of(pod))
+        group = self._groups.get(_owner(pod))
         if group is not None:
             group.evicting.discard(pod.metadata.uid)
             group.pending.discard(pod.metadata.uid)
             group.forget_wanted()
 
 
-def controller_of(pod: Pod) -> str:
+def _owner(pod: Pod) -> str:
     """The uid of the object that manages a pod; empty if none does."""
-    return next((owner.uid for owner in pod.metadata.owner_references if owner.controller), "")
+    owner = controller_of(pod)
+    return "" if owner is None else owner.uid

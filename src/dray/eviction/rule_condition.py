@@ -1,22 +1,22 @@
 """The conditions of a DeviceTaintRule, for people and for `kubectl wait`.
 
-EvictionInProgress tells how far it is (5055-101..107); EvictionHeld, where there is something to say, that so many
-evictions need to be confirmed.
+EvictionInProgress tells how far it is (5055-101..107). Where there is something to say, EvictionHeld tells that so many
+evictions need to be confirmed, and EvictionPolicyFailed that pods stay because nobody can be asked how they leave.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from dray.api.conditions import find_condition
 from dray.api.meta import Condition
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.times import Time
-from dray.eviction.device_guard import is_confirmed
+from dray.eviction.confirmations import CONFIRM_ANNOTATION, is_confirmed
+from dray.eviction.device_planner import DevicePlanner
 from dray.eviction.guard import Hold
-from dray.eviction.planner import Planner
 from dray.eviction.preview import Preview, preview
-from dray.eviction.settings import CONFIRM_ANNOTATION
 from dray.eviction.tally import Progress
 
 EVICTION_IN_PROGRESS = "EvictionInProgress"
@@ -31,10 +31,14 @@ REASON_TOO_MANY = "TooManyPods"
 REASON_CONFIRMED = "Confirmed"
 REASON_NOT_HELD = "NotHeld"
 
+POLICY_FAILED = "EvictionPolicyFailed"
+REASON_UNASKED = "PolicyCannotBeAsked"
+REASON_ASKED = "PolicyCanBeAsked"
 
-def plan_condition(planner: Planner, rule: DeviceTaintRule, now: Time) -> Condition | None:
+
+def plan_condition(planner: DevicePlanner, rule: DeviceTaintRule, now: Time) -> Condition | None:
     """The condition EvictionInProgress that a rule should have; None if the one that it has may stay."""
-    known = find_condition(rule)
+    known = find_condition(rule.status.conditions, EVICTION_IN_PROGRESS)
     status, reason, message = "False", REASON_OTHER_EFFECT, "Eviction only happens for the NoExecute effect."
     progress = planner.progress(rule.metadata.name)
     if rule.spec.taint.effect == EFFECT_NO_EXECUTE:
@@ -50,9 +54,9 @@ def plan_condition(planner: Planner, rule: DeviceTaintRule, now: Time) -> Condit
     return _news(known, _condition(rule, EVICTION_IN_PROGRESS, (status, reason, message.strip()), now))
 
 
-def plan_held_condition(planner: Planner, rule: DeviceTaintRule, now: Time) -> Condition | None:
+def plan_held_condition(planner: DevicePlanner, rule: DeviceTaintRule, now: Time) -> Condition | None:
     """The condition EvictionHeld that a rule should have; None if there is nothing new to say about it."""
-    known = find_condition(rule, EVICTION_HELD)
+    known = find_condition(rule.status.conditions, EVICTION_HELD)
     hold = planner.hold_of(rule)
     if hold is not None:
         name, generation = rule.metadata.name, rule.metadata.generation
@@ -60,26 +64,28 @@ def plan_held_condition(planner: Planner, rule: DeviceTaintRule, now: Time) -> C
         text = ("True", REASON_TOO_MANY, f"{hold}. To confirm: {command}")
     elif known is None:
         return None
-    elif planner.guard is not None and is_confirmed(rule):
+    elif planner.departures.guard is not None and is_confirmed(rule):
         text = ("False", REASON_CONFIRMED, "Somebody confirmed the evictions.")
     else:
         text = ("False", REASON_NOT_HELD, "No evictions are held.")
     return _news(known, _condition(rule, EVICTION_HELD, text, now))
 
 
-def with_condition(rule: DeviceTaintRule, condition: Condition) -> DeviceTaintRule:
-    """The rule with the condition set; those of others stay as they are (5055-35)."""
-    types = [known.type for known in rule.status.conditions]
-    if condition.type in types:
-        conditions = tuple(condition if known.type == condition.type else known for known in rule.status.conditions)
-    else:
-        conditions = (*rule.status.conditions, condition)
-    return replace(rule, status=replace(rule.status, conditions=conditions))
+def plan_policy_condition(planner: DevicePlanner, rule: DeviceTaintRule, now: Time) -> Condition | None:
+    """The condition EvictionPolicyFailed that a rule should have; None if there is nothing new to say about it."""
+    known = find_condition(rule.status.conditions, POLICY_FAILED)
+    unasked = planner.unasked(rule)
+    if unasked is None and known is None:
+        return None
+    said = ("False", REASON_ASKED, "No pod is held by a policy that fails.")
+    text = said if unasked is None else ("True", REASON_UNASKED, str(unasked))
+    return _news(known, _condition(rule, POLICY_FAILED, text, now))
 
 
-def find_condition(rule: DeviceTaintRule, type_: str = EVICTION_IN_PROGRESS) -> Condition | None:
-    """The condition that a rule has, if any."""
-    return next((known for known in rule.status.conditions if known.type == type_), None)
+def plan_conditions(planner: DevicePlanner, rule: DeviceTaintRule, now: Time) -> list[Condition]:
+    """What is to be said about a rule that its status does not say."""
+    plans = (plan_condition, plan_held_condition, plan_policy_condition)
+    return [news for plan in plans if (news := plan(planner, rule, now)) is not None]
 
 
 def describe_preview(found: Preview) -> str:

@@ -13,9 +13,6 @@ from dray.eviction.builtin_policies import DEFAULT
 
 POLICY_ANNOTATION: Final = "dray.dev/eviction-policy"
 """On a pod: which of the offered policies decides about it."""
-CONFIRM_ANNOTATION: Final = "dray.dev/confirm-evictions"
-"""On a rule, a ResourceSlice or a node: the evictions that the guard holds are meant (`guard`)."""
-
 _COUNT: Final = re.compile(r"[0-9]{1,9}")
 _SHARE: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%")
 
@@ -24,39 +21,51 @@ class SettingsError(ValueError):
     """A setting that cannot be. The message names it and says what can."""
 
 
-class Fallback(StrEnum):
-    """What becomes of a pod whose policy fails or takes too long."""
+class FailurePolicy(StrEnum):
+    """What becomes of a pod whose policy cannot be asked: it fails, says nonsense or takes too long."""
 
-    DELETE = "delete"
-    """It is deleted, as without a policy."""
     HOLD = "hold"
     """It stays, and the policy is asked again later."""
+    DELETE = "delete"
+    """It is deleted, as without a policy."""
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """So many pods may be evicted for one taint without being asked: a number, or percent of those that could be."""
+    """So many pods may be evicted without being asked: the largest of the parts that are given."""
 
     count: int | None = None
     percent: float | None = None
+    """Of those that could be evicted."""
+    node: bool = False
+    """As many as are on the fullest node, for node taints."""
 
     @classmethod
     def parse(cls, text: str) -> Limit:
-        """`100` or `10%`. Raises SettingsError."""
-        share = _SHARE.fullmatch(text.strip())
-        if share is not None and float(share[1]) <= 100:
-            return cls(percent=float(share[1]))
-        if _COUNT.fullmatch(text.strip()):
-            return cls(count=int(text))
-        raise SettingsError(f"{text!r} is no limit of evictions; write a number of pods or a share such as 10%")
+        """`100`, `10%`, or several of these and `node`, with commas between: `50,10%,node`. Raises SettingsError."""
+        count, percent, node = None, None, False
+        for part in map(str.strip, text.split(",")):
+            share = _SHARE.fullmatch(part)
+            if part == "node" and not node:
+                node = True
+            elif share is not None and float(share[1]) <= 100 and percent is None:
+                percent = float(share[1])
+            elif _COUNT.fullmatch(part) and count is None:
+                count = int(part)
+            else:
+                what = "write a number of pods, a share such as 10%, or both and `node`, each once, with commas between"
+                raise SettingsError(f"{text!r} is no limit of evictions; {what}")
+        return cls(count, percent, node)
 
-    def is_passed(self, pods: int, of: int) -> bool:
-        """Whether so many pods out of so many are too many."""
-        if self.count is not None:
-            return pods > self.count
-        return self.percent is not None and pods * 100 > self.percent * of
+    def pods(self, of: int, on_fullest_node: int = 0) -> int:
+        """How many pods that is, out of so many."""
+        # A share has three digits behind the point at most; binary fractions would round some numbers down.
+        share = 0 if self.percent is None else round(self.percent * 1000) * of // 100_000
+        return max(self.count or 0, share, on_fullest_node if self.node else 0)
 
     def __str__(self) -> str:
-        return f"{self.count}" if self.count is not None else f"{self.percent:g}%"
+        parts = [] if self.count is None else [str(self.count)]
+        parts += [] if self.percent is None else [f"{self.percent:g}%"]
+        return ",".join([*parts, *(["node"] if self.node else [])])
 
 
 class PolicyChoice(msgspec.Struct, frozen=True):
@@ -98,12 +107,7 @@ class EvictionSettings(msgspec.Struct, frozen=True, kw_only=True):
     offered: tuple[PolicyChoice, ...] = ()
     """What pods may choose instead, by annotation."""
     webhooks: tuple[Webhook, ...] = ()
-    fallback: Fallback = Fallback.DELETE
+    failure_policy: FailurePolicy = FailurePolicy.HOLD
     timeout: float = 10.0
     """Seconds that a policy which is not built in may take for one answer."""
     max_evictions: Limit | None = None
-
-    @property
-    def asks_nobody(self) -> bool:
-        """Whether pods leave as planned, without anybody having a say."""
-        return self.policy.name == DEFAULT and not self.offered

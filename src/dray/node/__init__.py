@@ -6,8 +6,9 @@
         deleted or ended: runtime stops ─▶ NodeUnprepareResources ─▶ checkpoint ─▶ final status ─▶ the object goes
     drivers ─▶ health (NodeWatchResources) ─▶ pod status;  slices: wiped at start and when a driver stays away
     node_object, heartbeat: the Node, its conditions and its Lease
+    endpoints: logs, commands and ports of containers, for the API server that comes over HTTPS
 
 Decisions (`pod_claims`, `claim_record`, `answers`, `pod_plan`, `pod_status`, `health`) are pure; the rest reads, waits
 and writes. Talks to the API server through `dray.client` alone, as a node may: claims one by one, nothing of other
-nodes. May import `dray.reconcile`, `dray.plugins`, `dray.cdi` and below.
+nodes. May import `dray.reconcile`, `dray.streams`, `dray.plugins`, `dray.process`, `dray.cdi`, `dray.files` and below.
 """

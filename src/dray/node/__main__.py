@@ -12,6 +12,7 @@ import sys
 
 import msgspec
 
+from dray.api.visible import visible
 from dray.node.options import Options
 
 CANNOT = 2
@@ -25,7 +26,7 @@ def main() -> None:
 
     problem = program.run(options)
     if problem:
-        print(f"dray: {problem}", file=sys.stderr)
+        print(f"dray: {visible(problem)}", file=sys.stderr)
         raise SystemExit(CANNOT)
 
 

@@ -6,12 +6,12 @@ anything else that the protocol can carry. Nothing of a bad answer is used; the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from dray.cdi import CdiError, DeviceId
+from dray.cdi import CdiError, DeviceId, is_vendor_of
 from dray.node.claim_record import ClaimRecord, DriverPart, PreparedDevice
 
 LONGEST_ERROR: Final = 512
@@ -32,12 +32,19 @@ class Verdict(msgspec.Struct, frozen=True):
     problems: dict[str, str]
 
 
-def judge_prepare(driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]) -> Verdict:
-    """Which of the claims that a driver was asked to prepare it has prepared."""
+def judge_prepare(
+    driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer], vendors: Collection[str] = ()
+) -> Verdict:
+    """Which of the claims that a driver was asked to prepare it has prepared.
+
+    It may name CDI devices of vendors that are named after it or it after them, and of `vendors`.
+    """
     verdict = _judge("NodePrepareResources", driver, asked, answers)
     for record in asked:
         devices = verdict.accepted.get(record.uid)
-        problem = _device_problem(record.drivers[driver], devices) if devices is not None else ""
+        problem = ""
+        if devices is not None:
+            problem = _device_problem(record.drivers[driver], devices) or _vendor_problem(driver, devices, vendors)
         if problem:
             del verdict.accepted[record.uid]
             verdict.problems[record.uid] = f"driver {driver} answered for ResourceClaim {record.name}: {problem}"
@@ -66,6 +73,18 @@ def _judge(method: str, driver: str, asked: Sequence[ClaimRecord], answers: Mapp
         else:
             accepted[record.uid] = answer.devices
     return Verdict(accepted, problems)
+
+
+def _vendor_problem(driver: str, devices: Sequence[PreparedDevice], vendors: Collection[str]) -> str:
+    for device in devices:
+        for cdi_id in device.cdi_ids:
+            vendor = DeviceId.parse(cdi_id).vendor
+            if vendor not in vendors and not is_vendor_of(vendor, driver):
+                return (
+                    f"CDI device {cdi_id[:LONGEST_ERROR]} is of vendor {vendor}, not of the driver's own; "
+                    f"dray node --cdi-vendor {driver}={vendor} would allow it"
+                )
+    return ""
 
 
 def _device_problem(part: DriverPart, devices: Sequence[PreparedDevice]) -> str:

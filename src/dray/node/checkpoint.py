@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from dray.files import Directory
 from dray.node.claim_record import ClaimRecord
 
 FILE: Final = "dra_manager_state"
+PREVIOUS: Final = f"{FILE}.previous"
 VERSION: Final = "dray/v1"
 MAX_BYTES: Final = 64 * 1024 * 1024
 
@@ -71,45 +72,53 @@ def _checksum(data: bytes) -> str:
 
 def load(root: Path, boot: str) -> Found:
     """The newest readable state. A damaged file is set aside, never deleted. Raises CheckpointError if it cannot be."""
-    newest, previous = root / FILE, root / f"{FILE}.previous"
+    try:
+        with Directory.open(root) as directory:
+            return _load(directory, boot)
+    except OSError as error:
+        raise CheckpointError(f"cannot read {root}: {error.strerror}. Repair it, or give another --root.") from None
+
+
+def _load(root: Directory, boot: str) -> Found:
     problem = ""
-    for path in (newest, previous):
+    for name in (FILE, PREVIOUS):
+        path = root.path / name
         try:
-            return Found(decode(_read(path)), problem)
+            return Found(decode(_read(root, name)), problem)
         except FileNotFoundError:
             continue
         except OSError as error:
             raise CheckpointError(f"cannot read {path}: {error.strerror}. Repair it, or give another --root.") from None
         except (ValueError, msgspec.DecodeError) as error:
-            aside = _set_aside(path)
-            problem = problem or f"{path} is damaged ({error}); it was set aside as {aside.name}"
+            aside = _set_aside(root, name)
+            problem = problem or f"{path} is damaged ({error}); it was set aside as {aside}"
     return Found(State(boot), problem)
 
 
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
+def _read(root: Directory, name: str) -> bytes:
+    content = root.read(name, MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ValueError(f"larger than {MAX_BYTES} bytes")
     return content
 
 
-def _set_aside(path: Path) -> Path:
+def _set_aside(root: Directory, name: str) -> str:
     number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+    while root.status(aside := f"{name}.damaged-{number}") is not None:
         number += 1
     try:
-        return path.rename(aside)
+        root.rename(name, aside)
     except OSError as error:
-        raise CheckpointError(f"{path} is damaged and cannot be set aside: {error.strerror}") from None
+        raise CheckpointError(f"{root.path / name} is damaged and cannot be set aside: {error.strerror}") from None
+    return aside
 
 
 class Checkpoint:
     """Writes the state. Saves that come together share one write, so that many pods can start at once."""
 
     def __init__(self, root: Path, current: Callable[[], State]) -> None:
-        """`current` gives the state as of now."""
-        self._path = root / FILE
+        """`current` gives the state as of now. Raises OSError."""
+        self._root = Directory.open(root)
         self._current = current
         self._waiting: list[asyncio.Future[None]] = []
         self._writer: asyncio.Task[None] | None = None
@@ -123,15 +132,20 @@ class Checkpoint:
             self._writer = asyncio.get_running_loop().create_task(self._write())
         await future
 
+    async def close(self) -> None:
+        """Returns when nothing is being written any more."""
+        if self._writer is not None:
+            await asyncio.gather(self._writer, return_exceptions=True)
+
     async def _write(self) -> None:
         while self._waiting:
             served, self._waiting = self._waiting, []
             problem: CheckpointError | None = None
             try:
-                await asyncio.to_thread(_replace, self._path, encode(self._current()))
+                await asyncio.to_thread(_replace, self._root, encode(self._current()))
                 self.writes += 1
             except OSError as error:
-                problem = CheckpointError(f"cannot write {self._path}: {error.strerror or error}")
+                problem = CheckpointError(f"cannot write {self._root.path / FILE}: {error.strerror or error}")
             for future in served:
                 if future.done():
                     continue
@@ -142,14 +156,10 @@ class Checkpoint:
         self._writer = None
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(root: Directory, content: bytes) -> None:
     """Old content or new, on disk when this returns; the old one stays as the previous."""
-    fresh, previous = path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.previous")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fdatasync(file.fileno())
-    if path.exists():
-        path.replace(previous)
-    fresh.replace(path)
+    fresh = f"{FILE}.new"
+    root.replace(fresh, content, sync=True)
+    if root.status(FILE) is not None:
+        root.rename(FILE, PREVIOUS)
+    root.rename(fresh, FILE)

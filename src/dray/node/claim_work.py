@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
 from dray.api.generated.core import Pod
-from dray.api.registry import by_kind
+from dray.api.kinds import CLAIMS
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
@@ -31,12 +31,13 @@ from dray.node.metrics import NodeMetrics
 from dray.node.pod_claims import PodClaim, Refused, check_claim, pod_claims
 from dray.reconcile import Clock
 
-CLAIMS: Final = by_kind("resource.k8s.io/v1", "ResourceClaim")
 READS_AT_ONCE: Final = 16
 """Hundreds of pods may start in one moment; a TLS handshake for each would be more work than waiting for a turn."""
 
 Call = Callable[[str, Sequence[ClaimRecord]], Awaitable[dict[str, ClaimAnswer]]]
 Judge = Callable[[str, Sequence[ClaimRecord], dict[str, ClaimAnswer]], Verdict]
+Vendors = Mapping[str, tuple[str, ...]]
+NO_VENDORS: Final[Vendors] = {}
 
 
 class ClaimsNotReady(Exception):
@@ -55,15 +56,20 @@ class ClaimWork:
         metrics: NodeMetrics,
         clock: Clock,
         *,
+        vendors: Vendors = NO_VENDORS,
         handled: bool = True,
     ) -> None:
-        """Claims that are not `handled` hold up no pod and give it nothing (4381-208)."""
+        """Claims that are not `handled` hold up no pod and give it nothing (4381-208).
+
+        `vendors`: of which CDI devices drivers may speak that are not named after them.
+        """
         self._client = client
         self.book = book
         self._checkpoint = checkpoint
         self._calls = calls
         self._metrics = metrics
         self._clock = clock
+        self._vendors = vendors
         self._handled = handled
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -118,7 +124,7 @@ class ClaimWork:
         async with self._turns(record.uid for record in records):
             current = [self.book.get(record.uid) for record in records]
             there = [record for record in current if record is not None and not record.unpreparing]
-            problems, verdict = await self._ask(driver, there, self._calls.prepare, judge_prepare)
+            problems, verdict = await self._ask(driver, there, self._calls.prepare, self._judge_prepare)
             changed = False
             for record in there:
                 devices = verdict.accepted.get(record.uid)
@@ -195,7 +201,7 @@ class ClaimWork:
         records = [record for record in self.book.of_pod(pod) if not record.prepared]
         if not records:
             return
-        problems = await self._call_drivers(records, PREPARE, self._calls.prepare, judge_prepare)
+        problems = await self._call_drivers(records, PREPARE, self._calls.prepare, self._judge_prepare)
         await self._save()
         _raise(problems)
 
@@ -228,6 +234,9 @@ class ClaimWork:
         except (CallFailed, DriverMissing) as error:
             return {record.uid: str(error) for record in records}, Verdict({}, {})
         return dict(verdict.problems), verdict
+
+    def _judge_prepare(self, driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]) -> Verdict:
+        return judge_prepare(driver, asked, answers, self._vendors.get(driver, ()))
 
     async def _save(self) -> None:
         try:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import Final
 
+from dray.api.backoff import Backoff
 from dray.node.claim_record import PREPARE
 from dray.node.claim_work import ClaimsNotReady, ClaimWork
 from dray.node.drivers import Drivers
@@ -17,8 +18,7 @@ from dray.reconcile import Clock
 
 log = logging.getLogger(__name__)
 
-FIRST_RETRY: Final = 1.0
-LONGEST_RETRY: Final = 60.0
+RETRY: Final = Backoff(first=1.0, longest=60.0)
 
 
 class Confirmation:
@@ -48,7 +48,7 @@ class Confirmation:
             self._tasks[driver] = asyncio.get_running_loop().create_task(self._confirm(driver))
 
     async def _confirm(self, driver: str) -> None:
-        pause = FIRST_RETRY
+        pauses = RETRY.pauses()
         uids = self._open.pop(driver)
         while uids:
             records = [record for record in self._work.book if record.uid in uids]
@@ -60,5 +60,4 @@ class Confirmation:
                 log.warning("after the restart: %s", problem)
             uids &= problems.keys()
             if uids:
-                await self._clock.sleep(pause)
-                pause = min(pause * 2, LONGEST_RETRY)
+                await self._clock.sleep(pauses.next())

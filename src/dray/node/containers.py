@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from dray.api.generated.core import Container, Pod
+from dray.api.visible import visible
 from dray.node.environment import Environments
 from dray.node.metrics import NodeMetrics
 from dray.node.pod_plan import Ended, View
@@ -54,7 +55,7 @@ class _Slot:
     def failed(self, error: StartFailed, now: float) -> None:
         """A start did not."""
         self.start_failures += 1
-        self.failed_at, self.reason, self.message = now, error.reason, str(error)
+        self.failed_at, self.reason, self.message = now, error.reason, visible(str(error))
 
     def _settle(self) -> None:
         running = self.running
@@ -129,6 +130,16 @@ class PodContainers:
         self._metrics.started()
         assert slot.running is not None
         return slot.running.warnings
+
+    def refuse(self, pod: Pod, error: StartFailed) -> bool:
+        """None of the pod's containers is going to start; whether that is news."""
+        slots = [self._slots.setdefault(one.name, _Slot()) for one in (*pod.spec.init_containers, *pod.spec.containers)]
+        if all(slot.message == visible(str(error)) for slot in slots):
+            return False
+        for slot in slots:
+            slot.failed(error, self._clock.now())
+            self._metrics.start_failed(error.reason)
+        return True
 
     def terminate(self) -> None:
         """Asks all containers to end, once."""

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from dray.api.generated.core import ConfigMap, Container, EnvVar, EnvVarSource, Pod, Secret
-from dray.api.registry import by_kind
+from dray.api.kinds import CONFIG_MAPS, SECRETS
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.node.runtime.interface import StartFailed
 
-CONFIG_MAPS: Final = by_kind("v1", "ConfigMap")
-SECRETS: Final = by_kind("v1", "Secret")
 CONFIG_ERROR: Final = "CreateContainerConfigError"
 
 _REFERENCE: Final = re.compile(r"\$(\$|\(([^()\s]+)\))")

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from dray.api.visible import visible
+
 HEALTHY: Final = "Healthy"
 UNHEALTHY: Final = "Unhealthy"
 UNKNOWN: Final = "Unknown"
@@ -22,7 +24,7 @@ class DeviceKey(NamedTuple):
     device: str
 
 
-class Report(msgspec.Struct, frozen=True):
+class HealthReport(msgspec.Struct, frozen=True):
     """What a driver says of one device, and for how many seconds that counts."""
 
     pool: str
@@ -53,7 +55,7 @@ class HealthTable:
         found = self._known.get(key)
         return found[0] if found is not None else NOTHING_KNOWN
 
-    def update(self, driver: str, reports: Iterable[Report], now: float) -> set[DeviceKey]:
+    def update(self, driver: str, reports: Iterable[HealthReport], now: float) -> set[DeviceKey]:
         """Takes reports of a driver; the devices whose health is another one now."""
         changed = set()
         for report in reports:
@@ -88,4 +90,5 @@ class HealthTable:
 
 
 def _shortened(message: str) -> str:
+    message = visible(message[: LONGEST_MESSAGE + 1])
     return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."

@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 
 from dray.node.drivers import DriverMissing, Drivers, Instance
-from dray.node.health import HEALTHY, UNHEALTHY, UNKNOWN, DeviceKey, HealthTable, Report
+from dray.node.health import HEALTHY, UNHEALTHY, UNKNOWN, DeviceKey, HealthReport, HealthTable
 from dray.plugins import contracts
 from dray.plugins.generated import health_v1_pb2 as messages
 from dray.reconcile import Clock
@@ -92,9 +92,9 @@ class HealthWatch:
             self._on_change(changed)
 
 
-def _reports(devices: Sequence[messages.DeviceHealth]) -> list[Report]:
+def _reports(devices: Sequence[messages.DeviceHealth]) -> list[HealthReport]:
     return [
-        Report(
+        HealthReport(
             one.device.pool_name,
             one.device.device_name,
             _NAMES.get(one.health, UNKNOWN),

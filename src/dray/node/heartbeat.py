@@ -12,27 +12,26 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from dray.api.backoff import Backoff
 from dray.api.generated.coordination import Lease, LeaseSpec
 from dray.api.generated.core import Node
+from dray.api.kinds import LEASES, NODES
 from dray.api.meta import ObjectMeta, OwnerReference
-from dray.api.registry import by_kind
+from dray.api.nodes import is_simulated
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
 from dray.client import Client
 from dray.node import node_object
+from dray.process.clock import as_time
 from dray.reconcile import Clock
-from dray.reconcile.clock import as_time
 
 log = logging.getLogger(__name__)
 
-NODES: Final = by_kind("v1", "Node")
-LEASES: Final = by_kind("coordination.k8s.io/v1", "Lease")
 LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
 RENEW_SECONDS: Final = 10.0
 REPORT_SECONDS: Final = 300.0
-FIRST_RETRY: Final = 0.2
-LONGEST_RETRY: Final = 7.0
+RETRY: Final = Backoff(first=0.2, longest=7.0)
 
 
 class NodeTaken(Exception):
@@ -49,11 +48,13 @@ class Heartbeat:
         self._runtime = runtime
         self._clock = clock
         self._lease: Lease | None = None
+        self.serving: node_object.Serving | None = None
+        """Where logs and commands are served, once they are."""
         self.node: Node | None = None
 
     async def register(self) -> Node:
         """Creates the node or brings it up to date, until that succeeds. Raises NodeTaken, or ApiError if forbidden."""
-        pause = FIRST_RETRY
+        pauses = RETRY.pauses()
         while True:
             try:
                 self.node = await self._register()
@@ -64,38 +65,41 @@ class Heartbeat:
                 log.warning("cannot register node %s: %s; trying again", self._name, error)
             except (OSError, TimeoutError) as error:
                 log.warning("cannot register node %s: %s; trying again", self._name, error)
-            await self._clock.sleep(pause)
-            pause = min(pause * 2, LONGEST_RETRY)
+            await self._clock.sleep(pauses.next())
 
     async def run(self) -> None:
         """Renews and reports until cancelled; a node that was deleted is registered again."""
         reported = self._clock.monotonic()
-        pause = RENEW_SECONDS
+        pauses = RETRY.pauses()
         while True:
+            pause = RENEW_SECONDS
             try:
                 await self._renew()
                 if self._clock.monotonic() - reported >= REPORT_SECONDS:
                     self.node = await self._register()
                     reported = self._clock.monotonic()
-                pause = RENEW_SECONDS
+                pauses.reset()
             except (ApiError, OSError, TimeoutError) as error:
                 log.warning("cannot renew the lease of node %s: %s; trying again", self._name, error)
                 self._lease = None
-                pause = FIRST_RETRY if pause >= RENEW_SECONDS else min(pause * 2, LONGEST_RETRY)
+                pause = pauses.next()
             await self._clock.sleep(pause)
 
     async def _register(self) -> Node:
         now = as_time(self._clock.now())
-        wanted = node_object.new_node(self._name, self._address, self._runtime, now)
+        wanted = node_object.new_node(self._name, self._address, self._runtime, now, self.serving)
         node = await self._stored()
         if node is None:
             return await self._client.create(wanted)
-        if node_object.is_simulated(node):
+        if is_simulated(node):
             raise NodeTaken(f"node {self._name} is simulated. Give another --name, or delete it.")
-        labels = {**node.metadata.labels, **wanted.metadata.labels}
-        if labels != node.metadata.labels:
-            node = await self._client.update(replace(node, metadata=replace(node.metadata, labels=labels)))
-        return await self._client.update(node_object.with_status(node, self._address, self._runtime, now), "status")
+        meta = node.metadata
+        labels = {**meta.labels, **wanted.metadata.labels}
+        notes = {**meta.annotations, **wanted.metadata.annotations}
+        if labels != meta.labels or notes != meta.annotations:
+            node = await self._client.update(replace(node, metadata=replace(meta, labels=labels, annotations=notes)))
+        told = node_object.with_status(node, self._address, self._runtime, now, self.serving)
+        return await self._client.update(told, "status")
 
     async def _stored(self) -> Node | None:
         try:

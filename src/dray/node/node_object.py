@@ -8,16 +8,27 @@ import socket
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from dray import __version__
-from dray.api.generated.core import Node, NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo
+from dray.api.generated.core import (
+    DaemonEndpoint,
+    Node,
+    NodeAddress,
+    NodeCondition,
+    NodeDaemonEndpoints,
+    NodeStatus,
+    NodeSystemInfo,
+)
 from dray.api.meta import ObjectMeta
+from dray.api.nodes import SERVING_CERTIFICATE
 from dray.api.quantity import Quantity
 from dray.api.times import Time
 
-SIMULATED: Final = "dray.dev/simulated"
 MAX_PODS: Final = 500
+WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"
+"""The feature of a node that speaks WebSockets with clients itself, so that an API server need not translate."""
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _GOOD: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -42,7 +53,14 @@ def local_address() -> str:
         return str(probe.getsockname()[0])
 
 
-def new_node(name: str, address: str, runtime: str, now: Time) -> Node:
+class Serving(msgspec.Struct, frozen=True):
+    """Where the node serves what a kubelet does, and the fingerprint of its certificate."""
+
+    port: int
+    fingerprint: str
+
+
+def new_node(name: str, address: str, runtime: str, now: Time, serving: Serving | None = None) -> Node:
     """The node as it registers for the first time."""
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     labels = {
@@ -50,11 +68,12 @@ def new_node(name: str, address: str, runtime: str, now: Time) -> Node:
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": architecture,
     }
-    node = Node(kind="Node", api_version="v1", metadata=ObjectMeta(name=name, labels=labels))
-    return with_status(node, address, runtime, now)
+    notes = {SERVING_CERTIFICATE: serving.fingerprint} if serving is not None else {}
+    node = Node(kind="Node", api_version="v1", metadata=ObjectMeta(name=name, labels=labels, annotations=notes))
+    return with_status(node, address, runtime, now, serving)
 
 
-def with_status(node: Node, address: str, runtime: str, now: Time) -> Node:
+def with_status(node: Node, address: str, runtime: str, now: Time, serving: Serving | None = None) -> Node:
     """The node with all that the agent reports; everything else in its status stays."""
     capacity = _capacity()
     status = replace(
@@ -65,15 +84,12 @@ def with_status(node: Node, address: str, runtime: str, now: Time) -> Node:
             NodeAddress(type="InternalIP", address=address),
             NodeAddress(type="Hostname", address=node.metadata.name),
         ),
+        daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=serving.port if serving else 0)),
+        declared_features=(WEBSOCKETS,) if serving is not None else (),
         node_info=_info(runtime),
         conditions=_conditions(node.status, now),
     )
     return replace(node, status=status)
-
-
-def is_simulated(node: Node) -> bool:
-    """Whether somebody else plays this node's kubelet."""
-    return node.metadata.labels.get(SIMULATED) == "true"
 
 
 def _conditions(status: NodeStatus, now: Time) -> tuple[NodeCondition, ...]:

@@ -19,3 +19,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     metrics_port: int | None
     wipe_delay: float
     handle_claims: bool
+    port: int | None = None
+    """Where logs and commands are served: -1 for nowhere, 0 for a free port, None for a kubelet's or a free one."""
+    client_authority: str = ""
+    serving_certificate: str = ""
+    serving_key: str = ""
+    """Paths of files; empty for the authority of the kubeconfig, and a certificate of the agent's own."""
+    container_user: tuple[int, int] | None = None
+    """User and group of containers that do not say; None for the agent's own."""
+    pod_network: str = "host"
+    cdi_vendors: dict[str, tuple[str, ...]] = {}
+    """By driver, vendors of CDI devices that are not named after it."""

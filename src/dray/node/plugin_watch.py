@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from dray.api.backoff import Backoff
+from dray.files import Directory
 from dray.node import registration
 from dray.node.drivers import Drivers, Instance, RegistrationRefused
 from dray.node.registration import RegistrationFailed
@@ -24,8 +25,7 @@ from dray.reconcile import Clock
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 0.5
-FIRST_RETRY: Final = 0.5
-LONGEST_RETRY: Final = 122.0
+RETRY: Final = Backoff(first=0.5, longest=122.0)
 DEEPEST: Final = 8
 
 
@@ -37,23 +37,31 @@ class SocketFile(msgspec.Struct, frozen=True):
     born: int
 
 
-def find_sockets(directory: Path, depth: int = 0) -> Iterator[SocketFile]:
-    """The sockets in a directory and below. Hidden names and other files are passed over, as are unreadable places."""
+def find_sockets(path: Path) -> Iterator[SocketFile]:
+    """The sockets in a directory and below, where only trusted users can put them.
+
+    Hidden names, links and other files are passed over, as are unreadable places.
+    """
     try:
-        entries = list(os.scandir(directory))
+        with Directory.open(path) as directory:
+            yield from _sockets(directory, 0)
     except OSError:
         return
-    for entry in entries:
-        if entry.name.startswith("."):
+
+
+def _sockets(directory: Directory, depth: int) -> Iterator[SocketFile]:
+    for name in directory.names():
+        if name.startswith("."):
             continue
         try:
-            found = entry.stat(follow_symlinks=False)
+            found = directory.status(name)
+            if found is not None and stat.S_ISSOCK(found.st_mode):
+                yield SocketFile(directory.path / name, found.st_ino, found.st_ctime_ns)
+            elif found is not None and stat.S_ISDIR(found.st_mode) and depth < DEEPEST:
+                with directory.child(name) as below:
+                    yield from _sockets(below, depth + 1)
         except OSError:
             continue
-        if stat.S_ISSOCK(found.st_mode):
-            yield SocketFile(Path(entry.path), found.st_ino, found.st_ctime_ns)
-        elif stat.S_ISDIR(found.st_mode) and depth < DEEPEST:
-            yield from find_sockets(Path(entry.path), depth + 1)
 
 
 class PluginWatch:
@@ -87,15 +95,14 @@ class PluginWatch:
             self._tasks[socket] = asyncio.get_running_loop().create_task(self._register(socket))
 
     async def _register(self, socket: SocketFile) -> None:
-        pause = FIRST_RETRY
+        pauses = RETRY.pauses()
         while True:
             try:
                 self._registered[socket] = await registration.register(socket.path, self._drivers)
                 return
             except (RegistrationRefused, RegistrationFailed) as error:
                 log.warning("plugin %s is not registered: %s", socket.path, error)
-            await self._clock.sleep(pause)
-            pause = min(pause * 2, LONGEST_RETRY)
+            await self._clock.sleep(pauses.next())
 
     async def _forget(self, socket: SocketFile) -> None:
         task = self._tasks.pop(socket)

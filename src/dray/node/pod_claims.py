@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from dray.api.generated.core import Container, Pod
+from dray.api.pod_claims import is_owned_by, is_reserved_for
 from dray.api.resource import ResourceClaim
 from dray.node.claim_record import ClaimBook
 
@@ -50,12 +51,11 @@ def pod_claims(pod: Pod) -> tuple[PodClaim, ...]:
 def check_claim(pod: Pod, wanted: PodClaim, claim: ResourceClaim) -> None:
     """Raises Refused unless the claim is allocated, reserved for the pod and, if made from a template, made for it."""
     meta, name = pod.metadata, claim.metadata.name
-    owners = claim.metadata.owner_references
-    if wanted.from_template and not any(owner.uid == meta.uid and owner.controller for owner in owners):
+    if wanted.from_template and not is_owned_by(claim, pod):
         raise Refused(f"ResourceClaim {name} was not created for pod {meta.namespace}/{meta.name} ({meta.uid})")
     if claim.status.allocation is None:
         raise Refused(f"ResourceClaim {name} is not allocated")
-    if not any(consumer.uid == meta.uid for consumer in claim.status.reserved_for):
+    if not is_reserved_for(claim, pod):
         raise Refused(
             f"pod {meta.name} ({meta.uid}) is not allowed to use ResourceClaim {name} ({claim.metadata.uid}): "
             "it is not reserved for the pod"

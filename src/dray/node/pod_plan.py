@@ -11,17 +11,14 @@ from typing import Final
 
 import msgspec
 
+from dray.api.backoff import Backoff
 from dray.api.generated.core import Container, PodSpec
+from dray.api.pods import FAILED, SUCCEEDED
 
-FIRST_BACKOFF: Final = 10.0
-LONGEST_BACKOFF: Final = 300.0
+RESTARTS: Final = Backoff(first=10.0, longest=300.0)
 STEADY_SECONDS: Final = 600.0
 """Who ran for so long starts anew without waiting."""
-FIRST_START_RETRY: Final = 1.0
-LONGEST_START_RETRY: Final = 60.0
-
-SUCCEEDED: Final = "Succeeded"
-FAILED: Final = "Failed"
+FAILED_STARTS: Final = Backoff(first=1.0, longest=60.0)
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -57,7 +54,7 @@ class View(msgspec.Struct, frozen=True):
         return self.running_since is not None
 
 
-class Plan(msgspec.Struct, frozen=True):
+class PodPlan(msgspec.Struct, frozen=True):
     """What to start now, after how many seconds to look again, and the phase in which the pod has ended, if it has."""
 
     start: tuple[str, ...] = ()
@@ -68,7 +65,7 @@ class Plan(msgspec.Struct, frozen=True):
 NEW: Final = View()
 
 
-def plan(spec: PodSpec, views: Mapping[str, View], now: float) -> Plan:
+def plan(spec: PodSpec, views: Mapping[str, View], now: float) -> PodPlan:
     """The next step of a pod whose claims are prepared."""
     turns = _Turns(spec, views, now)
     for container in spec.init_containers:
@@ -78,7 +75,7 @@ def plan(spec: PodSpec, views: Mapping[str, View], now: float) -> Plan:
                 return turns.plan()
         elif view.ended is None or not view.ended.well:
             if view.ended is not None and not must_restart(spec, container, view.ended):
-                return Plan(outcome=FAILED)
+                return PodPlan(outcome=FAILED)
             turns.consider(container)
             return turns.plan()
     for container in spec.containers:
@@ -124,7 +121,7 @@ def backoff(view: View) -> float:
     ended = view.ended
     if ended is None or not view.restarts or ended.finished_at - ended.started_at >= STEADY_SECONDS:
         return 0.0
-    return float(min(FIRST_BACKOFF * 2 ** min(view.restarts - 1, 10), LONGEST_BACKOFF))
+    return RESTARTS.after(view.restarts)
 
 
 class _Turns:
@@ -144,7 +141,7 @@ class _Turns:
             return False
         due = 0.0
         if view.start_failures:
-            due = view.failed_at + min(FIRST_START_RETRY * 2 ** min(view.start_failures - 1, 10), LONGEST_START_RETRY)
+            due = view.failed_at + FAILED_STARTS.after(view.start_failures)
         elif view.ended is not None:
             due = view.ended.finished_at + backoff(view)
         if due <= self._now:
@@ -153,8 +150,8 @@ class _Turns:
         self._waits.append(due - self._now)
         return True
 
-    def plan(self, outcome: str = "") -> Plan:
-        return Plan(tuple(self._start), min(self._waits, default=None), outcome)
+    def plan(self, outcome: str = "") -> PodPlan:
+        return PodPlan(tuple(self._start), min(self._waits, default=None), outcome)
 
 
 def _well(view: View) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from dray.api.conditions import is_true, with_conditions
 from dray.api.generated.core import (
     Container,
     ContainerState,
@@ -23,12 +24,12 @@ from dray.api.generated.core import (
     PodStatus,
     ResourceStatus,
 )
+from dray.api.pods import FINISHED, SUCCEEDED
 from dray.api.times import Time
 from dray.node import pod_plan
 from dray.node.pod_plan import NEW, Ended, View
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 
-FINISHED: Final = (pod_plan.SUCCEEDED, pod_plan.FAILED)
 LOST_CODE: Final = 137
 
 Resources = Mapping[str, tuple[ResourceStatus, ...]]
@@ -58,7 +59,7 @@ def final_status(
 ) -> PodStatus:
     """The status of a pod that is over."""
     made = _status(pod, views, resources, address, now, end.phase, pod_plan.is_initialized(pod.spec, views), False)
-    why = "PodCompleted" if end.phase == pod_plan.SUCCEEDED else "PodFailed"
+    why = "PodCompleted" if end.phase == SUCCEEDED else "PodFailed"
     conditions = tuple(
         replace(one, reason=why) if one.type in ("Ready", "ContainersReady") else one for one in made.conditions
     )
@@ -155,22 +156,15 @@ def _was_started(view: View) -> bool:
 
 def _conditions(pod: Pod, now: Time, *, initialized: bool, ready: bool) -> tuple[PodCondition, ...]:
     """The kubelet's conditions; those of others (PodScheduled, for one) stay. A time changes only with its status."""
-    before = {condition.type: condition for condition in pod.status.conditions}
-    gates = all(
-        (known := before.get(gate.condition_type)) is not None and known.status == "True"
-        for gate in pod.spec.readiness_gates
-    )
+    gates = all(is_true(pod.status.conditions, gate.condition_type) for gate in pod.spec.readiness_gates)
     wanted = {
         "PodReadyToStartContainers": (True, ""),
         "Initialized": (initialized, "ContainersNotInitialized"),
         "Ready": (ready and gates, "ReadinessGatesNotReady" if ready else "ContainersNotReady"),
         "ContainersReady": (ready, "ContainersNotReady"),
     }
-    own = []
-    for name, (value, why) in wanted.items():
-        text, known = str(value), before.get(name)
-        same = known is not None and known.status == text
-        since = known.last_transition_time if same and known is not None else now
-        own.append(PodCondition(type=name, status=text, last_transition_time=since, reason="" if value else why))
-    others = (condition for condition in pod.status.conditions if condition.type not in wanted)
-    return (*own, *others)
+    own = [
+        PodCondition(type=name, status=str(value), last_transition_time=now, reason="" if value else why)
+        for name, (value, why) in wanted.items()
+    ]
+    return with_conditions(pod.status.conditions, own)

@@ -21,8 +21,9 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api.generated.core import Container, Pod, PodStatus
+from dray.api.kinds import PODS
 from dray.api.meta import DeleteOptions, Preconditions
-from dray.api.registry import by_kind
+from dray.api.pods import FAILED, SUCCEEDED, is_finished
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.node import device_status, pod_claims, pod_plan, pod_status, unsupported
@@ -38,14 +39,13 @@ from dray.reconcile import Clock, EventRecorder
 
 log = logging.getLogger(__name__)
 
-PODS: Final = by_kind("v1", "Pod")
 FIRST_RETRY: Final = 0.25
 LONGEST_RETRY: Final = 60.0
 LONGEST_END_RETRY: Final = 15.0
 DEFAULT_GRACE: Final = 30.0
 
 
-class Site(msgspec.Struct, frozen=True):
+class NodeServices(msgspec.Struct, frozen=True):
     """What all pods of the node share."""
 
     client: Client
@@ -66,14 +66,16 @@ class Site(msgspec.Struct, frozen=True):
 class PodWorker:
     """Works on one pod (by uid). `update` and `wake` make it look again."""
 
-    def __init__(self, uid: str, site: Site) -> None:
+    def __init__(self, uid: str, services: NodeServices) -> None:
         self.uid = uid
-        self._site = site
+        self._services = services
         self._pod: Pod | None = None
         self._last: Pod | None = None
         self._known = False
         self._woken = asyncio.Event()
-        self._containers = PodContainers(site.runtime, site.environments, site.metrics, site.clock, self.wake)
+        self._containers = PodContainers(
+            services.runtime, services.environments, services.metrics, services.clock, self.wake
+        )
         self._sent: PodStatus | None = None
         self._end: End | None = None
         self._kill_at: float | None = None
@@ -131,7 +133,7 @@ class PodWorker:
             await self._woken.wait()
             return
         loop = asyncio.get_running_loop()
-        woken, timer = loop.create_task(self._woken.wait()), loop.create_task(_timer(self._site.clock, seconds))
+        woken, timer = loop.create_task(self._woken.wait()), loop.create_task(_timer(self._services.clock, seconds))
         try:
             await asyncio.wait({woken, timer}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -143,16 +145,20 @@ class PodWorker:
         pod = self._pod
         if pod is None or pod.metadata.deletion_timestamp is not None or self._end is not None:
             return await self._finish()
-        if pod.status.phase in pod_status.FINISHED:
+        if is_finished(pod):
             self._end = End(pod.status.phase, pod.status.reason, pod.status.message)
             return await self._finish()
         if self._overdue(pod) == 0.0:
             message = "Pod was active on the node longer than the specified deadline"
-            self._end = End(pod_plan.FAILED, "DeadlineExceeded", message)
+            self._end = End(FAILED, "DeadlineExceeded", message)
             return await self._finish()
-        if not self._site.claims.is_ready(pod):
+        refused = "" if self._containers.any_running else self._services.runtime.refusal(pod)
+        if refused:
+            await self._refuse(pod, refused)
+            return None
+        if not self._services.claims.is_ready(pod):
             try:
-                await self._site.claims.prepare(pod)
+                await self._services.claims.prepare(pod)
             except (Refused, ClaimsNotReady) as error:
                 return await self._not_ready(pod, str(error))
             self._failures = 0
@@ -160,10 +166,16 @@ class PodWorker:
                 return 0.0  # it may have been deleted meanwhile
         return await self._run(pod)
 
+    async def _refuse(self, pod: Pod, why: str) -> None:
+        """The pod asks for what this node cannot enforce: nothing of it runs, and it stays so until it is deleted."""
+        if self._containers.refuse(pod, StartFailed("CreateContainerConfigError", why)):
+            await self._services.recorder.warning(pod, "Failed", f"Error: {why}")
+        await self._write(pod, self._status(pod))
+
     async def _run(self, pod: Pod) -> float | None:
         """Starts what is to be started, and says how things stand."""
         while True:
-            plan = pod_plan.plan(pod.spec, self._containers.views(), self._site.clock.now())
+            plan = pod_plan.plan(pod.spec, self._containers.views(), self._services.clock.now())
             for name in plan.start:
                 await self._start(pod, name)
             if not plan.start:
@@ -177,20 +189,20 @@ class PodWorker:
 
     async def _start(self, pod: Pod, name: str) -> None:
         container = _container(pod, name)
-        ids = pod_claims.cdi_ids(pod, container, self._site.claims.book)
+        ids = pod_claims.cdi_ids(pod, container, self._services.claims.book)
         try:
             warnings = await self._containers.start(self._addressed(pod), container, ids)
         except StartFailed as error:
-            await self._site.recorder.warning(pod, "Failed", f"Error: {error}")
+            await self._services.recorder.warning(pod, "Failed", f"Error: {error}")
             return
-        if self._site.runtime.name == "process":
-            warnings = (*warnings, *unsupported.features(container))
+        if self._services.runtime.name == "process":
+            warnings = (*warnings, *unsupported.features(pod, container))
         if warnings:
-            await self._site.recorder.warning(pod, "NotApplied", f"container {name}: {'; '.join(warnings)}")
+            await self._services.recorder.warning(pod, "NotApplied", f"container {name}: {'; '.join(warnings)}")
 
     async def _not_ready(self, pod: Pod, problem: str) -> float:
         message = f"Failed to prepare dynamic resources: prepare dynamic resources: {problem}"
-        await self._site.recorder.warning(pod, "FailedPrepareDynamicResources", message)
+        await self._services.recorder.warning(pod, "FailedPrepareDynamicResources", message)
         wait = self._backoff(LONGEST_RETRY)
         if pod.status.start_time is None:
             await self._write(pod, self._status(pod))
@@ -203,14 +215,14 @@ class PodWorker:
         if self._containers.any_running:
             return self._stop()
         try:
-            await self._site.claims.unprepare(self.uid)
+            await self._services.claims.unprepare(self.uid)
         except ClaimsNotReady as error:
             if self._last is not None:
                 message = f"Failed to unprepare dynamic resources: {error}"
-                await self._site.recorder.warning(self._last, "FailedUnprepareDynamicResources", message)
+                await self._services.recorder.warning(self._last, "FailedUnprepareDynamicResources", message)
             return self._backoff(LONGEST_END_RETRY)
         if self._pod is None:
-            self._site.runtime.clean(self.uid)
+            self._services.runtime.clean(self.uid)
             self.done = True
             return None
         await self._write_end(self._pod)
@@ -223,7 +235,7 @@ class PodWorker:
     def _stop(self) -> float | None:
         """Containers have their grace period to end; a shorter one that comes later counts from then."""
         self._containers.terminate()
-        now = self._site.clock.monotonic()
+        now = self._services.clock.monotonic()
         due = now + self._grace()
         self._kill_at = due if self._kill_at is None else min(self._kill_at, due)
         if self._kill_at <= now:
@@ -241,14 +253,14 @@ class PodWorker:
         return DEFAULT_GRACE if seconds is None else float(seconds)
 
     async def _write_end(self, pod: Pod) -> None:
-        if pod.status.phase in pod_status.FINISHED:
+        if is_finished(pod):
             return
         views = self._containers.views()
         ends = [views[one.name].ended if one.name in views else None for one in pod.spec.containers]
         well = all(end is not None and end.well for end in ends)
-        end = self._end or End(pod_plan.SUCCEEDED if well else pod_plan.FAILED)
-        now = self._site.clock.now()
-        await self._write(pod, pod_status.final_status(pod, views, self._site.address, now, {}, end))
+        end = self._end or End(SUCCEEDED if well else FAILED)
+        now = self._services.clock.now()
+        await self._write(pod, pod_status.final_status(pod, views, self._services.address, now, {}, end))
 
     async def _remove(self, pod: Pod) -> None:
         """The object goes, unless finalizers keep it; only now, when nothing of it is left here (4381-158)."""
@@ -257,27 +269,27 @@ class PodWorker:
         meta = pod.metadata
         options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=meta.uid))
         try:
-            await self._site.client.delete(PODS, meta.namespace, meta.name, options)
+            await self._services.client.delete(PODS, meta.namespace, meta.name, options)
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
         self._removed = True
 
     def _status(self, pod: Pod) -> PodStatus:
-        resources = device_status.resource_statuses(pod, self._site.claims.book, self._site.health)
-        now = self._site.clock.now()
-        return pod_status.status(pod, self._containers.views(), self._site.address, now, resources)
+        resources = device_status.resource_statuses(pod, self._services.claims.book, self._services.health)
+        now = self._services.clock.now()
+        return pod_status.status(pod, self._containers.views(), self._services.address, now, resources)
 
     async def _write(self, pod: Pod, status: PodStatus) -> None:
         """Writes a status if it says something new. Raises ApiError or OSError."""
         if status == pod.status:
             return
         self._sent = status
-        async with self._site.writes:
-            written = await self._site.client.update(replace(pod, status=status), "status")
+        async with self._services.writes:
+            written = await self._services.client.update(replace(pod, status=status), "status")
         if self._pod is not None and _version(self._pod) == _version(pod):
             self._pod = self._last = written
-        self._site.note(written)
+        self._services.note(written)
 
     def _is_own_write(self, old: Pod, new: Pod) -> bool:
         """Whether a change is only what this worker has written: that must not cut a pause short."""
@@ -292,12 +304,12 @@ class PodWorker:
         assert self._last is not None
         meta = self._last.metadata
         try:
-            pod = await self._site.client.get(PODS, meta.namespace, meta.name)
+            pod = await self._services.client.get(PODS, meta.namespace, meta.name)
         except (ApiError, OSError, TimeoutError):
             return self._backoff(LONGEST_END_RETRY)
         if isinstance(pod, Pod) and pod.metadata.uid == self.uid:
             self._pod = self._last = pod
-            self._site.note(pod)
+            self._services.note(pod)
             return 0.0
         return self._backoff(LONGEST_END_RETRY)
 
@@ -305,14 +317,14 @@ class PodWorker:
         """The pod with the address that it is going to have, for its environment."""
         if pod.status.host_ip:
             return pod
-        return replace(pod, status=replace(pod.status, host_ip=self._site.address, pod_ip=self._site.address))
+        return replace(pod, status=replace(pod.status, host_ip=self._services.address, pod_ip=self._services.address))
 
     def _overdue(self, pod: Pod) -> float | None:
         """After how many seconds the pod's deadline is reached, if it has one; 0 if it is."""
         seconds, start = pod.spec.active_deadline_seconds, pod.status.start_time
         if seconds is None or start is None:
             return None
-        return max(0.0, start.datetime().timestamp() + seconds - self._site.clock.now())
+        return max(0.0, start.datetime().timestamp() + seconds - self._services.clock.now())
 
     def _backoff(self, longest: float) -> float:
         wait = min(FIRST_RETRY * 2.0 ** min(self._failures, 20), longest)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 
 from dray.api.generated.core import Pod
-from dray.node.pod_worker import PodWorker, Site
+from dray.node.pod_worker import NodeServices, PodWorker
 
 log = logging.getLogger(__name__)
 
@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 class PodWorkers:
     """All workers by the uid of their pod."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, services: NodeServices) -> None:
+        self._services = services
         self._workers: dict[str, tuple[PodWorker, asyncio.Task[None]]] = {}
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class PodWorkers:
         known = self._workers.get(uid)
         if known is not None:
             return known[0]
-        worker = PodWorker(uid, self._site)
+        worker = PodWorker(uid, self._services)
         task = asyncio.get_running_loop().create_task(worker.run())
         self._workers[uid] = (worker, task)
         task.add_done_callback(lambda done: self._ended(uid, done))

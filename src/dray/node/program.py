@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from pathlib import Path
+from typing import Final
 
 import uvloop
 
@@ -12,13 +14,21 @@ from dray.api.status import ApiError
 from dray.cdi import Cache
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection, KubeconfigError, find_connection
-from dray.node.agent import Agent, AgentError, Settings
+from dray.node.agent import Agent, AgentError, NodeSettings
+from dray.node.endpoints.server import EndpointSettings
+from dray.node.node_object import MAX_PODS
 from dray.node.options import Options
 from dray.node.runtime import Runtime
+from dray.node.runtime.machine import find_machine
 from dray.node.runtime.none import NoRuntime
 from dray.node.runtime.process import ProcessRuntime
+from dray.process import logs, open_files
 from dray.reconcile import Clock, RealClock
-from dray.server import logs
+
+FEW_FILES: Final = 4 * MAX_PODS
+"""A container takes a descriptor while it runs and some more while it starts; a driver takes one per connection."""
+
+log = logging.getLogger(__name__)
 
 
 def run(options: Options) -> str:
@@ -32,7 +42,7 @@ def run(options: Options) -> str:
 
 async def _run(options: Options, connection: Connection) -> str:
     """Why the agent ended; empty if it was told to."""
-    settings = Settings(
+    settings = NodeSettings(
         name=options.name,
         root=Path(options.root),
         address=options.address,
@@ -40,11 +50,15 @@ async def _run(options: Options, connection: Connection) -> str:
         metrics_address=options.metrics_bind,
         metrics_port=options.metrics_port,
         handle_claims=options.handle_claims,
+        cdi_vendors=options.cdi_vendors,
+        endpoints=_endpoints(options, connection),
     )
     clock = RealClock()
     async with HttpClient(connection, agent="dray node") as client:
         try:
-            agent = Agent(settings, client, _runtime(options, clock), clock)
+            runtime = _runtime(options, clock)
+            open_files.raise_limit(FEW_FILES, f"{MAX_PODS} pods")
+            agent = Agent(settings, client, runtime, clock)
             loop = asyncio.get_running_loop()
             task = loop.create_task(agent.run())
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -60,10 +74,34 @@ async def _run(options: Options, connection: Connection) -> str:
     return ""
 
 
+def _endpoints(options: Options, connection: Connection) -> EndpointSettings | None:
+    """Raises OSError."""
+    if options.port == -1:
+        return None
+    given = Path(options.client_authority).read_bytes() if options.client_authority else None
+    own = (Path(options.serving_certificate), Path(options.serving_key)) if options.serving_certificate else None
+    return EndpointSettings(
+        port=options.port,
+        authority=given or connection.authority,
+        certificate=own[0] if own else None,
+        key=own[1] if own else None,
+    )
+
+
 def _runtime(options: Options, clock: Clock) -> Runtime:
+    """Raises AgentError. The machine is looked at before anything is changed: containers start as the agent did."""
     if options.runtime == NoRuntime.name:
         return NoRuntime(clock)
-    return ProcessRuntime(Path(options.root), Cache(map(Path, options.cdi)), clock)
+    machine = find_machine(options.container_user, options.pod_network)
+    if not machine.is_root and options.container_user is not None:
+        raise AgentError("only root can run containers as another user. Leave --container-user out, or be root.")
+    for missing in machine.shortcomings():
+        log.warning("%s", missing)
+    try:
+        return ProcessRuntime(Path(options.root), Cache(map(Path, options.cdi)), clock, machine)
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        raise AgentError(f"cannot use {options.root} as root directory: {what}. Give another --root.") from None
 
 
 async def _announce(agent: Agent, task: asyncio.Task[None], connection: Connection) -> None:

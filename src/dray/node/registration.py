@@ -6,6 +6,7 @@ dial ─▶ GetInfo ─▶ check type, name, endpoint, versions ─▶ drivers.a
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ import grpc
 import grpc.aio
 
 from dray.api import names
+from dray.files import Directory
 from dray.node.drivers import Drivers, Identity, Instance, RegistrationRefused
 from dray.plugins import contracts, unix
 from dray.plugins.generated import registration_pb2 as messages
@@ -32,6 +34,7 @@ async def register(socket: Path, drivers: Drivers) -> Instance:
         info = await _call(channel, contracts.GET_INFO, messages.InfoRequest(), INFO_SECONDS)
         try:
             identity = check_info(info, socket)
+            check_endpoint(identity.endpoint)
             instance = drivers.add(identity)
         except RegistrationRefused as error:
             await _tell(channel, messages.RegistrationStatus(plugin_registered=False, error=str(error)))
@@ -54,7 +57,7 @@ def check_info(info: messages.PluginInfo, socket: Path) -> Identity:
     if problems:
         raise RegistrationRefused(f"driver name {info.name[:64]!r}: {problems[0]}")
     endpoint = Path(info.endpoint) if info.endpoint else socket
-    if not endpoint.is_absolute():
+    if not endpoint.is_absolute() or ".." in endpoint.parts or "\0" in info.endpoint:
         raise RegistrationRefused(f"endpoint {info.endpoint[:128]!r} of driver {info.name} is not an absolute path")
     supported = tuple(info.supported_versions)
     version = contracts.choose_dra_version(supported)
@@ -63,6 +66,17 @@ def check_info(info: messages.PluginInfo, socket: Path) -> Identity:
         offered = ", ".join(repr(one[:64]) for one in supported[:8]) or "none"
         raise RegistrationRefused(f"driver {info.name} offers {offered}; the node needs one of {known}")
     return Identity(info.name, endpoint, version, contracts.choose_health_version(supported))
+
+
+def check_endpoint(path: Path) -> None:
+    """Raises RegistrationRefused for a path where something else than a socket of a trusted user is, or could come."""
+    try:
+        with Directory.open(path.parent) as directory:
+            found = directory.status(path.name)
+    except OSError as error:
+        raise RegistrationRefused(f"endpoint {path}: {error.filename}: {error.strerror}") from None
+    if found is not None and not stat.S_ISSOCK(found.st_mode):
+        raise RegistrationRefused(f"endpoint {path} is not a socket")
 
 
 async def _tell(channel: grpc.aio.Channel, status: messages.RegistrationStatus) -> None:

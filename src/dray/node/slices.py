@@ -11,7 +11,9 @@ import contextlib
 import logging
 from typing import Final, Protocol
 
-from dray.api.registry import Kind, by_kind
+from dray.api.backoff import Backoff
+from dray.api.kinds import SLICES
+from dray.api.registry import Kind
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.node.drivers import Drivers
@@ -19,10 +21,8 @@ from dray.reconcile import Clock
 
 log = logging.getLogger(__name__)
 
-SLICES: Final = by_kind("resource.k8s.io/v1", "ResourceSlice")
 DEFAULT_DELAY: Final = 30.0
-FIRST_RETRY: Final = 0.5
-LONGEST_RETRY: Final = 30.0
+RETRY: Final = Backoff(first=0.5, longest=30.0)
 
 
 class NodeClient(Client, Protocol):
@@ -73,7 +73,7 @@ class SliceWiper:
 
     async def _wipe(self, driver: str) -> None:
         fields = f"spec.nodeName={self._node}" + (f",spec.driver={driver}" if driver else "")
-        pause = FIRST_RETRY
+        pauses = RETRY.pauses()
         while True:
             try:
                 await self._client.delete_collection(SLICES, fields=fields)
@@ -83,5 +83,4 @@ class SliceWiper:
                 log.info("deleted ResourceSlices with %s", fields)
                 return
             with contextlib.suppress(TimeoutError):
-                await self._clock.sleep(pause)
-            pause = min(pause * 2, LONGEST_RETRY)
+                await self._clock.sleep(pauses.next())

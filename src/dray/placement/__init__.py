@@ -12,7 +12,6 @@ from dray.placement.engine import Engine
 from dray.placement.explain import Explanation, Reason, Stage
 from dray.placement.fleet import Event, Fleet, FleetObject
 from dray.placement.groups import Group
-from dray.placement.ledger import PlacementKey
 from dray.placement.preview import PlacementChange, preview_change
 from dray.placement.result import ConditionResult, PlacementResult
 
@@ -26,7 +25,6 @@ __all__ = [
     "FleetObject",
     "Group",
     "PlacementChange",
-    "PlacementKey",
     "PlacementResult",
     "Reason",
     "Stage",

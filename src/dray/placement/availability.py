@@ -20,6 +20,7 @@ from dray.api.cluster.managed_cluster import (
     TAINT_UNAVAILABLE,
     TAINT_UNREACHABLE,
 )
+from dray.api.conditions import find_condition, with_condition
 from dray.api.meta import Condition
 from dray.api.times import MicroTime, Time
 
@@ -53,11 +54,11 @@ def plan_availability(
 ) -> AvailabilityPlan:
     """What a cluster's lease, last renewed at `renewed`, means for it. None: there is no lease."""
     expired, requeue_after = _check_lease(cluster, renewed, now)
-    available = _available(cluster.status.conditions)
+    available = find_condition(cluster.status.conditions, CONDITION_AVAILABLE)
     conditions = None
     if expired and (available is None or available.status != "Unknown"):
         conditions = _with_unknown(cluster, Time.of(now))
-        available = _available(conditions)
+        available = find_condition(conditions, CONDITION_AVAILABLE)
     return AvailabilityPlan(
         conditions=conditions,
         taints=_plan_taints(cluster, available, Time.of(now)),
@@ -88,15 +89,11 @@ def _check_lease(
 
 def _is_accepted(cluster: ManagedCluster) -> bool:
     """Whether the hub ever accepted the cluster; before that nobody expects a lease."""
-    return any(condition.type == CONDITION_HUB_ACCEPTED for condition in cluster.status.conditions)
+    return find_condition(cluster.status.conditions, CONDITION_HUB_ACCEPTED) is not None
 
 
 def _is_deleting(cluster: ManagedCluster) -> bool:
     return cluster.metadata.deletion_timestamp is not None
-
-
-def _available(conditions: tuple[Condition, ...]) -> Condition | None:
-    return next((condition for condition in conditions if condition.type == CONDITION_AVAILABLE), None)
 
 
 def _with_unknown(cluster: ManagedCluster, now: Time) -> tuple[Condition, ...]:
@@ -108,8 +105,7 @@ def _with_unknown(cluster: ManagedCluster, now: Time) -> tuple[Condition, ...]:
         reason=REASON_LEASE_STOPPED,
         message="The agent of the cluster has stopped renewing its lease",
     )
-    others = tuple(entry for entry in cluster.status.conditions if entry.type != CONDITION_AVAILABLE)
-    return (*others, unknown)
+    return with_condition(cluster.status.conditions, unknown)
 
 
 def _plan_taints(cluster: ManagedCluster, available: Condition | None, now: Time) -> tuple[Taint, ...] | None:

@@ -19,6 +19,7 @@ from dray.api.cluster.placement_decision import (
     DECISIONS,
     PLACEMENT_LABEL,
 )
+from dray.api.conditions import with_conditions
 from dray.api.meta import Condition, ObjectMeta, OwnerReference
 from dray.api.times import Time
 from dray.placement.groups import Group
@@ -103,17 +104,15 @@ def _metadata(placement: Placement, name: str, group: Group) -> ObjectMeta:
 
 def _conditions(placement: Placement, result: PlacementResult, now: Time, note: str | None) -> tuple[Condition, ...]:
     """Ours in place of their predecessors; those of others stay. The time changes only with the status."""
-    before = {condition.type: condition for condition in placement.status.conditions}
-    merged = dict(before)
-    for kind, condition in result.conditions.items():
-        old = before.get(kind)
-        same = old is not None and old.status == condition.status
-        merged[kind] = Condition(
+    told = [
+        Condition(
             type=kind,
             status=condition.status,
             observed_generation=placement.metadata.generation,
-            last_transition_time=old.last_transition_time if old is not None and same else now,
+            last_transition_time=now,
             reason=condition.reason,
             message=note if note is not None and kind == CONDITION_SATISFIED else condition.message,
         )
-    return tuple(merged.values())
+        for kind, condition in result.conditions.items()
+    ]
+    return with_conditions(placement.status.conditions, told)

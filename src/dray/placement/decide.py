@@ -11,6 +11,7 @@ import datetime as dt
 from msgspec.structs import replace
 
 from dray.api.cluster import Placement
+from dray.placement.case import PlacementCase
 from dray.placement.conditions import derive_conditions
 from dray.placement.explain import explain
 from dray.placement.filters import Filter
@@ -22,7 +23,6 @@ from dray.placement.lightest import select_lightest
 from dray.placement.moments import Moment, earliest, moment_of
 from dray.placement.policy import Policy, Weights, read_policy
 from dray.placement.result import PlacementResult
-from dray.placement.scene import Scene
 from dray.placement.select import rank, score
 from dray.placement.summary import summarize
 from dray.placement.trace import Trace
@@ -39,7 +39,7 @@ def place(fleet: Fleet, placement: Placement, now: dt.datetime) -> PlacementResu
 
 def decide(fleet: Fleet, policy: Policy, now: Moment, *, score_all: bool = False) -> tuple[Trace, PlacementResult]:
     """Decide a placement. Scores are worked out if the selection needs them, or if `score_all` asks for them."""
-    trace = Trace(Scene.of(fleet, policy.placement, now), policy)
+    trace = Trace(PlacementCase.of(fleet, policy.placement, now), policy)
     _find_sets(trace)
     if trace.held is not None:
         return trace, _hold(trace)
@@ -52,7 +52,7 @@ def decide(fleet: Fleet, policy: Policy, now: Moment, *, score_all: bool = False
             trace.chosen = _choose_lightest(trace, weights)
         else:
             if score_all or policy.needs_scores:
-                scored = score(trace.scene, policy, trace.feasible)
+                scored = score(trace.case, policy, trace.feasible)
                 trace.totals, trace.parts = scored.totals, scored.parts
                 warnings += scored.warnings
                 requeue_at = earliest(requeue_at, scored.requeue_at)
@@ -74,11 +74,11 @@ def decide(fleet: Fleet, policy: Policy, now: Moment, *, score_all: bool = False
 
 def find_requeue(fleet: Fleet, policy: Policy, now: Moment) -> Moment | None:
     """When time alone may change what the filters or the prioritizers say."""
-    trace = Trace(Scene.of(fleet, policy.placement, now), policy)
+    trace = Trace(PlacementCase.of(fleet, policy.placement, now), policy)
     _find_sets(trace)
     requeue_at = _filter(trace)
     if policy.needs_scores and policy.add_ons:  # the other prioritizers do not change with time
-        requeue_at = earliest(requeue_at, score(trace.scene, policy, trace.feasible).requeue_at)
+        requeue_at = earliest(requeue_at, score(trace.case, policy, trace.feasible).requeue_at)
     return requeue_at
 
 
@@ -89,7 +89,7 @@ def with_explanation(trace: Trace, result: PlacementResult) -> PlacementResult:
 
 def _find_sets(trace: Trace) -> None:
     """The bound sets, those that the spec asks for, and their clusters. A set with a fault holds the placement."""
-    fleet, policy = trace.scene.fleet, trace.policy
+    fleet, policy = trace.case.fleet, trace.policy
     trace.held = policy.idle
     trace.bound = fleet.bound_sets(policy.placement.namespace)
     trace.eligible = tuple(name for name in trace.bound if policy.wants_set(name))
@@ -107,7 +107,7 @@ def _filter(trace: Trace) -> Moment | None:
     stages = []
     for stage in FILTERS:
         if clusters and trace.problem is None:
-            filtered = stage.filter(trace.scene, trace.policy, clusters)
+            filtered = stage.filter(trace.case, trace.policy, clusters)
             clusters, trace.problem = filtered.kept, filtered.problem
             trace.shunned = filtered.shunned
             requeue_at = earliest(requeue_at, filtered.requeue_at)
@@ -132,7 +132,7 @@ def _is_plenty(trace: Trace) -> bool:
 def _choose_lightest(trace: Trace, weights: Weights) -> tuple[str, ...]:
     """The same as `_choose`, where Balance and Steady alone decide; only the chosen clusters have scores then."""
     clusters = trace.feasible - trace.shunned.keys() if trace.shunned else trace.feasible
-    trace.totals = select_lightest(trace.scene, weights, clusters, trace.policy.count or 0)
+    trace.totals = select_lightest(trace.case, weights, clusters, trace.policy.count or 0)
     trace.ranking = tuple(trace.totals)
     return trace.ranking
 
@@ -140,12 +140,12 @@ def _choose_lightest(trace: Trace, weights: Weights) -> tuple[str, ...]:
 def _divide(trace: Trace) -> tuple[Group, ...]:
     chosen = trace.chosen if trace.problem is None else ()
     place_of = {name: place for place, name in enumerate(chosen)} if trace.policy.by_score else {}
-    return divide(trace.policy.groups, chosen, trace.scene.fleet, place_of.__getitem__ if place_of else None)
+    return divide(trace.policy.groups, chosen, trace.case.fleet, place_of.__getitem__ if place_of else None)
 
 
 def _hold(trace: Trace) -> PlacementResult:
     """Leave the decisions as the API shows them."""
-    observed = trace.scene.fleet.ledger.observed_objects(trace.policy.placement)
+    observed = trace.case.fleet.ledger.observed_objects(trace.policy.placement)
     groups = tuple(Group(index, entry.group_name, entry.clusters) for index, (_, entry) in enumerate(observed))
     trace.selected = flatten(groups)
     return PlacementResult(
@@ -153,6 +153,6 @@ def _hold(trace: Trace) -> PlacementResult:
         decisions=trace.selected,
         groups=groups,
         conditions={},
-        now=trace.scene.now,
+        now=trace.case.now,
         held=trace.held,
     )

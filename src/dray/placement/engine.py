@@ -22,6 +22,8 @@ from msgspec.structs import replace
 
 from dray.api.cluster import Placement
 from dray.api.cluster.placement import DISABLE_ANNOTATION
+from dray.api.references import ObjectName
+from dray.placement.case import PlacementCase
 from dray.placement.decide import decide, find_requeue, with_explanation
 from dray.placement.explain import Explanation
 from dray.placement.fleet import (
@@ -36,15 +38,13 @@ from dray.placement.fleet import (
 )
 from dray.placement.groups import Group, divide, flatten
 from dray.placement.impact import Assessment, Impact, Shift, find_displaced
-from dray.placement.ledger import PlacementKey
 from dray.placement.moments import Moment, earliest, moment_of
 from dray.placement.policy import Policy, read_policy
 from dray.placement.result import PlacementResult
-from dray.placement.scene import Scene
 from dray.placement.summary import summarize
 from dray.placement.tolerations import judge
 
-Results = dict[PlacementKey, PlacementResult]
+Results = dict[ObjectName, PlacementResult]
 
 
 @dataclass(slots=True)
@@ -78,8 +78,8 @@ class Engine:
 
     def __init__(self) -> None:
         self.fleet = Fleet()
-        self._entries: dict[PlacementKey, _Entry] = {}
-        self._by_namespace: dict[str, dict[PlacementKey, _Entry]] = {}
+        self._entries: dict[ObjectName, _Entry] = {}
+        self._by_namespace: dict[str, dict[ObjectName, _Entry]] = {}
         self._shapes: dict[object, int] = {}
         self._alike: dict[int, tuple[Group, ...]] = {}
 
@@ -120,25 +120,25 @@ class Engine:
         """When `due` has something to do next, in microseconds since 1970."""
         return earliest(*(entry.result.requeue_at for entry in self._entries.values() if entry.result is not None))
 
-    def placements(self) -> Iterable[PlacementKey]:
+    def placements(self) -> Iterable[ObjectName]:
         """All placements."""
         return self._entries.keys()
 
-    def wanted(self, placement: PlacementKey) -> int | None:
+    def wanted(self, placement: ObjectName) -> int | None:
         """How many clusters a placement asks for; None: all that it can have."""
         return self._entries[placement].policy.count
 
-    def tolerated_until(self, placement: PlacementKey, cluster: str, now: dt.datetime) -> Moment | None:
+    def tolerated_until(self, placement: ObjectName, cluster: str, now: dt.datetime) -> Moment | None:
         """When the first toleration that keeps a decided cluster in runs out; None if none does."""
-        marks = self.fleet.members[cluster].marks
-        return judge(marks, self._entries[placement].policy.tolerations, True, moment_of(now)).until
+        taints = self.fleet.members[cluster].taints
+        return judge(taints, self._entries[placement].policy.tolerations, True, moment_of(now)).until
 
-    def result(self, placement: PlacementKey) -> PlacementResult | None:
+    def result(self, placement: ObjectName) -> PlacementResult | None:
         """A placement's result in force."""
         entry = self._entries.get(placement)
         return entry.result if entry is not None else None
 
-    def explain(self, placement: PlacementKey, now: dt.datetime) -> Explanation | None:
+    def explain(self, placement: ObjectName, now: dt.datetime) -> Explanation | None:
         """Why a placement's decisions are what they are; None if there is no such placement."""
         entry = self._entries.get(placement)
         if entry is None or entry.result is None:
@@ -147,7 +147,7 @@ class Engine:
         trace.selected = entry.result.decisions
         return with_explanation(trace, result).explanation
 
-    def summary(self, placement: PlacementKey, now: dt.datetime) -> str | None:
+    def summary(self, placement: ObjectName, now: dt.datetime) -> str | None:
         """One bounded sentence on why the decisions are what they are; None if there is nothing to choose from."""
         entry = self._entries.get(placement)
         if entry is None or entry.result is None:
@@ -160,7 +160,7 @@ class Engine:
         return text[0].upper() + text[1:]
 
     def _apply_placement(self, placement: Placement, deleted: bool, now: Moment) -> Results:
-        key = PlacementKey(placement.metadata.namespace, placement.metadata.name)
+        key = ObjectName(placement.metadata.namespace, placement.metadata.name)
         if deleted:
             self._entries.pop(key, None)
             self._by_namespace.get(key.namespace, {}).pop(key, None)
@@ -170,7 +170,7 @@ class Engine:
 
     def _put(self, placement: Placement) -> bool:
         """Keep a placement; tells whether what it asks for is new."""
-        key = PlacementKey(placement.metadata.namespace, placement.metadata.name)
+        key = ObjectName(placement.metadata.namespace, placement.metadata.name)
         entry = self._entries.get(key)
         if entry is not None and _asks_the_same(entry.placement, placement):
             entry.placement = placement
@@ -188,7 +188,7 @@ class Engine:
 
     def _choosing_from(self, sets: Iterable[str]) -> Iterator[_Entry]:
         """The placements that choose from any of these sets."""
-        seen: set[PlacementKey] = set()
+        seen: set[ObjectName] = set()
         for name in sets:
             for namespace in self.fleet.namespaces_of(name):
                 for key, entry in self._by_namespace.get(namespace, {}).items():
@@ -244,8 +244,8 @@ class Engine:
                 ledger.assume_one(policy.placement, cluster, added)
                 return amendment.with_one(entry.result.groups, added)
             case Impact.SWAP:
-                scene = Scene.of(self.fleet, policy.placement, amendment.now)
-                displaced = find_displaced(scene, policy, cluster, shift.after)
+                case = PlacementCase.of(self.fleet, policy.placement, amendment.now)
+                displaced = find_displaced(case, policy, cluster, shift.after)
                 assert displaced is not None
                 ledger.assume_one(policy.placement, displaced, False)
                 ledger.assume_one(policy.placement, cluster, True)
@@ -276,7 +276,7 @@ class Engine:
             return result
         return replace(result, groups=alike, decisions=flatten(alike))
 
-    def _restate(self, placements: tuple[PlacementKey, ...], now: Moment) -> Results:
+    def _restate(self, placements: tuple[ObjectName, ...], now: Moment) -> Results:
         """The API shows other decisions: say again what ours are, unless the placement is not ours to decide."""
         results: Results = {}
         ledger = self.fleet.ledger

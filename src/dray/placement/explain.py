@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from dray.placement.member import Mark, Member
+from dray.placement.member import ClusterTaint, Member
 from dray.placement.moments import in_words, seconds_between
 from dray.placement.tolerations import judge, tolerate
 from dray.placement.trace import Trace
@@ -85,7 +85,7 @@ def explain(trace: Trace, summary: str) -> Explanation:
     """Explain a decision, from its trace and as long as the fleet has not changed since."""
     selected = frozenset(trace.selected)
     places = {name: place for place, name in enumerate(trace.ranking, 1)}
-    reasons = [_explain_cluster(trace, member, selected, places) for member in trace.scene.fleet.members.values()]
+    reasons = [_explain_cluster(trace, member, selected, places) for member in trace.case.fleet.members.values()]
     reasons.sort(key=lambda reason: (reason.stage is not Stage.SELECTED, reason.cluster))
     problem = str(trace.problem) if trace.problem is not None else None
     return Explanation(str(trace.policy.placement), summary, tuple(reasons), problem)
@@ -111,20 +111,20 @@ def _explain_cluster(trace: Trace, member: Member, selected: frozenset[str], pla
 
 def _explain_selected(trace: Trace, member: Member) -> Reason:
     score = trace.totals.get(member.name)
-    now = trace.scene.now
-    decided = member.name in trace.scene.decided
-    limits = [(tolerate(mark, trace.policy.tolerations, now).until, mark) for mark in member.marks]
-    limited = [(until, mark) for until, mark in limits if until is not None]
+    now = trace.case.now
+    decided = member.name in trace.case.decided
+    limits = [(tolerate(taint, trace.policy.tolerations, now).until, taint) for taint in member.taints]
+    limited = [(until, taint) for until, taint in limits if until is not None]
     if limited:
-        until, mark = min(limited)
-        text = f"taint {mark} is tolerated for another {in_words(until - now)}"
-        return Reason(member.name, Stage.SELECTED, text, score, str(mark), seconds_between(now, until))
+        until, taint = min(limited)
+        text = f"taint {taint} is tolerated for another {in_words(until - now)}"
+        return Reason(member.name, Stage.SELECTED, text, score, str(taint), seconds_between(now, until))
     if member.name in trace.shunned:
         text = f"taint {trace.shunned[member.name]} asks to avoid it, but no other cluster is left"
-    elif member.marks and decided:
-        text = f"tolerated or selected before: taint {', '.join(map(str, member.marks))}"
-    elif member.marks:
-        text = f"tolerated: taint {', '.join(map(str, member.marks))}"
+    elif member.taints and decided:
+        text = f"tolerated or selected before: taint {', '.join(map(str, member.taints))}"
+    elif member.taints:
+        text = f"tolerated: taint {', '.join(map(str, member.taints))}"
     else:
         text = "selected before" if decided else "newly selected"
     return Reason(member.name, Stage.SELECTED, text, score)
@@ -134,7 +134,7 @@ def _explain_unavailable(trace: Trace, member: Member) -> Reason:
     if member.deleting:
         return Reason(member.name, Stage.DELETING, "the cluster is being deleted")
     namespace = trace.policy.placement.namespace
-    sets = sorted(trace.scene.fleet.sets_of(member.name))
+    sets = sorted(trace.case.fleet.sets_of(member.name))
     if not sets:
         text = "belongs to no ManagedClusterSet"
     elif not set(sets) & set(trace.bound):
@@ -153,18 +153,18 @@ def explain_mismatch(trace: Trace, member: Member, mismatches: int = 3) -> str:
 
 
 def _explain_taint(trace: Trace, member: Member) -> Reason:
-    mark = find_repelling(trace, member)
-    now = trace.scene.now
-    expired = tolerate(mark, trace.policy.tolerations, now).expired
+    taint = find_repelling(trace, member)
+    now = trace.case.now
+    expired = tolerate(taint, trace.policy.tolerations, now).expired
     if expired is None:
-        return Reason(member.name, Stage.TAINT, f"taint {mark} is not tolerated", taint=str(mark))
-    text = f"the toleration of taint {mark} ran out {in_words(now - expired)} ago"
-    return Reason(member.name, Stage.TAINT, text, taint=str(mark), tolerated_seconds=seconds_between(now, expired))
+        return Reason(member.name, Stage.TAINT, f"taint {taint} is not tolerated", taint=str(taint))
+    text = f"the toleration of taint {taint} ran out {in_words(now - expired)} ago"
+    return Reason(member.name, Stage.TAINT, text, taint=str(taint), tolerated_seconds=seconds_between(now, expired))
 
 
-def find_repelling(trace: Trace, member: Member) -> Mark:
+def find_repelling(trace: Trace, member: Member) -> ClusterTaint:
     """The taint that keeps a cluster out that did not pass the taint filter."""
-    standing = judge(member.marks, trace.policy.tolerations, member.name in trace.scene.decided, trace.scene.now)
+    standing = judge(member.taints, trace.policy.tolerations, member.name in trace.case.decided, trace.case.now)
     assert standing.repelled_by is not None
     return standing.repelled_by
 

@@ -23,10 +23,11 @@ from dray.api.cluster import (
     Placement,
     PlacementDecision,
 )
+from dray.api.references import ObjectName
 from dray.placement.cluster_set import ClusterSet
 from dray.placement.label_index import LabelIndex
-from dray.placement.ledger import Ledger, PlacementKey
-from dray.placement.member import Mark, Member
+from dray.placement.ledger import Ledger
+from dray.placement.member import ClusterTaint, Member
 from dray.placement.moments import Moment, moment_of
 
 FleetObject: TypeAlias = (
@@ -74,7 +75,7 @@ class ScoreChange(NamedTuple):
 class DecisionChange(NamedTuple):
     """The API shows other decisions for these placements."""
 
-    placements: tuple[PlacementKey, ...]
+    placements: tuple[ObjectName, ...]
 
 
 FleetChange: TypeAlias = MemberChange | SetChange | BindingChange | ScoreChange | DecisionChange
@@ -99,7 +100,7 @@ class Fleet:
         self.labels = LabelIndex()
         self.claims = LabelIndex()
         self.ledger = Ledger()
-        self.tainted: dict[tuple[Mark, ...], set[str]] = {}
+        self.tainted: dict[tuple[ClusterTaint, ...], set[str]] = {}
         """The clusters that have taints, by these: what is the same is judged once."""
         self._selectable: set[str] = set()
         self._sets: dict[str, ClusterSet] = {}
@@ -187,8 +188,8 @@ class Fleet:
         self._unmark(name)
         self.members[name] = member
         self.ledger.enroll(name)
-        if member.marks:
-            self.tainted.setdefault(member.marks, set()).add(name)
+        if member.taints:
+            self.tainted.setdefault(member.taints, set()).add(name)
         self.labels.put(name, member.labels)
         self.claims.put(name, member.claims)
         _include(self._selectable, name, not member.deleting)
@@ -197,11 +198,11 @@ class Fleet:
     def _unmark(self, name: str) -> None:
         """Takes a cluster from among those with its taints."""
         old = self.members.get(name)
-        if old is not None and old.marks:
-            names = self.tainted[old.marks]
+        if old is not None and old.taints:
+            names = self.tainted[old.taints]
             names.remove(name)
             if not names:
-                del self.tainted[old.marks]
+                del self.tainted[old.taints]
 
     def _forget_member(self, name: str) -> None:
         self._unmark(name)

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import NamedTuple
 
+from dray.placement.case import PlacementCase
 from dray.placement.fleet import Fleet, MemberChange
 from dray.placement.lightest import find_heavier
 from dray.placement.member import Member
 from dray.placement.moments import Moment
 from dray.placement.policy import Policy
 from dray.placement.result import PlacementResult
-from dray.placement.scene import Scene
 from dray.placement.select import rank, score
 from dray.placement.tolerations import UNTAINTED, Standing, judge
 
@@ -128,9 +128,9 @@ class Assessment:
             return _OUT
         if policy.predicates and not any(predicate.matches(member) for predicate in policy.predicates):
             return Footing(available=True)
-        if not member.marks:
+        if not member.taints:
             return Footing(True, True, UNTAINTED)
-        return Footing(True, True, judge(member.marks, policy.tolerations, decided, self._now))
+        return Footing(True, True, judge(member.taints, policy.tolerations, decided, self._now))
 
     def _weigh(self, policy: Policy, result: PlacementResult, decided: bool, before: Footing, after: Footing) -> Impact:
         if before.feasible and after.feasible and _changes_others(policy, self._change):
@@ -156,8 +156,8 @@ class Assessment:
             return Impact.NOTHING
         if policy.relative and (after.feasible or not self._is_within_extremes(policy)):
             return Impact.DECIDE
-        scene = Scene.of(self._fleet, policy.placement, self._now)
-        if not after.feasible or find_displaced(scene, policy, self._change.name, after) is None:
+        case = PlacementCase.of(self._fleet, policy.placement, self._now)
+        if not after.feasible or find_displaced(case, policy, self._change.name, after) is None:
             return Impact.WAKE_TIME
         return Impact.DECIDE if policy.by_score else Impact.SWAP
 
@@ -208,15 +208,15 @@ def _weigh_all_taken(policy: Policy, result: PlacementResult, selected: bool, af
     return Impact.REMOVE if selected else Impact.ADD
 
 
-def find_displaced(scene: Scene, policy: Policy, name: str, footing: Footing) -> str | None:
+def find_displaced(case: PlacementCase, policy: Policy, name: str, footing: Footing) -> str | None:
     """The decided cluster that has to make room for an undecided one, if as many are decided as are wanted.
 
     None: the undecided one is not better than the worst of them, or a taint asks to avoid it.
     """
-    if (footing.standing is not None and footing.standing.shunned_for is not None) or not scene.decided:
+    if (footing.standing is not None and footing.standing.shunned_for is not None) or not case.decided:
         return None
     if policy.weights is not None:
-        return find_heavier(scene, policy.weights, name)
-    totals = score(scene, policy, scene.decided | {name}).totals
+        return find_heavier(case, policy.weights, name)
+    totals = score(case, policy, case.decided | {name}).totals
     worst = rank(totals, ())[-1]
     return None if worst == name else worst

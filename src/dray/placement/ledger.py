@@ -13,22 +13,13 @@ from dray.api.cluster.placement_decision import (
     DECISION_GROUP_NAME_LABEL,
     PLACEMENT_LABEL,
 )
-
-
-class PlacementKey(NamedTuple):
-    """The name of a placement."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
+from dray.api.references import ObjectName
 
 
 class Observed(NamedTuple):
     """One PlacementDecision as it stands in the API."""
 
-    placement: PlacementKey
+    placement: ObjectName
     group_index: str
     group_name: str
     clusters: tuple[str, ...]
@@ -45,10 +36,10 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self._observed: dict[PlacementKey, dict[str, Observed]] = {}
-        self._by_object: dict[tuple[str, str], PlacementKey] = {}
-        self._assumed: set[PlacementKey] = set()
-        self._in_force: dict[PlacementKey, set[str]] = {}
+        self._observed: dict[ObjectName, dict[str, Observed]] = {}
+        self._by_object: dict[tuple[str, str], ObjectName] = {}
+        self._assumed: set[ObjectName] = set()
+        self._in_force: dict[ObjectName, set[str]] = {}
         self.loads: Counter[str] = Counter()
         """Cluster → number of placements that selected it."""
         self.by_load: dict[int, set[str]] = {}
@@ -69,27 +60,27 @@ class Ledger:
         if cluster not in self.loads:
             self._leave(0, cluster)
 
-    def decided(self, placement: PlacementKey) -> AbstractSet[str]:
+    def decided(self, placement: ObjectName) -> AbstractSet[str]:
         """The clusters in a placement's decisions: a view, good until the next change."""
         return self._in_force.get(placement, _NOBODY)
 
-    def observed_clusters(self, placement: PlacementKey) -> frozenset[str]:
+    def observed_clusters(self, placement: ObjectName) -> frozenset[str]:
         """The clusters that the API shows for a placement."""
         entries = self._observed.get(placement, {}).values()
         return _NOBODY.union(*(entry.clusters for entry in entries))
 
-    def observed_objects(self, placement: PlacementKey) -> list[tuple[str, Observed]]:
+    def observed_objects(self, placement: ObjectName) -> list[tuple[str, Observed]]:
         """A placement's PlacementDecisions by name, in the order of their groups."""
         return sorted(self._observed.get(placement, {}).items(), key=lambda item: _object_order(*item))
 
-    def owner(self, namespace: str, name: str) -> PlacementKey | None:
+    def owner(self, namespace: str, name: str) -> ObjectName | None:
         """Whose PlacementDecision this is, as far as seen."""
         return self._by_object.get((namespace, name))
 
-    def observe(self, decision: PlacementDecision) -> PlacementKey:
+    def observe(self, decision: PlacementDecision) -> ObjectName:
         """Take note of a new or changed PlacementDecision; tells whose it is."""
         metadata = decision.metadata
-        placement = PlacementKey(metadata.namespace, metadata.labels.get(PLACEMENT_LABEL, ""))
+        placement = ObjectName(metadata.namespace, metadata.labels.get(PLACEMENT_LABEL, ""))
         if self.owner(metadata.namespace, metadata.name) != placement:
             self.forget_object(metadata.namespace, metadata.name)
         self._by_object[metadata.namespace, metadata.name] = placement
@@ -109,12 +100,12 @@ class Ledger:
             del self._observed[placement][name]
             self._refresh(placement)
 
-    def assume(self, placement: PlacementKey, clusters: Iterable[str]) -> None:
+    def assume(self, placement: ObjectName, clusters: Iterable[str]) -> None:
         """A placement has been decided."""
         self._assumed.add(placement)
         self._set(placement, set(clusters))
 
-    def assume_one(self, placement: PlacementKey, cluster: str, selected: bool) -> None:
+    def assume_one(self, placement: ObjectName, cluster: str, selected: bool) -> None:
         """A decided placement has got or lost one cluster."""
         in_force = self._in_force.setdefault(placement, set())
         if selected and cluster not in in_force:
@@ -124,12 +115,12 @@ class Ledger:
             in_force.remove(cluster)
             self._load(cluster, -1)
 
-    def release(self, placement: PlacementKey) -> None:
+    def release(self, placement: ObjectName) -> None:
         """Nobody speaks for a placement any more; what the API shows counts again."""
         self._assumed.discard(placement)
         self._refresh(placement)
 
-    def highest_load_without(self, placement: PlacementKey) -> int:
+    def highest_load_without(self, placement: ObjectName) -> int:
         """The highest load of any cluster if the placement's own decisions did not count."""
         if not self._highest:
             return 0
@@ -137,12 +128,12 @@ class Ledger:
         # Looking at its own clusters is only worth it if they can be all of the busiest ones.
         return self._highest - 1 if len(busiest) <= len(own) and busiest <= own else self._highest
 
-    def _refresh(self, placement: PlacementKey) -> None:
+    def _refresh(self, placement: ObjectName) -> None:
         """The API shows something else."""
         if placement not in self._assumed:
             self._set(placement, set(self.observed_clusters(placement)))
 
-    def _set(self, placement: PlacementKey, after: set[str]) -> None:
+    def _set(self, placement: ObjectName, after: set[str]) -> None:
         before: AbstractSet[str] = self._in_force.pop(placement, _NOBODY)
         if after:
             self._in_force[placement] = after

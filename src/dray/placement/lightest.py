@@ -13,21 +13,21 @@ import heapq
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
+from dray.placement.case import PlacementCase
 from dray.placement.policy import Weights
 from dray.placement.prioritizers import HIGHEST
 from dray.placement.prioritizers.balance import ScoreOfLoad
-from dray.placement.scene import Scene
 
 
-def select_lightest(scene: Scene, weights: Weights, clusters: AbstractSet[str], count: int) -> dict[str, int]:
+def select_lightest(case: PlacementCase, weights: Weights, clusters: AbstractSet[str], count: int) -> dict[str, int]:
     """The best `count` of `clusters`, the best first, with their scores."""
-    ledger = scene.fleet.ledger
-    score_of = ScoreOfLoad(ledger.highest_load_without(scene.placement))
-    own = scene.decided & clusters
+    ledger = case.fleet.ledger
+    score_of = ScoreOfLoad(ledger.highest_load_without(case.placement))
+    own = case.decided & clusters
     steady = weights.steady * HIGHEST
     ranked = [(-(weights.balance * score_of[ledger.loads[name] - 1] + steady), name) for name in own]
     wanted = count
-    for score, names in _levels(scene, score_of, clusters):
+    for score, names in _levels(case, score_of, clusters):
         best = [name for name in heapq.nsmallest(wanted + len(own), names) if name not in own]
         ranked += [(-weights.balance * score, name) for name in best]
         wanted -= len(best)
@@ -36,23 +36,23 @@ def select_lightest(scene: Scene, weights: Weights, clusters: AbstractSet[str], 
     return {name: -score for score, name in heapq.nsmallest(count, ranked)}
 
 
-def find_heavier(scene: Scene, weights: Weights, name: str) -> str | None:
+def find_heavier(case: PlacementCase, weights: Weights, name: str) -> str | None:
     """The worst of the decided clusters, if an undecided one is better."""
-    ledger = scene.fleet.ledger
-    score_of = ScoreOfLoad(ledger.highest_load_without(scene.placement))
+    ledger = case.fleet.ledger
+    score_of = ScoreOfLoad(ledger.highest_load_without(case.placement))
     steady = weights.steady * HIGHEST
     own = weights.balance * score_of[ledger.loads.get(name, 0)]
     if own < steady - weights.balance * HIGHEST:
         return None  # no decided cluster can have so little
     place, worst = max(
-        (-(weights.balance * score_of[ledger.loads[other] - 1] + steady), other) for other in scene.decided
+        (-(weights.balance * score_of[ledger.loads[other] - 1] + steady), other) for other in case.decided
     )
     return worst if (-own, name) < (place, worst) else None
 
 
-def _levels(scene: Scene, score_of: ScoreOfLoad, clusters: AbstractSet[str]) -> Iterator[tuple[int, list[str]]]:
+def _levels(case: PlacementCase, score_of: ScoreOfLoad, clusters: AbstractSet[str]) -> Iterator[tuple[int, list[str]]]:
     """Clusters that have the same Balance score if they are not decided, best score first."""
-    by_load = scene.fleet.ledger.by_load
+    by_load = case.fleet.ledger.by_load
     level: list[str] = []
     score = score_of[0]
     for load in sorted(by_load):

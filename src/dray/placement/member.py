@@ -8,10 +8,11 @@ from typing import NamedTuple
 import msgspec
 
 from dray.api.cluster import ManagedCluster
+from dray.api.taints import taint_text
 from dray.placement.moments import Moment, moment_of
 
 
-class Mark(NamedTuple):
+class ClusterTaint(NamedTuple):
     """A taint on a cluster. `added` is None if nobody said when: then no time limit has any of it left."""
 
     key: str
@@ -20,7 +21,7 @@ class Mark(NamedTuple):
     added: Moment | None
 
     def __str__(self) -> str:
-        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        return taint_text(self)
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -29,7 +30,7 @@ class Member(msgspec.Struct, frozen=True):
     name: str
     labels: Mapping[str, str]
     claims: Mapping[str, str]
-    marks: tuple[Mark, ...]
+    taints: tuple[ClusterTaint, ...]
     allocatable: Mapping[str, float]
     """Allocatable amounts of the resources whose capacity is known too."""
     deleting: bool
@@ -42,8 +43,10 @@ class Member(msgspec.Struct, frozen=True):
             name=cluster.metadata.name,
             labels=cluster.metadata.labels,
             claims={claim.name: claim.value for claim in status.cluster_claims},
-            marks=tuple(
-                Mark(taint.key, taint.value, taint.effect, moment_of(taint.time_added) if taint.time_added else None)
+            taints=tuple(
+                ClusterTaint(
+                    taint.key, taint.value, taint.effect, moment_of(taint.time_added) if taint.time_added else None
+                )
                 for taint in cluster.spec.taints
             ),
             allocatable={

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from dray.api.cluster import Placement, PlacementSpec, Toleration
 from dray.api.cluster.placement import DISABLE_ANNOTATION, SORT_BY_SCORE
 from dray.api.labels import SelectorError
+from dray.api.references import ObjectName
 from dray.placement.cluster_selector import ClusterSelector
 from dray.placement.groups import GroupRules, read_group_rules
-from dray.placement.ledger import PlacementKey
 from dray.placement.prioritizers import Prioritizer
 from dray.placement.prioritizers.addon import AddOn
 from dray.placement.prioritizers.resource import ResourceAllocatable
@@ -42,7 +42,7 @@ class Weights(NamedTuple):
 class Policy:
     """What a placement asks for. Equal specs need not give equal policies; compare placements, not policies."""
 
-    placement: PlacementKey
+    placement: ObjectName
     idle: str | None
     """Why nothing is to be decided: the placement is being deleted, or scheduling is switched off."""
     cluster_sets: frozenset[str]
@@ -110,7 +110,7 @@ def read_policy(placement: Placement) -> Policy:
     prioritizers, prioritizer_problem = _read_prioritizers(spec)
     groups, group_problem = _read_groups(spec)
     return Policy(
-        placement=PlacementKey(placement.metadata.namespace, placement.metadata.name),
+        placement=ObjectName(placement.metadata.namespace, placement.metadata.name),
         idle=_find_idleness(placement),
         cluster_sets=frozenset(spec.cluster_sets),
         count=spec.number_of_clusters,

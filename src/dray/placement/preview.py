@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from dray.api.cluster import ManagedCluster
+from dray.api.references import ObjectName
 from dray.placement.engine import Engine
 from dray.placement.fleet import Event, FleetObject
-from dray.placement.ledger import PlacementKey
 from dray.placement.moments import moment_of, seconds_between
 from dray.placement.result import PlacementResult
 
@@ -17,7 +17,7 @@ from dray.placement.result import PlacementResult
 class PlacementChange(NamedTuple):
     """One placement before and after. Lists of clusters are by name."""
 
-    placement: PlacementKey
+    placement: ObjectName
     had: bool
     """Whether the changed cluster was selected."""
     has: bool

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from dray.api.references import ObjectName
 from dray.placement.explain import Explanation
 from dray.placement.groups import Group
-from dray.placement.ledger import PlacementKey
 from dray.placement.moments import Moment, seconds_between
 
 
@@ -28,7 +28,7 @@ class ConditionResult(NamedTuple):
 class PlacementResult(msgspec.Struct, frozen=True):
     """The decisions of one placement at one moment."""
 
-    placement: PlacementKey
+    placement: ObjectName
     decisions: tuple[str, ...]
     """Cluster names, group by group."""
     groups: tuple[Group, ...]

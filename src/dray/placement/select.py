@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from dray.placement.case import PlacementCase
 from dray.placement.moments import Moment, earliest
 from dray.placement.policy import Policy
-from dray.placement.scene import Scene
 
 
 class Scored(NamedTuple):
@@ -21,14 +21,14 @@ class Scored(NamedTuple):
     requeue_at: Moment | None
 
 
-def score(scene: Scene, policy: Policy, clusters: AbstractSet[str]) -> Scored:
+def score(case: PlacementCase, policy: Policy, clusters: AbstractSet[str]) -> Scored:
     """Each cluster's sum of weight · score."""
     totals = dict.fromkeys(clusters, 0)
     parts: dict[str, Mapping[str, int]] = {}
     warnings: list[str] = []
     requeue_at: Moment | None = None
     for prioritizer, weight in policy.prioritizers:
-        scores = prioritizer.score(scene, clusters)
+        scores = prioritizer.score(case, clusters)
         for name, value in scores.values.items():
             totals[name] += weight * value
         parts[prioritizer.name] = scores.values

@@ -52,10 +52,10 @@ class _Reasons:
         self._trace = trace
 
     def of_mismatch(self, name: str) -> str:
-        return f"{name}: {explain_mismatch(self._trace, self._trace.scene.fleet.members[name], mismatches=1)}"
+        return f"{name}: {explain_mismatch(self._trace, self._trace.case.fleet.members[name], mismatches=1)}"
 
     def of_taint(self, name: str) -> str:
-        return f"{name}: {find_repelling(self._trace, self._trace.scene.fleet.members[name])}"
+        return f"{name}: {find_repelling(self._trace, self._trace.case.fleet.members[name])}"
 
     def of_rank(self, name: str) -> str:
         shunned = self._trace.shunned.get(name)
@@ -64,10 +64,10 @@ class _Reasons:
 
 def _find_limited(trace: Trace) -> list[tuple[Moment, str]]:
     """Selected clusters that leave when a toleration runs out, and when that is."""
-    scene = trace.scene
+    case = trace.case
     found: list[tuple[Moment, str]] = []
-    for marks, tainted in scene.fleet.tainted.items():
-        until = earliest(*(tolerate(mark, trace.policy.tolerations, scene.now).until for mark in marks))
+    for taints, tainted in case.fleet.tainted.items():
+        until = earliest(*(tolerate(taint, trace.policy.tolerations, case.now).until for taint in taints))
         if until is not None:
             found += [(until, name) for name in tainted.intersection(trace.selected)]
     return found

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from dray.placement.member import Mark
+from dray.placement.case import PlacementCase
+from dray.placement.member import ClusterTaint
 from dray.placement.policy import Policy
 from dray.placement.problem import Problem
-from dray.placement.scene import Scene
 
 _NONE: frozenset[str] = frozenset()
 
@@ -18,7 +18,7 @@ _NONE: frozenset[str] = frozenset()
 class Trace:
     """Filled in while a placement is decided; each set of clusters is part of the one before."""
 
-    scene: Scene
+    case: PlacementCase
     policy: Policy
     bound: tuple[str, ...] = ()
     """Cluster sets bound to the namespace."""
@@ -30,7 +30,7 @@ class Trace:
     """Clusters that match a predicate."""
     feasible: AbstractSet[str] = _NONE
     """Clusters whose taints are tolerated."""
-    shunned: Mapping[str, Mark] = field(default_factory=dict)
+    shunned: Mapping[str, ClusterTaint] = field(default_factory=dict)
     totals: Mapping[str, int] = field(default_factory=dict)
     parts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     ranking: tuple[str, ...] = ()

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from dray.api.status import ApiError
-from dray.reconcile.clock import Clock
+from dray.process.clock import Clock
+from dray.process.tasks import run_together
 from dray.reconcile.queue import WorkQueue
+
+log = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 Reconcile = Callable[[K], Awaitable[float | None]]
 """Brings the world closer to what it should be for a key. Returns after how many seconds to look again, if at all.
-Raises ApiError or OSError to be tried again later."""
+Raises ApiError, OSError or TimeoutError to be tried again later; anything else is a mistake, which the log shows with
+its traceback, and is tried again, too."""
+
+KEYS_IN_A_ROW = 16
+"""After so many a worker lets others go on, even if nothing made it wait."""
 
 Report = Callable[[str, Hashable, Exception], None]
 
@@ -38,18 +45,13 @@ class Controller(Generic[K]):
 
     async def run(self) -> None:
         """Works until cancelled."""
-        tasks = [asyncio.get_running_loop().create_task(self._work()) for _ in range(self._workers)]
         try:
-            await asyncio.gather(*tasks)
+            await run_together(*(self._work() for _ in range(self._workers)))
         finally:
             self.queue.close()
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
 
     async def _work(self) -> None:
+        done = 0
         while True:
             key = await self.queue.get()
             try:
@@ -57,9 +59,16 @@ class Controller(Generic[K]):
             except (ApiError, OSError, TimeoutError) as error:
                 self._report(self.name, key, error)
                 self.queue.retry(key)
+            except Exception:
+                # One object that we cannot handle must not stop work on all others.
+                log.exception("%s: a mistake while handling %s; it is tried again", self.name, key)
+                self.queue.retry(key)
             else:
                 self.queue.forget(key)
                 if again is not None:
                     self.queue.add_after(key, again)
             finally:
                 self.queue.done(key)
+            done += 1
+            if done % KEYS_IN_A_ROW == 0:
+                await asyncio.sleep(0)

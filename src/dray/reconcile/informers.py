@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 from collections.abc import Iterator
 from typing import Any, TypeVar, cast
 
 from dray.api.meta import Object
 from dray.api.registry import Kind
 from dray.client import Client, Informer
-from dray.reconcile.clock import Clock
+from dray.process.clock import Clock
+from dray.process.supervision import Supervisor
 
 T = TypeVar("T", bound=Object)
-
-RESTART_SECONDS = 1.0
-
-log = logging.getLogger(__name__)
 
 
 class Informers:
@@ -28,7 +23,7 @@ class Informers:
         self._client = client
         self._clock = clock
         self._informers: dict[Kind, Informer[Any]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._supervisor = Supervisor(clock)
         self._running = False
 
     def of(self, kind: Kind, type_: type[T]) -> Informer[T]:
@@ -42,6 +37,11 @@ class Informers:
                 self._start(found)
         return cast(Informer[T], found)
 
+    def forget(self, kind: Kind) -> None:
+        """Ends the informer of a kind that is gone, with all who listen to it."""
+        if self._informers.pop(kind, None) is not None:
+            self._supervisor.end(_name(kind))
+
     def __iter__(self) -> Iterator[Informer[Any]]:
         return iter(list(self._informers.values()))
 
@@ -54,22 +54,20 @@ class Informers:
             await asyncio.get_running_loop().create_future()
         finally:
             self._running = False
-            tasks, self._tasks = self._tasks, []
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            await self._supervisor.stop()
 
     def _start(self, informer: Informer[Any]) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(self._keep_running(informer)))
+        """A handler that fails must not leave everybody else without news: it lists again, and says so."""
 
-    async def _keep_running(self, informer: Informer[Any]) -> None:
-        """A handler that fails must not leave everybody else without news: list again, and say so."""
-        while True:
+        async def run() -> None:
             try:
                 await informer.run()
             except Exception as error:
                 informer.last_error = f"{type(error).__name__}: {error}"
-                log.exception("informer of %s failed; it starts again", informer.kind.resource)
-            await self._clock.sleep(RESTART_SECONDS)
+                raise
+
+        self._supervisor.start(_name(informer.kind), run)
+
+
+def _name(kind: Kind) -> str:
+    return f"informer of {kind.resource}"

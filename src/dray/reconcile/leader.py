@@ -18,14 +18,14 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from dray.api.generated.coordination import Lease, LeaseSpec
+from dray.api.kinds import LEASES
 from dray.api.meta import ObjectMeta
-from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
+from dray.client.calls import find
 from dray.client.interface import Client
-from dray.reconcile.clock import Clock
+from dray.process.clock import Clock
 
-LEASES = by_kind("coordination.k8s.io/v1", "Lease")
 NAMESPACE = "kube-system"
 
 
@@ -120,14 +120,8 @@ class LeaderElector:
         return True
 
     async def _read(self) -> Lease | None:
-        try:
-            lease = await self._client.get(LEASES, self._namespace, self.name)
-        except ApiError as error:
-            if error.code == 404:
-                return None
-            raise
-        assert isinstance(lease, Lease)
-        if self._seen is None or self._seen.spec != lease.spec:
+        lease = await find(self._client, LEASES, self._namespace, self.name, Lease)
+        if lease is not None and (self._seen is None or self._seen.spec != lease.spec):
             self._note(lease)
         return lease
 

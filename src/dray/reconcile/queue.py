@@ -8,12 +8,16 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from dray.reconcile.clock import Clock
+from dray.api.backoff import Backoff
+from dray.process.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 
-FIRST_RETRY = 0.005
-LONGEST_RETRY = 60.0
+RETRY = Backoff(first=0.005, longest=60.0)
+
+MANY_FAILURES = 5
+FAILING_SECONDS = 1.0
+"""A key that has failed so often is looked at once in so many seconds, whatever happens meanwhile."""
 
 
 class WorkQueue(Generic[K]):
@@ -60,8 +64,14 @@ class WorkQueue(Generic[K]):
         return not self._waiting and not self._processing
 
     def add(self, key: K) -> None:
-        """Look at this key soon."""
+        """Look at this key soon; if it keeps failing, not at once: what changes may be our own doing."""
         self.adds += 1
+        if self._failures.get(key, 0) >= MANY_FAILURES:
+            self.add_after(key, FAILING_SECONDS)
+        else:
+            self._add_now(key)
+
+    def _add_now(self, key: K) -> None:
         if key in self._processing:
             self._again.add(key)
         elif key not in self._waiting:
@@ -88,10 +98,10 @@ class WorkQueue(Generic[K]):
 
     def retry(self, key: K) -> float:
         """Look at this key again after a failure, later with each one; returns after how many seconds."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
+        failures = self._failures.get(key, 0) + 1
+        self._failures[key] = failures
         self.retries += 1
-        delay: float = min(FIRST_RETRY * 2 ** min(failures, 30), LONGEST_RETRY)
+        delay = RETRY.after(failures)
         self.add_after(key, delay)
         return delay
 
@@ -161,5 +171,5 @@ class WorkQueue(Generic[K]):
             heapq.heappop(self._later)
             if self._due.get(key) == moment:
                 del self._due[key]
-                self.add(key)
+                self._add_now(key)
         self._timer = None

@@ -8,13 +8,13 @@ from collections import OrderedDict
 from msgspec.structs import replace
 
 from dray.api.generated.core import Event, EventSource, ObjectReference
+from dray.api.kinds import EVENTS
 from dray.api.meta import Object, ObjectMeta
-from dray.api.registry import by_kind
 from dray.api.status import ApiError
+from dray.api.visible import visible
 from dray.client.interface import Client
-from dray.reconcile.clock import Clock, as_time
+from dray.process.clock import Clock, as_time
 
-EVENTS = by_kind("v1", "Event")
 MAX_REMEMBERED = 4096
 MESSAGE_LENGTH = 1024
 CLUSTER_NAMESPACE = "default"
@@ -39,7 +39,7 @@ class EventRecorder:
 
     async def record(self, about: Object, type_: str, reason: str, message: str) -> None:
         """Writes an event, or counts it up if the same one was written before."""
-        message = message[:MESSAGE_LENGTH]
+        message = visible(message[:MESSAGE_LENGTH])[:MESSAGE_LENGTH]
         key = f"{about.metadata.uid}/{type_}/{reason}/{message}"
         known = self._known.get(key)
         try:

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from dray.snapshot.text_table import lay_out, wrap
-from dray.snapshot.wording import count
+from dray.prose.tables import lay_out, wrap
+from dray.prose.wording import count
 
 MAX_TOLD = 20
 
@@ -30,7 +30,7 @@ class Unplaced(msgspec.Struct, frozen=True, rename="camel"):
     groups: dict[str, str] = {}
 
 
-class Plan(msgspec.Struct, frozen=True, rename="camel"):
+class ScaleUpPlan(msgspec.Struct, frozen=True, rename="camel"):
     """What to add. `fitting` are pods that need no new node; `placements` says where each pod would go."""
 
     pending: int

@@ -100,9 +100,8 @@ def _read(item: Item, snapshot: Snapshot) -> NodeGroup:
 
 def _parse(item: Item) -> _Document:
     reading = codec.read(item.value, _Document)
-    problems = [str(error) for error in reading.errors] + [f"{path}: unknown field" for path in reading.unknown]
-    if reading.obj is None or problems:
-        raise NodeGroupError("; ".join(problems))
+    if reading.obj is None or reading.problems:
+        raise NodeGroupError("; ".join(reading.problems))
     problem = _problem(reading.obj)
     if problem:
         raise NodeGroupError(problem)

@@ -1,7 +1,7 @@
 """The search for the nodes to add.
 
     ┌▶ schedule everybody on what is there and what was added, in the scheduler's order
-    │  who is left? ── nobody, or nobody can be helped ─▶ drop nodes that turn out not to be needed ─▶ Plan
+    │  who is left? ── nobody, or nobody can be helped ─▶ drop nodes that turn out not to be needed ─▶ ScaleUpPlan
     │  for each group: fill its nodes one by one with those who are left
     └─ add the nodes of the group that helps most pods for its price
 
@@ -10,18 +10,25 @@ Several nodes are added at a time (4381-199), and what the plan promises was rep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from dray.allocator import Explanation
+from dray.api.references import full_name
 from dray.api.resource import DeviceClass, ResourceSlice
-from dray.rehearsal import Rehearsal
-from dray.scale_up.answer import GroupAnswer, Plan, Unplaced
+from dray.prose import explanations
+from dray.scale_up.answer import GroupAnswer, ScaleUpPlan, Unplaced
 from dray.scale_up.node_group import Machine, NodeGroup
-from dray.scheduler.decide import Refused
-from dray.scheduler.pod_info import PodInfo
+from dray.scheduling.judgeable import not_for_new_nodes
+from dray.scheduling.pod_info import PodInfo, identified, read_pod
+from dray.scheduling.reasons import PodReason
+from dray.scheduling.refusal import Refused
+from dray.scheduling.rehearsal import Rehearsal
+from dray.scheduling.text import tell, tell_node, tell_pod
 from dray.snapshot import Snapshot
+from dray.snapshot.pending_pods import pending_pods
 
 MAX_NODES: Final = 1000
 MAX_EXPLAINED: Final = 20
@@ -45,36 +52,51 @@ class _Option(msgspec.Struct, frozen=True):
         return self.cost / self.helped, self.nodes, self.group
 
 
-def plan(snapshot: Snapshot, groups: Sequence[NodeGroup], *, max_nodes: int = MAX_NODES) -> Plan:
+def plan(snapshot: Snapshot, groups: Sequence[NodeGroup], *, max_nodes: int = MAX_NODES) -> ScaleUpPlan:
     """The nodes to add for the pods that wait, at most `max_nodes` in all. Nothing is changed anywhere."""
-    return _Search(snapshot, groups, max_nodes).run()
+    waiting = pending_pods(snapshot)
+    slices = {one.metadata.name for one in snapshot.objects(ResourceSlice)}
+    with snapshot.rehearsal() as rehearsal:
+        _bring_objects(rehearsal, groups, slices)
+        problems = dict(waiting.problems)
+        judged = []
+        for pod in waiting.pods:
+            problem = not_for_new_nodes(read_pod(identified(pod)), rehearsal.cluster.volumes)
+            if problem is None:
+                judged.append(pod)
+            else:
+                problems[full_name(pod)] = problem
+        rehearsal.expect(judged, waiting.claims)
+        return _Search(rehearsal, problems, groups, max_nodes).run()
+
+
+def _bring_objects(rehearsal: Rehearsal, groups: Sequence[NodeGroup], slices: set[str]) -> None:
+    """What groups need and the cluster lacks; slices that all nodes share come once."""
+    for obj in (obj for group in groups for obj in group.objects):
+        if isinstance(obj, DeviceClass) and not rehearsal.has_class(obj.metadata.name):
+            rehearsal.track(obj)
+        elif isinstance(obj, ResourceSlice) and obj.metadata.name not in slices:
+            slices.add(obj.metadata.name)
+            rehearsal.track(obj)
 
 
 class _Search:
-    def __init__(self, snapshot: Snapshot, groups: Sequence[NodeGroup], max_nodes: int) -> None:
-        self._rehearsal = Rehearsal(snapshot)
+    def __init__(
+        self, rehearsal: Rehearsal, problems: Mapping[str, PodReason], groups: Sequence[NodeGroup], max_nodes: int
+    ) -> None:
+        self._rehearsal = rehearsal
+        self._problems = problems
         self._groups = groups
         self._max_nodes = max_nodes
-        self._bring_objects(snapshot)
 
-    def _bring_objects(self, snapshot: Snapshot) -> None:
-        """What groups need and the cluster lacks; slices that all nodes share come once."""
-        slices = {one.metadata.name for one in snapshot.objects(ResourceSlice)}
-        for obj in (obj for group in self._groups for obj in group.objects):
-            if isinstance(obj, DeviceClass) and not self._rehearsal.has_class(obj.metadata.name):
-                self._rehearsal.track(obj)
-            elif isinstance(obj, ResourceSlice) and obj.metadata.name not in slices:
-                slices.add(obj.metadata.name)
-                self._rehearsal.track(obj)
-
-    def run(self) -> Plan:
+    def run(self) -> ScaleUpPlan:
         rehearsal = self._rehearsal
         counts, placed = self._grow()
         counts, placed = self._shrink(counts, placed)
         groups = tuple(self._answer(number, counts, placed) for number in range(len(self._groups)))
         on_new = {pod for group in groups for pod in group.pods}
-        return Plan(
-            pending=len(rehearsal.pending) + len(rehearsal.problems),
+        return ScaleUpPlan(
+            pending=len(rehearsal.pending) + len(self._problems),
             fitting=tuple(_name(pod) for pod in placed if _name(pod) not in on_new),
             groups=groups,
             placements={_name(pod): node for pod, node in placed.items()},
@@ -151,12 +173,12 @@ class _Search:
         rehearsal = self._rehearsal
         mark = rehearsal.mark
         self._replay(counts)
-        found = [Unplaced(pod, problem) for pod, problem in rehearsal.problems.items()]
+        found = [Unplaced(pod, tell_pod(problem)) for pod, problem in self._problems.items()]
         left = [pod for pod in rehearsal.pending if pod not in placed]
         for pod in left[:MAX_EXPLAINED]:
             reasons = {group.name: self._why_not(number, counts, pod) for number, group in enumerate(self._groups)}
             answer = rehearsal.decide(pod)
-            found.append(Unplaced(_name(pod), answer.message if isinstance(answer, Refused) else "", reasons))
+            found.append(Unplaced(_name(pod), tell(answer) if isinstance(answer, Refused) else "", reasons))
         found += [Unplaced(_name(pod), "") for pod in left[MAX_EXPLAINED:]]
         rehearsal.go_back(mark)
         return tuple(found)
@@ -166,7 +188,7 @@ class _Search:
         machine = self._machine(number, counts[number])
         mark = self._rehearsal.mark
         self._join(machine)
-        reason = self._rehearsal.why_not(pod, machine.name)
+        reason = self._tell_refusal(pod, machine.name)
         self._rehearsal.go_back(mark)
         if reason:
             return reason
@@ -174,10 +196,20 @@ class _Search:
             return f"would fit, but no more than {group.limit} nodes may be added"
         return f"would fit, but no more than {self._max_nodes} nodes may be added in all"
 
+    def _tell_refusal(self, pod: PodInfo, node: str) -> str:
+        """Why a pod does not fit on a node, in a line; empty if it does."""
+        refusal = self._rehearsal.unsuitable(pod, node)
+        if refusal or not pod.pod.spec.resource_claims:
+            return ", ".join(map(tell_node, refusal))
+        told = self._rehearsal.explain(pod, [node])
+        if isinstance(told, Explanation):
+            return explanations.brief(told)
+        return "claims that are allocated already cannot be used there" if told is None else tell_pod(told)
+
 
 def _changed(counts: Counts, number: int, step: int) -> Counts:
     return (*counts[:number], counts[number] + step, *counts[number + 1 :])
 
 
 def _name(pod: PodInfo) -> str:
-    return "/".join(pod.key)
+    return str(pod.name)

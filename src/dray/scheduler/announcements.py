@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dray.api.generated.core import Pod
-from dray.client.informer import Place
+from dray.api.references import full_name
 from dray.reconcile import Clock, EventRecorder
 
 LONGEST_SECONDS: Final = 5.0
@@ -48,4 +48,4 @@ class Announcements:
             await asyncio.gather(*(self._tell(pod, node) for _, pod, node in several))
 
     async def _tell(self, pod: Pod, node: str) -> None:
-        await self._recorder.normal(pod, "Scheduled", f"Successfully assigned {Place.of(pod)} to {node}")
+        await self._recorder.normal(pod, "Scheduled", f"Successfully assigned {full_name(pod)} to {node}")

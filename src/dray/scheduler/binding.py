@@ -6,21 +6,19 @@ import contextlib
 
 from msgspec.structs import replace
 
-from dray.allocator import claim_key
 from dray.api.generated.core import Binding, ObjectReference, Pod
+from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import ObjectMeta
-from dray.api.registry import by_kind
+from dray.api.pod_claims import consumer, is_reserved_for
+from dray.api.references import full_name
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.client.interface import Client
-from dray.reconcile.clock import Clock, as_time
-from dray.scheduler.claims import is_reserved_for
-from dray.scheduler.decide import Chosen, Observer
-from dray.scheduler.device_readiness import find_unready
-
-PODS = by_kind("v1", "Pod")
-CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
+from dray.process.clock import Clock, as_time
+from dray.scheduling.decide import Chosen, Observer
+from dray.scheduling.device_readiness import find_unready
+from dray.scheduling.volumes import SELECTED_NODE
 
 
 class DevicesNotReady(Exception):
@@ -31,6 +29,10 @@ class DevicesNotReady(Exception):
         self.claims = claims
 
 
+class VolumesNotBound(Exception):
+    """A node is chosen, and volumes for it are on their way."""
+
+
 class Binder:
     """Writes decisions through a client. Every write is guarded by the version of the object that was decided on."""
 
@@ -39,11 +41,14 @@ class Binder:
         self._clock = clock
 
     async def bind(self, pod: Pod, chosen: Chosen, observer: Observer | None = None) -> list[ResourceClaim]:
-        """Stores the decision; returns the claims as they are stored then. Raises ApiError, OSError, DevicesNotReady.
+        """Stores the decision; returns the claims as they are stored then. Raises ApiError, OSError,
+        DevicesNotReady, VolumesNotBound.
 
         What was reserved is released again if the server refuses the rest (4381-116). If there is no answer, the rest
         may have been stored, or be stored any moment: then the reservation stays for the next attempt.
         """
+        if chosen.volumes:
+            await self.bind_volumes(chosen)
         stored: list[ResourceClaim] = []
         reserved: list[ResourceClaim] = []
         try:
@@ -75,7 +80,7 @@ class Binder:
 
     async def _reserve(self, claim: ResourceClaim, pod: Pod, chosen: Chosen) -> ResourceClaim:
         """The claim as it is stored with its allocation, and with the pod among its users."""
-        decided = chosen.allocations.get(claim_key(claim))
+        decided = chosen.allocations.get(full_name(claim))
         allocation = claim.status.allocation
         if decided is not None:
             allocation = replace(decided[1], allocation_timestamp=as_time(self._clock.now()))
@@ -111,19 +116,44 @@ class Binder:
         is_same = current.metadata.uid == pod.metadata.uid
         return isinstance(current, Pod) and is_same and bool(current.spec.node_name)
 
+    async def bind_volumes(self, chosen: Chosen) -> None:
+        """Promises volumes to claims that waited for a node, or says for which node they are to be made.
+
+        Raises ApiError if somebody else was faster, and VolumesNotBound if it went well: whoever binds volumes is next.
+        """
+        for choice in chosen.volumes:
+            meta = choice.claim.metadata
+            if choice.volume is None:
+                annotations = {**meta.annotations, SELECTED_NODE: chosen.node}
+                if annotations != meta.annotations:
+                    await self._client.update(replace(choice.claim, metadata=replace(meta, annotations=annotations)))
+            elif choice.volume.spec.claim_ref is None or not choice.volume.spec.claim_ref.uid:
+                holder = ObjectReference(
+                    api_version="v1",
+                    kind="PersistentVolumeClaim",
+                    namespace=meta.namespace,
+                    name=meta.name,
+                    uid=meta.uid,
+                )
+                spec = replace(choice.volume.spec, claim_ref=holder)
+                await self._client.update(replace(choice.volume, spec=spec))
+        if chosen.volumes:
+            raise VolumesNotBound
+
+    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        """The claim as it is stored without the pod among its users. Raises ApiError if somebody else changed it."""
+        status = replace(claim.status, reserved_for=_without(claim, pod))
+        return await self._client.update(replace(claim, status=status), subresource="status")
+
     async def deallocate(self, claim: ResourceClaim) -> None:
         """Clears the allocation of a claim that nobody uses, so that it can be made anew elsewhere (4381-113)."""
-        status = replace(claim.status, allocation=None, reserved_for=(), devices=())
+        assert not claim.status.reserved_for, "a claim in use keeps its devices (4381-95)"
+        status = replace(claim.status, allocation=None, devices=())
         await self._client.update(replace(claim, status=status), subresource="status")
 
 
 def _without(claim: ResourceClaim, pod: Pod) -> tuple[ResourceClaimConsumerReference, ...]:
     return tuple(one for one in claim.status.reserved_for if one.uid != pod.metadata.uid)
-
-
-def consumer(pod: Pod) -> ResourceClaimConsumerReference:
-    """A pod as a claim names those who may use it."""
-    return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
 
 
 def _with_finalizer(claim: ResourceClaim) -> ResourceClaim:

@@ -7,18 +7,21 @@ second, few are made per second, and each looks at a limited number of nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from dray.allocator import explain
+from dray.allocator.results import OutOfBudget, StillJudging
 from dray.api import codec
-from dray.reconcile.clock import Clock
-from dray.scheduler.cluster import Cluster
-from dray.scheduler.decide import Refused
-from dray.scheduler.pod_info import PodInfo
-from dray.snapshot import prose
-from dray.snapshot.wording import shorten
+from dray.process.clock import Clock
+from dray.prose import explanations
+from dray.prose.wording import shorten
+from dray.scheduling import text
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.pod_info import PodInfo
+from dray.scheduling.reasons import PodReason
+from dray.scheduling.refusal import NodesRefuse, Refused
 
 FRESH_SECONDS: Final = 1.0
 EXPLANATIONS_PER_PERIOD: Final = 10
@@ -26,6 +29,13 @@ NODES_LOOKED_AT: Final = 20
 RETELL_SECONDS: Final = 10.0
 """How long counts may be out of date before the same refusal is told again: each telling is two writes."""
 MAX_TOLD: Final = 10_000
+
+
+class _Told(NamedTuple):
+    """When a pod was told what."""
+
+    at: float
+    why: PodReason | NodesRefuse
 
 
 class Messages:
@@ -37,23 +47,26 @@ class Messages:
         self._period = 0.0
         self._made = 0
         self._explained: dict[tuple[bytes, tuple[str, ...], tuple[bytes, ...]], str] = {}
-        self._told: dict[str, float] = {}
+        self._told: dict[str, _Told] = {}
 
     def tell(self, pod: PodInfo, refused: Refused) -> str:
         """Why the pod has no node, in at most as many characters as an event may have."""
         why = self._explain(pod, refused) if refused.unallocated else ""
-        return shorten(f"{refused.message} {why}." if why else refused.message, prose.MAX_SUMMARY)
+        message = text.tell(refused)
+        return shorten(f"{message} {why}." if why else message, explanations.MAX_SUMMARY)
 
     def is_news(self, pod: PodInfo, refused: Refused, known: str, message: str) -> bool:
         """Whether to tell a pod that knows a message another one. Other counts for the same reason can wait."""
+        if known == message:
+            return False
         now, uid = self._clock.monotonic(), pod.pod.metadata.uid
-        only_counts = known.startswith(refused.message)
-        if known == message or (only_counts and now - self._told.get(uid, -RETELL_SECONDS) < RETELL_SECONDS):
+        told = self._told.get(uid)
+        if known and told is not None and told.why == refused.why and now - told.at < RETELL_SECONDS:
             return False
         while len(self._told) >= MAX_TOLD:
             del self._told[next(iter(self._told))]
         self._told.pop(uid, None)
-        self._told[uid] = now
+        self._told[uid] = _Told(now, refused.why)
         return True
 
     def forget(self) -> None:
@@ -68,34 +81,37 @@ class Messages:
         names = self._claim_names(pod, refused)
         specs = tuple(codec.encode(claim.spec) for claim in refused.unallocated)
         key = (pod.placement_key, names, specs)
-        text = self._explained.get(key)
-        if text is None:
+        told = self._explained.get(key)
+        if told is None:
             if self._made >= EXPLANATIONS_PER_PERIOD:
                 return ""
             self._made += 1
-            text = self._explained[key] = self._explain_now(pod, refused, names)
-        return text
+            told = self._explained[key] = self._explain_now(pod, refused, names)
+        return told
 
     def _explain_now(self, pod: PodInfo, refused: Refused, names: tuple[str, ...]) -> str:
         nodes = list(self._suitable(pod))
         if not nodes:
             return ""  # it is not for want of devices
-        report = explain(self._cluster.inventory, self._cluster.classes, refused.unallocated, nodes)
+        try:
+            report = explain(self._cluster.inventory, self._cluster.classes, refused.unallocated, nodes)
+        except (StillJudging, OutOfBudget):
+            return ""  # selectors take long: the message says so, and there is no more to tell
         claims = tuple(replace(claim, claim=name) for claim, name in zip(report.claims, names, strict=True))
-        why = prose.brief(replace(report, claims=claims))
+        why = explanations.brief(replace(report, claims=claims))
         if not why:
             return ""
         if len(nodes) == NODES_LOOKED_AT and len(self._cluster.nodes) > NODES_LOOKED_AT:
             return f"On {NODES_LOOKED_AT} nodes that were looked at: {why}"
-        begins_with_name = len(names) > 1 and why.startswith(tuple(f"{name}: " for name in names))
-        return f"Claim {why}" if begins_with_name else f"{why[0].upper()}{why[1:]}"
+        return f"Claim {why}" if explanations.names_claims(report) else f"{why[0].upper()}{why[1:]}"
 
     def _suitable(self, pod: PodInfo) -> Iterator[str]:
         """Nodes on which only devices are missing."""
         found = 0
+        refuses = self._cluster.nodes.filter(pod).refuses
         for info in self._cluster.nodes:
-            if not self._cluster.nodes.refuses(pod, info):
-                yield info.node.metadata.name
+            if not refuses(info):
+                yield info.name
                 found += 1
                 if found == NODES_LOOKED_AT:
                     return

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dray.api.timings import Timings
-from dray.scheduler.decide import Refused
-from dray.scheduler.plugins import DYNAMIC_RESOURCES, plugins_of
-from dray.scheduler.queue import PodKey, SchedulingQueue
+from dray.api.references import ObjectName
+from dray.process.histogram import Histogram, histogram_family
+from dray.scheduler.queue import SchedulingQueue
+from dray.scheduling.reasons import Plugin
+from dray.scheduling.refusal import Refused
 
 TRACES_PER_SECOND: Final = 100.0
 """How many attempts are looked at closely; as many at once if there were few before."""
@@ -32,13 +33,13 @@ class SchedulerMetrics(Collector):
     def __init__(self, registry: CollectorRegistry, profile: str) -> None:
         self._profile = profile
         self._queue: Callable[[], SchedulingQueue | None] = lambda: None
-        self._refusals: dict[PodKey, Refused] = {}
+        self._refusals: dict[ObjectName, Refused] = {}
         self._credit = TRACES_PER_SECOND
         self._credited_at = 0.0
         self._attempts: Counts[str] = Counts()
-        self._durations: dict[tuple[str, ...], Timings] = {}
-        self._points: dict[tuple[str, ...], Timings] = {}
-        self._plugin_points: dict[tuple[str, ...], Timings] = {}
+        self._durations: dict[tuple[str, ...], Histogram] = {}
+        self._points: dict[tuple[str, ...], Histogram] = {}
+        self._plugin_points: dict[tuple[str, ...], Histogram] = {}
         registry.register(self)
 
     def follow(self, queue: SchedulingQueue) -> None:
@@ -65,7 +66,7 @@ class SchedulerMetrics(Collector):
         """A decision could not be stored."""
         self._attempts["error"] += 1
 
-    def refused(self, key: PodKey, refused: Refused) -> None:
+    def refused(self, key: ObjectName, refused: Refused) -> None:
         """Notes what keeps a pod waiting."""
         queue = self._queue()
         if queue is not None and len(self._refusals) > 2 * len(queue) + 1000:
@@ -86,62 +87,57 @@ class SchedulerMetrics(Collector):
         for result, number in self._attempts.items():
             attempts.add_metric([result, self._profile], number)
         yield attempts
-        yield _family(
+        yield histogram_family(
             "scheduler_scheduling_attempt_duration_seconds",
             "How long a decision takes, from taking the pod from the queue.",
             ["result", "profile"],
-            self._durations,
+            self._durations.items(),
         )
-        yield _family(
+        yield histogram_family(
             "scheduler_framework_extension_point_duration_seconds",
             "How long all plugins of an extension point take.",
             ["extension_point", "status", "profile"],
-            self._points,
+            self._points.items(),
         )
-        yield _family(
+        yield histogram_family(
             "scheduler_plugin_execution_duration_seconds",
             "How long a plugin takes at an extension point.",
             ["plugin", "extension_point", "status"],
-            self._plugin_points,
+            self._plugin_points.items(),
         )
         queue = self._queue()
         sizes = queue.sizes() if queue is not None else {}
         pending = GaugeMetricFamily("scheduler_pending_pods", "Pods without a node, by queue.", labels=["queue"])
-        waiting = sizes.get("unschedulable", 0)
         if queue is not None:
             self._forget_gone(queue)
-        refusing = [plugins_of(refused) for refused in self._refusals.values()]
-        gated = sum("SchedulingGates" in plugins for plugins in refusing)
+        refusing = {key: refused.plugins for key, refused in self._refusals.items()}
+        gated = sum(
+            Plugin.SCHEDULING_GATES in plugins and queue is not None and not queue.is_backing_off(key)
+            for key, plugins in refusing.items()
+        )
         for name, number in (
             ("active", sizes.get("active", 0) + sizes.get("in flight", 0)),
             ("backoff", sizes.get("backoff", 0)),
-            ("unschedulable", waiting - gated),
+            ("unschedulable", sizes.get("unschedulable", 0) - gated),
             ("gated", gated),
         ):
             pending.add_metric([name], number)
         yield pending
-        by_plugin = Counts(plugin for plugins in refusing for plugin in plugins)
+        by_plugin = Counts(plugin for plugins in refusing.values() for plugin in plugins)
         unschedulable = GaugeMetricFamily(
             "scheduler_unschedulable_pods", "Pods that a plugin keeps waiting.", labels=["plugin", "profile"]
         )
-        for plugin in sorted({DYNAMIC_RESOURCES, *by_plugin}):
+        for plugin in sorted({Plugin.DYNAMIC_RESOURCES, *by_plugin}):
             unschedulable.add_metric([plugin, self._profile], by_plugin[plugin])
         yield unschedulable
 
     def _forget_gone(self, queue: SchedulingQueue) -> None:
-        waiting = {info.key for info in queue.waiting()}
+        waiting = {info.name for info in queue.waiting()}
         self._refusals = {key: refused for key, refused in self._refusals.items() if key in waiting}
 
 
-def _at(timings: dict[tuple[str, ...], Timings], labels: tuple[str, ...], bounds: tuple[float, ...]) -> Timings:
+def _at(timings: dict[tuple[str, ...], Histogram], labels: tuple[str, ...], bounds: tuple[float, ...]) -> Histogram:
     known = timings.get(labels)
     if known is None:
-        known = timings[labels] = Timings(bounds)
+        known = timings[labels] = Histogram(bounds)
     return known
-
-
-def _family(name: str, about: str, labels: list[str], timings: dict[tuple[str, ...], Timings]) -> Metric:
-    family = HistogramMetricFamily(name, about, labels=labels)
-    for values, known in timings.items():
-        family.add_metric(values, known.cumulative(), known.seconds)
-    return family

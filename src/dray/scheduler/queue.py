@@ -1,9 +1,11 @@
 """Which pod is next: by priority, then by age. Pods that do not fit wait until something changes that may help.
 
-add ─▶ active ─▶ pop ─▶ (decided)
-         ▲                 │ refused
-         │ event that may help, or five minutes
-         └── backoff ◀── unschedulable
+add ─▶ active ─▶ pop ─▶ (decided) ─▶ removed
+        ▲  ▲              │ refused
+        │  │              ├── it does not fit ──▶ unschedulable ──┐
+        │  └──────────────┼──────────────────────────────────────┤ an event that may help, or five minutes
+        │                 └── an error ──▶ backoff ◀─────────────┘ the event comes before the pod's time
+        └────────────────────────────────────┘ its time has come
 """
 
 from __future__ import annotations
@@ -11,31 +13,17 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Iterable
-from enum import Flag, auto
 
 import msgspec
 
-from dray.reconcile.clock import Clock
-from dray.scheduler.pod_info import PodInfo
+from dray.api.backoff import Backoff
+from dray.api.references import ObjectName
+from dray.process.clock import Clock
+from dray.scheduling.cause import Cause
+from dray.scheduling.pod_info import PodInfo
 
-FIRST_BACKOFF = 1.0
-LONGEST_BACKOFF = 10.0
+BACKOFF = Backoff(first=1.0, longest=10.0)
 LONGEST_WAIT = 300.0
-
-PodKey = tuple[str, str]
-
-
-class Cause(Flag):
-    """What a pod waits for: the kinds of change that may make it fit."""
-
-    NOTHING = 0
-    NODE = auto()
-    POD_GONE = auto()
-    DEVICES = auto()
-    CLAIM = auto()
-    CLASS = auto()
-    ERROR = auto()
-    """Something went wrong: try again whatever happens."""
 
 
 class _Entry(msgspec.Struct):
@@ -49,19 +37,24 @@ class _Entry(msgspec.Struct):
 class SchedulingQueue:
     """The pods that have no node yet."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, hints: bool = True) -> None:
+        """Without `hints`, events wake all that wait for their kind, and none of them before its time (4381-120)."""
         self._clock = clock
-        self._entries: dict[PodKey, _Entry] = {}
-        self._active: list[tuple[int, float, int, PodKey]] = []
-        self._queued: set[PodKey] = set()
+        self._hints = hints
+        self._entries: dict[ObjectName, _Entry] = {}
+        self._active: list[tuple[int, float, int, ObjectName]] = []
+        self._queued: set[ObjectName] = set()
         # In the order in which they began to wait, so that they are tried again in the same order every time.
-        self._waiting: dict[PodKey, None] = {}
-        self._in_hand: set[PodKey] = set()
-        self._missed: set[PodKey] = set()
-        self._users: dict[tuple[str, str], dict[PodKey, None]] = {}
+        self._waiting: dict[ObjectName, None] = {}
+        self._waiting_for: dict[Cause, dict[ObjectName, None]] = {cause: {} for cause in Cause}
+        # Those of them that are going to be tried again soon, whatever happens.
+        self._backing_off: set[ObjectName] = set()
+        self._in_hand: set[ObjectName] = set()
+        self._missed: set[ObjectName] = set()
+        self._users: dict[ObjectName, dict[ObjectName, None]] = {}
         self._count = 0
         self._wake = asyncio.Event()
-        self._timers: list[tuple[float, int, PodKey]] = []
+        self._timers: list[tuple[float, int, ObjectName]] = []
         self._timer: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -69,13 +62,22 @@ class SchedulingQueue:
 
     def sizes(self) -> dict[str, int]:
         """How many pods are where, for metrics."""
-        return {"active": len(self._queued), "unschedulable": len(self._waiting), "in flight": len(self._in_hand)}
+        return {
+            "active": len(self._queued),
+            "backoff": len(self._backing_off),
+            "unschedulable": len(self._waiting) - len(self._backing_off),
+            "in flight": len(self._in_hand),
+        }
+
+    def is_backing_off(self, key: ObjectName) -> bool:
+        """Whether a pod that was refused is going to be tried again soon, whatever happens."""
+        return key in self._backing_off
 
     def waiting(self) -> list[PodInfo]:
         """The pods that do not fit now."""
         return [self._entries[key].info for key in self._waiting]
 
-    def get(self, key: PodKey) -> PodInfo | None:
+    def get(self, key: ObjectName) -> PodInfo | None:
         """A pod as it is known here."""
         entry = self._entries.get(key)
         return None if entry is None else entry.info
@@ -85,7 +87,7 @@ class SchedulingQueue:
 
         A new one need not be tried before one of the causes that it `waits_for` happens.
         """
-        key = info.key
+        key = info.name
         entry = self._entries.get(key)
         if entry is not None:
             self._unlink(entry.info)
@@ -95,7 +97,7 @@ class SchedulingQueue:
             now = self._clock.monotonic()
             self._entries[key] = _Entry(info, now, causes=waits_for)
             if waits_for:
-                self._waiting[key] = None
+                self._start_waiting(key, waits_for)
                 self._schedule(key, now + LONGEST_WAIT)
             else:
                 self._activate(key)
@@ -104,17 +106,18 @@ class SchedulingQueue:
         if changed:
             self._revive(key, entry, at_once=True)
 
-    def remove(self, key: PodKey) -> None:
+    def remove(self, key: ObjectName) -> None:
         """A pod is gone, or has a node."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._unlink(entry.info)
         self._queued.discard(key)
-        self._waiting.pop(key, None)
+        self._stop_waiting(key)
         self._in_hand.discard(key)
+        self._missed.discard(key)
 
     async def pop(self) -> PodInfo:
-        """The next pod to decide on; follow up with `refuse`, `give_back` or `remove`."""
+        """The next pod to decide on; follow up with `refuse` or `remove`."""
         while True:
             while self._active:
                 key = heapq.heappop(self._active)[3]
@@ -127,66 +130,92 @@ class SchedulingQueue:
             self._wake.clear()
             await self._wake.wait()
 
-    def refuse(self, key: PodKey, causes: Cause) -> None:
+    def refuse(self, key: ObjectName, causes: Cause) -> None:
         """A pod does not fit until one of `causes` changes."""
         entry = self._entries.get(key)
         self._in_hand.discard(key)
         if entry is None:
             return
         entry.causes = causes
-        backoff = min(FIRST_BACKOFF * 2 ** min(entry.attempts - 1, 10), LONGEST_BACKOFF)
         now = self._clock.monotonic()
-        entry.retry_at = now + backoff
-        self._waiting[key] = None
+        entry.retry_at = now + BACKOFF.after(max(entry.attempts, 1))
+        self._start_waiting(key, causes)
         if key in self._missed:
             # Something happened while the pod was being decided on: the decision may be out of date.
             self._missed.discard(key)
             self._revive(key, entry, at_once=False)
+        elif Cause.ERROR in causes:
+            self._back_off(key, entry)
         else:
-            self._schedule(key, entry.retry_at if Cause.ERROR in causes else now + LONGEST_WAIT)
+            self._schedule(key, now + LONGEST_WAIT)
 
     def happened(
         self, cause: Cause, concerns: Callable[[PodInfo], bool] | None = None, *, at_once: bool = True
     ) -> None:
         """Something changed: pods that wait for it, and that it `concerns`, are tried again."""
-        for key in list(self._waiting):
+        if not self._hints:
+            concerns, at_once = None, False
+        for key in [key for single in cause for key in self._waiting_for[single]]:
             entry = self._entries[key]
-            if entry.causes & cause and (concerns is None or concerns(entry.info)):
+            if key in self._waiting and (concerns is None or concerns(entry.info)):
                 self._revive(key, entry, at_once=at_once)
-        self._missed.update(self._in_hand)
+        if cause is not Cause.POD_CAME:  # that happens all the time, and no pod in hand was refused for want of it
+            self._missed.update(self._in_hand)
 
-    def claim_changed(
-        self, namespace: str, name: str, owners: Iterable[str], is_ready: Callable[[PodInfo], bool]
-    ) -> None:
+    def look_again(self, key: ObjectName) -> None:
+        """What a pod was told may be out of date; if it waits, it is tried again, whatever it waits for."""
+        entry = self._entries.get(key)
+        if entry is not None and key in self._waiting and key not in self._backing_off:
+            self._revive(key, entry, at_once=True)
+
+    def claim_changed(self, claim: ObjectName, owners: Iterable[str], is_ready: Callable[[PodInfo], bool]) -> None:
         """A claim changed: the pods that name it, and those it was made for, are tried again at once if they can."""
-        for key in [*self._users.get((namespace, name), ()), *[(namespace, owner) for owner in owners]]:
+        for key in [*self._users.get(claim, ()), *[ObjectName(claim.namespace, owner) for owner in owners]]:
             entry = self._entries.get(key)
             if entry is None:
                 continue
             if key in self._in_hand or (entry.causes & Cause.CLAIM and is_ready(entry.info)):
-                self._revive(key, entry, at_once=True)
+                self._revive(key, entry, at_once=self._hints)
 
     def _unlink(self, info: PodInfo) -> None:
         for claim in info.claims:
             users = self._users.get(claim)
             if users is not None:
-                users.pop(info.key, None)
+                users.pop(info.name, None)
                 if not users:
                     del self._users[claim]
 
-    def _revive(self, key: PodKey, entry: _Entry, *, at_once: bool) -> None:
+    def _revive(self, key: ObjectName, entry: _Entry, *, at_once: bool) -> None:
         if key in self._in_hand:
             self._missed.add(key)
         elif key in self._waiting:
             if at_once or entry.retry_at <= self._clock.monotonic():
-                self._waiting.pop(key, None)
                 self._activate(key)
             else:
-                self._schedule(key, entry.retry_at)
+                self._back_off(key, entry)
 
-    def _activate(self, key: PodKey) -> None:
+    def _back_off(self, key: ObjectName, entry: _Entry) -> None:
+        """The pod is tried again when its time has come; further events change nothing about that."""
+        if key not in self._backing_off:
+            self._backing_off.add(key)
+            self._schedule(key, entry.retry_at)
+
+    def _start_waiting(self, key: ObjectName, causes: Cause) -> None:
+        self._waiting[key] = None
+        for cause in causes:
+            self._waiting_for[cause][key] = None
+
+    def _stop_waiting(self, key: ObjectName) -> None:
+        if key in self._waiting:
+            del self._waiting[key]
+            for waiting in self._waiting_for.values():
+                waiting.pop(key, None)
+        self._backing_off.discard(key)
+
+    def _activate(self, key: ObjectName) -> None:
         if key in self._queued:
             return
+        self._stop_waiting(key)
         entry = self._entries[key]
         self._queued.add(key)
         self._count += 1
@@ -194,7 +223,7 @@ class SchedulingQueue:
         heapq.heappush(self._active, (-priority, entry.added, self._count, key))
         self._wake.set()
 
-    def _schedule(self, key: PodKey, moment: float) -> None:
+    def _schedule(self, key: ObjectName, moment: float) -> None:
         self._count += 1
         heapq.heappush(self._timers, (moment, self._count, key))
         if self._timers[0][2] == key and self._timers[0][0] == moment:
@@ -211,7 +240,6 @@ class SchedulingQueue:
                 continue
             heapq.heappop(self._timers)
             if key in self._waiting:
-                self._waiting.pop(key, None)
                 self._activate(key)
         self._timer = None
 

@@ -6,51 +6,74 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Coroutine
+from random import Random
 from time import perf_counter
 from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
+from dray import cel
 from dray.allocator import Options
-from dray.api.generated.core import Node, Pod, PodCondition
+from dray.api.generated.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodCondition
+from dray.api.generated.policy import PodDisruptionBudget
+from dray.api.generated.storage import StorageClass
+from dray.api.kinds import (
+    BUDGETS,
+    CLAIMS,
+    CLASSES,
+    NAMESPACES,
+    NODES,
+    PATCHES,
+    PODS,
+    RULES,
+    SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 from dray.api.meta import Object
-from dray.api.registry import by_kind
+from dray.api.pods import is_active, is_finished
+from dray.api.references import ObjectName
 from dray.api.resource import DeviceClass, ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client, Informer, PatchFormat
 from dray.client.informer import Handler
+from dray.process.clock import as_time
 from dray.reconcile import Clock, EventRecorder, Informers
-from dray.reconcile.clock import as_time
+from dray.reconcile.selector_work import SelectorWork
 from dray.scheduler.announcements import Announcements
-from dray.scheduler.binding import Binder, DevicesNotReady
-from dray.scheduler.claims import NOT_CREATED, find_claims
-from dray.scheduler.cluster import Cluster
-from dray.scheduler.decide import Chosen, Refused, decide, refuse_without_claims
-from dray.scheduler.device_readiness import find_unready
-from dray.scheduler.messages import Messages
+from dray.scheduler.binding import Binder, DevicesNotReady, VolumesNotBound
+from dray.scheduler.messages import RETELL_SECONDS, Messages
 from dray.scheduler.metrics import SchedulerMetrics
-from dray.scheduler.pod_info import PodInfo, read_pod
-from dray.scheduler.queue import Cause, SchedulingQueue
+from dray.scheduler.preemptor import Preemptor
+from dray.scheduler.queue import SchedulingQueue
 from dray.scheduler.trace import ERROR, PROGRESS_FROM, Trace
+from dray.scheduling.cause import Cause
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.decide import Chosen, decide, refuse_at_once
+from dray.scheduling.device_readiness import find_unready
+from dray.scheduling.pod_info import PodInfo, read_pod
+from dray.scheduling.preemption import find_victims
+from dray.scheduling.reasons import DeviceFailed, Verdict
+from dray.scheduling.refusal import Ineligible, Preempts, Refused
 from dray.tracker import Remove, Upsert
-
-RESOURCE = "resource.k8s.io/v1"
-PODS = by_kind("v1", "Pod")
-NODES = by_kind("v1", "Node")
-CLAIMS = by_kind(RESOURCE, "ResourceClaim")
-CLASSES = by_kind(RESOURCE, "DeviceClass")
-SLICES = by_kind(RESOURCE, "ResourceSlice")
-RULES = by_kind(RESOURCE, "DeviceTaintRule")
-PATCHES = by_kind("resource.k8s.io/v1alpha3", "ResourceSlicePatch")
 
 T = TypeVar("T", bound=Object)
 
 DEFAULT_NAME = "default-scheduler"
 FILTER_SECONDS = 10.0
 MAX_BINDING = 512
+RETOLD_AT_ONCE = 50
+"""Pods that are looked at again at a time only so that what they were told is so."""
 BUSY_TASKS = 10
 """With more bindings than that under way, the news of earlier ones waits."""
 DECISIONS_PER_TURN = 20
+DEVICES_JUDGED = 500
+"""How many devices a decision judges to find those on which a new selector fails: less than two milliseconds."""
+SUSPECTS_ASKED = 20
+"""How many nodes with such devices a decision asks whether the search gets there."""
+TURN_SECONDS = 0.01
+"""After which others get the loop."""
 QUIET_SECONDS = 1.0
 UNANSWERED_SECONDS = 30.0
 
@@ -77,12 +100,15 @@ class Scheduler:
         Attempts are counted in `metrics`, and told in the log with a `verbosity` of 4 or more (4381-222).
         """
         self.name = name
+        self._backlog = cel.Backlog(clock.monotonic)
         self.cluster = Cluster(
+            claims="DynamicResourceAllocation" not in disabled_gates,
             taints="DRADeviceTaints" not in disabled_gates,
             taint_rules="DRADeviceTaintRules" not in disabled_gates,
             patches="DRAAdminControlledDeviceAttributes" not in disabled_gates,
+            backlog=self._backlog,
         )
-        self.queue = SchedulingQueue(clock)
+        self.queue = SchedulingQueue(clock, hints="SchedulerQueueingHints" not in disabled_gates)
         self._messages = Messages(self.cluster, clock)
         self._metrics = metrics or SchedulerMetrics(CollectorRegistry(), name)
         self._metrics.follow(self.queue)
@@ -91,9 +117,16 @@ class Scheduler:
         self._clock = clock
         self._binder = Binder(client, clock)
         self._recorder = EventRecorder(client, name, clock)
+        self._preemptor = Preemptor(client, clock, self.cluster, self._recorder, name)
         self._announcements = Announcements(self._recorder, clock, lambda: len(self._tasks) > BUSY_TASKS)
         limit = None if "DRASchedulerFilterTimeout" in disabled_gates else filter_seconds
-        self.options = Options(max_seconds=limit, clock=clock.monotonic)
+        self.options = Options(
+            max_seconds=limit,
+            clock=clock.monotonic,
+            devices_judged=DEVICES_JUDGED,
+            suspects_asked=SUSPECTS_ASKED,
+        )
+        self._selector_work = SelectorWork(self._backlog, clock, self._on_selectors, seconds=limit)
         self._informers = informers or Informers(client, clock)
         self._runs_informers = informers is None
         self._pods = self._informers.of(PODS, Pod)
@@ -102,6 +135,8 @@ class Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()
         self._binding = asyncio.Semaphore(MAX_BINDING)
         self._quiet: deque[tuple[float, PodInfo, Refused]] = deque()
+        self._changes = 0
+        """Counts what happened to nodes, devices, claims and pods, also what helps nobody who waits."""
         self.decided = 0
         self.bound = 0
 
@@ -116,6 +151,12 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedules until cancelled."""
+        self._watch(self._informers.of(NAMESPACES, Namespace), self._on_namespace)
+        volumes = self.cluster.volumes
+        self._watch(self._informers.of(STORAGE_CLASSES, StorageClass), self._waking(volumes.set_class))
+        self._watch(self._informers.of(VOLUMES, PersistentVolume), self._waking(volumes.set_volume))
+        self._watch(self._informers.of(VOLUME_CLAIMS, PersistentVolumeClaim), self._waking(volumes.set_claim))
+        self._watch(self._informers.of(BUDGETS, PodDisruptionBudget), self.cluster.budgets.change)
         self._watch(self._informers.of(NODES, Node), self._on_node)
         self._watch(self._informers.of(CLASSES, DeviceClass), self._on_class)
         for kind in (SLICES, RULES, PATCHES):
@@ -123,6 +164,8 @@ class Scheduler:
         self._watch(self._claims, self._on_claim)
         self._watch(self._pods, self._on_pod)
         self._start(self._announcements.run())
+        self._start(self._keep_messages_true())
+        self._start(self._selector_work.run())
         if self._runs_informers:
             self._start(self._informers.run())
         try:
@@ -148,21 +191,54 @@ class Scheduler:
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:
         self.cluster.set_node(old, new)
-        if new is not None and (old is None or _node_changed(old, new)):
+        if new is None:
+            self._changes += 1
+        elif old is None or _node_changed(old, new):
+            self._changes += 1
             self.queue.happened(Cause.NODE)
+
+    def _waking(self, handler: Handler[T]) -> Handler[T]:
+        """A handler that wakes pods that wait for volumes."""
+
+        def handle(old: T | None, new: T | None) -> None:
+            handler(old, new)
+            self.queue.happened(Cause.VOLUME)
+
+        return handle
+
+    def _on_namespace(self, old: Namespace | None, new: Namespace | None) -> None:
+        known = new if new is not None else old
+        assert known is not None
+        if old is None or new is None or old.metadata.labels != new.metadata.labels:
+            self.cluster.set_namespace(known.metadata.name, new.metadata.labels if new is not None else None)
+            self.queue.happened(Cause.POD_GONE | Cause.POD_CAME, _has_terms)
 
     def _on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         known = new if new is not None else old
         assert known is not None
         self.cluster.set_class(known.metadata.name, new)
+        self._backlog.begin_turn("", TURN_SECONDS)
         self.cluster.track(Upsert(known) if new is not None else Remove.of(known))
         self.queue.happened(Cause.CLASS)
+        self._selector_work.look()
 
     def _on_devices(self, old: Any, new: Any) -> None:
+        self._backlog.begin_turn("", TURN_SECONDS)
         if self.cluster.track(Upsert(new) if new is not None else Remove.of(old)):
+            self._changes += 1
             self._messages.forget()
             # A compromised node may flood us with slices: pods are tried again, but not before their time (4381-186).
             self.queue.happened(Cause.DEVICES, _has_claims, at_once=old is None or new is None)
+        self._selector_work.look()
+
+    def _on_selectors(self) -> None:
+        """Selectors that take long were evaluated, on some devices."""
+        self._backlog.begin_turn("", TURN_SECONDS)
+        if self.cluster.resume():
+            self._messages.forget()
+            self.queue.happened(Cause.DEVICES, _has_claims)
+        self.queue.happened(Cause.SELECTORS)
+        self._selector_work.look()
 
     def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self.cluster.set_claim(old, new)
@@ -173,24 +249,24 @@ class Scheduler:
         )
         if released:
             self.queue.happened(Cause.DEVICES, _has_claims)
+        if (old.status.allocation if old is not None else None) != (new.status.allocation if new is not None else None):
+            self._changes += 1
         owners = [owner.name for owner in known.metadata.owner_references if owner.kind == "Pod"]
-        self.queue.claim_changed(known.metadata.namespace, known.metadata.name, owners, self._has_its_claims)
+        self.queue.claim_changed(ObjectName.of(known), owners, self._has_its_claims)
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         pod = new if new is not None else old
         assert pod is not None
-        key = (pod.metadata.namespace, pod.metadata.name)
+        key = ObjectName.of(pod)
         self.cluster.set_pod(new, pod.metadata.uid)
         if new is None or not self._is_ours(new):
             self.queue.remove(key)
-            left = (
-                old is not None and old.spec.node_name and (new is None or new.status.phase in ("Succeeded", "Failed"))
-            )
-            if left:
-                self.queue.happened(Cause.POD_GONE)
+            self._tell_others(old, new)
             return
         known = self.queue.get(key)
         info = read_pod(new, known)
+        if known is None and new.status.nominated_node_name:
+            self.cluster.nominations.set(info, new.status.nominated_node_name)
         missing = self._missing_claims(info) if known is None else None
         if missing is None:
             self.queue.put(info, changed=old is not None and _pod_changed(old, new))
@@ -199,33 +275,42 @@ class Scheduler:
             self._metrics.refused(key, missing)
             self._tell_later(info, missing)
 
+    def _tell_others(self, old: Pod | None, new: Pod | None) -> None:
+        """Pods that wait are tried again if another one left its node, or came to one and they speak of it."""
+        self._changes += 1
+        if old is not None and old.spec.node_name and (new is None or is_finished(new)):
+            self.queue.happened(Cause.POD_GONE)
+        elif new is not None and new.spec.node_name and not is_finished(new):
+            if old is None or not old.spec.node_name:
+                self.queue.happened(Cause.POD_CAME, lambda info: self.cluster.speaks_of(info, new))
+            elif old.metadata.labels != new.metadata.labels or _is_leaving(old) != _is_leaving(new):
+                self.queue.happened(Cause.POD_GONE | Cause.POD_CAME, _has_terms)
+
     def _missing_claims(self, info: PodInfo) -> Refused | None:
         """Why a new pod need not be tried yet: claims that are going to be made for it are not there."""
-        if info.unsupported or info.pod.spec.scheduling_gates:
+        if refuse_at_once(info) is not None:
             return None
-        refused = refuse_without_claims(find_claims(info.pod, self.cluster.find_claim))
-        return refused if refused is not None and refused.quiet else None
+        found = self.cluster.claims_of(info.pod)
+        return Refused(found.problem) if found.problem is not None and not found.are_made else None
 
     def _has_its_claims(self, info: PodInfo) -> bool:
         """Whether all claims of a pod have been made; otherwise it comes again when its status names them."""
-        return not find_claims(info.pod, self.cluster.find_claim).problem.startswith(NOT_CREATED)
+        return self.cluster.claims_of(info.pod).are_made
 
     def _is_ours(self, pod: Pod) -> bool:
-        return (
-            not pod.spec.node_name
-            and pod.metadata.deletion_timestamp is None
-            and pod.status.phase not in ("Succeeded", "Failed")
-            and (pod.spec.scheduler_name or DEFAULT_NAME) == self.name
-        )
+        return not pod.spec.node_name and is_active(pod) and (pod.spec.scheduler_name or DEFAULT_NAME) == self.name
 
     # Decisions
 
     async def _loop(self) -> None:
         while True:
+            ends_at = self._clock.monotonic() + TURN_SECONDS
             for _ in range(DECISIONS_PER_TURN):
                 info = await self.queue.pop()
                 await self._binding.acquire()
                 self._schedule_one(info)
+                if self._clock.monotonic() > ends_at:
+                    break
             await asyncio.sleep(0)
 
     def _schedule_one(self, info: PodInfo) -> None:
@@ -233,7 +318,9 @@ class Scheduler:
         self.decided += 1
         started = perf_counter()
         trace = self._trace(info, started)
+        self._backlog.begin_turn(info.pod.metadata.namespace, TURN_SECONDS)
         answer = decide(self.cluster, info, self.options, trace)
+        self._selector_work.look()
         if isinstance(answer, Chosen):
             if trace is not None:
                 trace.done("Filter", detail=f"node {answer.node}")
@@ -242,11 +329,15 @@ class Scheduler:
                 trace.done("Reserve")
             self._spawn(self._bind(info, answer, trace))
         else:
-            self.queue.refuse(info.key, answer.causes)
-            self._metrics.refused(info.key, answer)
+            if not answer.unused_claims:
+                answer = find_victims(self.cluster, info, self.options, answer)
+            if isinstance(answer.preemption, Preempts):
+                self._preemptor.promise(info, answer.preemption)
+            self.queue.refuse(info.name, answer.causes)
+            self._metrics.refused(info.name, answer)
             if trace is not None:
                 trace.refused(answer)
-            if answer.quiet:
+            if answer.passes_soon:
                 self._binding.release()
                 self._tell_later(info, answer)
             else:
@@ -285,14 +376,18 @@ class Scheduler:
             for claim in waiting.claims:
                 self._claims.put(claim)  # what was stored counts before what was in flight is taken back
             self.cluster.take_back(info, chosen.allocations)
-            self.queue.refuse(info.key, Cause.CLAIM)
+            self.queue.refuse(info.name, Cause.CLAIM)
+            return
+        except VolumesNotBound:
+            self.cluster.take_back(info, chosen.allocations)
+            self.queue.refuse(info.name, Cause.VOLUME | Cause.NODE)
             return
         except (ApiError, OSError, TimeoutError) as error:
             self._metrics.failed()
             if trace is not None:
                 trace.done("Unreserve", ERROR, str(error))
             self.cluster.take_back(info, chosen.allocations)
-            self.queue.refuse(info.key, Cause.ERROR | Cause.CLAIM | Cause.DEVICES)
+            self.queue.refuse(info.name, Cause.ERROR | Cause.CLAIM | Cause.DEVICES)
             if not (isinstance(error, ApiError) and error.code in (404, 409)):
                 await self._recorder.warning(pod, "FailedScheduling", f"binding rejected: {error}")
             return
@@ -327,38 +422,65 @@ class Scheduler:
         current = self._pods.get(pod.metadata.namespace, pod.metadata.name)
         if current is None or current.metadata.uid != pod.metadata.uid or not self._is_ours(current):
             return None
-        return current if find_claims(current, self.cluster.find_claim).problem == refused.message else None
+        return current if self.cluster.claims_of(current).problem == refused.why else None
 
     async def _deallocate(self, pod: Pod, claim: ResourceClaim) -> None:
         """Lets go of a claim that is in the way (4381-113).
 
         One that is reserved for the pod was left behind by a binding that was not answered: it may still be on its way.
+        The reservation goes first: nobody clears the allocation of a claim that is reserved (4381-95).
         """
-        unready = find_unready(claim)
-        if claim.status.reserved_for and not (unready is not None and unready.has_failed):
+        if claim.status.reserved_for and not isinstance(find_unready(claim), DeviceFailed):
             await self._clock.sleep(UNANSWERED_SECONDS)
             current = self._pods.get(pod.metadata.namespace, pod.metadata.name)
             if current is None or not self._is_ours(current):
                 return
-        await self._binder.deallocate(claim)
+        if claim.status.reserved_for:
+            claim = await self._binder.unreserve(claim, pod)
+        if not claim.status.reserved_for:
+            await self._binder.deallocate(claim)
+
+    async def _keep_messages_true(self) -> None:
+        """Pods that wait are looked at again after things changed, although that may not help them: what they were told
+        may no longer be so. A few at a time: there may be many."""
+        left: deque[ObjectName] = deque()
+        seen = 0
+        while True:
+            await self._clock.sleep(RETELL_SECONDS)
+            if not left and self._changes != seen:
+                seen = self._changes
+                left.extend(info.name for info in self.queue.waiting())
+            for _ in range(min(len(left), RETOLD_AT_ONCE)):
+                self.queue.look_again(left.popleft())
 
     async def _tell(self, info: PodInfo, refused: Refused) -> None:
-        """Says in the pod's status and in an event why it waits."""
+        """Says in the pod's status and in an event why it waits, and does about it what can be done."""
         pod = info.pod
-        if refused.unused_claim is not None:
-            await self._deallocate(pod, refused.unused_claim)
+        if refused.unused_claims:
+            # Seeded, so that the same history is the same choice (4381-113).
+            chance = Random(f"{pod.metadata.uid}/{self.decided}")  # noqa: S311  # it guards nothing
+            await self._deallocate(pod, chance.choice(refused.unused_claims))
             return
+        await self._say_why(info, refused)
+        if isinstance(refused.preemption, Preempts):
+            await self._preemptor.carry_out(info, refused.preemption)
+        elif pod.status.nominated_node_name and not isinstance(refused.preemption, Ineligible):
+            self.cluster.nominations.drop(pod.metadata.uid)
+            await self._preemptor.nominate(pod, "")
+
+    async def _say_why(self, info: PodInfo, refused: Refused) -> None:
+        pod = info.pod
         known = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
         message = self._messages.tell(info, refused)
-        same = known is not None and (known.status, known.reason) == ("False", refused.reason)
+        same = known is not None and (known.status, known.reason) == ("False", refused.verdict)
         if not self._messages.is_news(info, refused, known.message if known is not None and same else "", message):
             return
-        condition = _condition(known, refused.reason, message, self._clock.now())
+        condition = _condition(known, refused.verdict.value, message, self._clock.now())
         patch = {"status": {"conditions": [condition]}}
         await self._client.patch(
             PODS, pod.metadata.namespace, pod.metadata.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
         )
-        if refused.reason != "SchedulingGated":
+        if refused.verdict is not Verdict.GATED:
             await self._recorder.warning(pod, "FailedScheduling", message)
 
 
@@ -378,6 +500,14 @@ def _result(answer: Chosen | Refused) -> str:
 
 def _has_claims(pod: PodInfo) -> bool:
     return bool(pod.pod.spec.resource_claims)
+
+
+def _has_terms(pod: PodInfo) -> bool:
+    return pod.terms is not None
+
+
+def _is_leaving(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
 
 
 def _node_changed(old: Node, new: Node) -> bool:

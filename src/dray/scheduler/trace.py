@@ -16,10 +16,11 @@ from typing import Final
 
 import msgspec
 
-from dray.scheduler.decide import Refused
 from dray.scheduler.metrics import SchedulerMetrics
-from dray.scheduler.plugins import DYNAMIC_RESOURCES
-from dray.scheduler.pod_info import PodInfo
+from dray.scheduling.pod_info import PodInfo
+from dray.scheduling.reasons import Plugin
+from dray.scheduling.refusal import Preempts, Refused
+from dray.scheduling.text import tell
 
 PROGRESS_FROM: Final = 4
 STEPS_FROM: Final = 5
@@ -48,7 +49,7 @@ class Trace:
     def __init__(
         self, pod: PodInfo, clock: Callable[[], float], metrics: SchedulerMetrics | None = None, verbosity: int = 0
     ) -> None:
-        self.pod = "/".join(pod.key)
+        self.pod = str(pod.name)
         self.steps: list[Step] = []
         self._has_claims = bool(pod.pod.spec.resource_claims)
         self._clock = clock
@@ -61,7 +62,7 @@ class Trace:
     def done(self, point: str, status: str = SUCCESS, detail: str = "") -> None:
         """An extension point has ended."""
         now = self._clock()
-        step = Step(point, now - self._since, status, DYNAMIC_RESOURCES if self._has_claims else "")
+        step = Step(point, now - self._since, status, Plugin.DYNAMIC_RESOURCES if self._has_claims else "")
         self._since = now
         self.steps.append(step)
         if self._metrics is not None:
@@ -71,13 +72,15 @@ class Trace:
             log.info("%s%s", point, f": {detail}" if detail else "", extra={"fields": fields})
 
     def refused(self, refused: Refused) -> None:
-        """There is no node; a claim that is in the way may be given up (PostFilter)."""
+        """There is no node; a claim that is in the way may be given up, or pods made to go (PostFilter)."""
+        message = tell(refused)
         if not self.steps:
-            self.done("PreEnqueue", UNSCHEDULABLE, refused.message)
+            self.done("PreEnqueue", UNSCHEDULABLE, message)
         elif self.steps[-1].status == SUCCESS:
-            self.done("Filter", UNSCHEDULABLE, refused.message)
-            self.done("PostFilter", SUCCESS if refused.unused_claim is not None else UNSCHEDULABLE)
-        self.ended(refused.message)
+            self.done("Filter", UNSCHEDULABLE, message)
+            helps = refused.unused_claims or isinstance(refused.preemption, Preempts)
+            self.done("PostFilter", SUCCESS if helps else UNSCHEDULABLE)
+        self.ended(message)
 
     def ended(self, result: str) -> None:
         """The attempt is over."""

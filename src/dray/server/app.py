@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from dray.api import codec
-from dray.api.meta import DeleteOptions, Object, Status, StatusDetails
-from dray.server import (
-    body,
-    conditional_updates,
-    deletes,
-    deprecations,
-    errors,
-    field_owners,
-    options,
-    patches,
-    reads,
-    routes,
-    scales,
-    watches,
-    writes,
-    yaml_answers,
-)
+from msgspec.structs import replace
+
+from dray.process.http import MAX_BODY_BYTES, Answer, Request, Response
+from dray.server import errors, handlers, routes
+from dray.server.answers import route_warnings, yaml_answers
+from dray.server.answers.failures import failure
+from dray.server.answers.warnings import with_warnings
+from dray.server.discovery.pages import Pages
 from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
-from dray.server.handling import Handling, Observer
-from dray.server.http import MAX_BODY_BYTES, Answer, Request, Response, Stream
-from dray.server.owner_references import without_duplicates
-from dray.server.pages import Pages
-from dray.server.representation import choose
-from dray.server.request_namespace import in_namespace
+from dray.server.fairness import Fairness, Turn, is_vital, may_be_refused
+from dray.server.kubelets.proxy import Kubelets
+from dray.server.observers.handling import Handling, Observer
 from dray.server.routes import Route
 from dray.server.security.identity import Identity
 from dray.store import Closed, StorageError
@@ -41,15 +27,10 @@ from dray.store import Closed, StorageError
 CLIENT_GONE = 499
 """The code that logs and metrics show for a client that did not wait for its answer."""
 
+WRITE_SECONDS = 0.0003
+BYTE_SECONDS = 1e-7
+
 log = logging.getLogger(__name__)
-
-
-MOST_WARNINGS = 80
-"""Python's clients give up at a hundred headers."""
-WARNINGS_TOGETHER = 4096
-LONGEST_WARNING = 256
-"""How many letters there may be in all warnings of an answer, and in one of them if they are too many."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Gate(Protocol):
@@ -68,41 +49,54 @@ class Gate(Protocol):
         ...
 
 
-class Actions(Protocol):
-    """What posting does where nothing is stored: pods/binding, pods/eviction, serviceaccounts/token, reviews."""
-
-    def find(self, route: Route) -> Callable[[Engine, Call, Request], Awaitable[Answer]] | None:
-        """The action, None if the route is an ordinary create."""
-        ...
-
-
 class App:
     """The application that `http.Server` calls."""
 
     def __init__(
         self,
         engine: Engine,
-        table: routes.Table,
         gate: Gate,
         pages: Pages,
-        actions: Actions,
-        observers: Sequence[Observer] = (),
+        observers: Sequence[Observer],
+        fairness: Fairness,
+        kubelets: Kubelets,
     ) -> None:
         self._engine = engine
-        self._table = table
+        self._kubelets = kubelets
         self._gate = gate
         self._pages = pages
-        self._actions = actions
         self._observers = observers
+        self._fairness = fairness
+
+    def admit(self, request: Request) -> Response | None:
+        """Looks at the head of a request before its body is read; the answer if it is refused."""
+        handling = request.admitted = Handling(request, time.perf_counter(), time.time())
+        try:
+            self._admit(handling)
+            if request.oversized:
+                raise errors.too_large(MAX_BODY_BYTES)
+        except ApiError as error:
+            answer = failure(error)
+        except Exception as error:
+            answer = self._unexpected(handling, error)
+        else:
+            request.owner = handling.caller.user if handling.caller is not None else ""
+            return None
+        for observer in self._observers:
+            observer.began(handling)
+            observer.answered(handling, answer)
+        return answer
 
     async def __call__(self, request: Request) -> Answer:
         """Answers every request; failures become Status objects, even those that nobody thought of."""
-        handling = Handling(request, time.perf_counter(), time.time())
+        handling: Handling = request.admitted or Handling(request, time.perf_counter(), time.time())
         for observer in self._observers:
             observer.began(handling)
         answer: Answer = Response(CLIENT_GONE)
         try:
-            answer = await self._answer(handling)
+            if request.admitted is None:
+                self._admit(handling)
+            answer = await self._answer_in_turn(handling)
         except ApiError as error:
             answer = failure(error)
         except Closed:
@@ -113,10 +107,32 @@ class App:
             for observer in self._observers:
                 observer.answered(handling, answer)
         if yaml_answers.is_preferred(request.header("accept")):
-            answer = await yaml_answers.written(answer)
-        if isinstance(answer, Stream):
+            caller = "" if handling.caller is None else handling.caller.user
+            answer = await yaml_answers.written(answer, self._engine.workers, caller)
+        if not isinstance(answer, Response):
             answer.ended = lambda: self._ended(handling)
         return answer
+
+    async def _answer_in_turn(self, handling: Handling) -> Answer:
+        """Answers a request that was admitted when it is its caller's turn. Raises ApiError."""
+        caller, route, fairness = handling.caller, handling.route, self._fairness
+        assert caller is not None
+        if route is not None and route.subresource in routes.OF_KUBELETS:
+            # It may take long until a kubelet answers, and that keeps nobody else waiting here.
+            return await self._kubelets.answer(self._engine, route, handling.request)
+        flow = fairness.flow(caller.user)
+        if not fairness.try_enter(flow):
+            kind = "" if route is None else route.kind.resource
+            vital, refusable = is_vital(caller, route), may_be_refused(caller, route)
+            await fairness.wait(flow, kind, vital=vital, refusable=refusable)
+        began = time.perf_counter()
+        try:
+            return await self._answer(handling, caller)
+        finally:
+            taken = time.perf_counter() - began - handling.seconds_beside
+            # Writes wait for the disk: how long they keep the loop busy is guessed from their size.
+            is_write = handling.request.method not in ("GET", "HEAD")
+            fairness.leave(flow, WRITE_SECONDS + len(handling.request.body) * BYTE_SECONDS if is_write else taken)
 
     def _unexpected(self, handling: Handling, error: Exception) -> Response:
         """The disk has failed, or dray has a bug: the log has the details, the client the id to find them by."""
@@ -125,8 +141,11 @@ class App:
         fields = {"id": handling.id, "user": user, "agent": request.header("user-agent")}
         known = isinstance(error, StorageError)
         log.error("%s %s: %s", request.method, request.uri, error, exc_info=not known, extra={"fields": fields})
-        what = str(error) if known else f"{type(error).__name__}; the server's log has more under id {handling.id}"
-        answer = failure(errors.internal(what))
+        if isinstance(error, StorageError):
+            answer = failure(errors.storage(error))
+        else:
+            what = f"{type(error).__name__}; the server's log has more under id {handling.id}"
+            answer = failure(errors.internal(what))
         answer.headers = (*answer.headers, ("Audit-Id", handling.id))
         return answer
 
@@ -138,204 +157,45 @@ class App:
         for observer in self._observers:
             observer.ended(handling)
 
-    async def _answer(self, handling: Handling) -> Answer:
-        """Raises ApiError."""
+    def _admit(self, handling: Handling) -> None:
+        """Finds out who asks for what, and whether they may. Raises ApiError."""
         request = handling.request
         if "impersonate-user" in request.headers:
             handling.sender = self._gate.sender(request)
         caller = handling.caller = self._gate.identify(request)
         if caller is None:
             raise errors.unauthorized()
-        page = self._pages.find(request.path)
-        if page is not None:
+        if self._pages.find(request.path) is not None:
             self._gate.check(caller, request.method.lower(), None, request)
+            return
+        route = handling.route = self._engine.kinds.find(request.method, request.path, request.query)
+        self._gate.check(caller, route.verb, route, request)
+        if route.subresource in routes.CONVERSATIONS and route.verb != "create":
+            # WebSockets begin with a GET: who may only read must not type.
+            self._gate.check(caller, "create", replace(route, verb="create"), request)
+
+    async def _answer(self, handling: Handling, caller: Identity) -> Answer:
+        """Raises ApiError."""
+        request, route = handling.request, handling.route
+        if route is None:
+            page = self._pages.find(request.path)
+            assert page is not None
             if request.method not in ("GET", "HEAD"):
                 raise errors.method_not_allowed()
             return await page(request, caller)
-        route = handling.route = self._route(request)
-        self._gate.check(caller, route.verb, route, request)
-        if route.subresource in routes.OF_KUBELETS:
-            raise errors.no_containers(route.kind, route.name, route.subresource)
         if request.oversized:
             raise errors.too_large(MAX_BODY_BYTES)
-        call = Call(route, caller, self._engine.clock(), warnings=deprecations.warnings(route))
+        turn = Turn(self._fairness, self._fairness.flow(caller.user))
+        call = Call(route, caller, self._engine.clock(), warnings=route_warnings.warnings(route), turn=turn)
+        handling.annotations = call.annotations
+        answer: Answer
         try:
-            if route.subresource == "scale":
-                answer = await self._scale(request, call)
+            if route.verb == "watch":
+                answer = await handlers.watch(self._engine, request, call, lambda events: self._sent(route, events))
             else:
-                answer = await _VERBS[route.verb](self, request, call)
+                answer = await handlers.VERBS[route.verb](self._engine, request, call)
         except ApiError as error:
             answer = failure(error)
+        finally:
+            handling.seconds_beside = call.seconds_beside
         return with_warnings(answer, call.warnings)
-
-    def _route(self, request: Request) -> Route:
-        try:
-            return self._table.find(request.method, request.path, request.query)
-        except routes.NoSuchResource:
-            raise errors.page_not_found() from None
-        except routes.NoSuchVerb:
-            raise errors.method_not_allowed() from None
-        except routes.NoSuchPage:
-            raise NotServed from None
-
-    async def _get(self, request: Request, call: Call) -> Answer:
-        form = choose(request, call)
-        reads.check_revision(self._engine, options.revision(request.query.get("resourceVersion", "")))
-        record = writes.current(self._engine, call)
-        return form.one(record)
-
-    async def _list(self, request: Request, call: Call) -> Answer:
-        form = choose(request, call)
-        return form.many(reads.list_page(self._engine, call, options.list_options(request.query)))
-
-    async def _watch(self, request: Request, call: Call) -> Answer:
-        form = choose(request, call)
-        given = options.list_options(request.query)
-        watch = watches.Watch(self._engine, call, given, form, lambda events: self._sent(call.route, events))
-        return Stream(watch.chunks(), form.content_type)
-
-    async def _create(self, request: Request, call: Call) -> Answer:
-        form = choose(request, call)
-        self._apply_options(request, call, "CreateOptions")
-        action = self._actions.find(call.route)
-        if action is not None:
-            return await action(self._engine, call, request)
-        obj = without_duplicates(self._decode(request, call, "CreateOptions"), call.warnings)
-        return form.one(await writes.create(self._engine, call, obj, field_owners.track), code=201)
-
-    async def _update(self, request: Request, call: Call) -> Answer:
-        form = choose(request, call)
-        self._apply_options(request, call, "UpdateOptions")
-        obj = named_as(self._decode(request, call, "UpdateOptions"), call.route)
-        obj = without_duplicates(obj, call.warnings)
-        writes.current(self._engine, call)
-        conditional_updates.check(call.route, obj)
-        meta = obj.metadata
-        record = await writes.update(
-            self._engine, call, lambda _: obj, field_owners.track, expected=meta.resource_version, uid=meta.uid
-        )
-        return form.one(record)
-
-    async def _patch(self, request: Request, call: Call) -> Answer:
-        form = choose(request, call)
-        self._apply_options(request, call, "PatchOptions")
-        done = await patches.patch(self._engine, call, request)
-        return form.one(done.record, code=201 if done.created else 200)
-
-    async def _delete(self, request: Request, call: Call) -> Answer:
-        form = choose(request, call)
-        options.check_repeated_dry_run(request.uri, "DeleteOptions")
-        given = deletes.options(self._delete_options(request), request.query)
-        deleted = await deletes.delete(self._engine, call, given)
-        return form.deleted(deleted.record, gone=deleted.gone)
-
-    async def _delete_collection(self, request: Request, call: Call) -> Answer:
-        form = choose(request, call)
-        options.check_repeated_dry_run(request.uri, "DeleteOptions")
-        given = deletes.options(self._delete_options(request), request.query)
-        page = reads.list_page(self._engine, call, options.list_options(request.query))
-        for record in page.records:
-            one = Route("delete", call.route.kind, call.route.version, record.key.namespace, record.key.name)
-            try:
-                await deletes.delete(self._engine, Call(one, call.caller, call.now, warnings=[]), given)
-            except ApiError as error:
-                if error.code not in (404, 409):
-                    raise
-        return form.many(page)
-
-    async def _scale(self, request: Request, call: Call) -> Answer:
-        if call.route.verb == "get":
-            return await scales.read(self._engine, call, request)
-        self._apply_options(request, call, "UpdateOptions" if call.route.verb == "update" else "PatchOptions")
-        change = scales.update if call.route.verb == "update" else scales.patch
-        return await change(self._engine, call, request)
-
-    def _apply_options(self, request: Request, call: Call, kind: str) -> None:
-        options.check_repeated_dry_run(request.uri, kind)
-        given = options.write_options(request.query, kind)
-        call.dry_run = given.dry_run
-        call.field_manager = given.field_manager or field_owners.manager_of(request.header("user-agent"))
-
-    def _decode(self, request: Request, call: Call, kind: str) -> Object:
-        given = options.write_options(request.query, kind)
-        return body.decode(request.body, request.header("content-type"), call.route, given, call.warnings)
-
-    def _delete_options(self, request: Request) -> DeleteOptions | None:
-        if not request.body:
-            return None
-        reading = codec.read(body.parse(request.body, request.header("content-type")), DeleteOptions)
-        if reading.obj is None:
-            raise errors.bad_request(f"delete options: {'; '.join(map(str, reading.errors))}")
-        if reading.obj.kind not in ("", "DeleteOptions"):
-            raise errors.bad_request(f"delete options: of kind {reading.obj.kind}, expected DeleteOptions")
-        return reading.obj
-
-
-_VERBS: dict[str, Callable[[App, Request, Call], Awaitable[Answer]]] = {
-    "get": App._get,
-    "list": App._list,
-    "watch": App._watch,
-    "create": App._create,
-    "update": App._update,
-    "patch": App._patch,
-    "delete": App._delete,
-    "deletecollection": App._delete_collection,
-}
-
-
-class NotServed(ApiError):
-    """A path outside everything that is served, which Kubernetes answers in plain text."""
-
-    def __init__(self) -> None:
-        super().__init__(404, "NotFound", "404 page not found\n", StatusDetails())
-
-
-def named_as(obj: Object, route: Route) -> Object:
-    """A body about the object that the path names, which may leave the namespace to the path. Raises ApiError."""
-    meta = obj.metadata
-    if meta.name != route.name:
-        message = f"the name of the object ({meta.name}) does not match the name on the URL ({route.name})"
-        raise errors.bad_request(message if meta.name else "name must be provided")
-    return in_namespace(obj, route.namespace)
-
-
-def failure(error: ApiError) -> Response:
-    """A failure as an answer."""
-    if isinstance(error, NotServed):
-        return Response(404, str(error).encode(), "text/plain; charset=utf-8")
-    headers: tuple[tuple[str, str], ...] = ()
-    details = error.status.details
-    if details is not None and details.retry_after_seconds:
-        headers = (("Retry-After", str(details.retry_after_seconds)),)
-    return Response(error.code, codec.encode(error.status), headers=headers)
-
-
-def success(status: Status) -> Response:
-    """An answer that is no object."""
-    return Response(status.code or 200, codec.encode(status))
-
-
-def with_warnings(answer: Answer, warnings: list[str]) -> Answer:
-    """The answer with what the caller should be told."""
-    if not warnings:
-        return answer
-    for text in _shortened(list(dict.fromkeys(warnings))):
-        one_line = _CONTROL.sub("?", text)  # names of unknown fields are quoted here, and may be anything
-        quoted = one_line.replace("\\", "\\\\").replace('"', '\\"')
-        answer.headers = (*answer.headers, ("Warning", f'299 - "{quoted}"'))
-    return answer
-
-
-def _shortened(warnings: list[str]) -> list[str]:
-    """As many warnings as clients can take: all if they are short together, else the beginnings of the first ones."""
-    kept = warnings[:MOST_WARNINGS]
-    if sum(map(len, kept)) > WARNINGS_TOGETHER:
-        room = WARNINGS_TOGETHER
-        short, kept = [text[:LONGEST_WARNING] for text in kept], []
-        for text in short:
-            if room <= 0:
-                break
-            kept.append(text)
-            room -= len(text)
-    left_out = len(warnings) - MOST_WARNINGS
-    return [*kept, f"and {left_out} more warnings like these"] if left_out > 0 else kept

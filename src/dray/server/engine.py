@@ -1,24 +1,29 @@
-"""What every verb works with: the store, the clock, the switches and the admission chain."""
+"""What every verb works with: the store, the clock, the switches, the strategies and the admission chain."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
 from dray.api.generated.core import Namespace
+from dray.api.kinds import NAMESPACES
 from dray.api.meta import Object
-from dray.api.registry import RESOURCE_GROUP, by_kind
+from dray.api.registry import RESOURCE_GROUP, Kind
 from dray.api.times import Time
-from dray.server.held_devices import HeldDevices
-from dray.server.routes import Route
+from dray.process.clock import Clock, as_time
+from dray.server.beside import Beside
+from dray.server.indexes.held_devices import HeldDevices
+from dray.server.indexes.published_pools import PublishedPools
+from dray.server.routes import Route, Table
 from dray.server.security.identity import Identity
-from dray.store import Key, Record, Store
+from dray.server.security.tokens import ObjectLookup
+from dray.server.strategies import Strategies
+from dray.store import Event, Key, Record, Store
 from dray.validation import Context
-
-NAMESPACES = by_kind("v1", "Namespace")
 
 # Of five letters, by twos: one number makes a whole suffix.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -30,8 +35,28 @@ _NO_VERSION = ~(0xF << 76 | 0x3 << 62)
 _VERSION_4 = 0x4 << 76 | 0x2 << 62
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Turn(Protocol):
+    """The caller's share of the server, which a request takes up while it is worked on."""
+
+    def step_out(self) -> None:
+        """The request waits for somebody else, and takes up nothing meanwhile."""
+        ...
+
+    def step_in(self) -> None:
+        """The request goes on."""
+        ...
+
+
 class Call(msgspec.Struct):
-    """One request to the verbs. What the caller should be told is collected in `warnings`."""
+    """One request to the verbs.
+
+    What the caller should be told is collected in `warnings`, and what the audit log should have in `annotations`.
+    What is large, in bytes or in number of objects, is worked on beside the loop (`Engine.beside`).
+    """
 
     route: Route
     caller: Identity
@@ -39,6 +64,12 @@ class Call(msgspec.Struct):
     dry_run: bool = False
     field_manager: str = ""
     warnings: list[str] = []
+    annotations: dict[str, str] = {}
+    turn: Turn | None = None
+    """What to step out of while the request waits for somebody else; None where there are no turns."""
+    is_large: bool = False
+    seconds_beside: float = 0.0
+    """How long it was waited for what is done beside the loop."""
     _key: Key | None = None
 
     @property
@@ -51,36 +82,87 @@ class Call(msgspec.Struct):
 
 
 class Admission(Protocol):
-    """What may change or refuse a write, by raising ApiError."""
+    """What may change or refuse a write, by raising ApiError. It may take its time, and nothing is locked meanwhile."""
 
-    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
+    async def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """The object as it should be stored."""
         ...
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+    async def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Refuses a create (no `old`), update or delete (no `new`)."""
         ...
 
+    async def post(self, engine: Engine, call: Call, posted: Object) -> Object:
+        """What is posted where nothing is stored (a binding, an eviction, a review), as it should be taken."""
+        ...
+
+
+class Converter(Protocol):
+    """Objects, records and events in the version of a kind. Raises ApiError."""
+
+    async def convert(self, kind: Kind, objects: Sequence[Any]) -> list[Any]:
+        """Objects, in the same order."""
+        ...
+
+    async def records(self, kind: Kind, records: Sequence[Record]) -> list[Record]:
+        """Records, in the same order."""
+        ...
+
+    async def events(self, kind: Kind, events: Sequence[Event]) -> list[Event]:
+        """Events, in the same order."""
+        ...
+
+
+def look_up_in(store: Store) -> ObjectLookup:
+    """Looks objects up in a store."""
+
+    def look_up(resource: str, namespace: str, name: str) -> Object | None:
+        record = store.get(Key(resource, namespace, name))
+        return None if record is None else record.obj
+
+    return look_up
+
 
 class Engine:
-    """The parts that all verbs share. Names and uids come from injected randomness, times from an injected clock."""
+    """The parts that all verbs share. Names and uids come from injected randomness, times from an injected clock.
+
+    `kinds` are those that the server has; nothing that a request passes looks them up elsewhere.
+    """
 
     def __init__(
         self,
         store: Store,
-        clock: Callable[[], Time],
+        kinds: Table,
+        clock: Clock,
         admission: Admission,
+        strategies: Strategies,
         *,
         disabled_gates: frozenset[str] = frozenset(),
         randomness: random.Random | None = None,
     ) -> None:
         self.store = store
-        self.held_devices = HeldDevices(store)
-        self.clock = clock
+        self.published_pools = PublishedPools(store)
+        self.held_devices = HeldDevices(store, self.published_pools)
+        self.kinds = kinds
+        self.get = look_up_in(store)
+        """A stored object, for verbs and admission that need to look at others."""
+        self._now = clock.now
         self.admission = admission
+        self.strategies = strategies
+        self.conversions: Converter | None = None
+        """Converts custom objects between versions; None where nobody serves any."""
         self.disabled_gates = disabled_gates
+        self.workers = Beside()
         # Uids must be unique, not secret: one seed from the system is enough, and asking it each time is slow.
         self._random = randomness or random.Random()
+
+    async def beside(self, call: Call, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """What a pure function gives, worked out beside the loop when it is the caller's turn."""
+        began = time.perf_counter()
+        try:
+            return await self.workers.run(call.caller.user, function, *args, **kwargs)
+        finally:
+            call.seconds_beside += time.perf_counter() - began
 
     def new_uid(self) -> str:
         """A fresh uid: a random UUID (version 4). `uuid.UUID` does the same in three times the time."""
@@ -92,10 +174,9 @@ class Engine:
         number = self._random.randrange(_SUFFIXES)
         return f"{_PAIRS[number % 729]}{_PAIRS[number // 729 % 729]}{_LETTERS[number // 729**2]}"
 
-    def get(self, resource: str, namespace: str, name: str) -> Object | None:
-        """A stored object, for verbs and admission that need to look at others."""
-        record = self.store.get(Key(resource, namespace, name))
-        return None if record is None else record.obj
+    def clock(self) -> Time:
+        """The time of day, cut to the second, as the API writes it."""
+        return as_time(self._now())
 
     def namespace(self, name: str) -> Namespace | None:
         """A namespace, if it exists."""

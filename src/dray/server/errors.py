@@ -8,6 +8,8 @@ from dray.api.field import FieldError
 from dray.api.meta import StatusCause, StatusDetails
 from dray.api.registry import Kind
 from dray.api.status import ApiError as ApiError
+from dray.process.health import no_such_page
+from dray.store import OutOfSpace, StorageError
 
 
 def _about(kind: Kind, name: str) -> StatusDetails:
@@ -62,7 +64,14 @@ def forbidden(kind: Kind | None, name: str, why: str, *causes: StatusCause) -> A
 
 def page_not_found() -> ApiError:
     """No handler for the path."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource", StatusDetails())
+    return no_such_page()
+
+
+class NotServed(ApiError):
+    """A path outside everything that is served, which Kubernetes answers in plain text."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "NotFound", "404 page not found\n", StatusDetails())
 
 
 def method_not_allowed(kind: Kind | None = None, verb: str = "") -> ApiError:
@@ -70,6 +79,12 @@ def method_not_allowed(kind: Kind | None = None, verb: str = "") -> ApiError:
     if kind is None:
         return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
     message = f'{verb} is not supported on resources of kind "{kind.resource}"'
+    return ApiError(405, "MethodNotAllowed", message, StatusDetails(group=kind.group, kind=kind.plural))
+
+
+def terminating(kind: Kind, verb: str) -> ApiError:
+    """The resource is about to be gone, with all its objects."""
+    message = f"{verb} not allowed while custom resource definition is terminating"
     return ApiError(405, "MethodNotAllowed", message, StatusDetails(group=kind.group, kind=kind.plural))
 
 
@@ -108,6 +123,13 @@ def internal(message: str) -> ApiError:
     """Something is wrong on the server's side."""
     causes = (StatusCause(message=message),)
     return ApiError(500, "InternalError", f"Internal error occurred: {message}", StatusDetails(causes=causes))
+
+
+def storage(error: StorageError) -> ApiError:
+    """The store refused a write. 507 if there is no room for it: deletes are taken still."""
+    if isinstance(error, OutOfSpace):
+        return ApiError(507, "InsufficientStorage", str(error))
+    return internal(str(error))
 
 
 def no_containers(kind: Kind, name: str, what: str) -> ApiError:

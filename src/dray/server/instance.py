@@ -1,55 +1,42 @@
-"""A whole API server on a state directory: opens the store, makes what is missing, listens, stops.
-
-This is the one place in the package that wires its parts together.
-"""
+"""An API server on a state directory: opens the store, makes the secrets that are missing, listens, stops."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import errno
 import logging
-import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from dray.api import codec, registry
+from dray.api.custom import CustomObject
 from dray.api.meta import Object
-from dray.api.times import Time
-from dray.server import first_objects, identity_actions, pages, published_authority, review_actions
-from dray.server.actions import ActionTable
-from dray.server.admission import default_chain
-from dray.server.app import App
-from dray.server.audit import AuditLog
-from dray.server.discovery import Discovery
-from dray.server.engine import Engine
-from dray.server.gate import SecurityGate
-from dray.server.handling import Observer
-from dray.server.health import Check, Health
-from dray.server.http import Limits, Server
-from dray.server.local import LocalClient, component_identity
-from dray.server.logs import RequestLog
-from dray.server.metrics import Metrics
-from dray.server.openapi.pages import OpenApi
-from dray.server.role_aggregation import aggregate_roles, keep_aggregated
-from dray.server.routes import Table
-from dray.server.security import default_roles
-from dray.server.security.authentication import Authenticator
+from dray.process.clock import Clock, RealClock
+from dray.process.http import Application, Limits, Listener
+from dray.server.api_server import ApiServer, Options
+from dray.server.kubelets.connection import KubeletTrust
+from dray.server.kubelets.proxy import KubeletProxy
+from dray.server.observers.audit import AuditLog
+from dray.server.observers.audit_file import Rotation
+from dray.server.observers.audit_policy import DEFAULT, Policy
+from dray.server.observers.handling import Observer
+from dray.server.observers.request_log import RequestLog
 from dray.server.security.credentials import Credentials
 from dray.server.security.identity import MASTERS, Identity, authenticated
 from dray.server.security.kubeconfig import server_url
-from dray.server.security.state_directory import StateDirectory
-from dray.server.security.tokens import ServiceAccountTokens
-from dray.server.stored_roles import StoredRoles
-from dray.store import StorageError, Store, open_store
-
-COMPACT_SECONDS = 60.0
+from dray.server.security.state_directory import StateDirectory, StateDirectoryError
+from dray.server.upkeep import published_authority, root_certificate
+from dray.store import OutOfSpace, Store, open_store
+from dray.store.lmdb_backend import QUOTA_BYTES
 
 log = logging.getLogger(__name__)
 
+ADMIN = authenticated("kubernetes-admin", (MASTERS,))
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a server is started."""
 
     directory: Path
@@ -60,53 +47,92 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tokens: dict[str, Identity] = msgspec.field(default_factory=dict)
     disabled_gates: frozenset[str] = frozenset()
     disabled_versions: frozenset[str] = frozenset()
+    anonymous: bool = True
+    """Whether somebody without credentials is let in, as `system:anonymous`."""
     audit_log: Path | None = None
+    audit_policy: Policy = DEFAULT
+    audit_rotation: Rotation = Rotation()
     log_requests: bool = False
     limits: Limits = Limits()
+    kubelets: KubeletTrust = KubeletTrust("", "")
+    """How to reach kubelets; without a certificate, one of the server's own authority."""
+    quota_bytes: int = QUOTA_BYTES
+    """How large the database may get."""
+    around: Callable[[Application], Application] | None = None
+    """What requests over HTTP go through first."""
 
 
 def decode_stored(resource: str, data: bytes) -> Object:
     """An object as the store kept it."""
     plural, _, group = resource.partition(".")
     kind = registry.by_resource(group, plural)
-    if kind is None:
-        raise codec.DecodeError(f"the store holds {resource}, which this version does not know")
-    return codec.decode(data, kind.hub)
+    return codec.decode(data, CustomObject if kind is None else kind.hub)
 
 
-class WallClock:
-    """The time of day. Requests of one second share one `Time`."""
-
-    def __init__(self) -> None:
-        self._second = -1
-        self._time = Time("")
-
-    def __call__(self) -> Time:
-        second = int(time.time())
-        if second != self._second:
-            self._second, self._time = second, Time.of(datetime.fromtimestamp(second, UTC))
-        return self._time
+def open_in(settings: ServerSettings) -> Store:
+    """The store of a state directory. Raises StoreError."""
+    return open_store(settings.directory, decode_stored, quota_bytes=settings.quota_bytes)
 
 
-class Instance:
-    """A running server. `url` is where it listens, `kubeconfig` the file that leads there."""
+def _audit_log(settings: ServerSettings) -> AuditLog | None:
+    if settings.audit_log is None:
+        return None
+    return AuditLog(settings.audit_log, settings.audit_policy, settings.audit_rotation)
 
-    def __init__(self, settings: Settings) -> None:
-        """Opens the state directory. Raises StateDirectoryError or StoreError."""
-        self.settings = settings
+
+class Instance(ApiServer):
+    """A server with its own directory. `url` is where it listens, `kubeconfig` the file that leads there."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        *,
+        open_store: Callable[[ServerSettings], Store] = open_in,
+        clock: Clock | None = None,
+    ) -> None:
+        """Opens the state directory, and the store in it, or wherever `open_store` finds one.
+
+        Raises StateDirectoryError or StoreError.
+        """
+        clock = clock or RealClock()
         directory = StateDirectory(settings.directory)
-        self.store: Store = open_store(directory.path, decode_stored)
+        store = open_store(settings)
         names = (settings.bind, *settings.names)
-        self.credentials = Credentials(directory, names, datetime.now(UTC))
-        self.roles = StoredRoles(self.store)
-        admission = default_chain(self.roles)
-        self.engine = Engine(self.store, WallClock(), admission, disabled_gates=settings.disabled_gates)
-        self.actions = ActionTable()
-        self.metrics = Metrics(self.store)
+        self.settings = settings
+        self.credentials = Credentials(directory, names, datetime.fromtimestamp(clock.now(), UTC))
         self.url = ""
-        self._http: Server | None = None
-        self._audit: AuditLog | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._audit = _audit_log(settings)
+        super().__init__(store, clock, self._options_for(settings), observers=self._observers())
+
+    def _options_for(self, settings: ServerSettings) -> Options:
+        tls = self.credentials.tls_context() if settings.tls else None
+        return Options(
+            signing_key=self.credentials.signing_key,
+            tokens={self.credentials.admin_token: ADMIN, **settings.tokens},
+            anonymous=settings.anonymous,
+            disabled_gates=settings.disabled_gates,
+            disabled_versions=settings.disabled_versions,
+            limits=settings.limits,
+            around=settings.around,
+            listeners=(Listener(settings.bind, settings.port, tls),),
+            kubelets=KubeletProxy(self._kubelet_trust),
+            address=f"{settings.bind}:{settings.port}",
+        )
+
+    def _kubelet_trust(self) -> KubeletTrust:
+        """As whom the server comes to kubelets: as itself, or as whom an admin says."""
+        given = self.settings.kubelets
+        if given.certificate:
+            return given
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        certificate, key = self.credentials.kubelet_client_files(now)
+        return KubeletTrust(str(certificate), str(key), given.authority)
+
+    def _observers(self) -> list[Observer]:
+        observers: list[Observer] = [] if self._audit is None else [self._audit]
+        if self.settings.log_requests:
+            observers.append(RequestLog())
+        return observers
 
     @property
     def kubeconfig(self) -> Path:
@@ -118,91 +144,34 @@ class Instance:
 
         Raises OSError if the port is taken or the audit log cannot be written. Either way, `stop` must follow.
         """
-        self._tasks.append(asyncio.get_running_loop().create_task(self._compact_often()))
-        await first_objects.ensure(self.engine, default_roles.default_objects())
-        await published_authority.publish(self.engine, self.credentials.authority.pair.certificate)
-        await aggregate_roles(self.engine, self.roles)
-        self._tasks.append(asyncio.get_running_loop().create_task(keep_aggregated(self.engine, self.roles)))
-        settings = self.settings
-        self._http = Server(self._build(), settings.limits)
-        context = self.credentials.tls_context() if settings.tls else None
-        port = await self._http.listen(settings.bind, settings.port, context)
-        self.url = server_url(settings.bind, port, tls=settings.tls)
-        self.credentials.write_admin_kubeconfig(self.url)
-
-    def _build(self) -> App:
-        table = Table(self.settings.disabled_versions)
-        clock = time.time
-        accounts = ServiceAccountTokens(self.credentials.signing_key, self.engine.get, clock)
-        admin = authenticated("kubernetes-admin", (MASTERS,))
-        authenticator = Authenticator({self.credentials.admin_token: admin, **self.settings.tokens}, accounts, clock)
-        identity_actions.register(self.actions, accounts)
-        review_actions.register(self.actions, authenticator, self.roles)
-        discovery = Discovery(table, f"{self.settings.bind}:{self.settings.port}")
-        exact, prefixes = self._health_pages()
-        exact["/metrics"] = self.metrics.page
-        prefixes["/openapi/"] = OpenApi(table).page
-        served = pages.Pages(discovery, exact, prefixes)
-        gate = SecurityGate(authenticator, self.roles)
-        return App(self.engine, table, gate, served, self.actions, self._observers())
-
-    def _health_pages(self) -> tuple[dict[str, pages.Page], dict[str, pages.Page]]:
-        """Pages by exact path and by prefix. A restart does not help a full disk, so `/livez` does not look at it."""
-        checks: dict[str, Check] = {"ping": lambda: "", "store": self._store_problem}
-        found = [
-            Health("/livez", {"ping": checks["ping"]}),
-            Health("/healthz", checks),
-            Health("/readyz", {**checks, "shutdown": self._shutdown_problem}),
-        ]
-        return {health.path: health.page for health in found}, {f"{health.path}/": health.page for health in found}
-
-    def _store_problem(self) -> str:
-        return "the store is closed" if self.store.closed else str(self.store.problem or "")
-
-    def _shutdown_problem(self) -> str:
-        return "the server is shutting down" if self._http is None or self._http.stopping else ""
-
-    def _observers(self) -> list[Observer]:
-        observers: list[Observer] = [self.metrics]
-        if self.settings.audit_log is not None:
-            self._audit = AuditLog(self.settings.audit_log)
+        certificate = self.credentials.authority.pair.certificate
+        if self.store.refusal:
+            log.error("%s", self.store.refusal)
+        try:
+            await self.prepare()
+            await published_authority.publish(self.engine, certificate)
+            await root_certificate.publish(self.engine, certificate)
+        except OutOfSpace as error:  # whoever makes room has to get in
+            log.error("not all that belongs into every cluster is there: %s", error)
+        if self._audit is not None:
             self._audit.start()
-            observers.append(self._audit)
-        if self.settings.log_requests:
-            observers.append(RequestLog())
-        return observers
+        self.keep(root_certificate.keep_published(self.engine, certificate))
+        await self.serve()
+        self.url = server_url(self.settings.bind, self.ports[0], tls=self.settings.tls)
+        self._write_kubeconfig()
 
-    async def _compact_often(self) -> None:
-        """Lets go of history that is too old, also of resources that nobody writes to any more."""
-        while True:
-            await asyncio.sleep(COMPACT_SECONDS)
-            try:
-                await self.store.compact()
-            except StorageError as error:
-                log.error("cannot remove old revisions: %s", error)
-
-    def local_client(self, component: str) -> LocalClient:
-        """A client without HTTP for a component (`kube-scheduler`, a controller), with its rights and no more.
-
-        Raises ValueError if no role is meant for such a component.
-        """
-        return self.client_of(component_identity(component))
-
-    def client_of(self, identity: Identity) -> LocalClient:
-        """A client without HTTP that acts as an identity."""
-        return LocalClient(self.engine, identity, self.roles, self.actions)
+    def _write_kubeconfig(self) -> None:
+        """Raises StateDirectoryError, but not because of a full disk: the one that is there may still lead here."""
+        try:
+            self.credentials.write_admin_kubeconfig(self.url)
+        except StateDirectoryError as error:
+            if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.ENOSPC:
+                raise
+            log.error("%s The server is at %s.", error, self.url)
 
     async def stop(self, patience: float = 3.0) -> None:
         """Lets requests in progress finish, then closes everything. Idempotent."""
-        if self._http is not None:
-            await self._http.stop(patience)
-            self._http = None
-        for task in self._tasks:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._tasks.clear()
+        await super().stop(patience)
         await self.store.close()
         if self._audit is not None:
             await self._audit.close()
-            self._audit = None

@@ -9,28 +9,31 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from dray.api import codec
-from dray.api.generated.core import Binding
-from dray.api.generated.policy import Eviction
+from dray.api.generated.apps import ReplicaSet
+from dray.api.generated.batch import Job
+from dray.api.generated.core import Pod
 from dray.api.generated.rbac import ClusterRoleBinding, RoleBinding
 from dray.api.meta import DeleteOptions, Object
-from dray.api.registry import Kind, by_kind
+from dray.api.registry import Kind
 from dray.api.struct import encode_value
 from dray.client.interface import ObjectList, PatchFormat, WatchEvent, WatchExpired
-from dray.server import deletes, errors, field_owners, patches, reads, writes
-from dray.server.actions import ActionTable
+from dray.server import errors
+from dray.server.beside import LARGE
+from dray.server.bodies import number_ranges
+from dray.server.bodies.options import WriteOptions, list_options
 from dray.server.engine import Call, Engine
-from dray.server.gate import selected_name
-from dray.server.http import Answer, Peer, Request, Stream
-from dray.server.options import list_options
+from dray.server.patch.formats import Patch
 from dray.server.routes import Route
-from dray.server.security.authorization import Attributes, Authorizer, forbidden
+from dray.server.security.authorization import Attributes, Authorizer, forbidden, selected_fields, selected_name
 from dray.server.security.default_roles import default_objects
 from dray.server.security.identity import Identity, authenticated, service_account_groups, service_account_user
+from dray.server.verbs import deletes, patches, reads, writes
 from dray.store import Closed, Event, EventType, Expired, Slow, StorageError
 
 T = TypeVar("T", bound=Object)
 
 SYSTEM_NAMESPACE = "kube-system"
+_OF_TEMPLATES = (Pod, ReplicaSet, Job)
 
 
 def component_identity(component: str) -> Identity:
@@ -40,13 +43,19 @@ def component_identity(component: str) -> Identity:
     its name. Raises ValueError if no role is meant for it.
     """
     users, accounts = _components()
-    if f"system:{component}" in users:
-        return authenticated(f"system:{component}")
+    for user in (f"system:{component}", component):
+        if user in users:
+            return authenticated(user)
     if component in accounts:
         user = service_account_user(SYSTEM_NAMESPACE, component)
         return authenticated(user, service_account_groups(SYSTEM_NAMESPACE))
-    known = sorted({*accounts, *(user.removeprefix("system:") for user in users)})
-    raise ValueError(f"no role is meant for a component {component!r}; there are {', '.join(known)}")
+    raise ValueError(f"no role is meant for a component {component!r}; there are {', '.join(component_names())}")
+
+
+def component_names() -> list[str]:
+    """Every component that a role is meant for."""
+    users, accounts = _components()
+    return sorted({*accounts, *(user.removeprefix("system:") for user in users)})
 
 
 @cache
@@ -66,11 +75,10 @@ def _components() -> tuple[frozenset[str], frozenset[str]]:
 class LocalClient:
     """Acts as one identity; what that one may not do is refused as it would be over HTTP."""
 
-    def __init__(self, engine: Engine, identity: Identity, authorizer: Authorizer, actions: ActionTable) -> None:
+    def __init__(self, engine: Engine, identity: Identity, authorizer: Authorizer) -> None:
         self._engine = engine
         self._identity = identity
         self._authorizer = authorizer
-        self._actions = actions
         self._granted: set[tuple[str, str, str, str]] = set()
         self._granted_in = -1
 
@@ -80,20 +88,20 @@ class LocalClient:
             call = self._call("get", kind, namespace, name)
             return cast(Object, writes.current(self._engine, call).obj)
 
-    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList[Object]:
+    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
         """All objects that selectors select."""
         with _AS_API_ERRORS:
-            call = self._call("list", kind, namespace, selected=selected_name(fields))
+            call = self._call("list", kind, namespace, fields=fields)
             options = list_options({"labelSelector": labels, "fieldSelector": fields})
-            page = reads.list_page(self._engine, call, options)
+            page = await reads.list_page(self._engine, call, options)
             return ObjectList(tuple(record.obj for record in page.records), page.meta.resource_version)
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, revision: str, labels: str = "", fields: str = ""
-    ) -> AsyncIterator[WatchEvent[Object]]:
+    ) -> AsyncIterator[WatchEvent]:
         """Changes after a revision, as the stored objects themselves."""
         with _AS_API_ERRORS:
-            call = self._call("watch", kind, namespace, selected=selected_name(fields))
+            call = self._call("watch", kind, namespace, fields=fields)
             options = list_options({"labelSelector": labels, "fieldSelector": fields})
             test = reads.matcher(call, options)
             watcher = self._engine.store.watch(kind.storage.resource, int(revision), namespace or None)
@@ -108,28 +116,30 @@ class LocalClient:
 
     async def create(self, obj: T) -> T:
         """Stores a new object."""
-        kind = by_kind(obj.api_version, obj.kind)
+        kind = self._engine.kinds.kind_of(obj)
         with _AS_API_ERRORS:
             call = self._call("create", kind, obj.metadata.namespace)
-            action = self._actions.find(call.route)
-            if action is not None:
-                answer = await action(self._engine, call, _request("POST", {}, "application/json", obj))
-                return codec.decode(_body(answer), type(obj))
+            if isinstance(obj, _OF_TEMPLATES):  # a user wrote what is in it, and nobody has seen how long it is
+                call.is_large = len(codec.encode(obj)) > LARGE
+            post = self._engine.strategies.post(kind, "")
+            if post is not None:
+                posted = await self._engine.admission.post(self._engine, call, obj)
+                return cast(T, await post.do(self._engine, call, posted))
             return cast(T, (await writes.create(self._engine, call, obj)).obj)
 
     async def update(self, obj: T, subresource: str = "") -> T:
         """Replaces an object."""
-        kind, meta = by_kind(obj.api_version, obj.kind), obj.metadata
+        kind, meta = self._engine.kinds.kind_of(obj), obj.metadata
         with _AS_API_ERRORS:
             call = self._call("update", kind, meta.namespace, meta.name, subresource)
             record = await writes.update(
-                self._engine, call, lambda _: obj, field_owners.track, expected=meta.resource_version, uid=meta.uid
+                self._engine, call, lambda _: obj, expected=meta.resource_version, uid=meta.uid
             )
             return cast(T, record.obj)
 
     async def update_with_status(self, obj: T) -> T:
         """Replaces an object and its status at once: judged as two updates, stored as one."""
-        kind, meta = by_kind(obj.api_version, obj.kind), obj.metadata
+        kind, meta = self._engine.kinds.kind_of(obj), obj.metadata
         with _AS_API_ERRORS:
             call = self._call("update", kind, meta.namespace, meta.name)
             status = self._call("update", kind, meta.namespace, meta.name, "status")
@@ -137,7 +147,6 @@ class LocalClient:
                 self._engine,
                 call,
                 lambda _: obj,
-                field_owners.track,
                 expected=meta.resource_version,
                 uid=meta.uid,
                 then=status,
@@ -160,9 +169,10 @@ class LocalClient:
         with _AS_API_ERRORS:
             call = self._call("patch", kind, namespace, name, subresource)
             call.field_manager = field_manager
-            query = {"fieldManager": field_manager, **({"force": "true"} if force else {})}
-            request = _request("PATCH", query, format.value, patch)
-            return cast(Object, (await patches.patch(self._engine, call, request)).record.obj)
+            value = msgspec.to_builtins(patch, enc_hook=encode_value)
+            wanted = Patch(format.value, value, number_ranges.may_be_among(value))
+            given = WriteOptions(field_manager=field_manager, force=force or None)
+            return cast(Object, (await patches.patch(self._engine, call, wanted, given)).record.obj)
 
     async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions | None = None) -> None:
         """Deletes an object."""
@@ -173,7 +183,7 @@ class LocalClient:
     async def delete_collection(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> None:
         """Deletes all objects that selectors select, one by one."""
         with _AS_API_ERRORS:
-            self._call("deletecollection", kind, namespace, selected=selected_name(fields))
+            self._call("deletecollection", kind, namespace, fields=fields)
         for obj in (await self.list(kind, namespace, labels=labels, fields=fields)).items:
             await self.delete(kind, obj.metadata.namespace, obj.metadata.name)
 
@@ -183,32 +193,37 @@ class LocalClient:
         """Posts to a subresource."""
         with _AS_API_ERRORS:
             call = self._call("create", kind, namespace, name, subresource)
-            action = self._actions.find(call.route)
-            if action is None:
+            post = self._engine.strategies.post(kind, subresource)
+            if post is None:
                 raise errors.page_not_found()
-            answer = await action(self._engine, call, _request("POST", {}, "application/json", body))
-            return cast(dict[str, Any], codec.parse_json(_body(answer)))
+            posted = body if isinstance(body, Object) else _typed(body, post.takes)
+            posted = await self._engine.admission.post(self._engine, call, posted)
+            return cast(dict[str, Any], codec.to_builtins(await post.do(self._engine, call, posted)))
 
     def _call(
-        self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = "", selected: str = ""
+        self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = "", fields: str = ""
     ) -> Call:
-        """The call, if the identity may make it; `selected` is the name that a list or watch selects."""
+        """The call, if the identity may make it; `fields` is what a list, watch or deletecollection selects by."""
+        if not kind.module:
+            kind = self._engine.kinds.served(kind)
         generation = self._authorizer.generation
         if generation != self._granted_in:
             self._granted_in = generation
             self._granted.clear()
         if (verb, kind.resource, subresource, namespace) not in self._granted:
-            self._check(verb, kind, namespace, name or selected, subresource)
+            self._check(verb, kind, namespace, name, subresource, fields)
         route = Route(verb, kind, kind.versions[0], namespace if kind.namespaced else "", name, subresource)
         return Call(route, self._identity, self._engine.clock(), warnings=[])
 
-    def _check(self, verb: str, kind: Kind, namespace: str, name: str, subresource: str) -> None:
+    def _check(self, verb: str, kind: Kind, namespace: str, name: str, subresource: str, selector: str) -> None:
         """Raises ApiError unless the identity may do this. What it may do whatever the name is asked once."""
         unnamed = Attributes(verb, kind.group, kind.plural, subresource, namespace)
         if self._authorizer.allowed(self._identity, unnamed).allowed:
             self._granted.add((verb, kind.resource, subresource, namespace))
             return
-        attributes = Attributes(verb, kind.group, kind.plural, subresource, namespace, name)
+        fields = selected_fields(verb, selector)
+        name = name or selected_name(verb, fields)
+        attributes = Attributes(verb, kind.group, kind.plural, subresource, namespace, name, fields=fields)
         decision = self._authorizer.allowed(self._identity, attributes)
         if not decision.allowed:
             raise forbidden(self._identity, attributes, decision)
@@ -228,13 +243,13 @@ class _ApiErrors:
         if isinstance(error, Closed):
             raise errors.unavailable("the server is shutting down") from None
         if isinstance(error, StorageError):
-            raise errors.internal(str(error)) from error
+            raise errors.storage(error) from error
 
 
 _AS_API_ERRORS = _ApiErrors()
 
 
-def _seen(event: Event, test: Callable[[Object], bool] | None) -> WatchEvent[Object] | None:
+def _seen(event: Event, test: Callable[[Object], bool] | None) -> WatchEvent | None:
     """A change as somebody sees it who sees only what a selector selects."""
     after = event.type is not EventType.DELETED and (test is None or test(event.record.obj))
     before = event.previous is not None and (test is None or test(event.previous.obj))
@@ -243,16 +258,9 @@ def _seen(event: Event, test: Callable[[Object], bool] | None) -> WatchEvent[Obj
     return WatchEvent("DELETED", event.record.obj) if before else None
 
 
-def _request(method: str, query: dict[str, str], content_type: str, body: Any) -> Request:
-    headers = {"content-type": content_type}
-    if isinstance(body, Binding | Eviction):
-        return Request(method, "", query, headers, b"", Peer(""), document=body)
-    if isinstance(body, Object):
-        return Request(method, "", query, headers, codec.encode(body), Peer(""))
-    return Request(method, "", query, headers, msgspec.json.encode(body, enc_hook=encode_value), Peer(""))
-
-
-def _body(answer: Answer) -> bytes:
-    if isinstance(answer, Stream):
-        raise errors.method_not_allowed()
-    return answer.body
+def _typed(document: Mapping[str, Any], kind: type[Object]) -> Object:
+    """Plain values as an object. Raises ApiError."""
+    reading = codec.read(msgspec.to_builtins(document, enc_hook=encode_value), kind)
+    if reading.obj is None:
+        raise errors.bad_request("; ".join(map(str, reading.errors)))
+    return reading.obj

@@ -6,8 +6,8 @@ bytes with that start cut off, joined.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
-from functools import cache
 from typing import TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from dray.api import codec
 from dray.api.meta import ListMeta, Object, ObjectMeta
 from dray.api.registry import Kind
+from dray.custom.kinds import CustomKind
 from dray.store import Finish, Record
 from dray.validation import from_hub
 
@@ -43,8 +44,29 @@ def finish(obj: Object) -> Finish:
     return complete
 
 
-@cache
+def finish_ahead(obj: Object) -> Finish:
+    """`finish` for a large object: all but the revision is put into bytes now, beside the loop as it may be."""
+    mark = secrets.token_hex(16)
+    marked = replace(obj, metadata=replace(obj.metadata, resource_version=mark))
+    before, _, after = codec.encode(marked).partition(mark.encode())
+
+    def complete(revision: int) -> tuple[Object, bytes]:
+        text = str(revision)
+        final = replace(obj, metadata=replace(obj.metadata, resource_version=text))
+        return final, b"".join((before, text.encode(), after))
+
+    return complete
+
+
 def _head(kind: Kind) -> bytes:
+    """How the bytes of stored objects begin; remembered with the kind, which may go one day."""
+    found: bytes | None = kind.__dict__.get("head")
+    if found is None:
+        found = kind.__dict__["head"] = _first_bytes(kind)
+    return found
+
+
+def _first_bytes(kind: Kind) -> bytes:
     return b'{"kind":"%b","apiVersion":"%b",' % (kind.kind.encode(), kind.api_version.encode())
 
 
@@ -54,9 +76,18 @@ def _is_stored_form(kind: Kind, version: str) -> bool:
 
 def render(kind: Kind, version: str, record: Record) -> bytes:
     """The object of a record in a version of the API."""
+    if isinstance(kind, CustomKind):
+        return _render_custom(kind, record)
     if _is_stored_form(kind, version):
         return record.data
     return render_object(kind, version, record.obj)
+
+
+def _render_custom(kind: CustomKind, record: Record) -> bytes:
+    """What is stored, unless it was stored in another version or before the definition became what it is."""
+    if record.revision > kind.since and kind.storage is kind and record.data.startswith(_head(kind)):
+        return record.data
+    return codec.encode(kind.shown(record.obj))
 
 
 def render_object(kind: Kind, version: str, obj: Object) -> bytes:
@@ -65,8 +96,10 @@ def render_object(kind: Kind, version: str, obj: Object) -> bytes:
 
 
 def render_list(kind: Kind, version: str, records: Iterable[Record], meta: ListMeta) -> bytes:
-    """A list of objects in a version of the API."""
-    if _is_stored_form(kind, version):
+    """A list of objects in a version of the API. Those of custom resources say what they are, each of them."""
+    if isinstance(kind, CustomKind):
+        items = [_render_custom(kind, record) for record in records]
+    elif _is_stored_form(kind, version):
         cut = len(_head(kind))
         items = [b"{" + record.data[cut:] for record in records]
     else:
@@ -75,8 +108,8 @@ def render_list(kind: Kind, version: str, records: Iterable[Record], meta: ListM
             codec.encode(shape(from_hub(record.obj, kind.api_version_of(version)), kind="", api_version=""))
             for record in records
         ]
-    head = b'{"kind":"%bList","apiVersion":"%b","metadata":%b,"items":['
-    start = head % (kind.kind.encode(), kind.api_version_of(version).encode(), codec.encode(meta))
+    head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":['
+    start = head % (kind.list_kind.encode(), kind.api_version_of(version).encode(), codec.encode(meta))
     return b"".join((start, b",".join(items), b"]}"))
 
 
@@ -95,11 +128,6 @@ def render_bookmark(kind: str, api_version: str, meta: ObjectMeta) -> bytes:
 
 def render_metadata_list(records: Iterable[Record], meta: ListMeta) -> bytes:
     """A list of objects reduced to their metadata."""
-    return msgspec.json.encode(
-        {
-            "kind": f"{METADATA_KIND}List",
-            "apiVersion": METADATA_VERSION,
-            "metadata": codec.to_builtins(meta),
-            "items": [codec.to_builtins(metadata_only(record)) for record in records],
-        }
-    )
+    head = b'{"kind":"%bList","apiVersion":"%b","metadata":%b,"items":['
+    start = head % (METADATA_KIND.encode(), METADATA_VERSION.encode(), codec.encode(meta))
+    return b"".join((start, b",".join([codec.encode(metadata_only(record)) for record in records]), b"]}"))

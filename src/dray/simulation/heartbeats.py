@@ -11,14 +11,13 @@ from msgspec.structs import replace
 
 from dray.api.generated.coordination import Lease, LeaseSpec
 from dray.api.generated.core import Node
+from dray.api.kinds import LEASES
 from dray.api.meta import ObjectMeta, OwnerReference
-from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
 from dray.client import Client
 from dray.reconcile import Clock
 
-LEASES: Final = by_kind("coordination.k8s.io/v1", "Lease")
 NAMESPACE: Final = "kube-node-lease"
 TURNS: Final = 10
 TURN_SECONDS: Final = 1.0

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-SIMULATED: Final = "dray.dev/simulated"
-"""Label: `true` on nodes that the simulator runs, and on slices that it published."""
-
 PROFILE: Final = "dray.dev/profile"
 """Annotation of a node: the profile that it was made from."""
 

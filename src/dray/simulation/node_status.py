@@ -7,10 +7,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from dray.api.generated.core import Node, NodeCondition
+from dray.api.nodes import NOT_READY
 from dray.api.times import Time
 from dray.simulation import names
-
-NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
 
 _GOOD: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
@@ -18,11 +17,6 @@ _GOOD: Final = (
     ("PIDPressure", "False", "KubeletHasSufficientPID"),
     ("Ready", "True", "KubeletReady"),
 )
-
-
-def is_simulated(node: Node) -> bool:
-    """Whether the simulator runs this node."""
-    return node.metadata.labels.get(names.SIMULATED) == "true"
 
 
 def is_running(node: Node) -> bool:
@@ -48,5 +42,5 @@ def with_good_conditions(node: Node, now: Time) -> Node:
 
 def without_not_ready_taint(node: Node) -> Node:
     """The node without the taint that new nodes get; the same object if it has none."""
-    left = tuple(taint for taint in node.spec.taints if taint.key != NOT_READY_TAINT)
+    left = tuple(taint for taint in node.spec.taints if taint.key != NOT_READY)
     return node if len(left) == len(node.spec.taints) else replace(node, spec=replace(node.spec, taints=left))

@@ -12,7 +12,10 @@ from typing import Final
 
 import msgspec
 
+from dray.api.backoff import Backoff
 from dray.api.generated.core import Pod, PodStatus
+from dray.api.pod_claims import is_reserved_for
+from dray.api.pods import RUNNING, is_finished
 from dray.api.resource import ResourceClaim
 from dray.api.times import Time
 from dray.simulation import pod_status
@@ -20,10 +23,8 @@ from dray.simulation.behaviour import Behaviour
 
 ClaimLookup = Callable[[str, str], ResourceClaim | None]
 
-FIRST_BACKOFF: Final = 10.0
-LONGEST_BACKOFF: Final = 300.0
+RESTARTS: Final = Backoff(first=10.0, longest=300.0)
 KILLED: Final = 137
-FINISHED: Final = ("Succeeded", "Failed")
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -38,43 +39,51 @@ class Step(msgspec.Struct, frozen=True):
 NOTHING: Final = Step()
 
 
-class Site(msgspec.Struct, frozen=True):
+class PodSurroundings(msgspec.Struct, frozen=True):
     """Where a pod runs: the address of its node, the one it gets, its behaviour, and the claims of the cluster."""
 
     host: str
     address: str
     behaviour: Behaviour
     find_claim: ClaimLookup
+    has_free_ports: bool = True
+    """Whether no other pod of the node has one of the host ports that this one asks for."""
 
 
-def plan(pod: Pod, site: Site, now: float, written: Time) -> Step:
+def plan(pod: Pod, surroundings: PodSurroundings, now: float, written: Time) -> Step:
     """The next step of a pod; `now` in seconds since 1970, `written` the same as the API writes it."""
     if pod.metadata.deletion_timestamp is not None:
-        return _plan_end(pod, site.behaviour, now, written)
-    phase = pod.status.phase
-    if phase in FINISHED:
+        return _plan_end(pod, surroundings.behaviour, now, written)
+    if is_finished(pod):
         return NOTHING
     if _is_overdue(pod, now):
         message = "Pod was active on the node longer than the specified deadline"
         status = pod_status.ended(pod, KILLED, written, reason="DeadlineExceeded", message=message)
         return Step(status)
-    step = _plan_run(pod, site.behaviour, now, written) if phase == "Running" else _plan_start(pod, site, now, written)
+    step = (
+        _plan_run(pod, surroundings.behaviour, now, written)
+        if pod.status.phase == RUNNING
+        else _plan_start(pod, surroundings, now, written)
+    )
     return _not_past_deadline(pod, step, now)
 
 
-def _plan_start(pod: Pod, site: Site, now: float, written: Time) -> Step:
-    problem = claim_problem(pod, site.find_claim)
+def _plan_start(pod: Pod, surroundings: PodSurroundings, now: float, written: Time) -> Step:
+    if not surroundings.has_free_ports:
+        message = "Pod was rejected: node didn't have free ports for the requested pod ports"
+        return Step(pod_status.rejected(pod, "NodePorts", message, written))
+    problem = claim_problem(pod, surroundings.find_claim)
     if problem:
         return Step(warning=problem)
-    delay = site.behaviour.start
+    delay = surroundings.behaviour.start
     if delay > 0:
         if pod.status.start_time is None:
-            return Step(pod_status.starting(pod, site.host, written), again_in=delay)
+            return Step(pod_status.starting(pod, surroundings.host, written), again_in=delay)
         left = _seconds(pod.status.start_time) + delay - now
         if left > 0:
             return Step(again_in=left)
-    address = site.host if pod.spec.host_network else site.address
-    return Step(pod_status.running(pod, site.host, address, written), again_in=site.behaviour.run)
+    address = surroundings.host if pod.spec.host_network else surroundings.address
+    return Step(pod_status.running(pod, surroundings.host, address, written), again_in=surroundings.behaviour.run)
 
 
 def _plan_run(pod: Pod, behaviour: Behaviour, now: float, written: Time) -> Step:
@@ -105,7 +114,7 @@ def _plan_end(pod: Pod, behaviour: Behaviour, now: float, written: Time) -> Step
     meta = pod.metadata
     assert meta.deletion_timestamp is not None
     grace = float(meta.deletion_grace_period_seconds or 0)
-    if pod.status.phase not in FINISHED:
+    if not is_finished(pod):
         left = _seconds(meta.deletion_timestamp) - grace + min(behaviour.stop, grace) - now
         if left > 0:
             return Step(again_in=left)
@@ -131,7 +140,7 @@ def claim_problem(pod: Pod, find_claim: ClaimLookup) -> str:
             return f"claim {reference.name}: there is no ResourceClaim {name}"
         if claim.status.allocation is None:
             return f"claim {reference.name}: ResourceClaim {name} is not allocated"
-        if not any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for):
+        if not is_reserved_for(claim, pod):
             return f"claim {reference.name}: ResourceClaim {name} is not reserved for this pod"
     return ""
 
@@ -172,7 +181,7 @@ def _waits_for_restart(pod: Pod) -> float | None:
 def _backoff(pod: Pod) -> float:
     """The first restart is at once; every later one waits twice as long as the one before."""
     restarts = max((status.restart_count for status in pod.status.container_statuses), default=0)
-    return 0.0 if not restarts else float(min(FIRST_BACKOFF * 2 ** min(restarts - 1, 10), LONGEST_BACKOFF))
+    return RESTARTS.after(restarts)
 
 
 def _started(pod: Pod, now: float) -> float:

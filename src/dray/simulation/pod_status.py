@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from dray.api.conditions import with_conditions
 from dray.api.generated.core import (
     Container,
     ContainerState,
@@ -34,6 +35,11 @@ def starting(pod: Pod, host: str, now: Time) -> PodStatus:
         host_ip=host,
         host_ips=(HostIP(ip=host),),
     )
+
+
+def rejected(pod: Pod, reason: str, message: str, now: Time) -> PodStatus:
+    """The node does not take the pod: none of its containers ever started."""
+    return replace(pod.status, phase="Failed", reason=reason, message=message, start_time=now)
 
 
 def running(pod: Pod, host: str, address: str, now: Time) -> PodStatus:
@@ -150,13 +156,13 @@ def _terminated(code: int, start: Time | None, end: Time, reason: str) -> Contai
 def _conditions(pod: Pod, now: Time, *, initialized: bool, ready: bool, why: str = "") -> tuple[PodCondition, ...]:
     """The kubelet's conditions; those of others (PodScheduled, for one) stay. A time changes only with its status."""
     wanted = {"PodReadyToStartContainers": ready, "Initialized": initialized, "Ready": ready, "ContainersReady": ready}
-    before = {condition.type: condition for condition in pod.status.conditions}
-    own = []
-    for name, value in wanted.items():
-        status, known = str(value), before.get(name)
-        same = known is not None and known.status == status
-        since = known.last_transition_time if same and known is not None else now
-        reason = "" if value else why or "ContainersNotReady"
-        own.append(PodCondition(type=name, status=status, last_transition_time=since, reason=reason))
-    others = (condition for condition in pod.status.conditions if condition.type not in wanted)
-    return (*own, *others)
+    own = [
+        PodCondition(
+            type=name,
+            status=str(value),
+            last_transition_time=now,
+            reason="" if value else why or "ContainersNotReady",
+        )
+        for name, value in wanted.items()
+    ]
+    return with_conditions(pod.status.conditions, own)

@@ -55,17 +55,14 @@ def load_profile(name_or_path: str) -> Profile:
 
 def parse_profile(data: bytes, source: str, name: str) -> Profile:
     """A profile from its text; `source` stands in messages. Raises ProfileError."""
+    wanted = "a profile is one YAML document with the fields node, pools, pods and objects"
     try:
-        documents = manifest.parse(data)
+        value = manifest.parse_single(data, source, wanted)
     except manifest.ManifestError as error:
-        place = f"{source}:{error.line}" if error.line else source
-        raise ProfileError(f"{place}: {error.message}") from None
-    if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise ProfileError(f"{source}: a profile is one YAML document with the fields node, pools, pods and objects")
-    reading = codec.read(documents[0].value, Profile)
-    problems = [str(error) for error in reading.errors] + [f"{path}: unknown field" for path in reading.unknown]
-    if problems or reading.obj is None:
-        raise ProfileError(f"{source}: {'; '.join(problems)}")
+        raise ProfileError(error.message) from None
+    reading = codec.read(value, Profile)
+    if reading.problems or reading.obj is None:
+        raise ProfileError(f"{source}: {'; '.join(reading.problems)}")
     profile = replace(reading.obj, name=name)
     try:
         problems = _check(profile)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from dray.api import codec
 from dray.api.generated.core import Node, NodeAddress, NodeSpec, NodeStatus, NodeSystemInfo
 from dray.api.meta import ObjectMeta, OwnerReference
+from dray.api.nodes import SIMULATED
 from dray.api.quantity import Quantity
 from dray.api.resource import (
     CounterSet,
@@ -54,7 +55,7 @@ def node(profile: Profile, number: int) -> Node:
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         **fill(template.labels, values),
-        names.SIMULATED: "true",
+        SIMULATED: "true",
     }
     annotations = {**_behaviour(profile.pods), **fill(template.annotations, values), names.PROFILE: profile.name}
     capacity = {**CAPACITY, **template.capacity}
@@ -156,7 +157,7 @@ def _pool_slices(pool: PoolTemplate, values: Values, spec: ResourceSliceSpec) ->
     prefix = f"{name}-{pool.driver}".replace("/", "-").lower()
     whole = ResourcePool(name=name, generation=1, resource_slice_count=len(parts))
     for index, part in enumerate(parts):
-        meta = ObjectMeta(name=f"{prefix}-{index}", labels={names.SIMULATED: "true"})
+        meta = ObjectMeta(name=f"{prefix}-{index}", labels={SIMULATED: "true"})
         content = replace(spec, pool=whole, **part)
         yield ResourceSlice(kind="ResourceSlice", api_version="resource.k8s.io/v1", metadata=meta, spec=content)
 
@@ -170,7 +171,7 @@ def _entries(entries: Iterable[Mapping[str, Any]], kind: type[T], values: Values
             raise TemplateError(f"{where}[{position}]: {error}") from None
         for value in filled:
             reading = codec.read(value, kind)
-            problems = [*map(str, reading.errors), *(f"{path}: unknown field" for path in reading.unknown)]
+            problems = reading.problems
             if reading.obj is None or problems:
                 raise PublicationError(f"{where}[{position}]: {'; '.join(problems)}")
             made.append(reading.obj)

@@ -13,22 +13,21 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api.generated.core import Node
+from dray.api.kinds import NODES, SLICES
 from dray.api.meta import Object
-from dray.api.registry import by_kind
+from dray.api.nodes import SIMULATED, is_simulated
 from dray.api.resource import Device, ResourceSlice, ResourceSliceSpec
+from dray.api.resource.pool import PoolKey, pool_of
 from dray.api.status import ApiError
 from dray.api.times import Time
 from dray.client import Client
 from dray.simulation import names, publication
-from dray.simulation.node_status import is_simulated, with_good_conditions
+from dray.simulation.node_status import with_good_conditions
 from dray.simulation.profile import Profile
 
-NODES: Final = by_kind("v1", "Node")
-SLICES: Final = by_kind("resource.k8s.io/v1", "ResourceSlice")
 AT_ONCE: Final = 256
 
 T = TypeVar("T")
-PoolKey = tuple[str, str]
 
 
 class RegistrationError(Exception):
@@ -100,7 +99,7 @@ def _annotations(stored: Node, wanted: Node) -> dict[str, str]:
 
 async def _put_slices(client: Client, wanted: Sequence[ResourceSlice], nodes: frozenset[str]) -> None:
     """Publishes pools that differ from what is stored, as a new generation, and removes what is no longer there."""
-    listed = (await client.list(SLICES, labels=f"{names.SIMULATED}=true")).items
+    listed = (await client.list(SLICES, labels=f"{SIMULATED}=true")).items
     stored = {found.metadata.name: found for found in listed if isinstance(found, ResourceSlice)}
     named = {made.metadata.name for made in wanted}
     gone = [
@@ -123,7 +122,7 @@ async def _put_slices(client: Client, wanted: Sequence[ResourceSlice], nodes: fr
 def _by_pool(slices: Iterable[ResourceSlice]) -> dict[PoolKey, list[ResourceSlice]]:
     pools: dict[PoolKey, list[ResourceSlice]] = {}
     for found in slices:
-        pools.setdefault((found.spec.driver, found.spec.pool.name), []).append(found)
+        pools.setdefault(pool_of(found), []).append(found)
     return pools
 
 

@@ -6,32 +6,32 @@ A node is simulated if it carries the label `dray.dev/simulated=true`, whoever c
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Coroutine, Iterable
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Iterable
+from typing import Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from dray.api.generated.core import Node, Pod
-from dray.api.meta import DeleteOptions, Object, Preconditions
-from dray.api.registry import Kind, by_kind
+from dray.api.kinds import CLAIMS, NODES, PODS
+from dray.api.meta import Object
+from dray.api.nodes import is_simulated
+from dray.api.pods import RUNNING, is_finished
+from dray.api.references import ObjectName
+from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
-from dray.api.status import ApiError
 from dray.client import Client, Informer
-from dray.client.informer import Place
+from dray.client.calls import delete_exactly
+from dray.process.clock import as_time
+from dray.process.tasks import run_together
 from dray.reconcile import Clock, Controller, EventRecorder
-from dray.reconcile.clock import as_time
+from dray.scheduling.filters.ports import is_taken
+from dray.scheduling.pod_info import host_ports
 from dray.simulation import pod_lifecycle
 from dray.simulation.addresses import Addresses
 from dray.simulation.behaviour import read_behaviour
 from dray.simulation.heartbeats import Heartbeats
-from dray.simulation.node_status import is_running, is_simulated, with_good_conditions, without_not_ready_taint
-from dray.simulation.pod_lifecycle import FINISHED, Site, Step
-
-NODES: Final = by_kind("v1", "Node")
-PODS: Final = by_kind("v1", "Pod")
-CLAIMS: Final = by_kind("resource.k8s.io/v1", "ResourceClaim")
+from dray.simulation.node_status import is_running, with_good_conditions, without_not_ready_taint
+from dray.simulation.pod_lifecycle import PodSurroundings, Step
 
 BY_NODE: Final = "simulation: by node"
 COMPONENT: Final = "simulated-kubelet"
@@ -65,12 +65,14 @@ class Simulator:
         self._known: set[str] = set()
         self._hosts: dict[str, Node] = {}
         """The nodes that run, as they are stored."""
-        self._waiting: dict[Place, float] = {}
+        self._waiting: dict[ObjectName, float] = {}
         self._nodes: Informer[Node] = informers.of(NODES, Node)
         self._pods: Informer[Pod] | None = None
         self._claims: Informer[ResourceClaim] | None = None
         self._node_work: Controller[str] = Controller("simulated-nodes", self._reconcile_node, clock, workers=WORKERS)
-        self._pod_work: Controller[Place] = Controller("simulated-pods", self._reconcile_pod, clock, workers=WORKERS)
+        self._pod_work: Controller[ObjectName] = Controller(
+            "simulated-pods", self._reconcile_pod, clock, workers=WORKERS
+        )
 
     @property
     def count(self) -> int:
@@ -90,16 +92,7 @@ class Simulator:
         """Simulates until cancelled."""
         self._nodes.on_change(self._on_node)
         await self._nodes.synced()
-        work: list[Coroutine[Any, Any, None]] = [self._node_work.run(), self._pod_work.run(), self.heartbeats.run()]
-        tasks = [asyncio.get_running_loop().create_task(one) for one in work]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        await run_together(self._node_work.run(), self._pod_work.run(), self.heartbeats.run())
 
     # Events
 
@@ -144,23 +137,23 @@ class Simulator:
         if new is None:
             if old is not None:
                 self._addresses.release(old.metadata.uid)
-                self._waiting.pop(Place.of(old), None)
+                self._waiting.pop(ObjectName.of(old), None)
             return
         if new.spec.node_name not in self._hosts:
             return
-        if new.status.phase in FINISHED:
+        if is_finished(new):
             self._addresses.release(new.metadata.uid)
             if new.metadata.deletion_timestamp is None:
                 return
         elif new.status.pod_ip:
             self._addresses.note(new.metadata.uid, new.status.pod_ip)
-        self._pod_work.queue.add(Place.of(new))
+        self._pod_work.queue.add(ObjectName.of(new))
 
     def _on_claim(self, _old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         if new is None or not self._waiting:
             return
         for consumer in new.status.reserved_for:
-            place = Place(new.metadata.namespace, consumer.name)
+            place = ObjectName(new.metadata.namespace, consumer.name)
             if place in self._waiting:
                 self._pod_work.queue.add(place)
 
@@ -180,38 +173,48 @@ class Simulator:
         self._nodes.put(node)
         return None
 
-    async def _reconcile_pod(self, place: Place) -> float | None:
+    async def _reconcile_pod(self, place: ObjectName) -> float | None:
         pods = self._pods
         pod = pods.get(*place) if pods is not None else None
         host = self._hosts.get(pod.spec.node_name) if pod is not None else None
         if pods is None or pod is None or host is None:
             return None
         now = self._clock.now()
-        site = self._site(pod, host)
-        step = pod_lifecycle.plan(pod, site, now, as_time(now))
+        surroundings = self._surroundings(pod, host)
+        step = pod_lifecycle.plan(pod, surroundings, now, as_time(now))
         if step.warning:
             return await self._wait(pod, step)
         self._waiting.pop(place, None)
         if step.status is not None:
-            if site.behaviour.problem:
-                await self._recorder.warning(pod, "InvalidAnnotation", site.behaviour.problem)
+            if surroundings.behaviour.problem:
+                await self._recorder.warning(pod, "InvalidAnnotation", surroundings.behaviour.problem)
             pod = await self._client.update(replace(pod, status=step.status), "status")
             pods.put(pod)
         if step.remove:
             await self._remove(pod)
         return step.again_in
 
-    def _site(self, pod: Pod, host: Node) -> Site:
+    def _surroundings(self, pod: Pod, host: Node) -> PodSurroundings:
         address = next((one.address for one in host.status.addresses if one.type == "InternalIP"), "")
         behaviour = read_behaviour(pod.metadata.annotations, host.metadata.annotations)
-        return Site(address, self._addresses.take(pod.metadata.uid), behaviour, self._find_claim)
+        return PodSurroundings(
+            address, self._addresses.take(pod.metadata.uid), behaviour, self._find_claim, self._has_free_ports(pod)
+        )
+
+    def _has_free_ports(self, pod: Pod) -> bool:
+        """Whether nobody else on the node has the host ports of a pod; whoever is put there by hand may find out."""
+        wanted = host_ports(pod.spec)
+        if not wanted or self._pods is None or pod.status.phase == RUNNING:
+            return True
+        others = [one for one in self._pods.by_index(BY_NODE, pod.spec.node_name) if one.status.phase == RUNNING]
+        return not any(is_taken(port, host_ports(one.spec)) for port in wanted for one in others)
 
     def _find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
         return self._claims.get(namespace, name) if self._claims is not None else None
 
     async def _wait(self, pod: Pod, step: Step) -> float | None:
         """The pod's claims are not as they must be: it waits until they are, and after a while an event says so."""
-        since = self._waiting.setdefault(Place.of(pod), self._clock.monotonic())
+        since = self._waiting.setdefault(ObjectName.of(pod), self._clock.monotonic())
         waited = self._clock.monotonic() - since
         if waited < PATIENCE:
             return PATIENCE - waited
@@ -219,10 +222,4 @@ class Simulator:
         return None
 
     async def _remove(self, pod: Pod) -> None:
-        meta = pod.metadata
-        options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=meta.uid))
-        try:
-            await self._client.delete(PODS, meta.namespace, meta.name, options)
-        except ApiError as error:
-            if error.code not in (404, 409):
-                raise
+        await delete_exactly(self._client, PODS, pod, grace_seconds=0)

@@ -1,4 +1,4 @@
-"""A cluster as a value: load it from files, allocate, place, explain, and ask what a change would do.
+"""A cluster as a value and the questions to it: load it from files, allocate, place, explain.
 
 The public offline API. May import everything below `dray.store`; reads files, and nothing else from outside.
 
@@ -6,12 +6,12 @@ The public offline API. May import everything below `dray.store`; reads files, a
                                                                             │ asks
                                            World: tracker + inventory, moved from snapshot to snapshot by the difference
 
-An answer is data first (`allocator.reasons`, `what_if.Difference`); `prose` and `what_if_text` put it into words.
+An answer is data first (`allocator.reasons`); `dray.prose` puts it into words. What a change would do is the difference
+of two snapshots: `dray.what_if`.
 """
 
 from dray.snapshot.files import InputError
 from dray.snapshot.outcome import Outcome
 from dray.snapshot.snapshot import Snapshot, SnapshotError, from_objects, load
-from dray.snapshot.what_if import Difference, compare
 
-__all__ = ["Difference", "InputError", "Outcome", "Snapshot", "SnapshotError", "compare", "from_objects", "load"]
+__all__ = ["InputError", "Outcome", "Snapshot", "SnapshotError", "from_objects", "load"]

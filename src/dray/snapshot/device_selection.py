@@ -29,8 +29,8 @@ from dray.api.resource import (
 from dray.api.resource.taint import EFFECT_NONE
 from dray.eviction.allocations import devices_of
 from dray.eviction.causes import names_device
+from dray.prose.wording import names
 from dray.snapshot.snapshot import Snapshot
-from dray.snapshot.wording import names
 from dray.tracker import DeviceId, EffectiveDevice
 
 MAX_RULES: Final = 64
@@ -154,7 +154,9 @@ def _spell_out(
     chosen: dict[tuple[str, str], list[EffectiveDevice]] = {}
     for device in find_devices(snapshot, selection):
         chosen.setdefault((device.id.driver, device.id.pool), []).append(device)
-    pools = {(pool.driver, pool.name): pool.devices for pool in snapshot.pools()}
+    pools: dict[tuple[str, str], list[EffectiveDevice]] = {}
+    for part in snapshot.pools():
+        pools.setdefault((part.driver, part.name), []).extend(part.devices)
     for (driver, pool), devices in chosen.items():
         everything = pools[driver, pool]
         is_local = selection.node and all(one.access.node_name == selection.node for one in everything)

@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from dray.allocator import Explanation
-from dray.snapshot import prose
+from dray.prose import explanations
+from dray.prose.remedies import Trials
+from dray.prose.tables import wrap
+from dray.prose.wording import names
 
 
 class ClaimExplanation:
     """Why claims fit or not. `str()` is for people, `to_dict()` for programs, `report` has everything."""
 
-    def __init__(self, report: Explanation, lifting_helps: Callable[[str, str, str], bool] | None = None) -> None:
-        """`lifting_helps` says whether a claim would fit on a node without a taint rule: (rule, claim, node)."""
+    def __init__(
+        self,
+        report: Explanation,
+        trials: Trials | None = None,
+        passed_over: Mapping[str, str] | None = None,
+    ) -> None:
+        """`trials` try what would help; without them no advice is given.
+
+        `passed_over` are nodes that take no pods, with why not; the report is about the others.
+        """
         self.report = report
-        self._lifting_helps = lifting_helps
+        self._trials = trials
+        self._passed_over = dict(passed_over or {})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return self.report.to_dict()
+        plain = self.report.to_dict()
+        return {**plain, "passedOver": self._passed_over} if self._passed_over else plain
 
     def text(self, *, now: datetime | None = None, width: int | None = None) -> str:
         """For people: with the ages of taints if `now` is given, and in lines of at most `width`."""
-        return prose.tell(self.report, prose.Style(now=now, width=width, lifting_helps=self._lifting_helps))
+        told = explanations.tell(self.report, explanations.Style(now=now, width=width, trials=self._trials))
+        if not self._passed_over:
+            return told
+        closed = [f"{node} ({why})" for node, why in self._passed_over.items()]
+        return f"{told}\n\n{wrap(f'Take no pods: {names(closed, 5)}.', width)}"
 
     def summary(self) -> str:
         """One line, as in a pod's PodScheduled message (4381-217)."""
-        return prose.summary(self.report)
+        return explanations.summary(self.report)
 
     def brief(self) -> str:
         """The reasons in one line, for where the claim is named already."""
-        return prose.brief(self.report)
+        return explanations.brief(self.report)
 
     def __str__(self) -> str:
         return self.text()

@@ -10,6 +10,7 @@ import msgspec
 
 from dray.api import codec, registry
 from dray.api.meta import Object
+from dray.api.references import ObjectKey
 from dray.api.registry import Kind
 from dray.api.times import Time
 from dray.snapshot.files import InputError, Item, Source, read
@@ -18,21 +19,10 @@ from dray.validation import default_object, to_hub
 DEFAULT_NAMESPACE = "default"
 
 
-class Ref(NamedTuple):
-    """The place of an object in a cluster."""
-
-    resource: str
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
-
-
 class Loaded(NamedTuple):
     """Objects by their place, and what was passed over because dray does not know its kind."""
 
-    objects: dict[Ref, Object]
+    objects: dict[ObjectKey, Object]
     ignored: tuple[str, ...]
 
 
@@ -48,7 +38,7 @@ def load_objects(sources: Iterable[Source], now: Time) -> Loaded:
 
 def load_items(items: Iterable[Item], now: Time) -> Loaded:
     """The objects that were read already. Raises InputError."""
-    objects: dict[Ref, Object] = {}
+    objects: dict[ObjectKey, Object] = {}
     ignored: list[str] = []
     for item in items:
         try:
@@ -57,11 +47,11 @@ def load_items(items: Iterable[Item], now: Time) -> Loaded:
             ignored.append(f"{item.source}: {error}")
             continue
         obj = _decode(item, kind, now)
-        objects[ref_of(obj, kind)] = obj
+        objects[key_of(obj, kind)] = obj
     return Loaded(objects, tuple(ignored))
 
 
-def typed(obj: Any, now: Time) -> tuple[Ref, Object]:
+def typed(obj: Any, now: Time) -> tuple[ObjectKey, Object]:
     """A dict or typed object as a hub object with its place. Raises InputError."""
     value = codec.to_builtins(obj) if isinstance(obj, msgspec.Struct) else obj
     item = Item(value, "<object>")
@@ -70,7 +60,7 @@ def typed(obj: Any, now: Time) -> tuple[Ref, Object]:
     except registry.UnknownKind as error:
         raise InputError("<object>", str(error)) from None
     made = _decode(item, kind, now)
-    return ref_of(made, kind), made
+    return key_of(made, kind), made
 
 
 def inherit(obj: Object, old: Object | None) -> Object:
@@ -91,10 +81,10 @@ def inherit(obj: Object, old: Object | None) -> Object:
     return msgspec.structs.replace(obj, **kept)
 
 
-def ref_of(obj: Object, kind: Kind) -> Ref:
+def key_of(obj: Object, kind: Kind) -> ObjectKey:
     """Where an object is."""
     namespace = (obj.metadata.namespace or DEFAULT_NAMESPACE) if kind.namespaced else ""
-    return Ref(kind.resource, namespace, obj.metadata.name)
+    return ObjectKey(kind.resource, namespace, obj.metadata.name)
 
 
 def _kind_of(item: Item) -> Kind:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
-from dray.allocator import Allocated, BudgetExceeded, Explanation, Failed, Options, allocate, claim_key, explain
+from dray.allocator import Allocated, BudgetExceeded, Explanation, Failed, Options, allocate, explain
 from dray.allocator import Outcome as Answer
 from dray.allocator.pools import reaches
 from dray.api import codec, registry
 from dray.api.cluster import Placement
 from dray.api.generated.core import Node
+from dray.api.kinds import CLAIMS, NODES, PLACEMENTS
 from dray.api.meta import Object
-from dray.api.node_match import NodeSelectorError, matches
+from dray.api.references import ObjectKey, full_name
 from dray.api.resource import DeviceClass, ResourceClaim
 from dray.api.times import Time
 from dray.placement import Fleet, PlacementResult, place
+from dray.prose.remedies import Trials
+from dray.scheduling.claims import is_in_reach
+from dray.scheduling.device_states import DeviceState, DeviceStates, problem_of
+from dray.scheduling.rehearsal import Rehearsal
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.files import Source
-from dray.snapshot.objects import DEFAULT_NAMESPACE, Ref, current_time, inherit, load_objects, ref_of, typed
+from dray.snapshot.objects import DEFAULT_NAMESPACE, current_time, inherit, key_of, load_objects, typed
 from dray.snapshot.outcome import Outcome
-from dray.snapshot.world import CLAIMS, NODES, Changes, World
+from dray.snapshot.world import Changes, World
 from dray.tracker import EffectiveDevice, PoolView, Problem, Tracker
 
 T = TypeVar("T", bound=Object)
@@ -46,7 +52,7 @@ class Snapshot:
         self._world = world
         self._changes = changes
         self._base: Changes | None = None
-        self._touched: tuple[Ref, ...] = ()
+        self._touched: tuple[ObjectKey, ...] = ()
         self.ignored = ignored
         """What was passed over on loading, because dray does not know its kind."""
 
@@ -57,7 +63,7 @@ class Snapshot:
 
     def with_typed(self, objects: Iterable[Object]) -> Snapshot:
         """The same for objects in hub shape with all defaults, which are taken as they are."""
-        return self._changed({ref_of(obj, registry.by_kind(obj.api_version, obj.kind)): obj for obj in objects})
+        return self._changed({key_of(obj, registry.by_kind(obj.api_version, obj.kind)): obj for obj in objects})
 
     def without(self, *refs: str) -> Snapshot:
         """A snapshot without some objects, each named as `kind/name` or `kind/namespace/name` (plural or singular)."""
@@ -81,9 +87,9 @@ class Snapshot:
             claims.append({**claim, "status": {**claim.get("status", {}), "allocation": allocation}})
         return self.with_objects(*claims)
 
-    def differing(self, other: Snapshot) -> dict[Ref, tuple[Object | None, Object | None]]:
+    def differing(self, other: Snapshot) -> dict[ObjectKey, tuple[Object | None, Object | None]]:
         """What is different in another snapshot: the object here and the one there, None where there is none."""
-        refs: Iterable[Ref] = {**self._changes, **other._changes}
+        refs: Iterable[ObjectKey] = {**self._changes, **other._changes}
         if self._world is not other._world:
             refs = {**self._world.root, **other._world.root, **self._changes, **other._changes}
         pairs = {ref: (self.get(*ref), other.get(*ref)) for ref in refs}
@@ -91,7 +97,7 @@ class Snapshot:
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
         """An object by resource (`resourceclaims.resource.k8s.io`), namespace and name."""
-        ref = Ref(resource, namespace, name)
+        ref = ObjectKey(resource, namespace, name)
         return self._changes[ref] if ref in self._changes else self._world.root.get(ref)
 
     def objects(self, kind: type[T]) -> Iterator[T]:
@@ -107,42 +113,51 @@ class Snapshot:
         """Every device as the scheduler sees it: patches merged in, with all taints; those in reach of a node."""
         self._move()
         # A list, because the world may move to another snapshot while this one is looked at.
-        devices = list(self._world.tracker.devices())
+        devices = list(self._world.cluster.tracker.devices())
         if node is not None:
             labels = self._labels(node)
             devices = [device for device in devices if reaches(device.access, node, labels)]
         return iter(devices)
 
     def pools(self) -> Iterator[PoolView]:
-        """Every pool, also those that cannot be allocated from."""
+        """Every pool, also those that cannot be allocated from; of a pool in parts, each part."""
         self._move()
-        return iter(list(self._world.tracker.pools.values()))
+        return iter([part for view in self._world.cluster.tracker.pools.values() for part in view.each()])
 
     def problems(self) -> list[Problem]:
         """Selectors of patches and rules that fail on devices."""
         self._move()
-        return self._world.tracker.problems
+        return self._world.cluster.tracker.problems
 
     def holders(self, device: EffectiveDevice) -> tuple[str, ...]:
         """The claims that hold a device."""
         self._move()
-        holding = self._world.inventory.holding(device.id)
+        holding = self._world.cluster.inventory.holding(device.id)
         return () if holding is None else tuple(dict.fromkeys((*holding.holders, *holding.shares)))
+
+    def device_states(self, node: str | None = None) -> Iterator[DeviceState]:
+        """What every device is good for now: free, held, tainted, blocked; those in reach of a node."""
+        self._move()
+        states = list(DeviceStates().devices(self._world.cluster))
+        if node is not None:
+            labels = self._labels(node)
+            states = [state for state in states if reaches(state.device.access, node, labels)]
+        return iter(states)
 
     def tracker(self) -> Tracker:
         """The devices of this snapshot, to be read; it moves on when another snapshot of the family is asked."""
         self._move()
-        return self._world.tracker
+        return self._world.cluster.tracker
 
     def nodes(self) -> list[str]:
         """The names of all nodes, in the order in which they are tried."""
         self._move()
-        return [node.name for node in self._world.inventory.nodes]
+        return [node.name for node in self._world.cluster.inventory.nodes]
 
     def claim(self, name: str) -> ResourceClaim:
         """A claim by `namespace/name`. Raises SnapshotError, which says what there is."""
         namespace, short = _split(name)
-        found = self.get(CLAIMS, namespace, short)
+        found = self.get(CLAIMS.resource, namespace, short)
         if isinstance(found, ResourceClaim):
             return found
         raise SnapshotError(f"no ResourceClaim {namespace}/{short} in the snapshot; {self._listing(ResourceClaim)}")
@@ -150,7 +165,7 @@ class Snapshot:
     def pending(self) -> list[str]:
         """The claims without devices, as `namespace/name`, in the order in which they were loaded."""
         return [
-            claim_key(claim)
+            full_name(claim)
             for claim in self.objects(ResourceClaim)
             if claim.status.allocation is None and claim.metadata.deletion_timestamp is None
         ]
@@ -158,12 +173,12 @@ class Snapshot:
     def classes(self) -> dict[str, DeviceClass]:
         """All device classes by name."""
         self._move()
-        return dict(self._world.classes)
+        return dict(self._world.cluster.classes)
 
     def selected_devices(self, rule: str) -> tuple[EffectiveDevice, ...]:
         """The devices that a DeviceTaintRule selects, whatever its effect; none if there is no such rule."""
         self._move()
-        return self._world.tracker.selected(rule)
+        return self._world.cluster.tracker.selected(rule)
 
     def allocate(self, *claims: str, node: str | None = None, options: Options | None = None) -> Outcome:
         """Devices for claims (`namespace/name`), together and atomically, on `node` or the first node that fits.
@@ -183,10 +198,24 @@ class Snapshot:
         found = [self.claim(name) for name in claims]
         return self._explain([claim for claim in found if claim.status.allocation is None], nodes)
 
+    @contextmanager
+    def rehearsal(self, options: Options | None = None) -> Iterator[Rehearsal]:
+        """The scheduler, at work on this cluster in memory. Afterwards everything is as it was.
+
+        Meanwhile no other snapshot of the family can be asked for devices: they share their machinery.
+        """
+        self._move()
+        with self._world.lend() as cluster:
+            rehearsal = Rehearsal(cluster, options)
+            try:
+                yield rehearsal
+            finally:
+                rehearsal.go_back(0)
+
     def place(self, placement: str, now: str | datetime | None = None) -> Placed:
         """Clusters for a Placement (`namespace/name`) at a time (RFC 3339 or datetime). Raises SnapshotError."""
         namespace, name = _split(placement)
-        kind = registry.by_kind(f"{registry.CLUSTER_GROUP}/v1beta1", "Placement")
+        kind = PLACEMENTS
         found = self.get(kind.resource, namespace, name)
         if not isinstance(found, Placement):
             raise SnapshotError(f"no Placement {namespace}/{name} in the snapshot; {self._listing(Placement)}")
@@ -203,21 +232,21 @@ class Snapshot:
         return changed
 
     def _labels(self, node: str) -> dict[str, str]:
-        found = self.get(NODES, "", node)
+        found = self.get(NODES.resource, "", node)
         return found.metadata.labels if isinstance(found, Node) else {}
 
     def _listing(self, kind: type[T]) -> str:
         """What there is of a kind, for who asked for something else."""
-        there = sorted(f"{obj.metadata.namespace}/{obj.metadata.name}" for obj in self.objects(kind))
+        there = sorted(full_name(obj) for obj in self.objects(kind))
         return f"there is {', '.join(there[:5])}{' …' if len(there) > 5 else ''}" if there else "there is none at all"
 
-    def _existing(self, text: str) -> Ref:
+    def _existing(self, text: str) -> ObjectKey:
         kind_name, _, rest = text.partition("/")
         namespace, name = _split(rest) if "/" in rest else ("", rest)
         for kind in registry.kinds():
             if kind_name.lower() not in (kind.kind.lower(), kind.plural, kind.resource):
                 continue
-            place_ = Ref(kind.resource, (namespace or DEFAULT_NAMESPACE) if kind.namespaced else "", name)
+            place_ = ObjectKey(kind.resource, (namespace or DEFAULT_NAMESPACE) if kind.namespaced else "", name)
             if self.get(*place_) is not None:
                 return place_
         raise SnapshotError(f"nothing called {text!r} in the snapshot; give kind/name or kind/namespace/name")
@@ -226,33 +255,32 @@ class Snapshot:
         self, pending: list[ResourceClaim], held: list[ResourceClaim], node: str | None, options: Options
     ) -> Answer | str:
         """The allocator's answer; a text if claims that are held already cannot be used on the node."""
-        world = self._world
-        if not held and pending:
-            return allocate(world.inventory, world.classes, pending, node, options)
-        if node is not None and world.inventory.nodes.get(node) is None:
+        cluster = self._world.cluster
+        closed = self._closed_nodes()
+        if node in closed:
+            return f"node {node} is {closed[node]}"
+        if not held and pending and not closed:
+            return allocate(cluster.inventory, cluster.classes, pending, node, options)
+        if node is not None and cluster.inventory.nodes.get(node) is None:
             return Failed(f"node {node} not found", node)
-        usable = [name for name in ([node] if node else self.nodes()) if self._usable(held, name)]
-        if not usable:
+        opened = [node] if node else [name for name in self.nodes() if name not in closed]
+        usable = [name for name in opened if self._usable(held, name)]
+        if held and not usable:
             return f"claims that are allocated already cannot be used on {node or 'any node'}"
         if not pending:
             return Allocated(usable[0], {})
-        answer: Answer | str = ""
-        for name in usable:
-            answer = allocate(world.inventory, world.classes, pending, name, options)
-            if isinstance(answer, Allocated | Failed):
-                break
-        return answer
+        suits = set(usable).__contains__
+        return allocate(cluster.inventory, cluster.classes, pending, node, options, suits=suits)
+
+    def _closed_nodes(self) -> dict[str, str]:
+        """Nodes that take no new pods, and so give no devices to claims: not ready, or cordoned."""
+        self._move()
+        problems = ((info.name, problem_of(info.node)) for info in self._world.cluster.nodes)
+        return {name: problem.value for name, problem in problems if problem is not None}
 
     def _usable(self, held: list[ResourceClaim], name: str) -> bool:
         labels = self._labels(name)
-        for claim in held:
-            selector = claim.status.allocation.node_selector if claim.status.allocation else None
-            try:
-                if selector is not None and not matches(selector, name, labels):
-                    return False
-            except NodeSelectorError:
-                return False
-        return True
+        return all(is_in_reach(claim, name, labels) for claim in held)
 
     def _outcome(
         self, answer: Answer | str, pending: list[ResourceClaim], held: list[ResourceClaim], node: str | None
@@ -270,18 +298,19 @@ class Snapshot:
             return Outcome("unsatisfiable", explain_later, message=answer.message)
         allocations = {key: codec.to_builtins(result) for key, result in answer.allocations.items()}
         for claim in held:
-            allocations[claim_key(claim)] = codec.to_builtins(claim.status.allocation)
+            allocations[full_name(claim)] = codec.to_builtins(claim.status.allocation)
         return Outcome("allocated", explain_later, node=answer.node, allocations=allocations)
 
     def _explain(self, claims: list[ResourceClaim], nodes: list[str] | None) -> ClaimExplanation:
         self._move()
         if not claims:
             return ClaimExplanation(Explanation())
-        report = explain(self._world.inventory, self._world.classes, claims, nodes)
-        return ClaimExplanation(report, self._fits_without_rule)
-
-    def _fits_without_rule(self, rule: str, claim: str, node: str) -> bool:
-        return self.without(f"devicetaintrule/{rule}").allocate(claim, node=node).status == "allocated"
+        closed = self._closed_nodes()
+        asked = self.nodes() if nodes is None else nodes
+        opened = [name for name in asked if name not in closed] if closed else nodes
+        report = explain(self._world.cluster.inventory, self._world.cluster.classes, claims, opened)
+        passed_over = {name: closed[name] for name in asked if name in closed}
+        return ClaimExplanation(report, _advice_of(self), passed_over)
 
 
 class Placed:
@@ -307,10 +336,19 @@ def load(*sources: Source) -> Snapshot:
     return Snapshot(World(loaded.objects), {}, loaded.ignored)
 
 
-def from_objects(objects: Iterable[Object]) -> Snapshot:
-    """A snapshot of typed objects in hub shape, as clients hand them out. Nothing is copied or defaulted."""
-    placed = {ref_of(obj, registry.by_kind(obj.api_version, obj.kind)): obj for obj in objects}
-    return Snapshot(World(placed), {})
+def from_objects(objects: Iterable[Object], *, has_all_nodes: bool = False) -> Snapshot:
+    """A snapshot of typed objects in hub shape, as clients hand them out. Nothing is copied or defaulted.
+
+    If it `has_all_nodes`, one that only slices mention is gone; otherwise it counts as there, as in files.
+    """
+    placed = {key_of(obj, registry.by_kind(obj.api_version, obj.kind)): obj for obj in objects}
+    return Snapshot(World(placed, has_all_nodes=has_all_nodes), {})
+
+
+def _advice_of(snapshot: Snapshot) -> Trials:
+    from dray.snapshot.advice import Advice  # which asks snapshots
+
+    return Advice(snapshot)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Tracker and inventory for a family of snapshots, moved from one to the other by what differs between them.
+"""The cluster behind a family of snapshots, moved from one to the other by what differs between them.
 
 root objects ──┬── snapshot {}              the world stands at one of them;
                ├── snapshot {a: changed}    asking another first applies the difference,
@@ -8,42 +8,53 @@ root objects ──┬── snapshot {}              the world stands at one of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
-from dray.allocator import Inventory
-from dray.api.generated.core import Node
+from dray.api.generated.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod
+from dray.api.generated.storage import StorageClass
+from dray.api.kinds import NODES
 from dray.api.meta import Object
-from dray.api.registry import RESOURCE_GROUP, by_kind
+from dray.api.references import ObjectKey
 from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice, ResourceSlicePatch
-from dray.snapshot.objects import Ref
-from dray.tracker import Event, Remove, Tracker, Upsert
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.pod_info import identified
+from dray.tracker import Event, Remove, Upsert
 
-Changes = Mapping[Ref, Object | None]
+Changes = Mapping[ObjectKey, Object | None]
 T = TypeVar("T", bound=Object)
 
 TRACKED = (ResourceSlice, ResourceSlicePatch, DeviceTaintRule, DeviceClass)
-CLAIMS = by_kind(f"{RESOURCE_GROUP}/v1", "ResourceClaim").resource
-SLICES = by_kind(f"{RESOURCE_GROUP}/v1", "ResourceSlice").resource
-CLASSES = by_kind(f"{RESOURCE_GROUP}/v1", "DeviceClass").resource
-NODES = "nodes"
-PODS = "pods"
 
 
 class World:
-    """The machinery behind snapshots that share a root."""
+    """The machinery behind snapshots that share a root: the cluster as the scheduler sees it."""
 
-    def __init__(self, root: dict[Ref, Object]) -> None:
+    def __init__(self, root: dict[ObjectKey, Object], *, has_all_nodes: bool = False) -> None:
+        """Unless the root `has_all_nodes`, a node that slices mention is there, too, until somebody takes it away."""
         self.root = root
-        self.tracker = Tracker()
-        self.inventory = Inventory()
-        self.classes: dict[str, DeviceClass] = {}
+        self.cluster = Cluster()
         self._at: Changes = {}
         self._mentions: dict[str, int] = {}
-        self._known_nodes: dict[str, bool] = {}
+        self._told_of: set[str] = set()
+        """Nodes that are there, or were and are gone, as somebody said: slices that mention them add nothing."""
+        self._has_all_nodes = has_all_nodes
         self._built = False
+        self._is_lent = False
 
-    def move_to(self, changes: Changes, base: Changes | None = None, touched: Iterable[Ref] = ()) -> None:
-        """Makes tracker and inventory those of the snapshot with these changes.
+    @contextmanager
+    def lend(self) -> Iterator[Cluster]:
+        """The cluster, for somebody who changes it and takes everything back. Nobody moves it meanwhile."""
+        if self._is_lent:
+            raise RuntimeError("two rehearsals at once in snapshots of one family")
+        self._is_lent = True
+        try:
+            yield self.cluster
+        finally:
+            self._is_lent = False
+
+    def move_to(self, changes: Changes, base: Changes | None = None, touched: Iterable[ObjectKey] = ()) -> None:
+        """Makes the cluster that of the snapshot with these changes.
 
         If they differ from those of another snapshot, `base`, only in what is `touched`, a step from there costs no
         more than that: a chain of a thousand small changes is not a thousand comparisons of everything.
@@ -53,16 +64,18 @@ class World:
             self._apply((None, obj) for obj in self.root.values())
         if changes is self._at:
             return
+        if self._is_lent:
+            raise RuntimeError("another snapshot of the family was asked during a rehearsal")
         refs = touched if base is self._at else {**self._at, **changes}
         differing = [ref for ref in refs if self._now(ref) is not self._then(ref, changes)]
         steps = [(self._now(ref), self._then(ref, changes)) for ref in differing]
         self._at = changes
         self._apply(iter(steps))
 
-    def _now(self, ref: Ref) -> Object | None:
+    def _now(self, ref: ObjectKey) -> Object | None:
         return self._at[ref] if ref in self._at else self.root.get(ref)
 
-    def _then(self, ref: Ref, changes: Changes) -> Object | None:
+    def _then(self, ref: ObjectKey, changes: Changes) -> Object | None:
         return changes[ref] if ref in changes else self.root.get(ref)
 
     def _apply(self, steps: Iterator[tuple[Object | None, Object | None]]) -> None:
@@ -73,43 +86,62 @@ class World:
             if isinstance(obj, TRACKED):
                 events.append(Upsert(obj) if new is not None else Remove.of(obj))
                 self._note(old, new)
+            elif isinstance(obj, Namespace):
+                self.cluster.set_namespace(obj.metadata.name, obj.metadata.labels if new is not None else None)
+            elif isinstance(obj, PersistentVolumeClaim):
+                self.cluster.volumes.set_claim(_as(old, PersistentVolumeClaim), _as(new, PersistentVolumeClaim))
+            elif isinstance(obj, PersistentVolume):
+                self.cluster.volumes.set_volume(_as(old, PersistentVolume), _as(new, PersistentVolume))
+            elif isinstance(obj, StorageClass):
+                self.cluster.volumes.set_class(_as(old, StorageClass), _as(new, StorageClass))
             elif isinstance(obj, Node):
-                self._set_node(obj, present=new is not None)
+                self._set_node(_as(old, Node), _as(new, Node))
             elif isinstance(obj, ResourceClaim):
                 claims.append((_as(old, ResourceClaim), _as(new, ResourceClaim)))
-        changed = self.tracker.apply_all(events).pools
-        self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in changed)
+            elif isinstance(obj, Pod):
+                self._set_pod(_as(old, Pod), _as(new, Pod))
+        self.cluster.track(*events)
         for old_claim, new_claim in claims:
-            self.inventory.apply_claim(old_claim, new_claim)
+            self.cluster.set_claim(old_claim, new_claim)
 
     def _note(self, old: Object | None, new: Object | None) -> None:
         """Classes, and the nodes that slices mention: a dump without Node objects still has nodes."""
         for obj, step in ((old, -1), (new, 1)):
             if isinstance(obj, DeviceClass):
-                self.classes.pop(obj.metadata.name, None)
+                self.cluster.set_class(obj.metadata.name, None)
             elif isinstance(obj, ResourceSlice) and obj.spec.node_name:
                 self._mention(obj.spec.node_name, step)
         if isinstance(new, DeviceClass):
-            self.classes[new.metadata.name] = new
+            self.cluster.set_class(new.metadata.name, new)
 
     def _mention(self, name: str, step: int) -> None:
-        self._mentions[name] = self._mentions.get(name, 0) + step
-        if self._known_nodes.get(name):
+        before = self._mentions.get(name, 0)
+        self._mentions[name] = before + step
+        if self._has_all_nodes or name in self._told_of:
             return
-        if self._mentions[name] > 0:
-            self.inventory.set_node(name, {})
-        else:
-            self.inventory.remove_node(name)
+        if before <= 0 < before + step:
+            self.cluster.mention_node(name)
+        elif before + step <= 0:
+            self.cluster.forget_node(name)
 
-    def _set_node(self, node: Node, *, present: bool) -> None:
-        name = node.metadata.name
-        self._known_nodes[name] = present
-        if present:
-            self.inventory.set_node(name, node.metadata.labels)
-        elif self._mentions.get(name, 0) > 0:
-            self.inventory.set_node(name, {})
+    def _set_node(self, old: Node | None, new: Node | None) -> None:
+        obj = new if new is not None else old
+        assert obj is not None
+        name = obj.metadata.name
+        is_told_of = new is not None or ObjectKey(NODES.resource, "", name) in self.root  # and then taken away
+        (self._told_of.add if is_told_of else self._told_of.discard)(name)
+        if not is_told_of and not self._has_all_nodes and self._mentions.get(name, 0) > 0:
+            self.cluster.mention_node(name)
         else:
-            self.inventory.remove_node(name)
+            self.cluster.set_node(old, new)
+
+    def _set_pod(self, old: Pod | None, new: Pod | None) -> None:
+        """Pods on nodes take room there."""
+        if old is not None:
+            self.cluster.set_pod(None, identified(old).metadata.uid)
+        if new is not None and new.spec.node_name:
+            placed = identified(new)
+            self.cluster.set_pod(placed, placed.metadata.uid)
 
 
 def _as(obj: Object | None, kind: type[T]) -> T | None:

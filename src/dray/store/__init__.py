@@ -1,8 +1,9 @@
 """The storage engine under the API server: revisions, durability, consistent lists, gapless watches.
 
 It knows neither HTTP nor Kubernetes types: a record is a key `(resource, namespace, name)`, an immutable object and
-its bytes. It may import `dray.api` and below-lying layers only; it does disk I/O, on one thread of its own. Only
-`dray.server` uses it; what comes next for an event is `dray.server`'s watch response.
+its bytes. It may import `dray.api` and below-lying layers only; it does disk I/O, on one thread of its own.
+`dray.server` uses it, and the commands for backup and restore; what comes next for an event is `dray.server`'s watch
+response.
 
 How a write travels::
 
@@ -29,6 +30,9 @@ Each resource has a `Table` (records by key and in order) and an `EventLog` (the
 share, each with a position of its own. History is bounded by `Retention`; what leaves it leaves the disk, too, and
 asking for it raises `Expired`. A watcher that stands still until events it has not read leave the history is cut
 off with `Slow`.
+
+When the disk is full, or the database has reached its quota, creates and updates that make an object larger are refused
+(`OutOfSpace`); deletes, and updates that do not, go on: the file always has room ahead of it (`reserve`).
 """
 
 from dray.store.backend import Backend
@@ -43,6 +47,7 @@ from dray.store.errors import (
     FutureRevision,
     Locked,
     NotFound,
+    OutOfSpace,
     Slow,
     StorageError,
     StoreError,
@@ -89,6 +94,7 @@ __all__ = [
     "MemoryBackend",
     "NotFound",
     "Operation",
+    "OutOfSpace",
     "Record",
     "Retention",
     "Slow",

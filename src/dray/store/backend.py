@@ -66,12 +66,23 @@ class Backend(Protocol):
     location: str
     """Where the data is, for messages."""
 
+    used_bytes: int
+    quota_bytes: int
+    """How much is in use, and how much may be; 0 where nobody counts."""
+
     def load(self) -> Contents:
         """Read everything. Called once, before the first commit. Raises `Corrupt`."""
         ...
 
     def commit(self, batch: Batch) -> None:
-        """Make the batch durable before returning; on `StorageError` none of it will be there."""
+        """Make the batch durable before returning; on `StorageError` none of it will be there.
+
+        `OutOfSpace` means that a batch of events that need no more room could be written all the same.
+        """
+        ...
+
+    def refusal(self) -> str:
+        """Why nothing may be written now that needs more room; empty if it may. Called on the event loop."""
         ...
 
     def backup(self, path: str | PathLike[str]) -> None:

@@ -76,6 +76,10 @@ class StorageError(StoreError):
     """The disk refused a write. It was not acknowledged and nobody has seen it; reads go on working."""
 
 
+class OutOfSpace(StorageError):
+    """There is no room for more: the disk is full, or the database has its quota. What needs none is written still."""
+
+
 class Locked(StoreError):
     """Another process uses the directory. `pid` is 0 when that process has not written its number yet."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from os import PathLike
@@ -14,18 +13,19 @@ import lmdb
 
 from dray.store import lmdb_file
 from dray.store.backend import FIRST_REVISION, Batch, Contents, Entry
-from dray.store.errors import Corrupt, StorageError, Unusable
+from dray.store.errors import Corrupt, OutOfSpace, StorageError, Unusable
 from dray.store.frame import FrameError, decode_entry, decode_revision, encode_event, encode_revision
 from dray.store.lock import DirectoryLock
 from dray.store.log import Retention
 from dray.store.probe import probe, take_seal, write_seal
 from dray.store.records import Decode
+from dray.store.reserve import AHEAD, ALMOST_FULL, Reserve
 from dray.store.store import Store
 
 SEAL_FILE = "sealed"
 MAP_SIZE = 1 << 30
 """The first size of the memory map, address space only; it doubles when the file outgrows it."""
-ALMOST_FULL = 1 << 20
+QUOTA_BYTES = 8 << 30
 
 
 class LmdbBackend:
@@ -33,10 +33,20 @@ class LmdbBackend:
 
     blocking = True
 
-    def __init__(self, directory: str | PathLike[str], *, map_size: int = MAP_SIZE) -> None:
+    def __init__(
+        self, directory: str | PathLike[str], *, map_size: int = MAP_SIZE, quota_bytes: int = QUOTA_BYTES
+    ) -> None:
         """Lock the directory and open its database, made if absent. Raises `Locked`, `Unusable`, `Corrupt`."""
         self._lock = DirectoryLock(directory)
+        self.quota_bytes = quota_bytes
+        self._page = 0
+        self.used_bytes = 0
+        """Bytes of the file that hold something."""
+        self._unused = 0
+        """Bytes of the file that hold nothing any more, and are written to before the file grows."""
+        self._disk_full = False
         self._file = self._lock.directory / lmdb_file.NAME
+        self._reserve = Reserve(self._file)
         self._seal = self._lock.directory / SEAL_FILE
         self._map_size = map_size
         # Growing the map must not meet a running backup, which reads from it.
@@ -59,6 +69,8 @@ class LmdbBackend:
             with self._env.begin(self._meta) as txn:
                 meta = lmdb_file.read_meta(txn)
             with self._env.begin(self._log) as txn, txn.cursor() as cursor:
+                self._note_size(txn)
+                self._look_ahead()
                 last = decode_revision(cursor.key()) if cursor.last() else FIRST_REVISION
         except (lmdb.Error, FrameError) as error:
             raise Corrupt(self._file, str(error)) from error
@@ -75,14 +87,24 @@ class LmdbBackend:
         except lmdb.PanicError as error:
             raise StorageError(f"cannot write {self._file}: {error}. Restart dray once the disk works.") from error
         except lmdb.Error as error:
-            raise StorageError(f"cannot write {self._file}: {error}{self._if_full()}") from error
+            free = self._reserve.free()
+            if free >= ALMOST_FULL and not isinstance(error, lmdb.DiskError):
+                raise StorageError(f"cannot write {self._file}: {error}") from error
+            self._disk_full = True
+            raise OutOfSpace(f"cannot write {self._file}: {error} ({_disk_full(free)})") from error
 
-    def _if_full(self) -> str:
-        """What to add to a failure if the disk is full: LMDB calls a page that was written in part an I/O error."""
-        free = shutil.disk_usage(self._lock.directory).free
-        if free >= ALMOST_FULL:
-            return ""
-        return f" (the disk is full: {free} bytes are free; once there is room, writing goes on by itself)"
+    def refusal(self) -> str:
+        if self.used_bytes > self.quota_bytes:
+            return (
+                f"database space exceeded: {self._file} holds {self.used_bytes} bytes, its quota is {self.quota_bytes}."
+                " Delete objects, whose room is free once they have left the history, or give a larger --quota-bytes."
+            )
+        if self._disk_full:
+            free = self._reserve.free()
+            if free < AHEAD + ALMOST_FULL and self._unused < AHEAD:
+                return f"cannot write {self._file}: {_disk_full(free)}"
+            self._disk_full = False
+        return ""
 
     def backup(self, path: str | PathLike[str]) -> None:
         with self._mapping:
@@ -145,9 +167,24 @@ class LmdbBackend:
                     _, added = cursor.putmulti(frames, append=True)
                 if added != len(frames):
                     raise lmdb.Error("revisions are not in order")
+                self._note_size(txn)
         except lmdb.MapFullError:
             return False
+        self._look_ahead()
         return True
+
+    def _note_size(self, txn: lmdb.Transaction) -> None:
+        """How much of the file holds something."""
+        stat = txn.stat(self._log)
+        self._page = stat["psize"]
+        self.used_bytes = self._page * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
+
+    def _look_ahead(self) -> None:
+        """How much of the file holds nothing any more; and room for deletes, if the disk has it."""
+        end = self._page * (self._env.info()["last_pgno"] + 1)
+        self._unused = max(end - self.used_bytes, 0)
+        if not self._reserve.secure(end):
+            self._disk_full = True
 
     def _grow(self) -> None:
         with self._mapping:
@@ -156,12 +193,24 @@ class LmdbBackend:
 
 
 def open_store(
-    directory: str | PathLike[str], decode: Decode, *, retention: Retention | None = None, map_size: int = MAP_SIZE
+    directory: str | PathLike[str],
+    decode: Decode,
+    *,
+    retention: Retention | None = None,
+    map_size: int = MAP_SIZE,
+    quota_bytes: int = QUOTA_BYTES,
 ) -> Store:
     """The store in a state directory, made if absent. Raises `Locked`, `Unusable` or `Corrupt`."""
-    backend = LmdbBackend(directory, map_size=map_size)
+    backend = LmdbBackend(directory, map_size=map_size, quota_bytes=quota_bytes)
     try:
         return Store(backend, decode, retention=retention)
     except BaseException:
         backend.abandon()
         raise
+
+
+def _disk_full(free: int) -> str:
+    """What to add to a failure: what LMDB says of a full disk sends people looking for broken ones."""
+    return (
+        f"the disk is full: {free} bytes are free; deletes are taken, and once there is room, writing goes on by itself"
+    )

@@ -15,6 +15,8 @@ class MemoryBackend:
 
     blocking = False
     location = "memory"
+    used_bytes = 0
+    quota_bytes = 0
 
     def __init__(self) -> None:
         self._events: dict[int, Event] = {}
@@ -31,6 +33,9 @@ class MemoryBackend:
             self._events.pop(revision, None)
         self._horizons.update(batch.horizons)
         self._revision = max(self._revision, batch.revision)
+
+    def refusal(self) -> str:
+        return ""
 
     def backup(self, path: str | PathLike[str]) -> None:
         raise BackupError(f"cannot write {path}: a store in memory has nothing to back up")

@@ -8,20 +8,23 @@ again, and the loop need not wait for the disk.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from time import perf_counter
 
 from dray.store.backend import Backend, Batch
-from dray.store.errors import StorageError
-from dray.store.records import Event
+from dray.store.errors import OutOfSpace, StorageError
+from dray.store.records import Event, needs_room
 
 EARLY = 16
 """So many submissions do not wait for the end of the turn: the loop works on the next ones while the disk is busy."""
 
 FORGET_AT = 1024
 """So many unneeded revisions are worth removing from disk along with the next write."""
+
+log = logging.getLogger(__name__)
 
 
 class Submission:
@@ -156,6 +159,7 @@ class Pipeline:
         except StorageError as error:
             return error
         except Exception as error:  # A bug must fail the writers, not hang them for ever.
+            log.exception("a mistake while writing")
             return StorageError(f"cannot write: {error!r}")
         finally:
             self.commits += 1
@@ -178,6 +182,17 @@ class Pipeline:
         if batch.events or batch.forget:  # An empty batch does not reach the disk and so tells nothing about it.
             self.problem = error
         self._busy = False
+        if isinstance(error, OutOfSpace):
+            submissions = self._set_aside(submissions)
         self._settle(submissions, error)
         if self._waiting:
             self._start()
+
+    def _set_aside(self, submissions: list[Submission]) -> list[Submission]:
+        """Those of a batch for which there was no room. Others that were in it and need none are tried again."""
+        modest = [each for each in submissions if each.events and not any(map(needs_room, each.events))]
+        if len(modest) == len(submissions):
+            return submissions
+        self._waiting = modest + self._waiting
+        kept = set(map(id, modest))
+        return [each for each in submissions if id(each) not in kept]

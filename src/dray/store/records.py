@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -70,6 +70,17 @@ class Event(msgspec.Struct, frozen=True, gc=False, eq=False):
     @property
     def revision(self) -> int:
         return self.record.revision
+
+
+GROWTH: Final = 512
+"""An update may add so many bytes and still count as one that needs no room: what marks an object as deleted."""
+
+
+def needs_room(event: Event) -> bool:
+    """Whether a change makes what is stored larger: it is the first to be refused when there is no room."""
+    if event.type is EventType.DELETED:
+        return False
+    return event.previous is None or len(event.record.data) > len(event.previous.data) + GROWTH
 
 
 class Create(NamedTuple):

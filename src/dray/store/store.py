@@ -13,7 +13,7 @@ from sys import intern
 import msgspec
 
 from dray.store.backend import Backend, Contents
-from dray.store.errors import Closed, Conflict, Corrupt, Exists, Expired, NotFound, StorageError
+from dray.store.errors import Closed, Conflict, Corrupt, Exists, Expired, NotFound, OutOfSpace, StorageError
 from dray.store.log import Retention
 from dray.store.pipeline import Pipeline, Submission
 from dray.store.records import (
@@ -28,6 +28,7 @@ from dray.store.records import (
     Operation,
     Record,
     Update,
+    needs_room,
 )
 from dray.store.table import Table
 from dray.store.watch import Progress, Watcher, WatcherGroup
@@ -46,6 +47,8 @@ class Stats(msgspec.Struct, frozen=True):
     pending_writes: int
     commits: int
     commit_seconds: float
+    used_bytes: int
+    quota_bytes: int
 
 
 class Store:
@@ -147,6 +150,11 @@ class Store:
         return self._pipeline.problem
 
     @property
+    def refusal(self) -> str:
+        """Why nothing that needs more room can be written now; empty if it can."""
+        return self._backend.refusal()
+
+    @property
     def closed(self) -> bool:
         """Whether writes and watches are refused for good."""
         return self._closed
@@ -161,6 +169,8 @@ class Store:
             pending_writes=len(self._in_flight),
             commits=self._pipeline.commits,
             commit_seconds=self._pipeline.commit_seconds,
+            used_bytes=self._backend.used_bytes,
+            quota_bytes=self._backend.quota_bytes,
         )
 
     # ---- writes -----------------------------------------------------------------------------------------------
@@ -197,6 +207,7 @@ class Store:
         events = []
         for revision, (operation, previous) in enumerate(zip(operations, stored, strict=True), self._assigned + 1):
             events.append(_stage(operation, previous, revision))
+            self._check_room(events[-1])
         await self._submit(events)
         return [event.record for event in events]
 
@@ -210,6 +221,7 @@ class Store:
                 break
             await other.settled()
         event = _stage(operation, previous, self._assigned + 1)
+        self._check_room(event)
         await self._submit((event,))
         return event.record
 
@@ -226,6 +238,11 @@ class Store:
         if expected is not None and expected != current.revision:
             raise Conflict(current, expected)
         return current
+
+    def _check_room(self, event: Event) -> None:
+        """Raises `OutOfSpace` for a change that needs more room than there is."""
+        if needs_room(event) and (why := self._backend.refusal()):
+            raise OutOfSpace(why)
 
     def _in_the_way(self, operations: Iterable[Operation]) -> Submission | None:
         for operation in operations:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dray.api.resource import DeviceClass, DeviceSelector
-from dray.tracker.criteria import Compiled, compile_selectors
+from dray.tracker.selecting.criteria import Compiled, compile_selectors
 
 
 class ClassTable:

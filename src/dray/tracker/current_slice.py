@@ -1,4 +1,4 @@
-"""One slice of a pool's highest generation, on its way from what was published to effective devices.
+"""One slice of a pool that counts, on its way from what was published to effective devices.
 
     published devices ── patches ──→ patched devices ── taints ──→ effective devices
        `published` sheet                `patched` sheet              `devices`

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from dray import cel
 from dray.api.resource import DevicePatchFilter, ResourceSlicePatch
 from dray.tracker.columns import Sheet
 from dray.tracker.identity import same_patch
 from dray.tracker.patches import Patch, PatchHits, patch_of
-from dray.tracker.selector_table import SelectorTable
+from dray.tracker.selecting.owners import SelectorOwners
 from dray.tracker.view import Problem
 
 UNKNOWN_VALUE: Final = "UnknownAttributeValue"
@@ -17,13 +18,13 @@ UNKNOWN_VALUE: Final = "UnknownAttributeValue"
 _EVERYTHING: Final = DevicePatchFilter()
 
 
-class PatchTable(SelectorTable[ResourceSlicePatch]):
+class PatchTable(SelectorOwners[ResourceSlicePatch]):
     """All patches. Without a filter a patch matches everything (5027-05), unlike a rule without a selector (X-02)."""
 
     kind = "ResourceSlicePatch"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, backlog: cel.Backlog | None = None) -> None:
+        super().__init__(backlog)
         self._patches: dict[str, Patch] = {}
 
     def selecting(self, owner: ResourceSlicePatch) -> DevicePatchFilter:

@@ -1,21 +1,18 @@
-"""One pool: which of its slices count, what its devices are, and whether it can be used."""
+"""One pool: its slices of whatever generation, divided into the parts that count, and what it looks like as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from dray.api.resource import CounterSet, Device, ResourceSlice
-from dray.tracker.access import accesses_of
+from dray.api.resource import ResourceSlice
 from dray.tracker.columns import ColumnTable, Sheet
 from dray.tracker.current_slice import CurrentSlice
-from dray.tracker.partitions import Taints, spreading, with_inherited
-from dray.tracker.pool_problems import find_problem
-from dray.tracker.taints import PublishedTaints, TaintHits, TaintIds, spread
-from dray.tracker.view import EffectiveDevice, NodeAccess, PoolView, TrackedTaint
+from dray.tracker.pool_part import Known, PoolPart
+from dray.tracker.pool_parts import OTHERS, split
+from dray.tracker.taints import PublishedTaints, TaintHits, TaintIds
+from dray.tracker.view import PoolView
 
 
 class Staged(NamedTuple):
@@ -26,168 +23,69 @@ class Staged(NamedTuple):
 
 
 class Pool:
-    """One pool of a driver. Only slices of the highest generation count, and only their taints.
-
-    Change `slices`, then call `stage`, and when its slices are patched, `rebuild`.
-    """
+    """One pool of a driver. Change `slices`, then call `stage`, and when its slices are patched, `rebuild`."""
 
     def __init__(self, driver: str, name: str, ids: TaintIds, *, with_taints: bool) -> None:
         self.driver = driver
         self.name = name
         self.slices: dict[str, ResourceSlice] = {}
         """Of whatever generation."""
-        self.current: dict[str, CurrentSlice] = {}
-        """The slices that count, in the order of their names."""
-        self._with_taints = with_taints
-        self._taints = PublishedTaints(ids)
-        self._taints_apart: dict[str, tuple[TrackedTaint, ...]] = {}
-        self._accesses: dict[NodeAccess, NodeAccess] = {}
-        self._is_spreading = False
+        self._taints = PublishedTaints(ids) if with_taints else None
+        self._parts: dict[str, PoolPart] = {}
         self._view: PoolView | None = None
 
-    def stage(self, columns: ColumnTable) -> Staged:
-        """Find the slices that count, and what they say besides devices."""
-        generation = max((slice_.spec.pool.generation for slice_ in self.slices.values()), default=0)
-        before, self.current = self.current, {}
-        fresh: set[str] = set()
-        for name, slice_ in sorted(self.slices.items(), key=lambda item: item[0]):
-            if slice_.spec.pool.generation != generation:
-                continue
-            state = before.pop(name, None)
-            if state is None:
-                state = CurrentSlice(slice_, columns)
-                fresh.add(name)
-            elif state.source is not slice_:
-                state.update(slice_, columns)
-                fresh.add(name)
-            self.current[name] = state
-        for state in before.values():
-            state.release(columns)
-        self._stage_accesses(fresh)
-        if self._with_taints:
-            fresh |= self._stage_taints()
-        return Staged(set(before), fresh)
+    def slice(self, name: str) -> CurrentSlice:
+        """A slice that counts."""
+        return next(part.current[name] for part in self._parts.values() if name in part.current)
 
-    def rebuild(
-        self, dirty: Iterable[CurrentSlice], taint_hits: Callable[[Sheet], TaintHits], *, staged: bool
-    ) -> PoolView:
+    def stage(self, columns: ColumnTable) -> Staged:
+        """Find the slices that count, for which nodes, and what they say besides devices."""
+        counted = split(self.slices.values())
+        known = Known(
+            {name: state for part in self._parts.values() for name, state in part.current.items()},
+            {access: access for part in self._parts.values() for access in part.accesses},
+        )
+        before, self._parts = self._parts, {}
+        fresh: set[str] = set()
+        for node, slices in sorted(counted.items(), key=lambda item: item[0]):
+            part = before.get(node) or PoolPart(self.driver, self.name, node, self._taints)
+            # A node's own part has nothing that others could see.
+            hidden_from = frozenset(counted) - {OTHERS} if node == OTHERS else frozenset()
+            fresh |= part.take(slices, hidden_from, known, columns)
+            self._parts[node] = part
+        for state in known.slices.values():
+            state.release(columns)
+        if self._taints is not None:
+            self._taints.refresh(chain.from_iterable(part.published_taints() for part in self._parts.values()))
+            for part in self._parts.values():
+                fresh |= part.stage_taints()
+        return Staged(set(known.slices), fresh)
+
+    def rebuild(self, dirty: Iterable[str], taint_hits: Callable[[Sheet], TaintHits], *, staged: bool) -> PoolView:
         """Make the effective devices of these slices anew, and the view; it is the old one if it looks the same.
 
         `staged` says that `stage` was called since the last time, so that all of the view may be different.
         """
-        for name, taints in self._all_taints(dirty, taint_hits).items():
-            self.current[name].taint(taints)
-        devices = self._devices()
-        if self._view is None:
-            self._view = self._make_view(devices)
-        elif staged:
-            made = self._make_view(devices)
-            self._view = self._view if _looks_same(self._view, made) else made
-        elif devices != self._view.devices:
-            self._view = replace(self._view, devices=devices)
+        names = set(dirty)
+        views = tuple(
+            [
+                part.rebuild([part.current[name] for name in names & part.current.keys()], taint_hits, staged=staged)
+                for part in self._parts.values()
+            ]
+        )
+        if self._view is None or self._view.each() != views:
+            self._view = views[0] if len(views) == 1 else self._sum(views)
         return self._view
 
-    def _stage_accesses(self, fresh: set[str]) -> None:
-        known = self._accesses
-        for name in fresh:
-            state = self.current[name]
-            state.accesses = tuple([known.setdefault(access, access) for access in accesses_of(state.source)])
-        self._accesses = {access: access for state in self.current.values() for access in state.accesses}
-
-    def _stage_taints(self) -> set[str]:
-        """Collect taints, also those published apart from their devices (5055-75).
-
-        Returns the slices with devices for which the latter changed.
-        """
-        states = self.current.values()
-        entries = [entry for state in states for entry in state.source.spec.taints]
-        in_devices = chain.from_iterable(state.published_taints for state in states)
-        self._taints.refresh((*in_devices, *(entry.taint for entry in entries)))
-        before = self._taints_apart
-        now: dict[str, tuple[TrackedTaint, ...]] = {}
-        for entry in entries:
-            now[entry.device] = (*now.get(entry.device, ()), self._taints.tracked(entry.taint))
-        self._taints_apart = now
-        changed = {device for device in before.keys() | now.keys() if before.get(device) != now.get(device)}
-        if not changed:
-            return set()
-        return {name for name, state in self.current.items() if not changed.isdisjoint(state.published.names.values)}
-
-    def _all_taints(
-        self, dirty: Iterable[CurrentSlice], taint_hits: Callable[[Sheet], TaintHits]
-    ) -> dict[str, list[Taints]]:
-        """The taints of the devices in slices that have to be made anew, by slice name and position.
-
-        Where taints reach partitions, which may be in other slices, that is all slices of the pool.
-        """
-        taints = {
-            state.published.slice_name: self._taints_by_position(state, taint_hits(state.patched)) for state in dirty
-        }
-        if not self._is_spreading and not self._spread(taints):
-            return taints
-        for name, state in self.current.items():
-            if name not in taints:
-                taints[name] = self._taints_by_position(state, taint_hits(state.patched))
-        self._is_spreading = self._spread(taints)
-        slices = {name: (self.current[name].patched.devices, found) for name, found in taints.items()}
-        return with_inherited(slices, self._counter_sets())
-
-    def _spread(self, taints: Mapping[str, list[Taints]]) -> bool:
-        """Whether any of these taints reaches partitions of its device."""
-        return any(
-            any(map(spreading, state.patched.devices, found))
-            for name, found in taints.items()
-            if (state := self.current[name]).consumers
-        )
-
-    def _taints_by_position(self, state: CurrentSlice, hits: TaintHits) -> list[tuple[TrackedTaint, ...]]:
-        """The taints of each device: from its entry, from `spec.taints`, then from rules."""
-        devices = state.patched.devices
-        taints = spread(hits, len(devices))
-        if not self._with_taints or not (self._taints_apart or state.published_taints):
-            return taints
-        return [
-            (*self._published_taints(device), *from_rules) for device, from_rules in zip(devices, taints, strict=True)
-        ]
-
-    def _published_taints(self, device: Device) -> Iterable[TrackedTaint]:
-        """Redundant ones count once (5055-38)."""
-        own = [self._taints.tracked(taint) for taint in device.taints]
-        found = (*own, *self._taints_apart.get(device.name, ()))
-        return {taint.id: taint for taint in found}.values()
-
-    def _devices(self) -> tuple[EffectiveDevice, ...]:
-        if len(self.current) == 1:
-            return next(iter(self.current.values())).devices
-        return tuple(chain.from_iterable(state.devices for state in self.current.values()))
-
-    def _counter_sets(self) -> tuple[CounterSet, ...]:
-        return tuple([one for state in self.current.values() for one in state.source.spec.shared_counters])
-
-    def _make_view(self, devices: tuple[EffectiveDevice, ...]) -> PoolView:
-        states = self.current.values()
-        specs = [state.source.spec for state in states]
-        counter_sets = self._counter_sets()
-        consumers = chain.from_iterable(state.consumers for state in states)
-        problem = find_problem(f"{self.driver}/{self.name}", specs, devices, counter_sets, consumers)
+    def _sum(self, views: tuple[PoolView, ...]) -> PoolView:
+        """A pool in parts: what all of them have, by slice name."""
+        devices = sorted(chain.from_iterable(view.devices for view in views), key=lambda device: device.slice_name)
+        accesses = dict.fromkeys(chain.from_iterable(view.accesses for view in views))
         return PoolView(
             self.driver,
             self.name,
-            specs[0].pool.generation,
-            devices,
-            counter_sets,
-            None if problem is None else problem.message,
-            problem is not None and problem.incomplete,
-            tuple(self._accesses),
+            max(view.generation for view in views),
+            tuple(devices),
+            accesses=tuple(accesses),
+            parts=views,
         )
-
-
-def _looks_same(one: PoolView, other: PoolView) -> bool:
-    return (
-        one.generation == other.generation
-        and one.devices == other.devices
-        and one.counter_sets == other.counter_sets
-        and one.problem == other.problem
-        and one.incomplete == other.incomplete
-        and one.accesses == other.accesses
-    )

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
 
 from dray.api.resource import ResourceSlice
+from dray.api.resource.pool import PoolKey, pool_of
 from dray.tracker.columns import ColumnTable, Sheet
 from dray.tracker.current_slice import CurrentSlice
 from dray.tracker.identity import same_slice
 from dray.tracker.pool import Pool
 from dray.tracker.taints import TaintHits, TaintIds
 from dray.tracker.view import PoolView
-
-PoolKey: TypeAlias = tuple[str, str]
-"""Driver and pool name."""
 
 
 class PoolTable:
@@ -32,7 +29,7 @@ class PoolTable:
 
     def slice(self, name: str) -> CurrentSlice:
         """A slice that counts."""
-        return self._pools[self._key_of_slice[name]].current[name]
+        return self._pools[self._key_of_slice[name]].slice(name)
 
     def keys_of(self, slice_names: Iterable[str]) -> list[PoolKey]:
         """The pools of slices that count, each once, in order."""
@@ -40,14 +37,13 @@ class PoolTable:
 
     def put(self, slice_: ResourceSlice) -> None:
         """Note a new or changed slice."""
-        name, spec = slice_.metadata.name, slice_.spec
-        key = (spec.driver, spec.pool.name)
+        name, key = slice_.metadata.name, pool_of(slice_)
         old_key = self._key_of_slice.get(name)
         if old_key is not None and old_key != key:
             self.remove(name)
         pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[key] = Pool(spec.driver, spec.pool.name, self._ids, with_taints=self._with_taints)
+            pool = self._pools[key] = Pool(*key, self._ids, with_taints=self._with_taints)
         known = pool.slices.get(name)
         if known is None or not same_slice(known, slice_):
             pool.slices[name] = slice_
@@ -76,19 +72,19 @@ class PoolTable:
 
     def rebuild(self, dirty: set[str], taint_hits: Callable[[Sheet], TaintHits]) -> set[PoolKey]:
         """Make the devices of these slices anew. Returns the pools that look different, or are gone."""
-        slices: dict[PoolKey, list[CurrentSlice]] = {key: [] for key in self._staged}
+        slices: dict[PoolKey, list[str]] = {key: [] for key in self._staged}
         for name in dirty:
-            slices.setdefault(self._key_of_slice[name], []).append(self.slice(name))
-        changed = {key for key, states in slices.items() if self._rebuild_pool(key, states, taint_hits)}
+            slices.setdefault(self._key_of_slice[name], []).append(name)
+        changed = {key for key, names in slices.items() if self._rebuild_pool(key, names, taint_hits)}
         self._staged.clear()
         return changed
 
-    def _rebuild_pool(self, key: PoolKey, states: list[CurrentSlice], taint_hits: Callable[[Sheet], TaintHits]) -> bool:
+    def _rebuild_pool(self, key: PoolKey, names: list[str], taint_hits: Callable[[Sheet], TaintHits]) -> bool:
         pool = self._pools[key]
         if not pool.slices:
             del self._pools[key]
             return self.views.pop(key, None) is not None
-        view = pool.rebuild(states, taint_hits, staged=key in self._staged)
+        view = pool.rebuild(names, taint_hits, staged=key in self._staged)
         if view is self.views.get(key):
             return False
         self.views[key] = view

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dray import cel
 from dray.api.resource import DeviceTaintRule, DeviceTaintSelector
 from dray.api.resource.rule_annotations import taint_of, taints_partitions
 from dray.tracker.columns import Sheet
-from dray.tracker.selector_table import SelectorTable
+from dray.tracker.selecting.owners import SelectorOwners
 from dray.tracker.taints import TaintHits, TaintIds
 from dray.tracker.view import TrackedTaint
 
 
-class RuleTable(SelectorTable[DeviceTaintRule]):
+class RuleTable(SelectorOwners[DeviceTaintRule]):
     """All rules. Without a selector a rule matches nothing, with an empty one everything (5055-67, 5055-68)."""
 
     kind = "DeviceTaintRule"
 
-    def __init__(self, ids: TaintIds) -> None:
-        super().__init__()
+    def __init__(self, ids: TaintIds, backlog: cel.Backlog | None = None) -> None:
+        super().__init__(backlog)
         self._ids = ids
         self._taints: dict[str, TrackedTaint] = {}
 

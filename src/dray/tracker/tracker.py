@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from dray import cel
 from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceSlice
+from dray.api.resource.pool import PoolKey
 from dray.tracker.class_table import ClassTable
 from dray.tracker.columns import positions
 from dray.tracker.current_slice import CurrentSlice
 from dray.tracker.events import Event, Remove, TrackedObject, check_kind
 from dray.tracker.patch_table import PatchTable
-from dray.tracker.pool_table import PoolKey, PoolTable
+from dray.tracker.pool_table import PoolTable
 from dray.tracker.rule_table import RuleTable
 from dray.tracker.taints import TaintIds
 from dray.tracker.view import Change, EffectiveDevice, PoolView, Problem
@@ -31,16 +33,26 @@ class Tracker:
     Objects are taken as they are, also where validation would refuse them, and are never changed.
     """
 
-    def __init__(self, *, taints: bool = True, taint_rules: bool = True, patches: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        taints: bool = True,
+        taint_rules: bool = True,
+        patches: bool = True,
+        backlog: cel.Backlog | None = None,
+    ) -> None:
         """Feature switches: without `taints` no device has any (5055-114); without `taint_rules` or `patches` these
         objects are ignored (SVS-14, 5027-43).
+
+        With a backlog, evaluations that take long are left to it: until they are made and `resume` is called, the rule
+        or patch does not select those devices.
         """
         ids = TaintIds()
         self._with_rules = taints and taint_rules
         self._with_patches = patches
         self._classes = ClassTable()
-        self._patches = PatchTable()
-        self._rules = RuleTable(ids)
+        self._patches = PatchTable(backlog)
+        self._rules = RuleTable(ids, backlog)
         self._pools = PoolTable(ids, with_taints=taints)
 
     @property
@@ -101,6 +113,17 @@ class Tracker:
                 self._remove(event.kind, event.name)
             else:
                 self._put(event.object)
+        return Change(frozenset(self._refresh()))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every selector was evaluated on every device that it concerns."""
+        return self._rules.index.is_complete and self._patches.index.is_complete
+
+    def resume(self) -> Change:
+        """Look again at what was still being evaluated. Returns the pools that look different."""
+        self._rules.resume()
+        self._patches.resume()
         return Change(frozenset(self._refresh()))
 
     def _put(self, obj: TrackedObject) -> None:

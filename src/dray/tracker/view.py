@@ -16,6 +16,7 @@ import msgspec
 
 from dray.api.node_selector import NodeSelector
 from dray.api.resource import CounterSet, Device, DeviceTaint
+from dray.api.resource.pool import PoolKey
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE, EFFECT_NONE
 from dray.cel import DeviceView, device_view
 
@@ -90,7 +91,7 @@ class EffectiveDevice(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 
 class PoolView(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """One pool at its highest generation.
+    """One pool, at its highest generation if it is not in parts.
 
     A pool that is incomplete or invalid has `problem` set and is never allocated from (SVS-50). Devices stand in
     the order in which they are tried: by slice name, then position.
@@ -108,12 +109,30 @@ class PoolView(msgspec.Struct, frozen=True, eq=False, gc=False):
     """True if `problem` is that slices are missing, which ends when the driver has published them all."""
     accesses: tuple[NodeAccess, ...] = ()
     """From where any of the pool's slices can be used, with or without devices, each once."""
+    node: str = ""
+    """The node that all slices are of; empty if they are of several, or for several."""
+    hidden_from: frozenset[str] = frozenset()
+    """Nodes that have a part of the pool of their own, and nothing to do with this one."""
+    parts: tuple[PoolView, ...] = ()
+    """If nodes have parts of their own (`pool_parts`): each part as a pool. Then this is only their sum: all devices,
+    and neither counters nor problems."""
+
+    def each(self) -> tuple[PoolView, ...]:
+        """The pools that are allocated from: the parts, or this one if it is not in parts."""
+        return self.parts or (self,)
+
+    def for_node(self, node: str) -> PoolView | None:
+        """What counts for a node, or (empty) for nodes that have no part of their own; None if nothing does."""
+        if not self.parts:
+            return self
+        own = next((part for part in self.parts if part.node == node), None)
+        return own or next((part for part in self.parts if not part.node and node not in part.hidden_from), None)
 
 
 class Change(msgspec.Struct, frozen=True):
     """What an event changed: the pools that are new, different or gone, by (driver, pool name)."""
 
-    pools: frozenset[tuple[str, str]] = frozenset()
+    pools: frozenset[PoolKey] = frozenset()
 
 
 class Problem(msgspec.Struct, frozen=True):

@@ -36,10 +36,10 @@ from dray.validation.device_claim import (
     validate_request_reference,
     validate_request_references,
 )
+from dray.validation.device_taints import validate_toleration
 from dray.validation.node_selectors import validate_node_selector
 from dray.validation.resource_names import validate_driver_name, validate_pool_name
 from dray.validation.resource_slice import validate_skipped_operations
-from dray.validation.taints import validate_toleration
 
 DEVICE_CONDITIONS: Final = 8
 DEVICE_DATA_BYTES: Final = 10 * 1024

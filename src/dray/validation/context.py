@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -30,6 +30,8 @@ class Context(msgspec.Struct, frozen=True):
     disabled_gates: frozenset[str] = frozenset()
     namespace_labels: Mapping[str, str] | None = None
     version: str = "v1"
+    more: Callable[[], int] | None = None
+    """Gives long evaluations leave to go on (`dray.cel.allowance`); without it, there is no time for them."""
 
     def enabled(self, gate: str) -> bool:
         """Whether a feature gate is on."""

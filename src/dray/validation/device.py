@@ -12,9 +12,9 @@ from dray.validation import check, names
 from dray.validation.capacity import validate_capacities
 from dray.validation.context import Errors
 from dray.validation.device_attributes import count_values, validate_attributes
+from dray.validation.device_taints import validate_taint
 from dray.validation.node_allocatable import validate_node_allocatable_resources
 from dray.validation.node_selectors import validate_node_selector
-from dray.validation.taints import validate_taint
 
 COUNTERS_PER_SET: Final = 32
 COUNTER_SETS_PER_DEVICE: Final = 2
@@ -135,8 +135,9 @@ def validate_binding_conditions(
             for index, entry in enumerate(entries):
                 check.name(errors, f"{path}.{field}[{index}]", entry, names.label_key)
         check.unique(errors, f"{path}.{field}", entries)
+    awaited = frozenset(conditions)
     for index, entry in enumerate(failures):
-        if entry in conditions:
+        if entry in awaited:
             where = f"{path}.bindingFailureConditions[{index}]"
             errors.append(invalid(where, entry, "must not be among bindingConditions too"))
     if failures and not conditions:

@@ -26,9 +26,9 @@ from dray.api.resource.taint import OPERATOR_EQUAL
 from dray.api.sharing import remembered
 from dray.validation import check, names
 from dray.validation.context import DRA_ADMIN_NAMESPACE_LABEL, Context, Errors
+from dray.validation.device_taints import toleration_warnings, validate_declared_toleration, validate_tolerations
 from dray.validation.resource_names import validate_driver_name, validate_fully_qualified_name
 from dray.validation.selectors import validate_selectors
-from dray.validation.taints import toleration_warnings, validate_declared_toleration, validate_tolerations
 
 DERIVED_ATTRIBUTES: Final = 32
 MODES: Final = (MODE_ALL, MODE_EXACT_COUNT)
@@ -114,7 +114,9 @@ def validate_admin_access(errors: Errors, claim: DeviceClaim, ctx: Context) -> N
             return
 
 
-ADMIN_ACCESS_DENIED: Final = f"admin access needs the label {DRA_ADMIN_NAMESPACE_LABEL}=true on the namespace"
+ADMIN_ACCESS_DENIED: Final = (
+    f"admin access to devices requires the `{DRA_ADMIN_NAMESPACE_LABEL}: true` label on the containing namespace"
+)
 
 
 def claim_warnings(claim: DeviceClaim, path: str) -> list[str]:

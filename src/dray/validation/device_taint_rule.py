@@ -10,13 +10,12 @@ from dray.api.resource import DeviceTaintRule, DeviceTaintSelector
 from dray.api.resource.rule_annotations import annotation_problems
 from dray.api.resource.taint import RULE_CONDITIONS
 from dray.api.times import Time
-from dray.validation import check, names
+from dray.validation import check
 from dray.validation.conditions import validate_conditions
 from dray.validation.context import Context, Errors
-from dray.validation.resource_names import validate_driver_name, validate_pool_name
+from dray.validation.device_criteria import validate_criteria
+from dray.validation.device_taints import timed, validate_taint
 from dray.validation.rules import Rules
-from dray.validation.selectors import validate_selectors
-from dray.validation.taints import timed, validate_taint
 
 
 def _default(obj: DeviceTaintRule, now: Time) -> DeviceTaintRule:
@@ -45,24 +44,8 @@ def _check_status(errors: Errors, new: DeviceTaintRule, _old: DeviceTaintRule, _
 def _check(errors: Errors, new: DeviceTaintRule, old: DeviceTaintRule | None, _ctx: Context) -> None:
     if new.spec.device_selector is not None:
         before = old.spec.device_selector if old is not None else None
-        _validate_selector(errors, new.spec.device_selector, before, "spec.deviceSelector")
+        validate_criteria(errors, new.spec.device_selector, before, "spec.deviceSelector")
     validate_taint(errors, new.spec.taint, "spec.taint", old=old.spec.taint if old is not None else None)
-
-
-def _validate_selector(
-    errors: Errors, selector: DeviceTaintSelector, old: DeviceTaintSelector | None, path: str
-) -> None:
-    """All criteria are optional (5055-33)."""
-    if selector.device_class_name is not None:
-        check.required_name(errors, f"{path}.deviceClassName", selector.device_class_name, names.dns_subdomain)
-    if selector.driver is not None:
-        validate_driver_name(errors, selector.driver, f"{path}.driver")
-    if selector.pool is not None:
-        validate_pool_name(errors, selector.pool, f"{path}.pool")
-    if selector.device is not None:
-        check.name(errors, f"{path}.device", selector.device, names.dns_label)
-    stored = old is not None and selector.selectors == old.selectors
-    validate_selectors(errors, selector.selectors, f"{path}.selectors", stored=stored)
 
 
 def _warnings(obj: DeviceTaintRule) -> list[str]:

@@ -6,18 +6,21 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from dray.api.cron_schedule import ScheduleError, parse_schedule, time_zone
 from dray.api.field import invalid, required
 from dray.api.generated.batch import CronJob, Job, JobSpec
 from dray.api.meta import LabelSelector
 from dray.api.times import Time
 from dray.validation import check
 from dray.validation.context import Context, Errors
+from dray.validation.job_policies import validate_policies
 from dray.validation.label_selectors import validate_label_selector
 from dray.validation.metadata import with_metadata
 from dray.validation.rules import Rules
 from dray.validation.workloads import default_template, validate_template
 
 BACKOFF_LIMIT: Final = 6
+_LONGEST_CRON_JOB: Final = 52
 _INT32_MAX: Final = 2**31 - 1
 _MODES: Final = ("Indexed", "NonIndexed")
 _UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
@@ -95,12 +98,9 @@ def _validate_spec(errors: Errors, spec: JobSpec, path: str) -> None:
             check.not_negative(errors, f"{path}.{field}", value)
     if spec.completion_mode is not None:
         check.one_of(errors, f"{path}.completionMode", spec.completion_mode, _MODES)
-    if spec.completion_mode == "Indexed":
-        if spec.completions is None:
-            errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    elif spec.backoff_limit_per_index is not None:
-        where = f"{path}.backoffLimitPerIndex"
-        errors.append(invalid(where, spec.backoff_limit_per_index, "needs completion mode Indexed"))
+    if spec.completion_mode == "Indexed" and spec.completions is None:
+        errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
+    validate_policies(errors, spec, path)
     validate_template(errors, spec.template, f"{path}.template")
     policy = spec.template.spec.restart_policy
     if policy == "Always":
@@ -129,11 +129,48 @@ def _template_of(spec: Any) -> Any:
     return default_template(spec.job_template.spec.template)
 
 
-def _check_cron_job(errors: Errors, new: CronJob, _old: CronJob | None, _ctx: Context) -> None:
-    if not new.spec.schedule:
-        errors.append(required("spec.schedule"))
+def _check_cron_job(errors: Errors, new: CronJob, old: CronJob | None, _ctx: Context) -> None:
+    spec = new.spec
+    if old is None and len(new.metadata.name) > _LONGEST_CRON_JOB:
+        # The jobs' names are longer by the time that they are for, and may have 63 characters.
+        errors.append(
+            invalid("metadata.name", new.metadata.name, f"must be no more than {_LONGEST_CRON_JOB} characters")
+        )
+    _validate_schedule(errors, spec.schedule, had_zone=old is not None and "TZ" in old.spec.schedule)
+    if spec.time_zone is not None and (old is None or old.spec.time_zone != spec.time_zone):
+        _validate_time_zone(errors, spec.time_zone)
+    for field, value in (
+        ("startingDeadlineSeconds", spec.starting_deadline_seconds),
+        ("successfulJobsHistoryLimit", spec.successful_jobs_history_limit),
+        ("failedJobsHistoryLimit", spec.failed_jobs_history_limit),
+    ):
+        if value is not None:
+            check.not_negative(errors, f"spec.{field}", value)
     check.required_one_of(errors, "spec.concurrencyPolicy", new.spec.concurrency_policy, ("Allow", "Forbid", "Replace"))
     _validate_spec(errors, new.spec.job_template.spec, "spec.jobTemplate.spec")
+
+
+def _validate_schedule(errors: Errors, schedule: str, *, had_zone: bool) -> None:
+    if not schedule:
+        errors.append(required("spec.schedule"))
+        return
+    try:
+        parse_schedule(schedule)
+    except ScheduleError as error:
+        errors.append(invalid("spec.schedule", schedule, str(error)))
+    if "TZ" in schedule and not had_zone:
+        told = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        errors.append(invalid("spec.schedule", schedule, told))
+
+
+def _validate_time_zone(errors: Errors, zone: str) -> None:
+    if not zone:
+        errors.append(invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
+        return
+    try:
+        time_zone(zone)
+    except ScheduleError as error:
+        errors.append(invalid("spec.timeZone", zone, str(error)))
 
 
 RULES: Final = {

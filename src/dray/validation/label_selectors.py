@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dray.api.field import forbidden, invalid, required
 from dray.api.meta import LabelSelector, LabelSelectorRequirement
+from dray.api.node_selector import NodeSelectorRequirement
 from dray.validation import check, names
 from dray.validation.context import Errors
 from dray.validation.metadata import validate_labels
@@ -15,10 +16,13 @@ def validate_label_selector(errors: Errors, selector: LabelSelector | None, path
         return
     validate_labels(errors, selector.match_labels, f"{path}.matchLabels")
     for index, requirement in enumerate(selector.match_expressions):
-        _validate_requirement(errors, requirement, f"{path}.matchExpressions[{index}]")
+        validate_requirement(errors, requirement, f"{path}.matchExpressions[{index}]")
 
 
-def _validate_requirement(errors: Errors, requirement: LabelSelectorRequirement, path: str) -> None:
+def validate_requirement(
+    errors: Errors, requirement: LabelSelectorRequirement | NodeSelectorRequirement, path: str, *, ordered: bool = False
+) -> None:
+    """One requirement on a label; only those on nodes know the operators that compare numbers (`ordered`)."""
     values = f"{path}.values"
     match requirement.operator:
         case "In" | "NotIn":
@@ -27,6 +31,9 @@ def _validate_requirement(errors: Errors, requirement: LabelSelectorRequirement,
         case "Exists" | "DoesNotExist":
             if requirement.values:
                 errors.append(forbidden(values, "may not be given with the operators Exists and DoesNotExist"))
+        case "Gt" | "Lt" if ordered:
+            if len(requirement.values) != 1:
+                errors.append(required(values, "must be one value with the operators Gt and Lt"))
         case _:
             errors.append(invalid(f"{path}.operator", requirement.operator, "not a valid selector operator"))
     check.name(errors, f"{path}.key", requirement.key, names.label_key)

@@ -42,13 +42,15 @@ def validate_metadata(
     rule: NameRule,
     *,
     namespaced: bool,
+    own_finalizers: bool = False,
     path: str = "metadata",
     known: ObjectMeta = NOTHING_KNOWN,
 ) -> None:
     """The metadata of an object that is created, or that an update leads to.
 
     Every write comes by here, and most change little: what is the same as in the `known` metadata of what is stored was
-    found right when it was stored.
+    found right when it was stored. `own_finalizers`: whether the names of finalizers need no domain in front, which
+    only kinds that Kubernetes itself defines ask for.
     """
     if meta.generate_name != known.generate_name and rule.prefix is not None:
         check.name(errors, f"{path}.generateName", meta.generate_name, rule.prefix)
@@ -67,7 +69,7 @@ def validate_metadata(
     if meta.owner_references and meta.owner_references is not known.owner_references:
         validate_owner_references(errors, meta.owner_references, f"{path}.ownerReferences")
     if meta.finalizers and meta.finalizers is not known.finalizers:
-        _validate_finalizers(errors, meta.finalizers, f"{path}.finalizers")
+        _validate_finalizers(errors, meta.finalizers, f"{path}.finalizers", own_names=own_finalizers)
     if meta.managed_fields and meta.managed_fields is not known.managed_fields:
         _validate_managed_fields(errors, meta, f"{path}.managedFields")
 
@@ -156,10 +158,10 @@ def _validate_namespace(errors: Errors, namespace: str, namespaced: bool, path: 
         check.required_name(errors, f"{path}.namespace", namespace, names.dns_label)
 
 
-def _validate_finalizers(errors: Errors, finalizers: tuple[str, ...], path: str) -> None:
+def _validate_finalizers(errors: Errors, finalizers: tuple[str, ...], path: str, *, own_names: bool) -> None:
     for index, finalizer in enumerate(finalizers):
         check.name(errors, path, finalizer, names.label_key)
-        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+        if not own_names and "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             errors.append(invalid(f"{path}[{index}]", finalizer, why))
     if ORPHAN in finalizers and FOREGROUND_DELETION in finalizers:

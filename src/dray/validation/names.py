@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 from dray.api import names
 from dray.api.names import Messages
+from dray.api.text_memory import remember_texts
 
 Rule: TypeAlias = Callable[[str], Messages]
 
@@ -25,7 +25,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9
 
 
 def _memoised(rule: Rule) -> Rule:
-    return lru_cache(maxsize=_KEPT)(rule)
+    return remember_texts(_KEPT)(rule)
 
 
 dns_label: Final = _memoised(names.validate_dns1123_label)

@@ -15,10 +15,10 @@ from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.times import Time
 from dray.validation import check
 from dray.validation.context import Context, Errors
+from dray.validation.node_taints import validate_node_taints
 from dray.validation.pod_defaults import in_thousandths
 from dray.validation.resource_amounts import validate_amount
 from dray.validation.rules import Rules
-from dray.validation.tolerations import validate_node_taints
 
 
 def _default(obj: Node, _now: Time) -> Node:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dray.api.field import forbidden, invalid, required
+from dray.api.field import invalid, required
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dray.validation import check, names
 from dray.validation.context import Errors
+from dray.validation.label_selectors import validate_requirement
 
 NODE_NAME_FIELD = "metadata.name"
 
@@ -22,28 +23,9 @@ def validate_node_selector(errors: Errors, selector: NodeSelector, path: str) ->
 def validate_node_selector_term(errors: Errors, term: NodeSelectorTerm, path: str) -> None:
     """Requirements on labels and on fields of the node."""
     for index, requirement in enumerate(term.match_expressions):
-        _validate_label_requirement(errors, requirement, f"{path}.matchExpressions[{index}]")
+        validate_requirement(errors, requirement, f"{path}.matchExpressions[{index}]", ordered=True)
     for index, requirement in enumerate(term.match_fields):
         _validate_field_requirement(errors, requirement, f"{path}.matchFields[{index}]")
-
-
-def _validate_label_requirement(errors: Errors, requirement: NodeSelectorRequirement, path: str) -> None:
-    values = f"{path}.values"
-    match requirement.operator:
-        case "In" | "NotIn":
-            if not requirement.values:
-                errors.append(required(values, "must be given with the operators In and NotIn"))
-        case "Exists" | "DoesNotExist":
-            if requirement.values:
-                errors.append(forbidden(values, "may not be given with the operators Exists and DoesNotExist"))
-        case "Gt" | "Lt":
-            if len(requirement.values) != 1:
-                errors.append(required(values, "must be one value with the operators Gt and Lt"))
-        case _:
-            errors.append(invalid(f"{path}.operator", requirement.operator, "not a valid selector operator"))
-    check.name(errors, f"{path}.key", requirement.key, names.label_key)
-    for index, value in enumerate(requirement.values):
-        check.name(errors, f"{values}[{index}]", value, names.label_value)
 
 
 def _validate_field_requirement(errors: Errors, requirement: NodeSelectorRequirement, path: str) -> None:

@@ -19,7 +19,7 @@ from dray.validation.pod_claims import MIRROR_ANNOTATION, validate_claim_statuse
 from dray.validation.pod_defaults import default_pod, default_pod_status
 from dray.validation.pod_spec import validate_pod_spec
 from dray.validation.pod_warnings import pod_warnings
-from dray.validation.quality import qos_class
+from dray.validation.qos_class import qos_class
 from dray.validation.rules import Rules
 
 GATE: Final = "DynamicResourceAllocation"

@@ -48,6 +48,7 @@ def validate_container_claims(
 ) -> None:
     """A container uses claims of its pod, each as a whole or some requests of it, nothing twice (4381-74)."""
     seen: set[tuple[str, str]] = set()
+    named: set[str] = set()
     for index, claim in enumerate(claims):
         inner = f"{path}[{index}]"
         if not claim.name:
@@ -58,10 +59,11 @@ def validate_container_claims(
         else:
             if claim.request:
                 check.name(errors, f"{inner}.request", claim.request, names.dns_label)
-            overlaps = not claim.request and any(name == claim.name for name, _ in seen)
+            overlaps = not claim.request and claim.name in named
             if overlaps or (claim.name, claim.request) in seen:
                 errors.append(duplicate(inner, claim.name))
             seen.add((claim.name, claim.request))
+            named.add(claim.name)
         if claim.name not in pod_claims:
             check.not_found(errors, inner, claim.name, "must be one of the names in pod.spec.resourceClaims")
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from dray.api.field import forbidden, invalid, not_supported, required
 from dray.api.generated.core import PodSpec
-from dray.api.quantity import Quantity
 from dray.validation import check, names
 from dray.validation.affinity import validate_affinity, validate_spread
 from dray.validation.containers import PodParts, validate_containers, validate_init_containers
 from dray.validation.context import Errors
 from dray.validation.metadata import validate_labels
+from dray.validation.node_taints import validate_tolerations
 from dray.validation.pod_claims import validate_pod_claims
 from dray.validation.pod_dns import is_address, validate_dns
 from dray.validation.pod_security import validate_pod_security
@@ -22,7 +23,6 @@ from dray.validation.resource_amounts import (
     validate_amounts,
     validate_requirements,
 )
-from dray.validation.tolerations import validate_tolerations
 from dray.validation.volumes import validate_volumes
 
 RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
@@ -135,8 +135,9 @@ def _validate_pod_resources(errors: Errors, spec: PodSpec, path: str) -> None:
     if resources.claims:
         errors.append(forbidden(f"{path}.claims", "claims belong to containers"))
     validate_requirements(errors, resources, path, standard_name)
+    requested = _requested(spec)
     for name, amount in resources.requests.items():
-        if amount.nanos < _requested(spec, name):
+        if amount.nanos < requested.get(name, 0):
             where = f"{path}.requests[{name}]"
             errors.append(invalid(where, str(amount), "must not be less than what the containers request"))
     for index, container in enumerate(spec.containers):
@@ -146,16 +147,18 @@ def _validate_pod_resources(errors: Errors, spec: PodSpec, path: str) -> None:
                 errors.append(invalid(where, str(limit), "must not exceed the limit of the pod"))
 
 
-def _requested(spec: PodSpec, name: str) -> int:
+def _requested(spec: PodSpec) -> dict[str, int]:
     """How much the containers need at once: all that run together, or the largest step of the initialisation."""
-    zero = Quantity.parse("0")
-    total = sum(container.resources.requests.get(name, zero).nanos for container in spec.containers)
-    sidecars, peak = 0, 0
+    total: Counter[str] = Counter()
+    for container in spec.containers:
+        for name, amount in container.resources.requests.items():
+            total[name] += amount.nanos
+    sidecars: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
     for container in spec.init_containers:
-        amount = container.resources.requests.get(name, zero).nanos
-        if container.restart_policy == "Always":
-            sidecars += amount
-            peak = max(peak, sidecars)
-        else:
-            peak = max(peak, sidecars + amount)
-    return max(total + sidecars, peak)
+        for name, amount in container.resources.requests.items():
+            together = sidecars[name] + amount.nanos
+            peak[name] = max(peak[name], together)
+            if container.restart_policy == "Always":
+                sidecars[name] = together
+    return {name: max(total[name] + sidecars[name], peak[name]) for name in total.keys() | peak.keys()}

@@ -14,6 +14,7 @@ from dray.api.generated.core import (
     ScopedResourceSelectorRequirement,
 )
 from dray.api.meta import Object
+from dray.api.pods import is_finished
 from dray.api.quantity import Quantity
 from dray.api.registry import Kind, by_resource
 from dray.api.resource import DeviceRequest, ResourceClaim
@@ -28,7 +29,6 @@ ZERO: Final = Quantity.of_int(0)
 COUNTED: Final = frozenset(
     ("configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets", "services")
 )
-_FINISHED: Final = ("Succeeded", "Failed")
 
 Usage = dict[str, Quantity]
 
@@ -64,7 +64,7 @@ def _devices(request: DeviceRequest) -> dict[str, int]:
 
 def _pod(pod: Pod) -> Usage:
     """A pod that has finished uses nothing but the place of an object."""
-    if pod.status.phase in _FINISHED:
+    if is_finished(pod):
         return {}
     used: Usage = {"pods": ONE}
     for name, amount in _at_its_peak(pod.spec, limits=False).items():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final
 
 from dray.api.field import forbidden, invalid, required
 from dray.api.generated.core import ResourceRequirements
 from dray.api.quantity import Quantity, QuantityError
+from dray.api.text_memory import remember_texts
 from dray.validation import check, names
 from dray.validation.context import Errors
 
@@ -56,7 +56,7 @@ def is_overcommitted(name: str) -> bool:
     return is_native(name) and not is_huge_page(name)
 
 
-@lru_cache(maxsize=1024)
+@remember_texts(1024)
 def is_extended(name: str) -> bool:
     """Whether a resource is an extended one, such as `example.com/gpu`."""
     return not is_native(name) and not name.startswith("requests.") and not names.label_key(f"requests.{name}")
@@ -77,7 +77,7 @@ def standard_name(name: str) -> tuple[str, ...]:
     return ("must be a standard resource or have a domain",)
 
 
-@lru_cache(maxsize=1024)
+@remember_texts(1024)
 def container_resource(name: str) -> tuple[str, ...]:
     """What is wrong with a resource in the requests or limits of a container."""
     problems = standard_name(name)
@@ -89,7 +89,7 @@ def container_resource(name: str) -> tuple[str, ...]:
     return problems
 
 
-@lru_cache(maxsize=1024)
+@remember_texts(1024)
 def quota_resource(name: str) -> tuple[str, ...]:
     """What is wrong with a resource in a quota."""
     problems = standard_name(name)

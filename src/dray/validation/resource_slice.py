@@ -15,6 +15,7 @@ from dray.validation import check, names
 from dray.validation.context import Context, Errors
 from dray.validation.device import validate_counter_set, validate_device
 from dray.validation.device_attributes import has_list
+from dray.validation.device_taints import timed, validate_taint
 from dray.validation.gates_slice import drop_slice_fields
 from dray.validation.node_selectors import validate_node_selector
 from dray.validation.resource_names import (
@@ -23,7 +24,6 @@ from dray.validation.resource_names import (
     validate_pool_name,
 )
 from dray.validation.rules import Rules
-from dray.validation.taints import timed, validate_taint
 
 COUNTER_SETS_PER_SLICE: Final = 8
 NODE_OPERATIONS: Final = ("*", "NodePrepareResources", "NodeUnprepareResources")

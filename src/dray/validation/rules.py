@@ -57,6 +57,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     namespaced: bool = True
+    own_finalizers: bool = False
+    """Whether the names of finalizers need no domain in front."""
     name: NameRule = DNS_SUBDOMAIN
     has_generation: bool = False
     generation_counts_annotations: bool = False
@@ -111,7 +113,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     def validate_create(self, obj: Any, ctx: Context) -> Errors:
         """Everything that is wrong with a new object."""
         errors: Errors = []
-        validate_metadata(errors, obj.metadata, self.name, namespaced=self.namespaced)
+        own = self.own_finalizers
+        validate_metadata(errors, obj.metadata, self.name, namespaced=self.namespaced, own_finalizers=own)
         self.check(errors, obj, None, ctx)
         return errors
 
@@ -131,7 +134,14 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         errors: Errors = []
         if new.metadata is old.metadata:
             return errors  # what is stored was found right when it was stored
-        validate_metadata(errors, new.metadata, self.name, namespaced=self.namespaced, known=old.metadata)
+        validate_metadata(
+            errors,
+            new.metadata,
+            self.name,
+            namespaced=self.namespaced,
+            own_finalizers=self.own_finalizers,
+            known=old.metadata,
+        )
         validate_metadata_update(errors, new.metadata, old.metadata)
         return errors
 

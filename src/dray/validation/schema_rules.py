@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dray.api import codec, schema
-from dray.api.field import not_supported, required
+from dray.api.field import key_path, not_supported, required
 from dray.api.registry import Kind
 from dray.validation.context import Context, Errors
 from dray.validation.metadata import DNS_SUBDOMAIN, PATH_SEGMENT
@@ -86,4 +86,4 @@ def _check_value(errors: Errors, value: Any, field: schema.Property, path: str, 
             _check_value(errors, item, field.items, f"{path}[{index}]", depth - 1)
     elif field.values is not None and isinstance(value, dict):
         for key, item in value.items():
-            _check_value(errors, item, field.values, f"{path}[{key}]", depth - 1)
+            _check_value(errors, item, field.values, key_path(path, key), depth - 1)

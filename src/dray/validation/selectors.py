@@ -6,11 +6,11 @@ change without making stored objects invalid (4381-52).
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from dray.api.field import forbidden, invalid, required
 from dray.api.resource.device_class import EXPRESSION_BYTES, SELECTORS, DeviceSelector
+from dray.api.text_memory import remember_texts
 from dray.cel import CompileError, compile
 from dray.validation import check
 from dray.validation.context import Errors
@@ -48,7 +48,7 @@ def validate_expression(errors: Errors, expression: str, path: str) -> None:
         errors.append(invalid(path, expression, problem))
 
 
-@lru_cache(maxsize=2048)
+@remember_texts(1024)
 def _problem(expression: str) -> str:
     """What is wrong with a new expression; empty if nothing is."""
     try:

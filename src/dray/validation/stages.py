@@ -1,6 +1,8 @@
 """The stages that an object passes on its way into the store, for typed objects in hub shape.
 
-The API server calls them in this order; `rules` draws the picture. Nothing here does I/O or asks for the time.
+For validation of documents without a server (`documents`, `review`) and for snapshots; `rules` draws the order. The API
+server takes the same functions from the `Rules` of a kind (`dray.server.strategies`). Nothing here does I/O or asks for
+the time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ReplicaSet, Deployment, DaemonSet and StatefulSet: numbers of pods made from a template."""
+"""ReplicaSet, ReplicationController, Deployment, DaemonSet and StatefulSet: numbers of pods made from a template."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dray.api import labels
 from dray.api.field import forbidden, invalid, required
 from dray.api.generated import apps
-from dray.api.generated.core import PodTemplateSpec
+from dray.api.generated.core import PodTemplateSpec, ReplicationController
 from dray.api.meta import LabelSelector
 from dray.api.times import Time
 from dray.validation import check
@@ -23,6 +23,12 @@ from dray.validation.rules import Rules
 
 HISTORY: Final = 10
 PROGRESS_SECONDS: Final = 600
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+_NONE: Final = (0, "0%")
+_CHANGEABLE: Final = (
+    "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
+    "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds'"
+)
 _PERCENT: Final = re.compile(r"[0-9]++%")
 
 
@@ -52,6 +58,17 @@ def _default_replica_set(obj: apps.ReplicaSet, _now: Time) -> apps.ReplicaSet:
     spec = obj.spec
     replicas = 1 if spec.replicas is None else spec.replicas
     return replace(obj, spec=replace(spec, replicas=replicas, template=default_template(spec.template)))
+
+
+def _default_replication_controller(obj: ReplicationController, _now: Time) -> ReplicationController:
+    """Without a selector or labels of its own it takes those of its pods."""
+    spec = obj.spec
+    if spec.template is not None:
+        labels = spec.template.metadata.labels
+        spec = replace(spec, template=default_template(spec.template), selector=spec.selector or labels)
+        if not obj.metadata.labels:
+            obj = with_metadata(obj, labels=labels)
+    return replace(obj, spec=replace(spec, replicas=1 if spec.replicas is None else spec.replicas))
 
 
 def _default_deployment(obj: apps.Deployment, _now: Time) -> apps.Deployment:
@@ -116,7 +133,7 @@ def _default_stateful_set(obj: apps.StatefulSet, _now: Time) -> apps.StatefulSet
 
 
 def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
-    """What all four have in common: a selector that finds the pods of the template, and pods that run for ever."""
+    """What all have in common that have a selector: it finds the pods of the template, and those run for ever."""
     spec = new.spec
     for field, value in (
         ("replicas", getattr(spec, "replicas", None)),
@@ -126,13 +143,35 @@ def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
         if value is not None:
             check.not_negative(errors, f"spec.{field}", value)
     _validate_selector(errors, spec.selector, spec.template, "spec")
-    validate_template(errors, spec.template, "spec.template")
-    if spec.template.spec.restart_policy in ("OnFailure", "Never"):
-        check.one_of(errors, "spec.template.spec.restartPolicy", spec.template.spec.restart_policy, ("Always",))
-    if spec.template.spec.active_deadline_seconds is not None:
-        errors.append(forbidden("spec.template.spec.activeDeadlineSeconds", "not supported here"))
+    _validate_lasting(errors, spec.template)
     if old is not None:
         check.immutable(errors, "spec.selector", spec.selector, old.spec.selector)
+
+
+def _validate_lasting(errors: Errors, template: PodTemplateSpec) -> None:
+    """A template of pods that run for ever."""
+    validate_template(errors, template, "spec.template")
+    if template.spec.restart_policy in ("OnFailure", "Never"):
+        check.one_of(errors, "spec.template.spec.restartPolicy", template.spec.restart_policy, ("Always",))
+    if template.spec.active_deadline_seconds is not None:
+        errors.append(forbidden("spec.template.spec.activeDeadlineSeconds", "not supported here"))
+
+
+def _check_replication_controller(
+    errors: Errors, new: ReplicationController, _old: ReplicationController | None, _ctx: Context
+) -> None:
+    spec = new.spec
+    check.not_negative(errors, "spec.replicas", spec.replicas or 0)
+    check.not_negative(errors, "spec.minReadySeconds", spec.min_ready_seconds)
+    if not spec.selector:
+        errors.append(required("spec.selector"))
+    if spec.template is None:
+        errors.append(required("spec.template"))
+        return
+    labels = spec.template.metadata.labels
+    if spec.selector and not spec.selector.items() <= labels.items():
+        errors.append(invalid("spec.template.metadata.labels", labels, "must match the selector"))
+    _validate_lasting(errors, spec.template)
 
 
 def _validate_selector(errors: Errors, selector: LabelSelector | None, template: PodTemplateSpec, path: str) -> None:
@@ -172,9 +211,84 @@ def _check_deployment(errors: Errors, new: apps.Deployment, old: apps.Deployment
             errors.append(invalid(where, deadline, "must be greater than minReadySeconds"))
 
 
+def _check_daemon_set(errors: Errors, new: apps.DaemonSet, old: apps.DaemonSet | None, ctx: Context) -> None:
+    _check(errors, new, old, ctx)
+    strategy = new.spec.update_strategy
+    check.required_one_of(errors, "spec.updateStrategy.type", strategy.type, ("OnDelete", "RollingUpdate"))
+    if strategy.type != "RollingUpdate":
+        return
+    rolling, path = strategy.rolling_update, "spec.updateStrategy.rollingUpdate"
+    if rolling is None:
+        errors.append(required(path))
+        return
+    unavailable, surge = rolling.max_unavailable or 0, rolling.max_surge or 0
+    validate_int_or_percent(errors, unavailable, f"{path}.maxUnavailable")
+    validate_int_or_percent(errors, surge, f"{path}.maxSurge")
+    if unavailable not in _NONE and surge not in _NONE:
+        errors.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+    elif unavailable in _NONE and surge in _NONE:
+        errors.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+
+
+def _check_stateful_set(errors: Errors, new: apps.StatefulSet, old: apps.StatefulSet | None, ctx: Context) -> None:
+    if old is not None and _fixed(new.spec) != _fixed(old.spec):
+        errors.append(
+            forbidden("spec", f"updates to statefulset spec for fields other than {_CHANGEABLE} are forbidden")
+        )
+        return
+    _check(errors, new, old, ctx)
+    spec, strategy = new.spec, new.spec.update_strategy
+    check.required_one_of(errors, "spec.podManagementPolicy", spec.pod_management_policy, ("OrderedReady", "Parallel"))
+    check.required_one_of(errors, "spec.updateStrategy.type", strategy.type, ("OnDelete", "RollingUpdate"))
+    rolling, path = strategy.rolling_update, "spec.updateStrategy.rollingUpdate"
+    if rolling is not None and strategy.type == "OnDelete":
+        errors.append(invalid(path, "", "only allowed for updateStrategy 'RollingUpdate'"))
+    elif rolling is not None:
+        check.not_negative(errors, f"{path}.partition", rolling.partition or 0)
+        if rolling.max_unavailable is not None:
+            validate_int_or_percent(errors, rolling.max_unavailable, f"{path}.maxUnavailable")
+            if rolling.max_unavailable in _NONE:
+                errors.append(invalid(f"{path}.maxUnavailable", rolling.max_unavailable, "cannot be 0"))
+    if spec.ordinals is not None:
+        check.not_negative(errors, "spec.ordinals.start", spec.ordinals.start)
+    retention = spec.persistent_volume_claim_retention_policy
+    if retention is not None:
+        where = "spec.persistentVolumeClaimRetentionPolicy"
+        check.one_of(errors, f"{where}.whenDeleted", retention.when_deleted, ("Delete", "Retain"))
+        check.one_of(errors, f"{where}.whenScaled", retention.when_scaled, ("Delete", "Retain"))
+
+
+def _fixed(spec: apps.StatefulSetSpec) -> tuple[object, ...]:
+    """What may not change: by whom pods are found and named, and what they keep."""
+    claims = tuple((one.metadata.name, one.metadata.labels, one.spec) for one in spec.volume_claim_templates)
+    return spec.selector, spec.service_name, spec.pod_management_policy, claims
+
+
+def _check_revision(
+    errors: Errors, new: apps.ControllerRevision, old: apps.ControllerRevision | None, _ctx: Context
+) -> None:
+    check.not_negative(errors, "revision", new.revision)
+    if new.data is None:
+        errors.append(required("data"))
+    if old is not None:
+        check.immutable(errors, "data", new.data, old.data)
+
+
 def _change_deployment_status(new: apps.Deployment, old: apps.Deployment, _ctx: Context) -> apps.Deployment:
     """Labels stay; annotations do not: that is how a deployment's revision is written."""
     return with_metadata(new, labels=old.metadata.labels)
+
+
+def _count_templates(new: apps.DaemonSet, old: apps.DaemonSet | None, _ctx: Context) -> apps.DaemonSet:
+    """How often the template was changed is counted by the server, in an annotation."""
+    number = "1"
+    if old is not None:
+        number = old.metadata.annotations.get(TEMPLATE_GENERATION, "1")
+        if new.spec.template != old.spec.template and number.isdecimal() and len(number) < 19:
+            number = str(int(number) + 1)
+    if new.metadata.annotations.get(TEMPLATE_GENERATION) == number:
+        return new
+    return with_metadata(new, annotations={**new.metadata.annotations, TEMPLATE_GENERATION: number})
 
 
 RULES: Final = {
@@ -184,6 +298,13 @@ RULES: Final = {
         status_guards_metadata=False,
         default=_default_replica_set,
         check=_check,
+    ),
+    "ReplicationController": Rules(
+        has_generation=True,
+        has_status=True,
+        status_guards_metadata=False,
+        default=_default_replication_controller,
+        check=_check_replication_controller,
     ),
     "Deployment": Rules(
         has_generation=True,
@@ -199,13 +320,15 @@ RULES: Final = {
         has_status=True,
         status_guards_metadata=False,
         default=_default_daemon_set,
-        check=_check,
+        change=_count_templates,
+        check=_check_daemon_set,
     ),
     "StatefulSet": Rules(
         has_generation=True,
         has_status=True,
         status_guards_metadata=False,
         default=_default_stateful_set,
-        check=_check,
+        check=_check_stateful_set,
     ),
+    "ControllerRevision": Rules(check=_check_revision),
 }

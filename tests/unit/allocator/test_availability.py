@@ -181,6 +181,7 @@ def test_the_result_keeps_the_tolerations() -> None:
     assert outcome.allocations["ns/c"].devices.results[0].tolerations[0].operator == "Exists"
 
 
+@pytest.mark.req("implied-11")
 def test_all_does_not_skip_a_tainted_device() -> None:
     """Implied 11: not a silent partial allocation."""
     slice_ = resource_slice(device("a"), device("b", taints=[NO_SCHEDULE]))

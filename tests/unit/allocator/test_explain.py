@@ -117,9 +117,11 @@ def test_a_counter_that_is_short() -> None:
     ]
     report = only_node(*slices, held("x", "b"), claim("c", request()))
     assert report.devices[0].check == CounterShort(
-        counter_set="card", counter="memory", needed="5Gi", left="4Gi", short_by="1Gi"
+        counter_set="card", counter="memory", needed="5Gi", left="4Gi", short_by="1Gi", claims=("ns/x",)
     )
-    assert report.devices[2].check == GroupsIncompatible(counter_set="card", groups=(), present=("g",))
+    assert report.devices[2].check == GroupsIncompatible(
+        counter_set="card", groups=(), present=("g",), claims=("ns/x",)
+    )
 
 
 def test_capacity_that_is_short_or_unsuitable() -> None:

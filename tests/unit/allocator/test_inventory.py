@@ -52,6 +52,43 @@ def test_a_new_pool_brings_its_nodes_back() -> None:
     assert isinstance(allocate(cluster.inventory, cluster.classes, [ONE]), Unsatisfiable)
 
 
+@pytest.mark.parametrize(("generation", "count"), [(1, 1), (9, 1), (9, 2), (1, 2)])
+def test_a_slice_of_another_node_takes_no_devices_away(generation: int, count: int) -> None:
+    """Neither does it come in between when it arrives later, or goes."""
+    mine = resource_slice(device("a"), pool="p", nodeName="node-1", name="mine")
+    cluster = cluster_of(node("node-1"), node("node-2"), mine)
+    foreign = resource_slice(device("a"), pool="p", nodeName="node-2", name="foreign")
+    foreign["spec"]["pool"] |= {"generation": generation, "resourceSliceCount": count}
+    events = Upsert(typed(foreign, ResourceSlice)), Remove("ResourceSlice", "foreign")
+    for event in events:
+        change = cluster.tracker.apply(event)
+        cluster.inventory.apply_pools(cluster.tracker.pools[key] for key in change.pools)
+        outcome = allocate(cluster.inventory, cluster.classes, [ONE], "node-1")
+        assert isinstance(outcome, Allocated)
+        assert isinstance(allocate(cluster.inventory, cluster.classes, [ONE], "node-2"), Allocated) is (
+            event is events[0] and count == 1
+        )
+
+
+def test_a_device_that_is_held_is_held_in_every_part() -> None:
+    """An allocation says only the name of a device, also when the pool comes into parts later."""
+    mine = resource_slice(device("a"), pool="p", nodeName="node-1", name="mine")
+    cluster = cluster_of(node("node-1"), node("node-2"), mine)
+    outcome = allocate(cluster.inventory, cluster.classes, [ONE], "node-1")
+    assert isinstance(outcome, Allocated)
+    cluster.inventory.hold("ns/x", outcome.allocations["ns/c"])
+    foreign = resource_slice(device("a"), device("b"), pool="p", nodeName="node-2", name="foreign")
+    change = cluster.tracker.apply(Upsert(typed(foreign, ResourceSlice)))
+    cluster.inventory.apply_pools(cluster.tracker.pools[key] for key in change.pools)
+    assert isinstance(allocate(cluster.inventory, cluster.classes, [ONE], "node-1"), Unsatisfiable)
+    there = allocate(cluster.inventory, cluster.classes, [ONE], "node-2")
+    assert isinstance(there, Allocated)
+    assert there.allocations["ns/c"].devices.results[0].device == "b"
+    cluster.inventory.release("ns/x")
+    assert isinstance(allocate(cluster.inventory, cluster.classes, [ONE], "node-1"), Allocated)
+    assert candidates(cluster) == ["node-1", "node-2"]
+
+
 @pytest.mark.req("4381-62", "4381-100", "5027-35")
 def test_a_changed_class_counts_for_later_claims_only() -> None:
     cluster = cluster_of(resource_slice(device("a"), device("b", attributes={"x": 1})))

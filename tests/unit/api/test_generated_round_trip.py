@@ -105,7 +105,7 @@ NAMES = sorted({name for found in schema.package("io.k8s.api.core.v1").values() 
 
 
 @pytest.mark.parametrize("kind", [core.Pod, core.Node])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_whatever_else_is_absent_no_field_is_lost(kind: type[Object], data: st.DataObject) -> None:
     left_out = data.draw(st.frozensets(st.sampled_from(NAMES), max_size=40))

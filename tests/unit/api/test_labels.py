@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dray.api import meta
 from dray.api.labels import FieldRequirement, FieldSelector, LabelSelector, Requirement, SelectorError
+from work import lines_run
 
 LABELS = {"app": "web", "tier": "front", "empty": "", "size": "10", "big": "99999999999999999999", "in": "out"}
 
@@ -247,3 +250,37 @@ def test_long_selectors_are_read_in_linear_time() -> None:
     with pytest.raises(SelectorError):
         LabelSelector.parse("(" * 200_000)
     assert len(FieldSelector.parse("a=b\\\\," * 20_000).requirements) == 20_000
+
+
+_KEYS = st.sampled_from(["a", "b", "c", "d"])
+_VALUES = st.sampled_from(["", "1", "2", "3"])
+_REQUIREMENTS = st.one_of(
+    st.builds(Requirement, _KEYS, st.sampled_from(["Exists", "DoesNotExist"])),
+    st.builds(Requirement, _KEYS, st.sampled_from(["In", "NotIn"]), st.lists(_VALUES, min_size=1).map(tuple)),
+    st.builds(Requirement, _KEYS, st.sampled_from(["Gt", "Lt"]), st.sampled_from([("1",), ("2",), ("3",)])),
+)
+
+
+@given(st.lists(_REQUIREMENTS, max_size=20), st.dictionaries(_KEYS, _VALUES))
+def test_many_requirements_mean_what_each_of_them_means(asked: list[Requirement], labels: dict[str, str]) -> None:
+    assert LabelSelector(tuple(asked)).matches(labels) == all(one.matches(labels) for one in asked)
+
+
+@given(
+    st.lists(st.builds(FieldRequirement, _KEYS, _VALUES, st.booleans()), max_size=20), st.dictionaries(_KEYS, _VALUES)
+)
+def test_many_fields_mean_what_each_of_them_means(asked: list[FieldRequirement], fields: dict[str, str]) -> None:
+    assert FieldSelector(tuple(asked)).matches(fields) == all(one.matches(fields) for one in asked)
+
+
+@pytest.mark.parametrize("text", ["!k{}", "k{}!=x", "k!={}", "k notin (v{})", "k", "k in (v1,v{})"])
+def test_an_object_is_judged_in_the_same_time_however_much_is_asked(text: str) -> None:
+    few, many = (LabelSelector.parse(",".join(text.format(n) for n in range(size))) for size in (20, 2000))
+    labels = {"k": "v1", "other": "x"}
+    assert lines_run(lambda: many.matches(labels)).total() <= lines_run(lambda: few.matches(labels)).total()
+
+
+def test_a_field_is_judged_in_the_same_time_however_much_is_asked() -> None:
+    few, many = (FieldSelector.parse(",".join(f"metadata.name!=v{n}" for n in range(size))) for size in (20, 2000))
+    fields = {"metadata.name": "pod"}
+    assert lines_run(lambda: many.matches(fields)).total() <= lines_run(lambda: few.matches(fields)).total()

@@ -1,10 +1,12 @@
 """YAML as kubectl reads it, with limits and line numbers."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from dray.api import manifest
+from work import growing_faster, lines_run
 
 
 def values(text: str) -> list[Any]:
@@ -67,8 +69,8 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "\n".join(
     ("text", "line", "says"),
     [
         ("a: 1\nb: [", 3, "YAML"),
-        ("a: 1\na: 2", 2, '"a" stands twice'),
-        ('{"a": 1,\n "a": 2}', 1, '"a" stands twice'),
+        ("a: 1\na: 2", 2, '"a" already set in map'),
+        ('{"a": 1,\n "a": 2}', 1, '"a" already set in map'),
         ("a: .inf", 1, "no meaning"),
         ("a: 1e999", 1, "out of range"),
         ("a: " + "9" * 5000, 1, "too many digits"),
@@ -80,9 +82,13 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "\n".join(
         ("a: 1\nb: \x01", 2, "control characters"),
         (BOMB, 6, "aliases expand"),
         ("<<: 1", 1, "merge key"),
+        (f"a: &a {'x' * 100_000}\nb: [{'*a , ' * 40}]", 2, "letters"),
+        ("a: b\n" + "c: " + "[" * 199 + "x," * 60_000 + "]" * 199, 2, "nested too deeply"),
+        ("".join(f"%TAG !t{n}! x\n" for n in range(200)) + "---\na: b", None, "TAG"),
+        ("".join(f"%TAG !t{n}! x\r" for n in range(200)) + "---\na: b", None, "TAG"),
     ],
 )
-def test_what_cannot_be_read_names_line_and_cause(text: str, line: int, says: str) -> None:
+def test_what_cannot_be_read_names_line_and_cause(text: str, line: int | None, says: str) -> None:
     with pytest.raises(manifest.ManifestError) as caught:
         manifest.parse(text.encode())
     assert caught.value.line == line
@@ -121,3 +127,16 @@ spec:
 def test_lines_of_fields(path: str, line: int) -> None:
     [_, document] = manifest.parse(NESTED.encode())
     assert document.line_of(path) == line
+
+
+def test_merging_many_mappings_takes_linear_time() -> None:
+    def work(size: int) -> Callable[[], object]:
+        text = f"a: {{<<: [{'{}, ' * size}], {', '.join(f'k{n}: 1' for n in range(size))}}}".encode()
+        return lambda: manifest.parse(text)
+
+    assert growing_faster(lines_run(work(100)), lines_run(work(200))) == {}
+
+
+def test_of_merged_mappings_the_first_counts_and_what_is_written_out_before_it() -> None:
+    text = b"x: &x {a: 1, b: 1, c: 1}\ny: &y {b: 2, d: 2}\nz: {<<: [*x, *y], c: 3}"
+    assert manifest.parse(text)[0].value["z"] == {"a": 1, "b": 1, "c": 3, "d": 2}

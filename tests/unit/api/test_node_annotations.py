@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dray.api.node_annotations import Ration, TaintName, read_rations, write_rations
+from dray.api.node_annotations import Ration, read_rations, write_rations
+from dray.api.taints import TaintName
 
 NAME = "dray.dev/evictions-per-second"
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dray import cel
+from dray.cel.allowance import endless
 from dray.cel.ast import Node
 from dray.cel.checker import check
 from dray.cel.codegen import generate
@@ -92,22 +93,25 @@ def test_both_paths_agree(expression: str, device: dict[str, Any]) -> None:
     check(parsed.root, expression)
     view = cel.device_view(device, "d")
     expected = _by_steps(parsed.root, expression, view)
-    evaluate = generate(parsed.root, lambda view: _by_steps(parsed.root, expression, view))
-    assert (evaluate is None) == ("filter" in expression)
-    if evaluate is not None:
-        assert evaluate(view) == expected
+    code = generate(parsed.root)
+    assert (code is None) == ("filter" in expression)
+    if code is not None:
+        assert code.light(lambda view: _by_steps(parsed.root, expression, view), _refuse)(view) == expected
+        whole = code.whole(lambda view, _more: _by_steps(parsed.root, expression, view))
+        assert whole(view, endless) == expected
+
+
+def _refuse(view: cel.DeviceView) -> tuple[bool, int]:
+    raise AssertionError(f"handed over for {view.driver}")
 
 
 def test_the_usual_case_does_not_hand_over() -> None:
-    def refuse(view: cel.DeviceView) -> tuple[bool, int]:
-        raise AssertionError(f"handed over for {view.driver}")
-
     view = cel.device_view(DEVICES[0], "d")
     for expression in GENERATED[:-1]:
         if '"x"' in expression or "?" in expression:
             continue
         parsed = parse(expression)
         check(parsed.root, expression)
-        evaluate = generate(parsed.root, refuse)
-        assert evaluate is not None
-        evaluate(view)
+        code = generate(parsed.root)
+        assert code is not None
+        code.light(_refuse, _refuse)(view)

@@ -12,6 +12,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dray.cli.main import app
+from patience import PATIENCE
 from snapshot_objects import claim, device_class, resource_slice
 from snapshot_objects import device as make_device
 
@@ -118,6 +119,6 @@ def test_unknown_kinds_are_noted_once() -> None:
 
 def test_as_a_process_in_a_pipe() -> None:
     command = [sys.executable, "-c", "from dray.cli.main import main; main()", "allocate", CLUSTER]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr) == (1, "")
     assert "\x1b" not in done.stdout

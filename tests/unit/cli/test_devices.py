@@ -19,15 +19,16 @@ def dray(*arguments: str, stdin: str = "") -> Result:
     return CliRunner().invoke(app, ["devices", *arguments], input=stdin)
 
 
-@pytest.mark.req("5055-131", "5027-49")
+@pytest.mark.req("5055-131", "5027-49", "implied-18")
 def test_attributes_patches_taints_and_holders_in_one_table() -> None:
     lines = dray("-f", CLUSTER).stdout.splitlines()
-    assert lines[0].split() == ["device", "node", "attributes", "patched", "by", "taints", "held", "by"]
+    assert lines[0].split() == ["DEVICE", "NODE", "STATE", "HELD", "BY", "TAINTS", "PATCHED", "BY", "ATTRIBUTES"]
     assert len(lines) == 17
     assert "rack=3" in lines[9]
     assert "rack-of-node-3" in lines[9]
     assert "example.com/maintenance=rack-3:NoSchedule (rule rack-3-maintenance)" in lines[9]
-    assert lines[1].endswith("ml/train-1")
+    assert lines[1].split()[2:4] == ["held", "ml/train-1"]
+    assert " tainted " in lines[9]
 
 
 def test_one_node_or_driver() -> None:

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from dray.cli.eviction_display import Display
-from dray.cli.eviction_watch import Standing
+from dray.controllers.eviction.progress import Standing
 
 
 class Terminal(io.StringIO):

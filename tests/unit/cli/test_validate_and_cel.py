@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 BROKEN = """\
@@ -28,12 +30,13 @@ spec:
 
 def dray(*arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from dray.cli.main import main; main()", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False, env=env)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=PATIENCE, check=False, env=env)
 
 
 @pytest.mark.req("4381-230", "4381-231", "4381-262", "OCM-14", "OCM-34", "OCM-35", "OCM-36", "OCM-37")
 def test_every_example_is_valid() -> None:
-    done = dray("validate", "--strict", str(EXAMPLES))
+    folders = [str(folder) for folder in EXAMPLES.iterdir() if folder.is_dir() and folder.name != "mistakes"]
+    done = dray("validate", "--strict", *folders)
     assert done.returncode == 0, done.stdout
     assert done.stdout.startswith("no problems in ")
 

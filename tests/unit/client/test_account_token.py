@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from dray.api.status import ApiError
 from dray.client.account_token import LIFE_SECONDS, RENEWED_AFTER, RETRY_SECONDS, AccountToken
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import load_kubeconfig
-from dray.server.instance import Instance, Settings
+from dray.server.instance import Instance, ServerSettings
 
 ACCOUNTS = by_kind("v1", "ServiceAccount")
 USER = "system:serviceaccount:kube-system:some-controller"
@@ -53,17 +54,15 @@ class World:
         return HttpClient(self._connection, credential=self.token)
 
 
-def in_world(directory: Path, scenario: Callable[[World], Awaitable[None]]) -> None:
-    async def run() -> None:
-        instance = Instance(Settings(directory=directory / "state", port=0))
-        try:
-            await instance.start()
-            async with HttpClient(load_kubeconfig([instance.kubeconfig])) as admin:
-                await scenario(World(instance, admin))
-        finally:
-            await instance.stop(0.1)
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def world_in(directory: Path) -> AsyncIterator[World]:
+    instance = Instance(ServerSettings(directory=directory / "state", port=0))
+    try:
+        await instance.start()
+        async with HttpClient(load_kubeconfig([instance.kubeconfig])) as admin:
+            yield World(instance, admin)
+    finally:
+        await instance.stop(0.1)
 
 
 async def who(client: HttpClient) -> str:
@@ -71,18 +70,16 @@ async def who(client: HttpClient) -> str:
     return (await client.create(review)).status.user_info.username
 
 
-def test_the_account_is_made_and_acted_as(tmp_path: Path) -> None:
-    async def scenario(world: World) -> None:
+async def test_the_account_is_made_and_acted_as(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
         async with world.client() as client:
             assert set(await asyncio.gather(*(who(client) for _ in range(5)))) == {USER}
         assert world.issuer.issued == 1
         await world.admin.get(ACCOUNTS, "kube-system", "some-controller")
 
-    in_world(tmp_path, scenario)
 
-
-def test_a_token_is_renewed_before_it_expires(tmp_path: Path) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_token_is_renewed_before_it_expires(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
         first = await world.token.current()
         world.now += LIFE_SECONDS * RENEWED_AFTER - 1
         assert await world.token.current() == first
@@ -90,11 +87,9 @@ def test_a_token_is_renewed_before_it_expires(tmp_path: Path) -> None:
         assert await world.token.current() != first
         assert world.issuer.issued == 2
 
-    in_world(tmp_path, scenario)
 
-
-def test_a_token_that_is_still_good_is_used_until_there_is_a_new_one(tmp_path: Path) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_token_that_is_still_good_is_used_until_there_is_a_new_one(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
         first = await world.token.current()
         world.issuer.failure = ConnectionError("the server restarts")
         world.now += LIFE_SECONDS * RENEWED_AFTER
@@ -106,25 +101,19 @@ def test_a_token_that_is_still_good_is_used_until_there_is_a_new_one(tmp_path: P
         world.now += RETRY_SECONDS
         assert await world.token.current() != first
 
-    in_world(tmp_path, scenario)
 
-
-def test_the_tokens_of_an_account_that_was_deleted_are_replaced(tmp_path: Path) -> None:
-    async def scenario(world: World) -> None:
+async def test_the_tokens_of_an_account_that_was_deleted_are_replaced(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
         async with world.client() as client:
             assert await who(client) == USER
             await world.admin.delete(ACCOUNTS, "kube-system", "some-controller")
             assert await who(client) == USER
         assert world.issuer.issued == 2
 
-    in_world(tmp_path, scenario)
 
-
-def test_who_gets_no_token_is_told_why(tmp_path: Path) -> None:
-    async def scenario(world: World) -> None:
+async def test_who_gets_no_token_is_told_why(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
         world.issuer.failure = ApiError(403, "Forbidden", "no tokens for you")
         async with world.client() as client:
             with pytest.raises(ApiError, match="no tokens for you"):
                 await who(client)
-
-    in_world(tmp_path, scenario)

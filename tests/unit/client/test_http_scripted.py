@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from dray.api.status import ApiError
 from dray.client import Informer, WatchExpired
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection
-from dray.server.http import Answer, Request, Response, Stream
+from dray.process.http import Answer, Request, Response, Stream
+from patience import PATIENCE
 from scripted_http import Script, scripted_http
 
 CONFIG_MAPS = by_kind("v1", "ConfigMap")
@@ -25,12 +26,10 @@ PATCHES = by_kind("resource.k8s.io/v1alpha3", "ResourceSlicePatch")
 SLICES = by_kind("resource.k8s.io/v1", "ResourceSlice")
 
 
-def run(script: Script, scenario: Callable[[HttpClient], Awaitable[None]], **options: Any) -> None:
-    async def whole() -> None:
-        async with scripted_http(script) as url, HttpClient(Connection(server=url), **options) as client:
-            await scenario(client)
-
-    asyncio.run(whole())
+@contextlib.asynccontextmanager
+async def scripted_client(script: Script, **options: Any) -> AsyncIterator[HttpClient]:
+    async with scripted_http(script) as url, HttpClient(Connection(server=url), **options) as client:
+        yield client
 
 
 def as_json(value: Any, code: int = 200, **headers: str) -> Response:
@@ -66,7 +65,7 @@ class Pauses:
 
 
 @pytest.mark.parametrize("code", [429, 503])
-def test_a_busy_server_is_asked_again_when_it_says_also_for_writes(code: int) -> None:
+async def test_a_busy_server_is_asked_again_when_it_says_also_for_writes(code: int) -> None:
     asked: list[str] = []
 
     def script(request: Request) -> Answer:
@@ -75,66 +74,58 @@ def test_a_busy_server_is_asked_again_when_it_says_also_for_writes(code: int) ->
             return as_json(status(code, "TooManyRequests"), code, Retry_After="4")
         return as_json(config_map())
 
-    async def scenario(client: HttpClient) -> None:
+    pauses = Pauses()
+    async with scripted_client(script, sleep=pauses) as client:
         made = ConfigMap(kind="ConfigMap", api_version="v1")
         assert (await client.create(made)).metadata.name == "a"
-
-    pauses = Pauses()
-    run(script, scenario, sleep=pauses)
     assert asked == ["POST"] * 3
     assert pauses.seconds == [4, 4]
 
 
-def test_trouble_without_a_hint_is_retried_for_reads_alone_and_not_forever() -> None:
+async def test_trouble_without_a_hint_is_retried_for_reads_alone_and_not_forever() -> None:
     asked: list[str] = []
 
     def script(request: Request) -> Answer:
         asked.append(request.method)
         return Response(503, b"<html>upstream is gone</html>", "text/html")
 
-    async def scenario(client: HttpClient) -> None:
+    pauses = Pauses()
+    async with scripted_client(script, sleep=pauses) as client:
         for call in (client.get(CONFIG_MAPS, "default", "a"), client.delete(CONFIG_MAPS, "default", "a")):
             with pytest.raises(ApiError, match="upstream is gone") as failed:
                 await call
             assert failed.value.code == 503
-
-    pauses = Pauses()
-    run(script, scenario, sleep=pauses)
     assert asked == ["GET"] * 6 + ["DELETE"]
     assert pauses.seconds == sorted(pauses.seconds)
 
 
-def test_an_eviction_that_a_budget_forbids_is_for_the_caller_to_repeat() -> None:
+async def test_an_eviction_that_a_budget_forbids_is_for_the_caller_to_repeat() -> None:
     asked: list[str] = []
 
     def script(request: Request) -> Answer:
         asked.append(request.path)
         return as_json(status(429, "TooManyRequests", "budget"), 429, Retry_After="10")
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(script) as client:
         with pytest.raises(ApiError) as refused:
             await client.post(PODS, "default", "p", "eviction", {"metadata": {"name": "p"}})
         assert refused.value.reason == "TooManyRequests"
-
-    run(script, scenario)
     assert asked == ["/api/v1/namespaces/default/pods/p/eviction"]
 
 
 @pytest.mark.parametrize("how", ["answer", "event"])
-def test_a_watch_from_too_long_ago_expires(how: str) -> None:
+async def test_a_watch_from_too_long_ago_expires(how: str) -> None:
     def script(_: Request) -> Answer:
         gone = status(410, "Expired", "too old resource version")
         return as_json(gone, 410) if how == "answer" else events({"type": "ERROR", "object": gone})
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(script) as client:
         with pytest.raises(WatchExpired, match="too old"):
             async for _ in client.watch(CONFIG_MAPS, revision="1"):
                 pass
 
-    run(script, scenario)
 
-
-def test_a_watch_passes_bookmarks_errors_and_broken_lines_on() -> None:
+async def test_a_watch_passes_bookmarks_errors_and_broken_lines_on() -> None:
     bookmark = {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "spec": {"containers": None}}
 
     def script(request: Request) -> Answer:
@@ -146,7 +137,7 @@ def test_a_watch_passes_bookmarks_errors_and_broken_lines_on() -> None:
             return events({"type": "ERROR", "object": status(500, "InternalError", "broken")})
         return events({"type": "ADDED", "object": {"metadata": {"name": "p"}}}, b'{"type": "ADD')
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(script) as client:
         async for event in client.watch(PODS, revision="1"):
             assert (event.type, event.revision, event.object.kind) == ("BOOKMARK", "9", "Pod")
         with pytest.raises(ApiError, match="broken"):
@@ -157,22 +148,18 @@ def test_a_watch_passes_bookmarks_errors_and_broken_lines_on() -> None:
         with pytest.raises(OSError, match="cut off"):
             await anext(watch)
 
-    run(script, scenario)
 
-
-def test_events_may_arrive_in_pieces() -> None:
+async def test_events_may_arrive_in_pieces() -> None:
     line = json.dumps({"type": "ADDED", "object": config_map("long", data={"x": "y" * 300_000})}).encode() + b"\n"
 
     def script(_: Request) -> Answer:
         return events(line[:10], line[10:90_000], line[90_000:] + line[:50], line[50:])
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(script) as client:
         assert [event.object.metadata.name async for event in client.watch(CONFIG_MAPS, revision="1")] == ["long"] * 2
 
-    run(script, scenario)
 
-
-def test_pages_that_expire_are_read_again_at_once() -> None:
+async def test_pages_that_expire_are_read_again_at_once() -> None:
     limits: list[str] = []
 
     def script(request: Request) -> Answer:
@@ -182,11 +169,9 @@ def test_pages_that_expire_are_read_again_at_once() -> None:
         meta = {"resourceVersion": "5"} | ({"continue": "more"} if "limit" in request.query else {})
         return as_json({"kind": "ConfigMapList", "metadata": meta, "items": [config_map()]})
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(script) as client:
         listing = await client.list(CONFIG_MAPS)
         assert (len(listing.items), listing.revision) == (1, "5")
-
-    run(script, scenario)
     assert limits == ["1000", "1000", ""]
 
 
@@ -227,11 +212,11 @@ class NewerServer:
 
 
 @pytest.mark.req("implied-17")
-def test_fields_of_a_newer_server_survive_read_modify_write() -> None:
+async def test_fields_of_a_newer_server_survive_read_modify_write() -> None:
     """Implied 17."""
     server = NewerServer()
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(server) as client:
         (pod,) = (await client.list(PODS)).items
         assert isinstance(pod, Pod)
         assert pod.spec.restart_policy == "Brand-New-Policy"
@@ -242,8 +227,6 @@ def test_fields_of_a_newer_server_survive_read_modify_write() -> None:
         with pytest.raises(ApiError) as stale:
             await client.update(pod)
         assert stale.value.code == 409
-
-    run(server, scenario)
     assert server.pod["metadata"]["newMeta"] == {"a": 1}
     assert server.pod["metadata"]["labels"] == {"a": "b"}
     assert server.pod["spec"]["newSpec"] == ["x"]
@@ -253,34 +236,30 @@ def test_fields_of_a_newer_server_survive_read_modify_write() -> None:
     ]
 
 
-def test_an_update_without_a_version_wins_a_race_and_loses_nothing() -> None:
+async def test_an_update_without_a_version_wins_a_race_and_loses_nothing() -> None:
     server = NewerServer()
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(server) as client:
         pod = await client.get(PODS, "default", "p")
         server.race = 1
         await client.update(replace(pod, metadata=replace(pod.metadata, resource_version="", labels={"a": "b"})))
-
-    run(server, scenario)
     assert server.writes == ["1", "2"]
     assert server.pod["metadata"]["labels"] == {"a": "b"}
     assert server.pod["spec"]["newSpec"] == ["x"]
 
 
-def test_warnings_are_heard() -> None:
+async def test_warnings_are_heard() -> None:
     heard: list[str] = []
 
     def script(_: Request) -> Answer:
         return as_json(config_map(), Warning='299 - "say \\"no\\" to this"')
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(script, warn=heard.append) as client:
         await client.get(CONFIG_MAPS, "default", "a")
-
-    run(script, scenario, warn=heard.append)
     assert heard == ['say "no" to this']
 
 
-def test_what_is_no_object_is_said() -> None:
+async def test_what_is_no_object_is_said() -> None:
     answers = iter(
         [
             as_json({"metadata": {"name": 7}}),
@@ -290,7 +269,7 @@ def test_what_is_no_object_is_said() -> None:
         ]
     )
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(lambda _: next(answers)) as client:
         for _ in range(2):
             with pytest.raises(ApiError, match="sent a ConfigMap that cannot be read"):
                 await client.get(CONFIG_MAPS, "default", "a")
@@ -298,10 +277,8 @@ def test_what_is_no_object_is_said() -> None:
             with pytest.raises(ApiError, match="sent a ConfigMap that cannot be read"):
                 await client.list(CONFIG_MAPS)
 
-    run(lambda _: next(answers), scenario)
 
-
-def test_a_token_file_is_read_again_when_the_server_no_longer_takes_the_token(tmp_path: Path) -> None:
+async def test_a_token_file_is_read_again_when_the_server_no_longer_takes_the_token(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old\n")
     seen: list[str] = []
@@ -313,18 +290,15 @@ def test_a_token_file_is_read_again_when_the_server_no_longer_takes_the_token(tm
             return as_json(status(401, "Unauthorized"), 401)
         return as_json(config_map())
 
-    async def whole() -> None:
-        async with scripted_http(script) as url, HttpClient(Connection(server=url, token_file=token)) as client:
-            await client.get(CONFIG_MAPS, "default", "a")
-            token.write_text("other")
-            await client.get(CONFIG_MAPS, "default", "a")
-
-    asyncio.run(whole())
+    async with scripted_http(script) as url, HttpClient(Connection(server=url, token_file=token)) as client:
+        await client.get(CONFIG_MAPS, "default", "a")
+        token.write_text("other")
+        await client.get(CONFIG_MAPS, "default", "a")
     assert seen == ["Bearer old", "Bearer new", "Bearer new"]
 
 
 @pytest.mark.req("4381-214")
-def test_versions_are_found_again_after_the_server_was_replaced() -> None:
+async def test_versions_are_found_again_after_the_server_was_replaced() -> None:
     served = {"v1beta1"}
     asked: list[str] = []
 
@@ -337,15 +311,13 @@ def test_versions_are_found_again_after_the_server_was_replaced() -> None:
             return as_json({"kind": "APIResourceList", "resources": [{"name": "resourceslices"}]})
         return as_json({"metadata": {"resourceVersion": "1"}, "items": []})
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(script) as client:
         await client.list(SLICES)
         served.clear()
         served.add("v1")
         with pytest.raises(ApiError):
             await client.list(SLICES)
         await client.list(SLICES)
-
-    run(script, scenario)
     assert asked[-2:] == ["/apis/resource.k8s.io/v1", "/apis/resource.k8s.io/v1/resourceslices"]
 
 
@@ -361,10 +333,10 @@ class Guarded:
         return as_json(status(403, "Forbidden", "you cannot list that"), 403)
 
 
-def test_a_kind_that_the_server_has_not_is_missing_even_for_those_who_may_not_read_it() -> None:
+async def test_a_kind_that_the_server_has_not_is_missing_even_for_those_who_may_not_read_it() -> None:
     server = Guarded("devicetaintrules")
 
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(server) as client:
         with pytest.raises(ApiError, match="the server has no ResourceSlicePatch") as missing:
             await client.list(PATCHES)
         assert missing.value.code == 404
@@ -373,13 +345,11 @@ def test_a_kind_that_the_server_has_not_is_missing_even_for_those_who_may_not_re
             await client.list(PATCHES)
         assert forbidden.value.code == 403
 
-    run(server, scenario)
 
-
-def test_an_informer_goes_on_without_a_kind_that_is_missing_and_says_what_is_forbidden(
+async def test_an_informer_goes_on_without_a_kind_that_is_missing_and_says_what_is_forbidden(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scenario(client: HttpClient) -> None:
+    async with scripted_client(Guarded()) as client:
         for kind, expected in ((PATCHES, True), (PODS, False)):
             paused = asyncio.Event()
 
@@ -389,13 +359,11 @@ def test_an_informer_goes_on_without_a_kind_that_is_missing_and_says_what_is_for
 
             informer: Informer[Any] = Informer(client, kind, sleep=pause)
             task = asyncio.create_task(informer.run())
-            await asyncio.wait_for(paused.wait(), 30)
+            await asyncio.wait_for(paused.wait(), PATIENCE)
             assert informer.has_synced is expected
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-
-    run(Guarded(), scenario)
     assert [record.getMessage() for record in caplog.records if record.name == "dray.client.informer"] == [
         "cannot list pods: you cannot list that; it is tried again"
     ]

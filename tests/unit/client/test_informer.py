@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from dray.api.generated.core import Pod
-from dray.api.meta import Object, ObjectMeta
+from dray.api.meta import ObjectMeta
 from dray.api.registry import by_kind
 from dray.client import Informer, ObjectList, WatchEvent, WatchExpired
 from dray.reconcile import VirtualClock
@@ -26,11 +26,11 @@ class Script:
         self.watches = watches
         self.watched_from: list[str] = []
 
-    async def list(self, *_: Any, **__: Any) -> ObjectList[Object]:
+    async def list(self, *_: Any, **__: Any) -> ObjectList:
         items, revision = self.lists.pop(0)
         return ObjectList(tuple(items), revision)
 
-    async def watch(self, *_: Any, revision: str, **__: Any) -> AsyncIterator[WatchEvent[Object]]:
+    async def watch(self, *_: Any, revision: str, **__: Any) -> AsyncIterator[WatchEvent]:
         self.watched_from.append(revision)
         if not self.watches:
             await asyncio.Event().wait()
@@ -40,120 +40,109 @@ class Script:
             yield WatchEvent(*step)
 
 
-def follow(script: Script, seconds: float = 30) -> tuple[Informer[Pod], list[tuple[str | None, str | None]]]:
+async def follow(script: Script, seconds: float = 30) -> tuple[Informer[Pod], list[tuple[str | None, str | None]]]:
     seen: list[tuple[str | None, str | None]] = []
 
     def note(old: Pod | None, new: Pod | None) -> None:
         seen.append(tuple(obj and f"{obj.metadata.name}@{obj.metadata.resource_version}" for obj in (old, new)))  # type: ignore[arg-type]
 
-    async def scenario() -> Informer[Pod]:
-        clock = VirtualClock()
-        informer: Informer[Pod] = Informer(script, PODS, sleep=clock.sleep)  # type: ignore[arg-type]
-        informer.add_index("app", lambda found: [found.metadata.labels.get("app", "")])
-        informer.on_change(note)
-        task = asyncio.get_running_loop().create_task(informer.run())
-        await clock.advance(seconds)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return informer
-
-    return asyncio.run(scenario()), seen
+    clock = VirtualClock()
+    informer: Informer[Pod] = Informer(script, PODS, sleep=clock.sleep)  # type: ignore[arg-type]
+    informer.add_index("app", lambda found: [found.metadata.labels.get("app", "")])
+    informer.on_change(note)
+    task = asyncio.get_running_loop().create_task(informer.run())
+    await clock.advance(seconds)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return informer, seen
 
 
-def test_list_then_watch() -> None:
+async def test_list_then_watch() -> None:
     script = Script(
         [([pod("a", 1)], "5")], [[("ADDED", pod("b", 6)), ("MODIFIED", pod("a", 7)), ("DELETED", pod("b", 8))]]
     )
-    informer, seen = follow(script)
+    informer, seen = await follow(script)
     assert seen == [(None, "a@1"), (None, "b@6"), ("a@1", "a@7"), ("b@8", None)]
     assert [found.metadata.name for found in informer] == ["a"]
     assert informer.has_synced
 
 
-def test_a_broken_watch_goes_on_where_it_was() -> None:
+async def test_a_broken_watch_goes_on_where_it_was() -> None:
     script = Script([([], "5")], [[("ADDED", pod("a", 6)), OSError("reset")], [("MODIFIED", pod("a", 9))]])
-    _, seen = follow(script)
+    _, seen = await follow(script)
     assert script.watched_from[:3] == ["5", "6", "9"]
     assert seen == [(None, "a@6"), ("a@6", "a@9")]
 
 
-def test_an_expired_watch_lists_again_and_tells_only_what_differs() -> None:
+async def test_an_expired_watch_lists_again_and_tells_only_what_differs() -> None:
     script = Script(
         [([pod("a", 1), pod("b", 2), pod("c", 3)], "5"), ([pod("a", 1), pod("b", 7)], "9")], [[WatchExpired("too old")]]
     )
-    _, seen = follow(script)
+    _, seen = await follow(script)
     assert seen == [(None, "a@1"), (None, "b@2"), (None, "c@3"), ("c@3", None), ("b@2", "b@7")]
 
 
-def test_old_news_are_ignored() -> None:
+async def test_old_news_are_ignored() -> None:
     """An event that was delivered before, or that a write's answer has overtaken, changes nothing."""
     script = Script([([pod("a", 8)], "8")], [[("MODIFIED", pod("a", 7)), ("MODIFIED", pod("a", 8))]])
-    _, seen = follow(script)
+    _, seen = await follow(script)
     assert seen == [(None, "a@8")]
 
 
-def test_the_delete_of_an_earlier_object_of_that_name_is_ignored() -> None:
+async def test_the_delete_of_an_earlier_object_of_that_name_is_ignored() -> None:
     script = Script([([pod("a", 8, uid="second")], "8")], [[("DELETED", pod("a", 9, uid="first"))]])
-    informer, _ = follow(script)
+    informer, _ = await follow(script)
     assert informer.get("ns", "a") is not None
 
 
-def test_indexes_follow() -> None:
+async def test_indexes_follow() -> None:
     script = Script([([pod("a", 1, app="x"), pod("b", 2, app="x")], "5")], [[("MODIFIED", pod("a", 6, app="y"))]])
-    informer, _ = follow(script)
+    informer, _ = await follow(script)
     assert [found.metadata.name for found in informer.by_index("app", "x")] == ["b"]
     assert [found.metadata.name for found in informer.by_index("app", "y")] == ["a"]
     assert informer.by_index("app", "z") == []
 
 
-def put_after(script: Script, answer: Pod) -> Informer[Pod]:
+async def put_after(script: Script, answer: Pod) -> Informer[Pod]:
     """An informer that was told of an answer to a write when list and watch had told all that they are going to."""
-
-    async def scenario() -> Informer[Pod]:
-        clock = VirtualClock()
-        informer: Informer[Pod] = Informer(script, PODS, sleep=clock.sleep)  # type: ignore[arg-type]
-        task = asyncio.get_running_loop().create_task(informer.run())
-        await clock.advance(30)
-        informer.put(answer)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return informer
-
-    return asyncio.run(scenario())
+    clock = VirtualClock()
+    informer: Informer[Pod] = Informer(script, PODS, sleep=clock.sleep)  # type: ignore[arg-type]
+    task = asyncio.get_running_loop().create_task(informer.run())
+    await clock.advance(30)
+    informer.put(answer)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return informer
 
 
-def test_an_answer_that_comes_after_the_news_of_the_deletion_does_not_bring_the_object_back() -> None:
+async def test_an_answer_that_comes_after_the_news_of_the_deletion_does_not_bring_the_object_back() -> None:
     script = Script([([pod("a", 1)], "5")], [[("MODIFIED", pod("a", 6)), ("DELETED", pod("a", 7))]])
-    assert list(put_after(script, pod("a", 6))) == []
+    assert list(await put_after(script, pod("a", 6))) == []
 
 
-def test_an_answer_that_is_ahead_of_the_news_is_seen_at_once() -> None:
-    informer = put_after(Script([([pod("a", 1)], "5")], []), pod("b", 6))
+async def test_an_answer_that_is_ahead_of_the_news_is_seen_at_once() -> None:
+    informer = await put_after(Script([([pod("a", 1)], "5")], []), pod("b", 6))
     assert [found.metadata.name for found in informer] == ["a", "b"]
 
 
-def relist_after_put(list_revision: str, *listed: Pod) -> tuple[list[str], list[str]]:
+async def relist_after_put(list_revision: str, *listed: Pod) -> tuple[list[str], list[str]]:
     """Who is there after a write was answered with b@8 and a list came in; and who was told to be gone on the way."""
     gone: list[str] = []
-
-    async def scenario() -> list[str]:
-        clock = VirtualClock()
-        script = Script([([pod("a", 1)], "6"), (list(listed), list_revision)], [[WatchExpired()]])
-        informer: Informer[Pod] = Informer(script, PODS, sleep=clock.sleep)  # type: ignore[arg-type]
-        informer.on_change(lambda old, new: gone.append(old.metadata.name) if old is not None and new is None else None)
-        informer.on_change(lambda _, new: informer.put(pod("b", 8)) if new is not None else None)
-        task = asyncio.get_running_loop().create_task(informer.run())
-        await clock.advance(30)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return [found.metadata.name for found in informer]
-
-    return asyncio.run(scenario()), gone
+    clock = VirtualClock()
+    script = Script([([pod("a", 1)], "6"), (list(listed), list_revision)], [[WatchExpired()]])
+    informer: Informer[Pod] = Informer(script, PODS, sleep=clock.sleep)  # type: ignore[arg-type]
+    informer.on_change(lambda old, new: gone.append(old.metadata.name) if old is not None and new is None else None)
+    informer.on_change(lambda _, new: informer.put(pod("b", 8)) if new is not None else None)
+    task = asyncio.get_running_loop().create_task(informer.run())
+    await clock.advance(30)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return [found.metadata.name for found in informer], gone
 
 
-def test_a_list_that_is_older_than_an_answer_does_not_take_the_object_away() -> None:
-    assert relist_after_put("7", pod("a", 1)) == (["a", "b"], [])
+async def test_a_list_that_is_older_than_an_answer_does_not_take_the_object_away() -> None:
+    assert await relist_after_put("7", pod("a", 1)) == (["a", "b"], [])
 
 
-def test_a_list_from_a_restored_server_counts_alone() -> None:
-    assert relist_after_put("3", pod("a", 1)) == (["a"], ["b"])
+async def test_a_list_from_a_restored_server_counts_alone() -> None:
+    assert await relist_after_put("3", pod("a", 1)) == (["a"], ["b"])

@@ -8,17 +8,11 @@ from msgspec.structs import replace
 from controller_world import manifest, typed
 from controller_world import pod as pod_manifest
 from dray.api.generated.core import Pod
+from dray.api.pod_claims import POD_CLAIM_NAME, generate_name
 from dray.api.resource import ResourceClaim
 from dray.api.resource.claim import FINALIZER
 from dray.controllers.resource_claim.claim_plan import Step, plan_claim
-from dray.controllers.resource_claim.pod_plan import (
-    POD_CLAIM_NAME,
-    PodPlan,
-    generate_name,
-    is_done,
-    other_claim,
-    plan_pod,
-)
+from dray.controllers.resource_claim.pod_plan import PodPlan, is_done, other_claim, plan_pod
 
 DELETED = "2026-06-01T12:00:00Z"
 ALLOCATION = {"devices": {"results": [{"request": "r", "driver": "d.example.com", "pool": "p", "device": "d"}]}}
@@ -88,13 +82,17 @@ def summary(plan: PodPlan) -> dict[str, Any]:
             pod(resourceClaims=[TEMPLATE], statuses=[RECORDED]), [], {}, {"make": ["dev"]}, id="it was deleted"
         ),
         pytest.param(
-            pod(resourceClaims=[TEMPLATE], statuses=[RECORDED]), [claim()], {}, {"problems": 1}, id="a user's claim"
+            pod(resourceClaims=[TEMPLATE], statuses=[RECORDED]),
+            [claim()],
+            {},
+            {"make": ["dev"], "problems": 1},
+            id="a user's claim",
         ),
         pytest.param(
             pod(resourceClaims=[TEMPLATE], statuses=[RECORDED]),
             [claim(owner="earlier")],
             {},
-            {"problems": 1},
+            {"make": ["dev"], "problems": 1},
             id="an earlier pod's claim",
         ),
         pytest.param(pod(resourceClaims=[TEMPLATE], statuses=[{"name": "dev"}]), [], {}, {}, id="none was needed"),

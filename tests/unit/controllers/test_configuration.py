@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from dray.controllers.configuration import check_configuration, node_lifecycle_settings, parse_configuration
-from dray.controllers.settings import NodeLifecycleSettings, Settings
-from dray.eviction.settings import EvictionSettings, Fallback, Limit, PolicyChoice, SettingsError, Webhook
+from dray.controllers.settings import ControllerSettings, NodeLifecycleSettings
+from dray.eviction.settings import EvictionSettings, FailurePolicy, Limit, PolicyChoice, SettingsError, Webhook
 
 HEAD = "apiVersion: dray.dev/v1\nkind: ControllersConfiguration\n"
 
 
-def read(text: str) -> Settings:
+def read(text: str) -> ControllerSettings:
     return parse_configuration((HEAD + text).encode(), "file.yaml")
 
 
 def test_an_empty_file_changes_nothing() -> None:
-    assert read("") == Settings()
+    assert read("") == ControllerSettings()
 
 
 @pytest.mark.req("3902-19")
@@ -36,12 +36,12 @@ eviction:
   policy: {name: pdb, options: {deadline: 10m}}
   offered: [{name: checkpoint}]
   webhooks: [{name: w, url: "https://w/decide", caFile: ca.pem, followsUp: true}]
-  fallback: hold
+  failurePolicy: delete
   timeout: 3
   maxEvictions: 10%
 """
     )
-    assert found == Settings(
+    assert found == ControllerSettings(
         enable_no_execute_taint_manager=False,
         node_lifecycle=NodeLifecycleSettings(
             monitor_period=2,
@@ -56,7 +56,7 @@ eviction:
             policy=PolicyChoice("pdb", {"deadline": "10m"}),
             offered=(PolicyChoice("checkpoint"),),
             webhooks=(Webhook(name="w", url="https://w/decide", ca_file="ca.pem", follows_up=True),),
-            fallback=Fallback.HOLD,
+            failure_policy=FailurePolicy.DELETE,
             timeout=3.0,
             max_evictions=Limit(percent=10),
         ),
@@ -67,7 +67,9 @@ eviction:
     ("text", "problem"),
     [
         ("eviction: {polcy: {name: pdb}}", r"eviction\.polcy: unknown field"),
-        ("eviction: {fallback: shrug}", "neither delete nor hold"),
+        ("eviction: {fallback: shrug}", "fallback: 'shrug' is neither hold nor delete"),
+        ("eviction: {failurePolicy: shrug}", "failurePolicy: 'shrug' is neither hold nor delete"),
+        ("eviction: {failurePolicy: hold, fallback: hold}", "older name"),
         ("eviction: {maxEvictions: many}", "'many' is no limit"),
         ("eviction: {timeout: soon}", "timeout: 'soon' is no duration"),
         ("eviction: {offered: [{name: a}, {name: a}]}", r"offered\[1\]\.name: given twice"),

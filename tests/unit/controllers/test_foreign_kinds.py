@@ -1,6 +1,5 @@
 """What a server says of the kinds that dray does not know, and what happens to their objects with a namespace."""
 
-import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -17,9 +16,9 @@ from dray.client.kubeconfig import Connection
 from dray.controllers.context import Context
 from dray.controllers.namespace import NamespaceController
 from dray.controllers.queue_metrics import QueueMetrics
+from dray.process.http import Answer, Request, Response
 from dray.reconcile import VirtualClock
 from dray.reconcile.informers import Informers
-from dray.server.http import Answer, Request, Response
 from scripted_http import scripted_http
 
 ALL = ["create", "delete", "get", "list", "watch"]
@@ -89,23 +88,20 @@ async def no_pause(_seconds: float) -> None:
     """Retries come at once."""
 
 
-def test_foreign_kinds_are_those_that_dray_does_not_know_in_the_preferred_version() -> None:
-    async def scenario() -> None:
-        server = Server()
-        async with scripted_http(server) as url, HttpClient(Connection(server=url), sleep=no_pause) as client:
-            found = {kind.resource: kind for kind in await client.foreign_kinds()}
-            assert {name: kind.api_version for name, kind in found.items()} == {
-                "widgets.example.com": "example.com/v2",
-                "gears.example.com": "example.com/v1",
-                "readings.example.com": "example.com/v2",
-            }
-            (widget,) = (await client.list(found["widgets.example.com"], "gone")).items
-            assert (type(widget), widget.kind, widget.metadata.uid) == (Object, "Widget", "u")
-            server.lose("/apis/example.com/v2")
-            with pytest.raises(ApiError, match="no answer"):
-                await client.foreign_kinds()
-
-    asyncio.run(scenario())
+async def test_foreign_kinds_are_those_that_dray_does_not_know_in_the_preferred_version() -> None:
+    server = Server()
+    async with scripted_http(server) as url, HttpClient(Connection(server=url), sleep=no_pause) as client:
+        found = {kind.resource: kind for kind in await client.foreign_kinds()}
+        assert {name: kind.api_version for name, kind in found.items()} == {
+            "widgets.example.com": "example.com/v2",
+            "gears.example.com": "example.com/v1",
+            "readings.example.com": "example.com/v2",
+        }
+        (widget,) = (await client.list(found["widgets.example.com"], "gone")).items
+        assert (type(widget), widget.kind, widget.metadata.uid) == (Object, "Widget", "u")
+        server.lose("/apis/example.com/v2")
+        with pytest.raises(ApiError, match="no answer"):
+            await client.foreign_kinds()
 
 
 def controller(client: HttpClient) -> NamespaceController:
@@ -117,16 +113,13 @@ def controller(client: HttpClient) -> NamespaceController:
 
 
 @pytest.mark.parametrize("is_silent", [False, True])
-def test_a_namespace_goes_only_after_what_dray_does_not_know(is_silent: bool) -> None:
-    async def scenario() -> None:
-        server = Server()
-        async with scripted_http(server) as url, HttpClient(Connection(server=url), sleep=no_pause) as client:
-            if is_silent:
-                server.lose("/apis/example.com/v2")
-                with pytest.raises(ApiError, match="no answer"):
-                    await controller(client).reconcile("gone")
-            else:
+async def test_a_namespace_goes_only_after_what_dray_does_not_know(is_silent: bool) -> None:
+    server = Server()
+    async with scripted_http(server) as url, HttpClient(Connection(server=url), sleep=no_pause) as client:
+        if is_silent:
+            server.lose("/apis/example.com/v2")
+            with pytest.raises(ApiError, match="no answer"):
                 await controller(client).reconcile("gone")
-            assert (server.finalized, server.widgets) == ((False, [WIDGET]) if is_silent else (True, []))
-
-    asyncio.run(scenario())
+        else:
+            await controller(client).reconcile("gone")
+        assert (server.finalized, server.widgets) == ((False, [WIDGET]) if is_silent else (True, []))

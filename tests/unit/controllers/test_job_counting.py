@@ -99,7 +99,7 @@ LOST = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
             Verdict.IGNORE,
         ),
         ({"action": "Ignore", "onPodConditions": [{"type": "Other", "status": "True"}]}, LOST, Verdict.COUNT),
-        ({"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}, EXIT_42, Verdict.COUNT),
+        ({"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}, EXIT_42, Verdict.FAIL_INDEX),
     ],
 )
 def test_failure_policy(rule: dict[str, Any], status: dict[str, Any], verdict: Verdict) -> None:

@@ -7,7 +7,8 @@ import pytest
 from controller_world import node, typed
 from controller_world import pod as pod_manifest
 from dray.api.generated.core import Node, Pod
-from dray.controllers.pod_garbage_collector import OUT_OF_SERVICE, plan_finished, plan_node, plan_pod
+from dray.api.nodes import OUT_OF_SERVICE
+from dray.controllers.pod_garbage_collector import plan_finished, plan_node, plan_pod
 from dray.controllers.shares import resolve
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dray.eviction import Cause, Evictions, Limiter
@@ -198,7 +198,6 @@ def test_setting_the_wall_clock_back_does_not_stop_a_limiter() -> None:
     assert len(evictions.take(START - 3600, 6.0)) == 10
 
 
-@settings(deadline=None)
 @given(
     pods=st.lists(
         st.dictionaries(
@@ -269,7 +268,6 @@ def test_a_pod_under_two_taints_that_is_put_off_waits_at_both_afterwards() -> No
     assert max(everybody.values()) <= 3.0
 
 
-@settings(deadline=None)
 @given(
     count=st.integers(1, 60),
     rate=st.integers(1, 40),

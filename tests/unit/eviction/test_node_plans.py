@@ -1,48 +1,17 @@
-"""Rules of node tolerations, of zones and of silence, as tables."""
+"""Rules of zones and of silence, as tables."""
 
 import pytest
 
-from dray.api.generated.core import Node, NodeCondition, NodeSpec, NodeStatus, Taint, Toleration
+from dray.api.generated.core import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from dray.api.meta import ObjectMeta
 from dray.api.times import Time
 from dray.controllers.node_lifecycle.disruption import Count, Disruption, State, judge
 from dray.controllers.node_lifecycle.health import is_silent, observe, silenced
 from dray.controllers.node_lifecycle.taints import plan_taints
 from dray.controllers.settings import NodeLifecycleSettings
-from dray.eviction.node_tolerations import seconds_left, tolerates
 
 WHEN = Time("2026-06-01T12:00:00Z")
 SETTINGS = NodeLifecycleSettings()
-
-
-@pytest.mark.req("3902-09")
-@pytest.mark.parametrize(
-    ("toleration", "matches"),
-    [
-        (Toleration(operator="Exists"), True),
-        (Toleration(key="k", operator="Exists"), True),
-        (Toleration(key="k", value="5"), True),
-        (Toleration(key="k", operator="Equal", value="6"), False),
-        (Toleration(key="other", operator="Exists"), False),
-        (Toleration(key="k", operator="Exists", effect="NoSchedule"), False),
-        (Toleration(key="k", operator="Gt", value="4"), True),
-        (Toleration(key="k", operator="Lt", value="4"), False),
-        (Toleration(key="k", operator="Lt", value="x"), False),
-        (Toleration(key="k", operator="Unheard", value="5"), False),
-    ],
-)
-def test_which_tolerations_match(toleration: Toleration, matches: bool) -> None:
-    assert tolerates(toleration, Taint(key="k", value="5", effect="NoExecute")) is matches
-
-
-@pytest.mark.req("SVS-70")
-def test_the_first_toleration_that_matches_says_how_long() -> None:
-    taint = Taint(key="k", effect="NoExecute")
-    short, long = (Toleration(key="k", operator="Exists", toleration_seconds=seconds) for seconds in (5, 50))
-    assert seconds_left((short, long), taint) == 5
-    assert seconds_left((long, short), taint) == 50
-    assert seconds_left((Toleration(operator="Exists"), short), taint) == float("inf")
-    assert seconds_left((), taint) == 0
 
 
 @pytest.mark.req("3902-11", "3902-24")

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from dray.api.generated.core import Pod, PodSpec, PodStatus, Taint, Toleration
 from dray.api.meta import ObjectMeta
-from dray.eviction.node_evictions import NodeEvictions
-from dray.eviction.pods import PodRef
+from dray.api.references import ObjectRef
+from dray.eviction.node_planner import NodePlanner
 from dray.eviction.settings import Limit
 
 A, B = (Taint(key=f"example.com/{name}", effect="NoExecute") for name in "ab")
@@ -32,19 +32,19 @@ def pods(count: int, node: str = "n1", *tolerations: Toleration) -> list[Pod]:
     ]
 
 
-def known(residents: Iterable[Pod], limit: Limit | None = None) -> NodeEvictions:
-    evictions = NodeEvictions(limit)
+def known(residents: Iterable[Pod], limit: Limit | None = None) -> NodePlanner:
+    evictions = NodePlanner(limit)
     for one in residents:
         evictions.put_pod(one, 0.0)
     return evictions
 
 
-def play(evictions: NodeEvictions, start: float, end: float) -> list[float]:
+def play(evictions: NodePlanner, start: float, end: float) -> list[float]:
     """When each pod is taken, and gone, between two ticks."""
     taken, tick = [], start
     while tick <= end:
         for due in evictions.take(tick):
-            evictions.drop_pod(due.pod)
+            evictions.drop_pod(due.pod, tick)
             taken.append(tick)
         wait = evictions.wait(tick)
         if wait is None:
@@ -59,7 +59,7 @@ def test_ten_leave_at_once_and_then_so_many_a_second(rate: int) -> None:
     evictions.put_node("n1", [A], 5.0, rates(f"example.com/a:NoExecute={rate}"))
     taken = play(evictions, 5.0, 100.0)
     assert taken == pytest.approx([5.0] * BURST + [5.0 + number / rate for number in range(1, 21)], abs=0.02)
-    assert len(evictions) == 0
+    assert len(evictions.departures) == 0
     assert evictions.wait(100.0) is None
 
 
@@ -102,7 +102,7 @@ def test_if_a_group_disagrees_the_slowest_rate_holds() -> None:
     assert play(evictions, 5.0, 100.0) == pytest.approx([5 + n / 10 for n in range(1, 16)], abs=0.02)
     evictions.put_node("n2", [], 10.0)
     evictions.put_node("n1", [], 10.0)
-    assert len(evictions) == 0
+    assert len(evictions.departures) == 0
 
 
 @pytest.mark.req("implied-9", "5055-80")
@@ -144,7 +144,7 @@ def test_who_is_put_off_gives_its_place_to_another() -> None:
     evictions.put_node("n1", [A], 0.0, rates("example.com/a:NoExecute=1"))
     first = evictions.take(0.0)
     assert len(first) == BURST
-    evictions.postpone(first[0], 50.0)
+    evictions.departures.postpone(first[0], 50.0)
     assert len(evictions.take(0.0)) == 1
     assert [round(tick) for tick in play(evictions, 0.5, 100.0)] == [1, 2, 50]
 
@@ -155,7 +155,7 @@ def test_a_pod_of_the_same_name_does_not_inherit_the_turn() -> None:
     evictions.put_node("n1", [A], 0.0, rates("example.com/a:NoExecute=1"))
     assert len(evictions.take(0.0)) == BURST
     last = pods(12)[-1]
-    evictions.drop_pod(PodRef.of(last))
+    evictions.drop_pod(ObjectRef.of(last), 0.0)
     tolerant = replace(last.spec, tolerations=(Toleration(operator="Exists"),))
     evictions.put_pod(replace(last, metadata=replace(last.metadata, uid="another"), spec=tolerant), 0.5)
     assert [due.pod.name for tick in (1.0, 2.0, 60.0) for due in evictions.take(tick)] == ["n1-010"]

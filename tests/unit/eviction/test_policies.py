@@ -151,8 +151,8 @@ def test_durations_for_people() -> None:
 def test_limits(text: str, passed: list[int]) -> None:
     limit = Limit.parse(text)
     assert str(limit) == text
-    assert [pods for pods in range(102) if limit.is_passed(pods, 100)][: len(passed)] == passed
-    assert not limit.is_passed(0, 0)
+    assert [pods for pods in range(102) if pods > limit.pods(100)][: len(passed)] == passed
+    assert limit.pods(0) == (10 if text == "10" else 0)
 
 
 @pytest.mark.parametrize("text", ["", "ten", "-1", "101%", "10 %", "%", "1e9", "9" * 30])

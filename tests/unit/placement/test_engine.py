@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from dray.api.cluster import PlacementStatus
-from dray.placement import Engine, Event, FleetObject, PlacementKey, Stage
+from dray.api.references import ObjectName
+from dray.placement import Engine, Event, FleetObject, Stage
 from dray.placement import engine as engine_module
 from dray.placement.decide import decide
 from dray.placement.moments import moment_of
@@ -119,7 +120,7 @@ def test_conditions_follow_the_first_and_the_last_cluster() -> None:
     seen: list[list[str]] = []
     for event in (Event(managed("a")), Event(managed("b")), Event(managed("a"), True), Event(managed("b"), True)):
         engine.apply(event, NOW)
-        results = [engine.result(PlacementKey("ns1", name)) for name in ("two", "all")]
+        results = [engine.result(ObjectName("ns1", name)) for name in ("two", "all")]
         seen.append([result.conditions["PlacementSatisfied"].reason for result in results if result is not None])
     assert seen == [
         ["NotAllDecisionsScheduled", "AllDecisionsScheduled"],
@@ -139,7 +140,7 @@ def test_what_an_event_does_not_touch_is_not_decided_again(monkeypatch: pytest.M
         for number in range(100)
     ]
     engine = loaded(*sets, *bindings, *clusters, *placements)
-    calls: list[PlacementKey] = []
+    calls: list[ObjectName] = []
     original = decide
 
     def counted(fleet: Any, policy: Any, *args: Any, **kwargs: Any) -> Any:
@@ -165,7 +166,7 @@ def test_a_changed_spec_is_decided_anew_and_a_deleted_placement_forgotten() -> N
     engine = loaded(*names(2), TWO)
     assert changed(engine, placement("two", numberOfClusters=1)) == {"two": ("cluster1",)}
     assert changed(engine, placement("two"), deleted=True) == {}
-    assert engine.result(PlacementKey("ns1", "two")) is None
+    assert engine.result(ObjectName("ns1", "two")) is None
     assert engine.fleet.ledger.loads == {}
     assert changed(engine, placement("two"), deleted=True) == {}
 
@@ -239,13 +240,13 @@ def test_a_placement_that_is_switched_off_follows_what_others_write() -> None:
 def test_it_explains_what_is_in_force() -> None:
     engine = loaded(*names(2), TWO)
     engine.apply(Event(managed("cluster2", taint("a:NoSelect"))), NOW)
-    found = engine.explain(PlacementKey("ns1", "two"), NOW)
+    found = engine.explain(ObjectName("ns1", "two"), NOW)
     assert found is not None
     assert {reason.cluster: reason.stage for reason in found.clusters} == {
         "cluster1": Stage.SELECTED,
         "cluster2": Stage.TAINT,
     }
-    assert engine.explain(PlacementKey("ns1", "nobody"), NOW) is None
+    assert engine.explain(ObjectName("ns1", "nobody"), NOW) is None
 
 
 def test_what_is_not_part_of_a_fleet_is_refused() -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from dray.placement import PlacementKey
+from dray.api.references import ObjectName
 from dray.placement.ledger import Ledger
 from placement_fleet import KEY, decisions
 
-OTHER = PlacementKey("ns1", "other")
+OTHER = ObjectName("ns1", "other")
 
 
 def ledger(*decided: tuple[str, str]) -> Ledger:
     made = Ledger()
     for name, clusters in decided:
-        made.assume(PlacementKey("ns1", name), clusters)
+        made.assume(ObjectName("ns1", name), clusters)
     return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dray.api.cluster import Toleration
-from dray.placement.member import Mark
+from dray.placement.member import ClusterTaint
 from dray.placement.moments import MICROS_PER_SECOND, moment_of
 from dray.placement.tolerations import Standing, find_fault, judge, matches, tolerate
 from placement_fleet import NOW, taint
@@ -13,9 +13,11 @@ from placement_fleet import NOW, taint
 NOW_MOMENT = moment_of(NOW)
 
 
-def mark(text: str, age: float | None = 0) -> Mark:
+def mark(text: str, age: float | None = 0) -> ClusterTaint:
     made = taint(text, age)
-    return Mark(made.key, made.value, made.effect, None if made.time_added is None else moment_of(made.time_added))
+    return ClusterTaint(
+        made.key, made.value, made.effect, None if made.time_added is None else moment_of(made.time_added)
+    )
 
 
 def after(seconds: int) -> int:

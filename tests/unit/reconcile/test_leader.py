@@ -7,11 +7,12 @@ from typing import Any, cast
 import pytest
 
 from dray.api.generated.coordination import Lease
+from dray.api.kinds import LEASES
 from dray.api.meta import Object
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.reconcile import VirtualClock
-from dray.reconcile.leader import LEASES, LeaderElector, LeadershipLost
+from dray.reconcile.leader import LeaderElector, LeadershipLost
 from local_server import LocalServer, local_server
 
 NAME = "kube-scheduler"
@@ -67,113 +68,95 @@ async def stored(server: LocalServer) -> Lease:
 
 
 @pytest.mark.req("implied-7")
-def test_the_first_leads_and_the_second_follows_when_it_stops() -> None:
-    async def scenario() -> None:
-        async with local_server() as server:
-            first = Candidate(server, "a")
-            await server.clock.advance(1)
-            second = Candidate(server, "b")
-            await server.clock.advance(60)
-            assert (first.works, second.works) == (True, False)
-            assert second.elector.holder == "a"
-            first.stop.set()
-            await server.clock.advance(3)
-            assert (first.works, second.works) == (False, True)
-            assert first.task.done()
-            spec = (await stored(server)).spec
-            assert (spec.holder_identity, spec.lease_transitions, spec.lease_duration_seconds) == ("b", 1, 15)
-            await second.end()
-            assert (await stored(server)).spec.holder_identity == ""
-
-    asyncio.run(scenario())
+async def test_the_first_leads_and_the_second_follows_when_it_stops() -> None:
+    async with local_server() as server:
+        first = Candidate(server, "a")
+        await server.clock.advance(1)
+        second = Candidate(server, "b")
+        await server.clock.advance(60)
+        assert (first.works, second.works) == (True, False)
+        assert second.elector.holder == "a"
+        first.stop.set()
+        await server.clock.advance(3)
+        assert (first.works, second.works) == (False, True)
+        assert first.task.done()
+        spec = (await stored(server)).spec
+        assert (spec.holder_identity, spec.lease_transitions, spec.lease_duration_seconds) == ("b", 1, 15)
+        await second.end()
+        assert (await stored(server)).spec.holder_identity == ""
 
 
 @pytest.mark.req("implied-7")
 @pytest.mark.parametrize("trouble", ["fails", "refuses", "hangs"])
-def test_a_leader_that_cannot_renew_stops_before_anybody_else_starts(trouble: str) -> None:
-    async def scenario() -> None:
-        async with local_server() as server:
-            first, second = Candidate(server, "a"), Candidate(server, "b")
-            await server.clock.advance(30)
-            first.client.trouble = trouble
-            stopped = started = 0
-            for second_passed in range(1, 31):
-                await server.clock.advance(1)
-                assert not (first.works and second.works)
-                stopped = stopped or (0 if first.works else second_passed)
-                started = started or (second_passed if second.works else 0)
-            assert 8 <= stopped <= 12
-            assert 13 <= started <= 19
-            with pytest.raises(LeadershipLost):
-                await first.task
-            await second.end()
-
-    asyncio.run(scenario())
+async def test_a_leader_that_cannot_renew_stops_before_anybody_else_starts(trouble: str) -> None:
+    async with local_server() as server:
+        first, second = Candidate(server, "a"), Candidate(server, "b")
+        await server.clock.advance(30)
+        first.client.trouble = trouble
+        stopped = started = 0
+        for second_passed in range(1, 31):
+            await server.clock.advance(1)
+            assert not (first.works and second.works)
+            stopped = stopped or (0 if first.works else second_passed)
+            started = started or (second_passed if second.works else 0)
+        assert 8 <= stopped <= 12
+        assert 13 <= started <= 19
+        with pytest.raises(LeadershipLost):
+            await first.task
+        await second.end()
 
 
-def test_short_trouble_is_survived() -> None:
-    async def scenario() -> None:
-        async with local_server() as server:
-            first = Candidate(server, "a")
-            for _ in range(5):
-                first.client.trouble = ""
-                await server.clock.advance(5)
-                first.client.trouble = "fails"
-                await server.clock.advance(7)
-            assert first.works
-            await first.end()
-
-    asyncio.run(scenario())
+async def test_short_trouble_is_survived() -> None:
+    async with local_server() as server:
+        first = Candidate(server, "a")
+        for _ in range(5):
+            first.client.trouble = ""
+            await server.clock.advance(5)
+            first.client.trouble = "fails"
+            await server.clock.advance(7)
+        assert first.works
+        await first.end()
 
 
 @pytest.mark.req("implied-7")
-def test_a_leader_that_sees_another_holder_stops_at_once() -> None:
-    async def scenario() -> None:
-        async with local_server() as server:
-            first = Candidate(server, "a")
-            await server.clock.advance(5)
-            await server.client().patch(LEASES, "kube-system", NAME, {"spec": {"holderIdentity": "thief"}})
-            await server.clock.advance(2)
-            with pytest.raises(LeadershipLost, match="held by thief"):
-                await first.task
-            assert (await stored(server)).spec.holder_identity == "thief"
-
-    asyncio.run(scenario())
+async def test_a_leader_that_sees_another_holder_stops_at_once() -> None:
+    async with local_server() as server:
+        first = Candidate(server, "a")
+        await server.clock.advance(5)
+        await server.client().patch(LEASES, "kube-system", NAME, {"spec": {"holderIdentity": "thief"}})
+        await server.clock.advance(2)
+        with pytest.raises(LeadershipLost, match="held by thief"):
+            await first.task
+        assert (await stored(server)).spec.holder_identity == "thief"
 
 
-def test_clocks_need_not_agree() -> None:
+async def test_clocks_need_not_agree() -> None:
     """The holder's wall clock is an hour behind: its lease still counts, as long as it changes."""
 
-    async def scenario() -> None:
-        async with local_server() as server:
-            first = Candidate(server, "a")
-            await server.clock.advance(5)
-            server.clock.jump(-3600)
-            second = Candidate(server, "b")
-            await server.clock.advance(20)
-            server.clock.jump(7200)
-            await server.clock.advance(20)
-            assert (first.works, second.works) == (True, False)
-            await first.end()
-            await second.end()
-
-    asyncio.run(scenario())
+    async with local_server() as server:
+        first = Candidate(server, "a")
+        await server.clock.advance(5)
+        server.clock.jump(-3600)
+        second = Candidate(server, "b")
+        await server.clock.advance(20)
+        server.clock.jump(7200)
+        await server.clock.advance(20)
+        assert (first.works, second.works) == (True, False)
+        await first.end()
+        await second.end()
 
 
-def test_what_the_work_raises_is_raised_and_the_lease_is_free() -> None:
-    async def scenario() -> None:
-        async with local_server() as server:
+async def test_what_the_work_raises_is_raised_and_the_lease_is_free() -> None:
+    async with local_server() as server:
 
-            async def fail() -> None:
-                raise RuntimeError("broken")
+        async def fail() -> None:
+            raise RuntimeError("broken")
 
-            elector = LeaderElector(server.component(NAME), NAME, "a", server.clock)
-            with pytest.raises(RuntimeError, match="broken"):
-                await elector.run(fail)
-            assert (await stored(server)).spec.holder_identity == ""
-            assert not elector.is_leader
-
-    asyncio.run(scenario())
+        elector = LeaderElector(server.component(NAME), NAME, "a", server.clock)
+        with pytest.raises(RuntimeError, match="broken"):
+            await elector.run(fail)
+        assert (await stored(server)).spec.holder_identity == ""
+        assert not elector.is_leader
 
 
 def test_periods_must_make_sense() -> None:

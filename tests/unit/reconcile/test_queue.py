@@ -1,125 +1,125 @@
 """The work queue under virtual time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from dray.api.status import ApiError
 from dray.reconcile import Controller, VirtualClock, WorkQueue
 
-Scenario = Callable[[VirtualClock], Awaitable[None]]
+
+async def test_a_key_is_handed_out_once_however_often_it_is_added() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue("test", clock)
+    for key in ("a", "b", "a", "a"):
+        queue.add(key)
+    assert [await queue.get(), await queue.get()] == ["a", "b"]
+    assert len(queue) == 0
 
 
-def simulate(scenario: Scenario) -> None:
-    asyncio.run(scenario(VirtualClock()))  # type: ignore[arg-type]
+async def test_a_key_added_while_it_is_worked_on_comes_again() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue("test", clock)
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a")
+    assert len(queue) == 0
+    queue.done(key)
+    assert await queue.get() == "a"
 
 
-def test_a_key_is_handed_out_once_however_often_it_is_added() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        queue: WorkQueue[str] = WorkQueue("test", clock)
-        for key in ("a", "b", "a", "a"):
-            queue.add(key)
-        assert [await queue.get(), await queue.get()] == ["a", "b"]
-        assert len(queue) == 0
-
-    simulate(scenario)
-
-
-def test_a_key_added_while_it_is_worked_on_comes_again() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        queue: WorkQueue[str] = WorkQueue("test", clock)
-        queue.add("a")
-        key = await queue.get()
-        queue.add("a")
-        assert len(queue) == 0
-        queue.done(key)
-        assert await queue.get() == "a"
-
-    simulate(scenario)
+async def test_later_means_later_and_the_earliest_time_counts() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue("test", clock)
+    queue.add_after("slow", 60)
+    queue.add_after("fast", 5)
+    queue.add_after("fast", 30)
+    await clock.advance(4.9)
+    assert len(queue) == 0
+    await clock.advance(0.2)
+    assert await queue.get() == "fast"
+    queue.done("fast")
+    await clock.advance(30)
+    assert len(queue) == 0, "the later time of `fast` was replaced by the earlier one"
+    await clock.advance(30)
+    assert await queue.get() == "slow"
+    queue.close()
 
 
-def test_later_means_later_and_the_earliest_time_counts() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        queue: WorkQueue[str] = WorkQueue("test", clock)
-        queue.add_after("slow", 60)
-        queue.add_after("fast", 5)
-        queue.add_after("fast", 30)
-        await clock.advance(4.9)
-        assert len(queue) == 0
-        await clock.advance(0.2)
-        assert await queue.get() == "fast"
-        queue.done("fast")
-        await clock.advance(30)
-        assert len(queue) == 0, "the later time of `fast` was replaced by the earlier one"
-        await clock.advance(30)
-        assert await queue.get() == "slow"
-        queue.close()
-
-    simulate(scenario)
+async def test_what_was_planned_can_be_cancelled() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue("test", clock)
+    queue.add_after("a", 5)
+    queue.cancel("a")
+    await clock.advance(10)
+    assert len(queue) == 0
+    queue.close()
 
 
-def test_what_was_planned_can_be_cancelled() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        queue: WorkQueue[str] = WorkQueue("test", clock)
-        queue.add_after("a", 5)
-        queue.cancel("a")
-        await clock.advance(10)
-        assert len(queue) == 0
-        queue.close()
-
-    simulate(scenario)
-
-
-def test_retries_wait_longer_and_longer_until_forgotten() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        queue: WorkQueue[str] = WorkQueue("test", clock)
-        assert [queue.retry("a") for _ in range(4)] == [0.005, 0.01, 0.02, 0.04]
-        for _ in range(30):
-            longest = queue.retry("a")
-        assert longest == 60.0
-        queue.forget("a")
-        assert queue.retry("a") == 0.005
-        queue.close()
-
-    simulate(scenario)
+async def test_retries_wait_longer_and_longer_until_forgotten() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue("test", clock)
+    assert [queue.retry("a") for _ in range(4)] == [0.005, 0.01, 0.02, 0.04]
+    for _ in range(30):
+        longest = queue.retry("a")
+    assert longest == 60.0
+    queue.forget("a")
+    assert queue.retry("a") == 0.005
+    queue.close()
 
 
-def test_a_controller_tries_again_after_failures_and_looks_again_when_asked() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        seen: list[float] = []
-        heard: list[str] = []
+async def test_a_controller_tries_again_after_failures_and_looks_again_when_asked() -> None:
+    clock = VirtualClock()
+    seen: list[float] = []
+    heard: list[str] = []
 
-        async def reconcile(_key: str) -> float | None:
-            seen.append(clock.monotonic())
-            if len(seen) < 3:
-                raise ApiError(503, "ServiceUnavailable", "not now")
-            return 10.0 if len(seen) == 3 else None
+    async def reconcile(_key: str) -> float | None:
+        seen.append(clock.monotonic())
+        if len(seen) < 3:
+            raise ApiError(503, "ServiceUnavailable", "not now")
+        return 10.0 if len(seen) == 3 else None
 
-        controller = Controller(
-            "test", reconcile, clock, report=lambda name, _key, error: heard.append(f"{name}: {error}")
-        )
-        task = asyncio.get_running_loop().create_task(controller.run())
-        start = clock.monotonic()
-        controller.queue.add("a")
-        await clock.advance(60)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert [round(moment - start, 3) for moment in seen] == [0.0, 0.005, 0.015, 10.015]
-        assert heard == ["test: not now"] * 2
-
-    simulate(scenario)
+    controller = Controller("test", reconcile, clock, report=lambda name, _key, error: heard.append(f"{name}: {error}"))
+    task = asyncio.get_running_loop().create_task(controller.run())
+    start = clock.monotonic()
+    controller.queue.add("a")
+    await clock.advance(60)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert [round(moment - start, 3) for moment in seen] == [0.0, 0.005, 0.015, 10.015]
+    assert heard == ["test: not now"] * 2
 
 
-def test_a_jump_of_the_wall_clock_wakes_nobody() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        queue: WorkQueue[str] = WorkQueue("test", clock)
-        queue.add_after("a", 5)
-        before = clock.now()
-        clock.jump(3600)
-        await clock.settle()
-        assert clock.now() - before == 3600
-        assert len(queue) == 0
-        await clock.advance(5)
-        assert len(queue) == 1
-        queue.close()
+async def test_a_jump_of_the_wall_clock_wakes_nobody() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue("test", clock)
+    queue.add_after("a", 5)
+    before = clock.now()
+    clock.jump(3600)
+    await clock.settle()
+    assert clock.now() - before == 3600
+    assert len(queue) == 0
+    await clock.advance(5)
+    assert len(queue) == 1
+    queue.close()
 
-    simulate(scenario)
+
+async def test_what_keeps_failing_is_not_hurried_by_what_happens() -> None:
+    """Whoever fails and writes why it failed must not wake itself by that write, hundreds of times a second."""
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue("q", clock)
+    attempts = 0
+
+    async def work() -> None:
+        nonlocal attempts
+        while True:
+            key = await queue.get()
+            attempts += 1
+            queue.retry(key)
+            queue.add(key)  # its own write comes back as an event
+            queue.done(key)
+
+    task = asyncio.create_task(work())
+    queue.add("a")
+    await clock.advance(100)
+    task.cancel()
+    queue.close()
+    assert attempts < 120

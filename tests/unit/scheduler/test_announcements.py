@@ -1,7 +1,8 @@
 """The news of bindings: at once while there is little to do, late while there is much, and never lost."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 
 from dray.api.generated.core import Pod
 from dray.api.meta import Object, ObjectMeta
@@ -25,29 +26,25 @@ def pod(name: str) -> Pod:
     return Pod(metadata=ObjectMeta(name=name, namespace="ns"))
 
 
-def run(story: Callable[[Announcements, Told, VirtualClock], Awaitable[None]]) -> None:
-    async def main() -> None:
-        told, clock = Told(), VirtualClock()
-        announcements = Announcements(told, clock, lambda: told.busy)  # type: ignore[arg-type]
-        task = asyncio.get_running_loop().create_task(announcements.run())
-        await story(announcements, told, clock)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def running_announcements() -> AsyncIterator[tuple[Announcements, Told, VirtualClock]]:
+    told, clock = Told(), VirtualClock()
+    announcements = Announcements(told, clock, lambda: told.busy)  # type: ignore[arg-type]
+    task = asyncio.get_running_loop().create_task(announcements.run())
+    yield announcements, told, clock
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
-def test_at_once_while_there_is_little_to_do() -> None:
-    async def story(news: Announcements, told: Told, clock: VirtualClock) -> None:
+async def test_at_once_while_there_is_little_to_do() -> None:
+    async with running_announcements() as (news, told, clock):
         news.bound(pod("a"), "node-1")
         await clock.advance(0.0)
         assert told.texts == ["Successfully assigned ns/a to node-1"]
 
-    run(story)
 
-
-def test_bindings_come_first_but_all_is_told_in_the_end() -> None:
-    async def story(news: Announcements, told: Told, clock: VirtualClock) -> None:
+async def test_bindings_come_first_but_all_is_told_in_the_end() -> None:
+    async with running_announcements() as (news, told, clock):
         told.busy = True
         for number in range(3 * AT_ONCE):
             news.bound(pod(f"p{number}"), "n")
@@ -58,11 +55,9 @@ def test_bindings_come_first_but_all_is_told_in_the_end() -> None:
         assert told.texts == [f"Successfully assigned ns/p{number} to n" for number in range(3 * AT_ONCE)]
         assert len(news) == 0
 
-    run(story)
 
-
-def test_nobody_waits_for_long_however_busy_it_is() -> None:
-    async def story(news: Announcements, told: Told, clock: VirtualClock) -> None:
+async def test_nobody_waits_for_long_however_busy_it_is() -> None:
+    async with running_announcements() as (news, told, clock):
         told.busy = True
         news.bound(pod("early"), "n")
         await clock.advance(3)
@@ -71,5 +66,3 @@ def test_nobody_waits_for_long_however_busy_it_is() -> None:
         assert "Successfully assigned ns/early to n" in told.texts
         await clock.advance(3.5)
         assert len(told.texts) == 2
-
-    run(story)

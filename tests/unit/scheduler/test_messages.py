@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from dray.allocator import Options, explain
 from dray.reconcile import VirtualClock
-from dray.rehearsal import Rehearsal
 from dray.scheduler import messages
-from dray.scheduler.decide import Refused, decide
 from dray.scheduler.messages import Messages
-from dray.scheduler.pod_info import PodInfo
+from dray.scheduling.decide import decide
+from dray.scheduling.pod_info import PodInfo
+from dray.scheduling.reasons import Gated
+from dray.scheduling.refusal import Refused
+from dray.scheduling.rehearsal import Rehearsal
 from dray.snapshot import load
+from dray.snapshot.pending_pods import pending_pods
 from dray.tracker import Remove
 from scale_up_objects import node, template, waiting
 from snapshot_objects import Manifest, device, device_class, resource_slice, rule
@@ -25,13 +27,17 @@ class World:
 
     def __init__(self, *objects: Manifest) -> None:
         self.clock = VirtualClock()
-        self.rehearsal = Rehearsal(load(*objects))
+        snapshot = load(*objects)
+        snapshot.nodes()
+        waiting = pending_pods(snapshot)
+        self.cluster = snapshot._world.cluster
+        self.rehearsal = Rehearsal(self.cluster)
+        self.rehearsal.expect(waiting.pods, waiting.claims)
         self.rehearsal.schedule(self.rehearsal.pending)
-        self.cluster = self.rehearsal._cluster
         self.messages = Messages(self.cluster, self.clock)
 
     def refusal(self, name: str) -> tuple[PodInfo, Refused]:
-        info = next(pod for pod in self.rehearsal.pending if pod.key[1] == name)
+        info = next(pod for pod in self.rehearsal.pending if pod.name.name == name)
         answer = decide(self.cluster, info, Options())
         assert isinstance(answer, Refused)
         return info, answer
@@ -110,14 +116,15 @@ def test_devices_that_went_are_not_counted() -> None:
     assert "0 of 0 devices match" in here.tell("big")
 
 
-def test_other_counts_for_the_same_reason_can_wait() -> None:
+async def test_other_counts_for_the_same_reason_can_wait() -> None:
     here = World(*cluster(1), waiting("big", claim_template="nine"))
     info, refused = here.refusal("big")
     first = here.messages.tell(info, refused)
     assert here.messages.is_news(info, refused, "", first)
     assert not here.messages.is_news(info, refused, first, first)
-    changed = f"{refused.message} Other counts."
+    changed = f"{first} Other counts."
     assert not here.messages.is_news(info, refused, first, changed), "so soon"
-    assert here.messages.is_news(info, refused, "something else", changed), "another reason is told at once"
-    asyncio.run(here.clock.advance(messages.RETELL_SECONDS))
+    assert here.messages.is_news(info, Refused(Gated()), first, "gated"), "another reason is told at once"
+    assert here.messages.is_news(info, refused, "gated", changed), "and so is the first one, which is another again"
+    await here.clock.advance(messages.RETELL_SECONDS)
     assert here.messages.is_news(info, refused, first, changed)

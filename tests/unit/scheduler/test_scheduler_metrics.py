@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from dray.api.generated.core import Pod
+from dray.api.meta import ObjectMeta
 from dray.api.registry import by_kind
+from dray.reconcile import VirtualClock
 from dray.scheduler.metrics import SchedulerMetrics
+from dray.scheduler.queue import SchedulingQueue
 from dray.scheduler.scheduler import Scheduler
+from dray.scheduling.pod_info import read_pod
+from dray.scheduling.reasons import ClaimNotFound, ClaimsUnjudgeable, Gated, PodReason
+from dray.scheduling.refusal import Refused
 from local_server import LocalServer, local_server, typed
 from scale_up_objects import node, template, waiting
 from snapshot_objects import Manifest, claim, device, device_class, resource_slice
@@ -20,23 +27,17 @@ PODS = by_kind("v1", "Pod")
 POINTS = ["PreEnqueue", "PreFilter", "Filter", "Reserve", "PreBind", "Bind"]
 
 
-def run(*objects: Manifest, verbosity: int = 0) -> CollectorRegistry:
+async def tried(*objects: Manifest, verbosity: int = 0) -> CollectorRegistry:
     """The numbers after everything was tried."""
     registry = CollectorRegistry()
-
-    async def whole() -> None:
-        async with local_server() as server:
-            metrics = SchedulerMetrics(registry, "default-scheduler")
-            scheduler = Scheduler(
-                server.component("kube-scheduler"), server.clock, metrics=metrics, verbosity=verbosity
-            )
-            task = asyncio.get_running_loop().create_task(scheduler.run())
-            await _create(server, objects)
-            await server.clock.advance(0.5, turns=200)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(whole())
+    async with local_server() as server:
+        metrics = SchedulerMetrics(registry, "default-scheduler")
+        scheduler = Scheduler(server.component("kube-scheduler"), server.clock, metrics=metrics, verbosity=verbosity)
+        task = asyncio.get_running_loop().create_task(scheduler.run())
+        await _create(server, objects)
+        await server.clock.advance(0.5, turns=200)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
     return registry
 
 
@@ -61,9 +62,11 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
 
 
 @pytest.mark.req("4381-195", "4381-196", "4381-197", "4381-258")
-def test_pending_and_unschedulable_pods_attempts_and_durations() -> None:
+async def test_pending_and_unschedulable_pods_attempts_and_durations() -> None:
     pods = [waiting("first", claim="a"), waiting("second", claim="b"), waiting("large", cpu=99)]
-    registry = run(*cluster(), claim("a"), claim("b"), *pods, waiting("gated", schedulingGates=[{"name": "wait"}]))
+    registry = await tried(
+        *cluster(), claim("a"), claim("b"), *pods, waiting("gated", schedulingGates=[{"name": "wait"}])
+    )
     profile = {"profile": "default-scheduler"}
     assert value(registry, "scheduler_schedule_attempts_total", result="scheduled", **profile) == 1
     assert value(registry, "scheduler_schedule_attempts_total", result="unschedulable", **profile) >= 3
@@ -82,31 +85,58 @@ def test_pending_and_unschedulable_pods_attempts_and_durations() -> None:
     assert value(registry, name, result="scheduled", **profile) == 1
 
 
+def test_every_pod_is_counted_in_one_queue() -> None:
+    async def scenario() -> dict[str, float]:
+        registry = CollectorRegistry()
+        metrics = SchedulerMetrics(registry, "default-scheduler")
+        queue = SchedulingQueue(VirtualClock())
+        metrics.follow(queue)
+        refusals: dict[str, PodReason] = {
+            "error": ClaimsUnjudgeable("CEL"),
+            "gated": Gated(),
+            "waits": ClaimNotFound("c"),
+        }
+        for name in ("active", "taken", *refusals):
+            queue.put(read_pod(Pod(metadata=ObjectMeta(name=name, namespace="ml"))), changed=False)
+        for info in [await queue.pop() for _ in range(5)]:
+            name = info.name.name
+            if name in refusals:
+                refused = Refused(refusals[name])
+                queue.refuse(info.name, refused.causes)
+                metrics.refused(info.name, refused)
+        queues = ("active", "backoff", "unschedulable", "gated")
+        found = {each: value(registry, "scheduler_pending_pods", queue=each) for each in queues}
+        queue.close()
+        return found
+
+    assert asyncio.run(scenario()) == {"active": 2, "backoff": 1, "unschedulable": 1, "gated": 1}
+
+
 @pytest.mark.req("4381-202", "4381-222")
-def test_the_log_has_the_steps_in_the_order_of_the_framework(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_has_the_steps_in_the_order_of_the_framework(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "dray.scheduler"):
-        run(*cluster(), claim("a"), waiting("first", claim="a"), verbosity=5)
+        await tried(*cluster(), claim("a"), waiting("first", claim="a"), verbosity=5)
     lines = [record.getMessage().partition(":")[0] for record in caplog.records]
     assert lines == ["attempting to schedule pod ml/first", *POINTS, "pod ml/first"]
     caplog.clear()
     with caplog.at_level(logging.INFO, "dray.scheduler"):
-        run(*cluster(), claim("a", count=2), waiting("first", claim="a"), verbosity=5)
+        await tried(*cluster(), claim("a", count=2), waiting("first", claim="a"), verbosity=5)
     lines = [record.getMessage().partition(":")[0] for record in caplog.records]
     assert lines[:5] == ["attempting to schedule pod ml/first", "PreEnqueue", "PreFilter", "Filter", "PostFilter"]
 
 
 @pytest.mark.req("4381-222")
-def test_less_is_logged_at_lower_verbosity(caplog: pytest.LogCaptureFixture) -> None:
+async def test_less_is_logged_at_lower_verbosity(caplog: pytest.LogCaptureFixture) -> None:
     objects = [*cluster(), template("one"), claim("a"), waiting("first", claim="a")]
     with caplog.at_level(logging.INFO, "dray.scheduler"):
-        run(*objects, verbosity=4)
+        await tried(*objects, verbosity=4)
     assert [record.getMessage() for record in caplog.records] == [
         "attempting to schedule pod ml/first",
         "pod ml/first: bound to node-1",
     ]
     caplog.clear()
     with caplog.at_level(logging.INFO, "dray.scheduler"):
-        run(*objects, verbosity=3)
+        await tried(*objects, verbosity=3)
     assert not caplog.records
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dray.api import codec
 from dray.api.generated.core import Pod
-from dray.server import pod_bodies
+from dray.server.bodies import pod_bodies
 
 SPEC = {"containers": [{"name": "main", "image": "pause", "resources": {"requests": {"cpu": "100m"}}}]}
 
@@ -75,7 +75,7 @@ MEMBERS = st.lists(
 
 
 @given(MEMBERS, st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_they_are_read_as_any_body_is(members: list[tuple[str, bytes]], find_duplicates: bool) -> None:
     data = b"{" + b",".join(b'"%b":%b' % (name.encode(), value) for name, value in members) + b"}"
     expected = codec.read_json(data, Pod, find_duplicates=find_duplicates)

@@ -11,9 +11,9 @@ from controller_world import typed
 from dray.api.generated.core import Pod
 from dray.api.resource import ResourceClaim
 from dray.api.times import Time
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 from dray.simulation.behaviour import Behaviour, read_behaviour
-from dray.simulation.pod_lifecycle import NOTHING, Site, Step, plan
+from dray.simulation.pod_lifecycle import NOTHING, PodSurroundings, Step, plan
 
 START = 1_750_000_000.0
 STARTED = {"state": {"running": {"startedAt": str(as_time(START))}}}
@@ -36,7 +36,7 @@ def step(pod: Pod, after: float = 0, claims: dict[str, ResourceClaim] | None = N
         return (claims or {}).get(name)
 
     now = START + after
-    return plan(pod, Site("172.16.0.1", "10.0.0.1", Behaviour(**behaviour), find), now, as_time(now))
+    return plan(pod, PodSurroundings("172.16.0.1", "10.0.0.1", Behaviour(**behaviour), find), now, as_time(now))
 
 
 def test_a_pod_without_claims_runs_at_once() -> None:

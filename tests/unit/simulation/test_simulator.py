@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from controller_world import Manifest, find_kind, manifest, pod, typed
 from dray.api.meta import DeleteOptions
 from dray.api.status import ApiError
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 from dray.reconcile.informers import Informers
 from dray.simulation import Profile, Simulator, load_profile, register
 from dray.simulation.profile_files import parse_profile
@@ -81,20 +81,18 @@ async def running(server: LocalServer) -> AsyncIterator[Scene]:
                 await task
 
 
-def play(story: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
-    async def main() -> None:
-        async with local_server(with_roles=False) as server, running(server) as scene:
-            await story(scene)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def running_simulator() -> AsyncIterator[Scene]:
+    async with local_server(with_roles=False) as server, running(server) as scene:
+        yield scene
 
 
 def on_node(name: str = "p", node: str = "node-1", **more: Any) -> Manifest:
     return pod(name, nodeName=node, restartPolicy="Never", **more)
 
 
-def test_nodes_become_ready_without_taint_with_devices_and_heartbeats() -> None:
-    async def story(scene: Scene) -> None:
+async def test_nodes_become_ready_without_taint_with_devices_and_heartbeats() -> None:
+    async with running_simulator() as scene:
         await scene.register(load_profile("gpu-8"), 3)
         nodes = await scene.all("nodes")
         assert [node.metadata.name for node in nodes] == ["node-1", "node-2", "node-3"]
@@ -111,11 +109,9 @@ def test_nodes_become_ready_without_taint_with_devices_and_heartbeats() -> None:
         after = {lease.metadata.name: lease.spec.renew_time for lease in await scene.all("leases")}
         assert all(after[name] > renewed for name, renewed in before.items())
 
-    play(story)
 
-
-def test_registering_again_changes_nothing() -> None:
-    async def story(scene: Scene) -> None:
+async def test_registering_again_changes_nothing() -> None:
+    async with running_simulator() as scene:
         await scene.register(load_profile("network-fpga"), 2)
         before = [(one.metadata.name, one.metadata.resource_version) for one in await scene.all("resourceslices")]
         nodes = [(one.metadata.uid, one.metadata.resource_version) for one in await scene.all("nodes")]
@@ -125,11 +121,9 @@ def test_registering_again_changes_nothing() -> None:
         ] == before
         assert [(one.metadata.uid, one.metadata.resource_version) for one in await scene.all("nodes")] == nodes
 
-    play(story)
 
-
-def test_another_profile_replaces_the_devices_as_a_new_generation() -> None:
-    async def story(scene: Scene) -> None:
+async def test_another_profile_replaces_the_devices_as_a_new_generation() -> None:
+    async with running_simulator() as scene:
         await scene.register(load_profile("mig"), 1)
         await scene.register(load_profile("gpu-8"), 1)
         (made,) = await scene.all("resourceslices")
@@ -139,20 +133,16 @@ def test_another_profile_replaces_the_devices_as_a_new_generation() -> None:
         (node,) = await scene.all("nodes")
         assert node.metadata.annotations["dray.dev/profile"] == "cpu-only"
 
-    play(story)
 
-
-def test_a_real_node_of_that_name_is_not_taken_over() -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_real_node_of_that_name_is_not_taken_over() -> None:
+    async with running_simulator() as scene:
         await scene.create(manifest("v1", "Node", "node-1"))
         with pytest.raises(RegistrationError, match="node node-1 that is not simulated"):
             await scene.register(load_profile("cpu-only"), 1)
 
-    play(story)
 
-
-def test_a_pod_runs_finishes_and_is_removed_when_deleted() -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_pod_runs_finishes_and_is_removed_when_deleted() -> None:
+    async with running_simulator() as scene:
         await scene.register(load_profile("cpu-only"), 1)
         await scene.create(on_node(meta={"annotations": {"dray.dev/run-seconds": "60", "dray.dev/exit-code": "2"}}))
         assert (await scene.get("pods", "p")).status.phase == "Running"
@@ -162,11 +152,9 @@ def test_a_pod_runs_finishes_and_is_removed_when_deleted() -> None:
         await scene.pass_time()
         assert await scene.get("pods", "p") is None
 
-    play(story)
 
-
-def test_a_running_pod_is_stopped_gracefully() -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_running_pod_is_stopped_gracefully() -> None:
+    async with running_simulator() as scene:
         await scene.register(load_profile("cpu-only"), 1)
         await scene.create(on_node(meta={"annotations": {"dray.dev/stop-seconds": "5"}}))
         await scene.client.delete(find_kind("pods"), "default", "p", DeleteOptions(grace_period_seconds=30))
@@ -175,22 +163,35 @@ def test_a_running_pod_is_stopped_gracefully() -> None:
         await scene.pass_time(5)
         assert await scene.get("pods", "p") is None
 
-    play(story)
 
-
-def test_pods_have_addresses_of_their_own() -> None:
-    async def story(scene: Scene) -> None:
+async def test_pods_have_addresses_of_their_own() -> None:
+    async with running_simulator() as scene:
         await scene.register(load_profile("cpu-only"), 2)
         await scene.create(*(on_node(f"p-{n}", f"node-{n % 2 + 1}") for n in range(20)))
         pods = await scene.all("pods")
         assert len({one.status.pod_ip for one in pods}) == 20
         assert {one.status.host_ip for one in pods} == {"172.16.0.1", "172.16.0.2"}
 
-    play(story)
+
+async def test_a_pod_that_was_put_where_its_host_port_is_taken_is_rejected() -> None:
+    async with running_simulator() as scene:
+        await scene.register(load_profile("cpu-only"), 2)
+        port: dict[str, Any] = {
+            "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 1, "hostPort": 80}]}]
+        }
+        await scene.create(on_node("first", **port), on_node("second", **port), on_node("third", "node-2", **port))
+        phases = {name: (await scene.get("pods", name)).status for name in ("first", "second", "third")}
+        assert {name: status.phase for name, status in phases.items()} == {
+            "first": "Running",
+            "second": "Failed",
+            "third": "Running",
+        }
+        assert phases["second"].reason == "NodePorts"
 
 
-def test_a_pod_waits_for_its_claim_and_says_so() -> None:
-    async def story(scene: Scene) -> None:
+@pytest.mark.req("implied-14")
+async def test_a_pod_waits_for_its_claim_and_says_so() -> None:
+    async with running_simulator() as scene:
         await scene.register(load_profile("gpu-8"), 1)
         requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]
         await scene.create(
@@ -212,11 +213,9 @@ def test_a_pod_waits_for_its_claim_and_says_so() -> None:
         await scene.patch("resourceclaims", "c", {"status": status}, "status")
         assert (await scene.get("pods", "p")).status.phase == "Running"
 
-    play(story)
 
-
-def test_a_stopped_node_falls_silent_and_goes_on_when_started() -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_stopped_node_falls_silent_and_goes_on_when_started() -> None:
+    async with running_simulator() as scene:
         await scene.register(load_profile("cpu-only"), 1)
         await scene.pass_time(2)
         await scene.patch("nodes", "node-1", {"metadata": {"annotations": {"dray.dev/simulated-state": "stopped"}}})
@@ -234,11 +233,9 @@ def test_a_stopped_node_falls_silent_and_goes_on_when_started() -> None:
         (node,) = await scene.all("nodes")
         assert {one.type: one.status for one in node.status.conditions}["Ready"] == "True"
 
-    play(story)
 
-
-def test_pods_of_other_nodes_are_left_alone() -> None:
-    async def story(scene: Scene) -> None:
+async def test_pods_of_other_nodes_are_left_alone() -> None:
+    async with running_simulator() as scene:
         await scene.register(load_profile("cpu-only"), 1)
         await scene.create(manifest("v1", "Node", "real"), on_node(node="real"))
         await scene.pass_time(5)
@@ -247,32 +244,25 @@ def test_pods_of_other_nodes_are_left_alone() -> None:
             "node.kubernetes.io/not-ready"
         ]
 
-    play(story)
 
-
-def test_a_bad_annotation_is_told_in_an_event() -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_bad_annotation_is_told_in_an_event() -> None:
+    async with running_simulator() as scene:
         await scene.register(load_profile("cpu-only"), 1)
         await scene.create(on_node(meta={"annotations": {"dray.dev/run-seconds": "soon"}}))
         assert (await scene.get("pods", "p")).status.phase == "Running"
         (event,) = await scene.all("events")
         assert event.reason == "InvalidAnnotation"
 
-    play(story)
 
-
-def test_nodes_and_pods_go_on_after_a_restart_without_the_profile() -> None:
-    async def main() -> None:
-        async with local_server(with_roles=False) as server:
-            async with running(server) as scene:
-                profile = parse_profile(b"pods: {runSeconds: 100}", "p", "p")
-                await scene.register(profile, 2)
-                await scene.create(on_node())
-                await scene.pass_time(10)
-            await server.clock.advance(200)
-            async with running(server) as scene:
-                await scene.pass_time(2)
-                assert scene.simulator.count == 2
-                assert (await scene.get("pods", "p")).status.phase == "Succeeded"
-
-    asyncio.run(main())
+async def test_nodes_and_pods_go_on_after_a_restart_without_the_profile() -> None:
+    async with local_server(with_roles=False) as server:
+        async with running(server) as scene:
+            profile = parse_profile(b"pods: {runSeconds: 100}", "p", "p")
+            await scene.register(profile, 2)
+            await scene.create(on_node())
+            await scene.pass_time(10)
+        await server.clock.advance(200)
+        async with running(server) as scene:
+            await scene.pass_time(2)
+            assert scene.simulator.count == 2
+            assert (await scene.get("pods", "p")).status.phase == "Succeeded"

@@ -56,7 +56,7 @@ def answers(snapshot: Snapshot, present: dict[str, Manifest]) -> list[Any]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(changes)
 def test_any_order_of_changes_gives_what_loading_gives(steps: list[tuple[str, int, bool]]) -> None:
     present = {ref: variants[0] for ref, variants in POOL.items()}

@@ -146,8 +146,8 @@ async def test_a_killed_store_keeps_every_acknowledged_write(tmp_path: Path) -> 
 
 @pytest.mark.soak
 @pytest.mark.req("4381-38")
-def test_two_hundred_kills_lose_nothing(tmp_path: Path) -> None:
-    assert asyncio.run(crash(tmp_path, times=200, seed=2)) > 10_000
+async def test_two_hundred_kills_lose_nothing(tmp_path: Path) -> None:
+    assert await crash(tmp_path, times=200, seed=2) > 10_000
 
 
 if __name__ == "__main__":

@@ -26,29 +26,25 @@ def decode(_resource: str, data: bytes) -> bytes:
     return data
 
 
-def fill(directory: Path, count: int = 50) -> Path:
+async def fill(directory: Path, count: int = 50) -> Path:
     """A closed store with some records; returns its database file."""
-
-    async def write() -> None:
-        store = open_store(directory, decode)
-        await asyncio.gather(*(store.create(Key("pods", "default", str(n)), made(f"{n} " * 500)) for n in range(count)))
-        await store.close()
-
-    asyncio.run(write())
+    store = open_store(directory, decode)
+    await asyncio.gather(*(store.create(Key("pods", "default", str(n)), made(f"{n} " * 500)) for n in range(count)))
+    await store.close()
     return directory / "data.mdb"
 
 
-def test_directory_and_files_are_private(tmp_path: Path) -> None:
+async def test_directory_and_files_are_private(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
-        fill(tmp_path / "state")
+        await fill(tmp_path / "state")
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").iterdir()} == {0o600}
 
 
-def test_a_second_opener_is_told_who_has_the_directory(tmp_path: Path) -> None:
+async def test_a_second_opener_is_told_who_has_the_directory(tmp_path: Path) -> None:
     holder = (
         "import sys, time\n"
         "from dray.store.lock import DirectoryLock\n"
@@ -63,7 +59,7 @@ def test_a_second_opener_is_told_who_has_the_directory(tmp_path: Path) -> None:
             open_store(tmp_path, decode)
         assert locked.value.pid == child.pid
         child.kill()
-    asyncio.run(open_store(tmp_path, decode).close())
+    await open_store(tmp_path, decode).close()
 
 
 def test_the_same_process_cannot_open_a_directory_twice(tmp_path: Path) -> None:
@@ -91,8 +87,8 @@ def test_a_read_only_directory_is_unusable(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("sealed", [True, False])
 @pytest.mark.parametrize("damage", ["empty", "truncated", "garbage", "other"])
-def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, damage: str, sealed: bool) -> None:
-    file = fill(tmp_path)
+async def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, damage: str, sealed: bool) -> None:
+    file = await fill(tmp_path)
     whole = file.read_bytes()
     if damage == "other":
         file.unlink()
@@ -106,25 +102,22 @@ def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, damage: str, sea
         open_store(tmp_path, decode)
     assert file.read_bytes() == broken
     file.write_bytes(whole)
-    asyncio.run(open_store(tmp_path, decode).close())
+    await open_store(tmp_path, decode).close()
 
 
-def test_a_flipped_bit_in_a_record_is_found(tmp_path: Path) -> None:
-    file = fill(tmp_path)
+async def test_a_flipped_bit_in_a_record_is_found(tmp_path: Path) -> None:
+    file = await fill(tmp_path)
     # LMDB copies pages when it writes: pages that are no longer in use may hold the record, too.
     file.write_bytes(file.read_bytes().replace(b"7 7 7 7 7 7", b"6 7 7 7 7 7"))
     with pytest.raises(Corrupt, match="wrong checksum"):
         open_store(tmp_path, decode)
 
 
-def test_a_missing_record_is_found(tmp_path: Path) -> None:
-    async def write() -> None:
-        store = open_store(tmp_path, decode)
-        await store.create(Key("pods", "", "a"), made("1"))
-        await store.update(Key("pods", "", "a"), 2, made("2"))
-        await store.close()
-
-    asyncio.run(write())
+async def test_a_missing_record_is_found(tmp_path: Path) -> None:
+    store = open_store(tmp_path, decode)
+    await store.create(Key("pods", "", "a"), made("1"))
+    await store.update(Key("pods", "", "a"), 2, made("2"))
+    await store.close()
     with lmdb.open(str(tmp_path), max_dbs=2) as env:
         log = env.open_db(b"log")
         with env.begin(log, write=True) as txn:
@@ -133,9 +126,9 @@ def test_a_missing_record_is_found(tmp_path: Path) -> None:
         open_store(tmp_path, decode)
 
 
-def test_random_damage_never_kills_the_process(tmp_path: Path) -> None:
+async def test_random_damage_never_kills_the_process(tmp_path: Path) -> None:
     """Whatever is overwritten, opening either works or names the damage."""
-    file = fill(tmp_path, 20)
+    file = await fill(tmp_path, 20)
     whole = file.read_bytes()
     dice = random.Random(7)
     named = 0
@@ -145,14 +138,14 @@ def test_random_damage_never_kills_the_process(tmp_path: Path) -> None:
             content[dice.randrange(len(content))] = dice.randrange(256)
         file.write_bytes(content)
         try:
-            asyncio.run(open_store(tmp_path, decode).close())
+            await open_store(tmp_path, decode).close()
         except StoreError:
             named += 1
     assert named > 10
 
 
-def test_a_database_of_a_later_format_is_refused(tmp_path: Path) -> None:
-    fill(tmp_path)
+async def test_a_database_of_a_later_format_is_refused(tmp_path: Path) -> None:
+    await fill(tmp_path)
     with lmdb.open(str(tmp_path), max_dbs=2) as env:
         meta = env.open_db(b"meta")
         with env.begin(meta, write=True) as txn:

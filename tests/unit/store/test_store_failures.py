@@ -139,8 +139,10 @@ async def test_a_full_disk_is_called_full(tmp_path: Path, monkeypatch: pytest.Mo
     """What LMDB says of it is "Input/output error", which sends people looking for broken disks."""
     store = open_store(tmp_path, lambda _resource, data: data)
     await store.create(pod("old"), made("x"))
-    monkeypatch.setattr("dray.store.lmdb_backend.shutil.disk_usage", lambda _path: SimpleNamespace(free=4096))
+    monkeypatch.setattr("dray.store.reserve.shutil.disk_usage", lambda _path: SimpleNamespace(free=4096))
     with file_size_limit((tmp_path / "data.mdb").stat().st_size), pytest.raises(StorageError) as failed:
         await asyncio.gather(*(store.create(pod(f"new-{n}"), made("x" * 3000)) for n in range(200)))
-    assert "the disk is full: 4096 bytes are free; once there is room, writing goes on" in str(failed.value)
+    assert "the disk is full: 4096 bytes are free; deletes are taken, and once there is room, writing goes on" in str(
+        failed.value
+    )
     await store.close()

@@ -8,6 +8,7 @@ import pytest
 
 from dray.store import Closed, Event, EventType, Expired, Finish, Key, MemoryBackend, Retention, Slow, Store
 from dray.store.watch import WAKE_SECONDS
+from patience import PATIENCE
 
 
 def made(text: str) -> Finish:
@@ -174,7 +175,7 @@ async def test_closing_ends_a_pending_wait(store: Store) -> None:
 
 async def test_a_cancelled_wait_leaves_the_watcher_usable(store: Store) -> None:
     watcher = store.watch("pods", 1)
-    waiting = asyncio.ensure_future(watcher.next(timeout=30))
+    waiting = asyncio.ensure_future(watcher.next(timeout=PATIENCE))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -188,5 +189,5 @@ async def test_a_limit_spent_on_other_namespaces_does_not_stop_the_reader(store:
         await store.create(pod(str(number), "y"), made("x"))
     await store.create(pod("mine", "x"), made("x"))
     watcher = store.watch("pods", 1, "x")
-    assert seen(await watcher.next(timeout=5, limit=2)) == [("ADDED", "mine", 7)]
+    assert seen(await watcher.next(timeout=PATIENCE, limit=2)) == [("ADDED", "mine", 7)]
     assert await watcher.next(timeout=0) == []

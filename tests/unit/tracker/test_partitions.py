@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -161,7 +161,6 @@ def test_a_taint_that_reaches_a_device_twice_stands_there_once() -> None:
 AMOUNTS = st.dictionaries(st.sampled_from(["memory", "slot0", "slot1"]), st.integers(0, 3), max_size=3)
 
 
-@settings(deadline=None)
 @given(
     draws=st.lists(AMOUNTS, min_size=1, max_size=6),
     sizes=st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 2)),

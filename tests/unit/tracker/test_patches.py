@@ -98,7 +98,7 @@ def test_a_slice_may_spell_out_the_drivers_domain() -> None:
     assert values(find(tracker, "x")) == {}
 
 
-@pytest.mark.req("5027-21", "5027-22", "5027-23", "5027-07")
+@pytest.mark.req("5027-21", "5027-22", "5027-23", "5027-07", "implied-10")
 @pytest.mark.parametrize(
     ("patches", "winner"),
     [

@@ -13,7 +13,7 @@ NODES = 1_000
 DEVICES = 8
 RACKS = 20
 MODELS = ("A", "B", "C", "D")
-SECONDS = 20.0
+MOST_CPU_SECONDS = 10.0
 """For what takes well under one."""
 
 SLICES = [
@@ -33,14 +33,14 @@ PATCHES = [
 @pytest.mark.req("5027-53")
 def test_a_large_cluster_with_patches_is_right_and_quick() -> None:
     tracker = Tracker()
-    start = time.perf_counter()
+    start = time.thread_time()
     tracker.apply_all([*map(Upsert, SLICES), *map(Upsert, PATCHES)])
     for found in tracker.devices():
         node, index = int(found.id.pool.removeprefix("node-")), int(found.id.device.removeprefix("gpu-"))
         expected = {"model": MODELS[index % 4], "tier": MODELS[index % 4].lower()}
         assert values(found) == expected | ({"rack": node} if node < RACKS else {})
     assert len(list(tracker.devices())) == NODES * DEVICES
-    assert time.perf_counter() - start < SECONDS
+    assert time.thread_time() - start < MOST_CPU_SECONDS
 
 
 @pytest.mark.req("5027-53")
@@ -48,8 +48,8 @@ def test_a_patch_of_one_pool_changes_the_devices_of_that_pool_alone() -> None:
     tracker = Tracker()
     tracker.apply_all([*map(Upsert, SLICES), *map(Upsert, PATCHES)])
     before = {found.id: found for found in tracker.devices()}
-    start = time.perf_counter()
+    start = time.thread_time()
     tracker.apply(Upsert(patch("rack-0", {"rack": 99}, pool="node-500")))
-    assert time.perf_counter() - start < SECONDS / 10
+    assert time.thread_time() - start < MOST_CPU_SECONDS / 10
     changed = {found.id.pool for found in tracker.devices() if found is not before[found.id]}
     assert changed == {"node-0", "node-500"}

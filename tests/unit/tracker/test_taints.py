@@ -60,6 +60,7 @@ def test_a_taint_on_an_unknown_device_is_ignored() -> None:
     assert tainted(tracker) == []
 
 
+@pytest.mark.req("implied-12")
 def test_taints_of_an_outdated_generation_are_ignored() -> None:
     tracker = tracking(slice_("s", "x", generation=2), slice_("t", taints=(on("x", A),)))
     assert tainted(tracker) == []

@@ -86,7 +86,7 @@ def test_reserved_for(verdict: Any) -> None:
     assert judge(POD, allocated=False) == {("Forbidden", path)}
 
 
-@pytest.mark.req("SVS-49", "4381-95")
+@pytest.mark.req("SVS-49")
 def test_a_claim_that_is_being_deleted_gets_no_new_users(verdict: Any, edit: Any) -> None:
     old = edit(
         a_claim(allocation=allocation(RESULT), reservedFor=[POD]),

@@ -99,7 +99,7 @@ def prepared(manifest: dict[str, Any], old: Pod | None, *, gate: bool) -> Pod:
     return validation.prepare_for_create(pod, ctx) if old is None else validation.prepare_for_update(pod, old, ctx)
 
 
-@pytest.mark.req("4381-79", "4381-207", "4381-266")
+@pytest.mark.req("4381-79", "4381-207", "4381-266", "SVS-62")
 def test_while_the_gate_is_off_new_claims_are_dropped_and_stored_ones_kept(edit: Any) -> None:
     manifest = edit(a_pod(CLAIM), {"spec.containers[0].resources": {"claims": [{"name": "gpu"}]}})
     dropped = prepared(manifest, None, gate=False)

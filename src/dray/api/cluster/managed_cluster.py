@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
+from dray.api.conditions import is_true
 from dray.api.meta import Condition, Object
 from dray.api.quantity import Quantity
 from dray.api.struct import Struct
@@ -108,3 +109,8 @@ class ManagedCluster(Object):
 
     spec: ManagedClusterSpec = field(default_factory=ManagedClusterSpec)
     status: ManagedClusterStatus = field(default_factory=ManagedClusterStatus)
+
+
+def is_accepted(cluster: ManagedCluster) -> bool:
+    """Whether the hub has accepted the cluster and made room for its agent."""
+    return is_true(cluster.status.conditions, CONDITION_HUB_ACCEPTED)

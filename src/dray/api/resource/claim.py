@@ -186,6 +186,8 @@ class ResourceClaimStatus(Struct):
 class ResourceClaim(Object):
     """A request for devices by the pods of a namespace, and its fulfilment."""
 
+    null_when_empty = (("spec", "devices", "requests"), ("status", "devices", "conditions"))
+
     spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)
     status: ResourceClaimStatus = field(default_factory=ResourceClaimStatus)
 
@@ -199,5 +201,7 @@ class ResourceClaimTemplateSpec(Struct):
 
 class ResourceClaimTemplate(Object):
     """A pattern from which each pod that names it gets a claim of its own. Immutable."""
+
+    null_when_empty = (("spec", "spec", "devices", "requests"),)
 
     spec: ResourceClaimTemplateSpec = field(default_factory=ResourceClaimTemplateSpec)

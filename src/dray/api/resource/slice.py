@@ -120,7 +120,7 @@ class Device(Struct):
 
 
 class ResourcePool(Struct):
-    """The pool that a slice belongs to. Only slices of the highest generation count."""
+    """The pool that a slice belongs to. Of slices that concern the same nodes, only the highest generation counts."""
 
     name: str = field(default_factory=str)
     generation: int = field(default_factory=int)

@@ -31,7 +31,7 @@ class DeviceTaint(Struct):
     """A mark on a device: with which effect, since when, and how fast pods that do not tolerate it leave.
 
     An effect that this version does not know counts as `None` (SVS-08). `data` and `description` inform; dray acts on
-    neither. Without `evictions_per_second` the rate is DEFAULT_EVICTIONS_PER_SECOND.
+    neither. Without `evictions_per_second` the rate is 10.
     """
 
     key: str = field(default_factory=str)

@@ -106,6 +106,8 @@ class ResourceClaimSpec(Struct):
 class ResourceClaim(Object):
     """A ResourceClaim in v1beta1 form."""
 
+    null_when_empty = (("spec", "devices", "requests"), ("status", "devices", "conditions"))
+
     spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)
     status: ResourceClaimStatus = field(default_factory=ResourceClaimStatus)
 
@@ -119,5 +121,7 @@ class ResourceClaimTemplateSpec(Struct):
 
 class ResourceClaimTemplate(Object):
     """A ResourceClaimTemplate in v1beta1 form."""
+
+    null_when_empty = (("spec", "spec", "devices", "requests"),)
 
     spec: ResourceClaimTemplateSpec = field(default_factory=ResourceClaimTemplateSpec)

@@ -17,47 +17,100 @@ again from the beginning. ``device.driver == "d" && device.attributes["d"].n > 1
             return True, 8
         except KeyError:
             return slow(view)
+
+A loop looks at the end of each round whether it may go on. There are two versions of a function with loops, which
+differ in that: the light one ends as ``heavy`` when it has done what an evaluation may do that others wait for, and the
+whole one counts its work and asks for more of it (``allowance``), so that it can be interrupted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from types import CodeType
 from typing import Any, Final, TypeAlias
 
 from dray.api.quantity import Quantity
 from dray.api.semver import Semver
+from dray.cel.allowance import LIGHT_STATEMENTS, More
 from dray.cel.ast import Call, Comprehension, Node, is_bind
 from dray.cel.call_costs import tenth
 from dray.cel.codegen.attributes import Variable
 from dray.cel.codegen.expressions import terms
 from dray.cel.codegen.loops import LoopWriter
-from dray.cel.codegen.writer import Unsupported, Value
-from dray.cel.values import MISSING
+from dray.cel.codegen.writer import LIMIT_CHECK, Unsupported, Value
+from dray.cel.values import COST_LIMIT, MISSING
 from dray.cel.view import DeviceView
 
-__all__ = ["Evaluator", "generate"]
+__all__ = ["Evaluator", "Generated", "WholeEvaluator", "generate"]
 
 Evaluator: TypeAlias = Callable[[DeviceView], tuple[bool, int]]
+WholeEvaluator: TypeAlias = Callable[[DeviceView, More], tuple[bool, int]]
 
 _NAMES: Final[dict[str, Any]] = {"Semver": Semver, "Quantity": Quantity, "MISSING": MISSING, "EMPTY": {}}
+_STATEMENTS_PER_STEP: Final = 10
+"""What a generated function does in the time of one step."""
+_CHEAPEST_ROUND: Final = 1
+"""What a round of a loop costs at least; ``exists_one`` with a condition that costs 1."""
 
 
-def generate(root: Node, slow: Evaluator) -> Evaluator | None:
-    """A function that evaluates the checked expression, or None if its shape is not supported."""
+class Generated:
+    """The code for an expression. ``has_loops``: without any, it never takes long."""
+
+    def __init__(self, writer: _FunctionWriter) -> None:
+        self._lines = writer.lines
+        self._constants = writer.constants
+        self.has_loops: Final = any(line.endswith(LIMIT_CHECK) for line in writer.lines)
+        self._light_code: CodeType | None = None
+
+    def light(self, slow: Evaluator, heavy: Evaluator) -> Evaluator:
+        """A function that hands over to ``slow`` what is unusual, and to ``heavy`` what takes long."""
+        if self._light_code is None:
+            # Each round costs something, so that costs bound how many there were, of all loops together.
+            most = min(COST_LIMIT, LIGHT_STATEMENTS * _CHEAPEST_ROUND // len(self._lines))
+            self._light_code = self._compile(["def evaluate(view):"], [f"if c > {most}: return heavy(view)"])
+        evaluate: Evaluator = self._function(self._light_code, slow=slow, heavy=heavy)
+        return evaluate
+
+    def whole(self, slow: WholeEvaluator) -> WholeEvaluator:
+        """A function that goes on for as long as it is given more to do."""
+        head = ["def evaluate(view, more):", " slow, w = slow_for(more), 0"]
+        steps = 1 + len(self._lines) // _STATEMENTS_PER_STEP
+        check = [f"if c > {COST_LIMIT}: return slow(view)", f"w -= {steps}", "if w < 0: w = more()"]
+        by_more = partial(partial, _with_more, slow)
+        evaluate: WholeEvaluator = self._function(self._compile(head, check), slow_for=by_more)
+        return evaluate
+
+    def _compile(self, head: list[str], check: list[str]) -> CodeType:
+        """The code of a function with this head, and with this check at the end of each round."""
+        lines = [*head, " try:", "  if view.error is not None: return slow(view)"]
+        for line in self._lines:
+            if line.endswith(LIMIT_CHECK):
+                indent = line.removesuffix(LIMIT_CHECK)
+                lines += [indent + part for part in check]
+            else:
+                lines.append(line)
+        lines += [" except KeyError:", "  return slow(view)", ""]
+        return compile("\n".join(lines), "<selector>", "exec")
+
+    def _function(self, code: CodeType, **names: Any) -> Any:
+        namespace = {**_NAMES, **names, **self._constants}
+        exec(code, namespace)
+        return namespace["evaluate"]
+
+
+def _with_more(slow: WholeEvaluator, more: More, view: DeviceView) -> tuple[bool, int]:
+    return slow(view, more)
+
+
+def generate(root: Node) -> Generated | None:
+    """The code that evaluates the checked expression, or None if its shape is not supported."""
     writer = _FunctionWriter()
     try:
         writer.decide(root)
     except Unsupported:
         return None
-    source = (
-        "def evaluate(view):\n try:\n  if view.error is not None: return slow(view)\n"
-        + "\n".join(writer.lines)
-        + "\n except KeyError:\n  return slow(view)\n"
-    )
-    namespace = {**_NAMES, "slow": slow, **writer.constants}
-    exec(compile(source, "<selector>", "exec"), namespace)
-    evaluate: Evaluator = namespace["evaluate"]
-    return evaluate
+    return Generated(writer)
 
 
 class _FunctionWriter(LoopWriter):

@@ -12,6 +12,8 @@ from dray.cel.codegen.writer import Unsupported, Value
 __all__ = ["LoopWriter"]
 
 _MAX_RANGE: Final = 1_000_000
+_MAX_LOOPS: Final = 16
+"""Python takes 20 blocks within each other, and one of them is for lookups that fail."""
 
 
 class _Quantifier(NamedTuple):
@@ -31,6 +33,10 @@ _QUANTIFIERS: Final = {
 
 class LoopWriter(ExpressionWriter):
     """Writes quantifiers as loops. Values of earlier rounds play no part as long as nothing fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._loops = 0
 
     def loop(self, node: Comprehension) -> Value:
         step = node.step
@@ -78,14 +84,20 @@ class LoopWriter(ExpressionWriter):
         count = self.new_name()
         self.line(f"{count} = 0")
         self._begin(node, values)
+        begin = len(self.lines)
         holds = self.bool_value(predicate)
         self.settle()
+        if not any(line.startswith(f"{self._indent}c += ") for line in self.lines[begin:]):
+            raise Unsupported  # some rounds may be free: the counter does not tell how long the loop takes
         self.line(f"if {holds.code}: {count} += 1; c += 2")
         self._end()
         self.pending = 2
         return self.name(f"{count} == 1", bool)
 
     def _begin(self, node: Comprehension, values: str) -> None:
+        self._loops += 1
+        if self._loops > _MAX_LOOPS:
+            raise Unsupported
         item = self.new_name()
         self.line(f"for {item} in {values}:")
         self.indent()
@@ -96,6 +108,7 @@ class LoopWriter(ExpressionWriter):
     def _end(self) -> None:
         self.settle()
         self.check_limit()
+        self._loops -= 1
         self.scopes.pop()
         self.scopes.pop()
         self.depth -= 1

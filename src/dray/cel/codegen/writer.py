@@ -6,10 +6,13 @@ from typing import Any, Final, NamedTuple
 
 from dray.cel.values import COST_LIMIT, MISSING
 
-__all__ = ["StatementWriter", "Unsupported", "Value"]
+__all__ = ["LIMIT_CHECK", "StatementWriter", "Unsupported", "Value"]
 
 _MAX_STATEMENTS: Final = 400
 _MAX_INDENT: Final = 60
+
+LIMIT_CHECK: Final = "#limit"
+"""Stands for what is to be done at the end of a round of a loop."""
 
 
 class Unsupported(Exception):
@@ -105,5 +108,5 @@ class StatementWriter:
         self.line(f"return ({value}, total) if total <= {COST_LIMIT} else slow(view)")
 
     def check_limit(self) -> None:
-        """Hand over to the steps once the counter is beyond the limit."""
-        self.line(f"if c > {COST_LIMIT}: return slow(view)")
+        """Look whether the function may go on, at the end of a round of a loop."""
+        self.line(LIMIT_CHECK)

@@ -53,11 +53,13 @@ def _flatten(values: Any, depth: Any = 1) -> Any:
     if depth < 0:
         return CelError("level must be non-negative")
     flat: list[Any] = []
+    opened = 0
     pending = [(iter(limit_elements(values)), depth)]
     while pending:
         iterator, levels = pending[-1]
         for value in iterator:
             if levels > 0 and is_list(value):
+                opened += 1
                 pending.append((iter(limit_elements(value)), levels - 1))
                 break
             flat.append(value)
@@ -65,6 +67,8 @@ def _flatten(values: Any, depth: Any = 1) -> Any:
                 raise CostLimitExceeded
         else:
             pending.pop()
+        if opened > COST_LIMIT:  # empty lists in lists, each of them twice, on many levels
+            raise CostLimitExceeded
     return flat
 
 

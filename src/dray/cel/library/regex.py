@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 
 import re2
 
+from dray.api.text_memory import remember_texts
 from dray.cel import types
 from dray.cel.declarations import function, member, overload
 from dray.cel.types import BOOL, INT, STRING
@@ -22,7 +22,7 @@ class RegexError(ValueError):
     """A pattern that is no regular expression, or one whose program would be too large."""
 
 
-@lru_cache(maxsize=256)
+@remember_texts(256)
 def compile_regex(pattern: str) -> Any:
     """The compiled pattern; raises RegexError."""
     options = re2.Options()

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dray.cel.library.standard import to_string
 from dray.cel.library.times import duration_text, timestamp_text
@@ -83,7 +83,7 @@ def format_text(text: str, args: ListValue) -> Any:
             if isinstance(part, Clause):
                 if used >= list_size(args):
                     raise FormatError(f"index {used} out of range")
-                part = _write(part, args[used])
+                part = _write(part, args[used], {})
                 used += 1
             length += len(part)
             limit_text(length)
@@ -108,12 +108,16 @@ def _refuse(letter: str, value: Any) -> FormatError:
     return FormatError(f"clause %{letter} can only be used on {CLAUSES[letter]}, was given {type_name(value)}")
 
 
-def _write(clause: Clause, value: Any) -> str:
+_Known: TypeAlias = dict[int, tuple[Any, str]]
+"""Texts of lists and maps by identity: one may stand in many places of another, and is written once."""
+
+
+def _write(clause: Clause, value: Any, known: _Known) -> str:
     letter = clause.letter
     kind = value.__class__
     is_integer = kind is int or kind is Uint
     if letter == "s":
-        return _text(value)
+        return _text(value, known)
     if letter in "fe":
         return _double(clause, value)
     if letter == "d" and is_integer:
@@ -128,11 +132,13 @@ def _write(clause: Clause, value: Any) -> str:
     raise _refuse(letter, value)
 
 
-def _text(value: Any) -> str:
-    if is_list(value):
-        return _list(value)
-    if isinstance(value, MapValue):
-        return _map(value)
+def _text(value: Any, known: _Known) -> str:
+    if isinstance(value, MapValue) or is_list(value):
+        found = known.get(id(value))
+        if found is None:
+            text = _map(value, known) if isinstance(value, MapValue) else _list(value, known)
+            found = known[id(value)] = value, text
+        return found[1]
     if value is None:
         return "null"
     written = to_string(value)
@@ -159,33 +165,33 @@ def _double(clause: Clause, value: Any) -> str:
     return f"{mantissa}{_THIN}×{_THIN}10{digits.translate(_SUPERSCRIPT)}"
 
 
-def _list(values: list[Any] | ConcatList) -> str:
+def _list(values: list[Any] | ConcatList, known: _Known) -> str:
     parts: list[str] = []
     length = 0
     for value in limit_elements(values):
-        parts.append(_nested(value))
+        parts.append(_nested(value, known))
         length += len(parts[-1]) + 2
         limit_text(length)
     return f"[{', '.join(parts)}]"
 
 
-def _map(values: MapValue) -> str:
+def _map(values: MapValue, known: _Known) -> str:
     pairs = []
     for key in values.keys():  # noqa: SIM118 - a MapValue is no Python mapping
         if key.__class__ not in (str, bool, int, Uint):
             raise FormatError(f"a map key of type {type_name(key)} cannot be formatted")
-        pairs.append((_nested(key), _nested(values.find(key))))
+        pairs.append((_nested(key, known), _nested(values.find(key), known)))
         limit_text(sum(len(part) for part in pairs[-1]))
     return "{" + ", ".join(f"{key}:{value}" for key, value in sorted(pairs, key=lambda pair: pair[0])) + "}"
 
 
-def _nested(value: Any) -> str:
+def _nested(value: Any, known: _Known) -> str:
     """A value inside a list or map: strings quoted, times spelled as calls."""
     kind = value.__class__
     if kind is str:
         return quoted(value)
     if kind is bytes:
-        return "b" + quoted(_text(value))
+        return "b" + quoted(_text(value, known))
     if kind is float:
         if math.isnan(value) or math.isinf(value):
             return quoted("NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf"))
@@ -195,7 +201,7 @@ def _nested(value: Any) -> str:
     if kind is Duration:
         return f"duration({quoted(duration_text(value))})"
     if value is None or kind in (int, Uint, bool, TypeValue) or is_list(value) or isinstance(value, MapValue):
-        return _text(value)
+        return _text(value, known)
     raise FormatError(f"no formatting function for {type_name(value)}")
 
 

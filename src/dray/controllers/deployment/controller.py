@@ -10,24 +10,23 @@ from msgspec.structs import replace
 from dray.api import codec
 from dray.api.generated.apps import Deployment, ReplicaSet
 from dray.api.generated.core import Pod
-from dray.api.labels import LabelSelector, SelectorError
-from dray.api.meta import DeleteOptions, Preconditions
+from dray.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS
+from dray.api.pods import is_finished
+from dray.api.references import ObjectName, controller_of
 from dray.api.status import ApiError
-from dray.client.informer import Place
+from dray.client.calls import delete_exactly
 from dray.controllers.context import Context
 from dray.controllers.deployment import replica_sets
 from dray.controllers.deployment.plan import DeploymentPlan, bounds, plan, size
 from dray.controllers.deployment.status import deadline, plan_status
-from dray.controllers.kinds import DEPLOYMENTS, PODS, REPLICA_SETS
-from dray.controllers.pod_states import controller_of, is_finished
+from dray.controllers.pod_templates import reference_to
 from dray.controllers.queue_controller import QueueController
-from dray.controllers.workload_pods import BY_CONTROLLER, controller_uid, reference_to
-from dray.reconcile.clock import as_time
+from dray.controllers.workload_controller import usable_selector
+from dray.controllers.workload_pods import BY_CONTROLLER, BY_LACK_OF_CONTROLLER, controller_uid, namespace_of_orphan
+from dray.process.clock import as_time
 
-BY_LACK_OF_CONTROLLER = "namespace-of-orphans"
 
-
-class DeploymentController(QueueController[Place]):
+class DeploymentController(QueueController[ObjectName]):
     """Brings the ReplicaSets of deployments to the sizes that the rollout needs."""
 
     name: ClassVar[str] = "deployment-controller"
@@ -39,7 +38,7 @@ class DeploymentController(QueueController[Place]):
         super().__init__(context, self._deployments, self._sets, self._pods)
         self._recorder = context.recorder(self.name)
         self._sets.add_index(BY_CONTROLLER, controller_uid)
-        self._sets.add_index(BY_LACK_OF_CONTROLLER, _namespace_of_orphan)
+        self._sets.add_index(BY_LACK_OF_CONTROLLER, namespace_of_orphan)
         self._pods.add_index(BY_CONTROLLER, controller_uid)
         self._deployments.on_change(self._on_deployment)
         self._sets.on_change(self._on_set)
@@ -47,13 +46,13 @@ class DeploymentController(QueueController[Place]):
 
     def _on_deployment(self, _old: Deployment | None, new: Deployment | None) -> None:
         if new is not None:
-            self.queue.add(Place.of(new))
+            self.queue.add(ObjectName.of(new))
 
     def _on_set(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
         for one in (old, new):
             owner = controller_of(one) if one is not None else None
             if one is not None and owner is not None and owner.kind == "Deployment":
-                self.queue.add(Place(one.metadata.namespace, owner.name))
+                self.queue.add(ObjectName(one.metadata.namespace, owner.name))
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         """Recreate waits for the last old pod."""
@@ -64,10 +63,10 @@ class DeploymentController(QueueController[Place]):
             replica_set = self._sets.get(old.metadata.namespace, owner.name)
             self._on_set(None, replica_set)
 
-    async def reconcile(self, key: Place) -> float | None:
+    async def reconcile(self, key: ObjectName) -> float | None:
         """Looks at one deployment."""
         deployment = self._deployments.get(*key)
-        if deployment is None or _selector(deployment) is None:
+        if deployment is None or usable_selector(deployment.spec.selector) is None:
             return None
         sets = [*self._sets.by_index(BY_CONTROLLER, deployment.metadata.uid), *await self._adopt(deployment)]
         if deployment.metadata.deletion_timestamp is None:
@@ -82,7 +81,7 @@ class DeploymentController(QueueController[Place]):
 
     async def _adopt(self, deployment: Deployment) -> list[ReplicaSet]:
         """ReplicaSets that nobody manages and that fit become the deployment's."""
-        selector = _selector(deployment)
+        selector = usable_selector(deployment.spec.selector)
         if selector is None or deployment.metadata.deletion_timestamp is not None:
             return []
         adopted = []
@@ -123,7 +122,7 @@ class DeploymentController(QueueController[Place]):
             # With the status, so that it does not count as a change that somebody wants: the generation stays.
             deployment = await self._client.update(numbered_deployment, subresource="status")
         for one in todo.delete:
-            await self._delete(one)
+            await delete_exactly(self._client, REPLICA_SETS, one)
         return deployment
 
     async def _create(self, deployment: Deployment, wanted: ReplicaSet) -> None:
@@ -161,24 +160,3 @@ class DeploymentController(QueueController[Place]):
             way = "up" if after > before else "down"
             message = f"Scaled {way} replica set {one.metadata.name} from {before} to {after}"
             await self._recorder.normal(deployment, "ScalingReplicaSet", message)
-
-    async def _delete(self, one: ReplicaSet) -> None:
-        options = DeleteOptions(preconditions=Preconditions(uid=one.metadata.uid))
-        try:
-            await self._client.delete(REPLICA_SETS, one.metadata.namespace, one.metadata.name, options)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-
-
-def _selector(deployment: Deployment) -> LabelSelector | None:
-    """The selector; None if there is none, or one that nothing can be done with."""
-    try:
-        selector = LabelSelector.of(deployment.spec.selector)
-    except SelectorError:
-        return None
-    return None if selector.matches_nothing or not selector.requirements else selector
-
-
-def _namespace_of_orphan(replica_set: ReplicaSet) -> tuple[str, ...]:
-    return (replica_set.metadata.namespace,) if controller_of(replica_set) is None else ()

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from dray.api import codec
 from dray.api.generated.apps import Deployment, ReplicaSet, ReplicaSetSpec
 from dray.api.generated.core import PodTemplateSpec
 from dray.api.meta import LabelSelector, ObjectMeta
-from dray.controllers.workload_pods import LETTERS, reference_to
+from dray.controllers.pod_templates import reference_to, template_hash
 
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAX = "deployment.kubernetes.io/max-replicas"
+LARGEST_REVISION = 2**63 - 1
 NOT_INHERITED = frozenset((REVISION, DESIRED, MAX, "kubectl.kubernetes.io/last-applied-configuration"))
-
-
-def template_hash(template: PodTemplateSpec, collisions: int) -> str:
-    """A short name for a template; `collisions` makes another one, should it be taken."""
-    digest = hashlib.sha256(codec.encode(template) + str(collisions).encode()).digest()
-    return "".join(LETTERS[byte % len(LETTERS)] for byte in digest[:10])
 
 
 def is_for(replica_set: ReplicaSet, template: PodTemplateSpec) -> bool:
@@ -46,7 +39,8 @@ def find_new(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet |
 def revision_of(replica_set: ReplicaSet) -> int:
     """The number of the rollout that a ReplicaSet belongs to."""
     text = replica_set.metadata.annotations.get(REVISION, "")
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+    return number if number < LARGEST_REVISION else 0
 
 
 def next_revision(old: Sequence[ReplicaSet]) -> int:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
+from dray.api.conditions import find_condition, with_condition, without_condition
 from dray.api.generated.apps import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from dray.api.times import Time
 from dray.controllers.deployment.plan import bounds, size, wanted_replicas
@@ -35,7 +36,7 @@ def plan_status(deployment: Deployment, sets: Sequence[ReplicaSet], now: Time) -
     if failure is not None:
         status = _with(status, (FAILURE, "True", failure.reason, failure.message), now)
     else:
-        status = replace(status, conditions=tuple(one for one in status.conditions if one.type != FAILURE))
+        status = replace(status, conditions=without_condition(status.conditions, FAILURE))
     return _with_progress(deployment, status, new, now)
 
 
@@ -54,17 +55,12 @@ def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
 def deadline(deployment: Deployment, status: DeploymentStatus) -> Time | None:
     """When a rollout that makes no progress counts as failed."""
     seconds = deployment.spec.progress_deadline_seconds
-    known = condition(status, PROGRESSING)
+    known = find_condition(status.conditions, PROGRESSING)
     if seconds is None or seconds >= NO_DEADLINE or known is None or known.last_update_time is None:
         return None
     if known.reason in ("NewReplicaSetAvailable", "DeploymentPaused") or known.status == "False":
         return None
     return Time.of(known.last_update_time.datetime() + timedelta(seconds=seconds))
-
-
-def condition(status: DeploymentStatus, type_: str) -> DeploymentCondition | None:
-    """One of the conditions."""
-    return next((one for one in status.conditions if one.type == type_), None)
 
 
 def _with_progress(
@@ -82,7 +78,7 @@ def _with_progress(
     if limit is not None and now > limit:
         told = (PROGRESSING, "False", "ProgressDeadlineExceeded", f"{subject} has timed out progressing.")
         return _with(status, told, now)
-    if condition(status, PROGRESSING) is None:
+    if find_condition(status.conditions, PROGRESSING) is None:
         return _with(status, (PROGRESSING, "True", "NewReplicaSetCreated", f"Created new {subject}"), now)
     return status
 
@@ -102,16 +98,15 @@ def _with(
 ) -> DeploymentStatus:
     """The status with a condition; `touch` says that it was found again now, although it says the same."""
     type_, value, reason, message = told
-    known = condition(status, type_)
+    known = find_condition(status.conditions, type_)
     if known is not None and (known.status, known.reason, known.message) == (value, reason, message) and not touch:
         return status
-    since = known.last_transition_time if known is not None and known.status == value else now
     new = DeploymentCondition(
         type=type_,
         status=value,
         reason=reason,
         message=message,
         last_update_time=now,
-        last_transition_time=since,
+        last_transition_time=now,
     )
-    return replace(status, conditions=(*(one for one in status.conditions if one.type != type_), new))
+    return replace(status, conditions=with_condition(status.conditions, new))

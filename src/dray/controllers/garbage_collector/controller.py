@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from dray.api import codec
 from dray.api.meta import DeleteOptions, Object, OwnerReference, Preconditions
 from dray.api.registry import Kind, UnknownKind, by_kind, kinds
 from dray.api.status import ApiError
 from dray.client import Informer
 from dray.controllers.context import Context
+from dray.controllers.custom_kinds import CustomKinds
 from dray.controllers.garbage_collector.graph import Graph, Item
 from dray.controllers.garbage_collector.plan import (
     FOREGROUND,
@@ -23,6 +26,7 @@ from dray.controllers.garbage_collector.plan import (
     Instruction,
     Owner,
     ReleaseDependents,
+    Unblock,
     VisitDependents,
     is_waiting,
     plan,
@@ -47,6 +51,7 @@ class GarbageCollector(QueueController[Item]):
         self._graph = Graph()
         self._known: dict[Kind, Informer[Object]] = {}
         self._absent: OrderedDict[str, None] = OrderedDict()
+        self._custom = CustomKinds(context.informers, added=self._follow_custom, removed=self._forget)
         self._recorder = context.recorder(self.name)
         self._started = False
 
@@ -76,9 +81,31 @@ class GarbageCollector(QueueController[Item]):
     def _follow(self, served: Sequence[Kind]) -> None:
         for kind in served:
             self._known[kind] = self._context.informers.of(kind, Object)
-        self.informers = tuple(self._known.values())
-        for kind, informer in self._known.items():
-            informer.on_change(self._handler(kind))
+        self.informers = tuple(self._known[kind] for kind in served)
+        for kind in served:
+            self._known[kind].on_change(self._handler(kind))
+
+    def _follow_custom(self, kind: Kind) -> None:
+        informer = self._known[kind] = self._context.informers.of(kind, Object)
+        informer.on_change(self._handler(kind))
+
+    def _forget(self, kind: Kind) -> None:
+        """Its objects went before their definition did, and said so; whatever else was owned by them is looked at."""
+        informer = self._known.pop(kind, None)
+        if informer is not None:
+            for obj in list(informer):
+                self._on_change(kind, obj, None)
+            self._context.informers.forget(kind)
+
+    def _seen(self, item: Item) -> Object | None:
+        """An object as its informer shows it; None if it is gone, or its kind is."""
+        informer = self._known.get(item.kind)
+        return None if informer is None else informer.get(item.namespace, item.name)
+
+    def _kind_of(self, reference: OwnerReference) -> Kind:
+        """The kind of an owner. Raises UnknownKind."""
+        custom = self._custom.by_kind(reference.api_version, reference.kind)
+        return custom if custom is not None else by_kind(reference.api_version, reference.kind)
 
     # Events
 
@@ -113,7 +140,7 @@ class GarbageCollector(QueueController[Item]):
         for reference in references:
             owner = self._known_owner(obj, reference)
             if owner is not None and is_waiting(owner.metadata):
-                self.queue.add(Item.of(by_kind(reference.api_version, reference.kind), owner))
+                self.queue.add(Item.of(self._kind_of(reference), owner))
 
     def _has_all_owners(self, obj: Object) -> bool:
         owners = [self._known_owner(obj, reference) for reference in obj.metadata.owner_references]
@@ -122,7 +149,7 @@ class GarbageCollector(QueueController[Item]):
     def _known_owner(self, obj: Object, reference: OwnerReference) -> Object | None:
         """The owner, if its informer shows it with the right uid."""
         try:
-            kind = by_kind(reference.api_version, reference.kind)
+            kind = self._kind_of(reference)
         except UnknownKind:
             return None
         informer = self._known.get(kind)
@@ -140,22 +167,34 @@ class GarbageCollector(QueueController[Item]):
 
     async def reconcile(self, key: Item) -> float | None:
         """Looks at an object and its owners."""
-        obj = self._known[key.kind].get(key.namespace, key.name)
+        obj = self._seen(key)
         if obj is None:
             return None
         meta = obj.metadata
         owners = {one.uid: await self._state(key, obj, one) for one in meta.owner_references}
-        has_dependents = bool(self._graph.dependents(meta.uid))
-        for instruction in plan(meta, owners, has_dependents=has_dependents, is_blocked=self._graph.blocks(meta.uid)):
+        instructions = plan(
+            meta,
+            owners,
+            has_dependents=bool(self._graph.dependents(meta.uid)),
+            is_blocked=self._graph.blocks(meta.uid),
+            is_in_circle=Owner.WAITING in owners.values()
+            and self._graph.is_in_circle(key, meta.uid, self._waiting_uid),
+        )
+        for instruction in instructions:
             await self._carry_out(instruction, key, obj)
         return LOOK_AGAIN if any(self._is_only_heard_of(obj, one) for one in meta.owner_references) else None
+
+    def _waiting_uid(self, item: Item) -> str:
+        """The uid of an object that waits for its dependents; empty if it does not wait, or is gone."""
+        obj = self._seen(item)
+        return obj.metadata.uid if obj is not None and is_waiting(obj.metadata) else ""
 
     def _is_only_heard_of(self, obj: Object, reference: OwnerReference) -> bool:
         """Whether the server has an owner that was not seen here yet: if it goes before it is, nobody says so."""
         if reference.uid in self._absent or self._known_owner(obj, reference) is not None:
             return False
         try:
-            return by_kind(reference.api_version, reference.kind) in self._known
+            return self._kind_of(reference) in self._known
         except UnknownKind:
             return False
 
@@ -167,7 +206,7 @@ class GarbageCollector(QueueController[Item]):
         if reference.uid in self._absent:
             return Owner.ABSENT
         try:
-            kind = by_kind(reference.api_version, reference.kind)
+            kind = self._kind_of(reference)
         except UnknownKind:
             return Owner.PRESENT
         if kind.namespaced and not obj.metadata.namespace:
@@ -197,13 +236,17 @@ class GarbageCollector(QueueController[Item]):
                 await self._patch_metadata(item, obj, {"finalizers": left or None})
             case ReleaseDependents():
                 await self._release_dependents(obj)
+            case Unblock():
+                references = [replace(one, block_owner_deletion=False) for one in obj.metadata.owner_references]
+                await self._patch_metadata(item, obj, {"ownerReferences": codec.to_builtins(references)})
             case VisitDependents():
                 for dependent in self._graph.dependents(obj.metadata.uid):
-                    self.queue.add(dependent)
+                    if not self._waiting_uid(dependent):
+                        self.queue.add(dependent)
 
     async def _release_dependents(self, owner: Object) -> None:
         for item in self._graph.dependents(owner.metadata.uid):
-            dependent = self._known[item.kind].get(item.namespace, item.name)
+            dependent = self._seen(item)
             if dependent is not None:
                 await self._disown(item, dependent, frozenset((owner.metadata.uid,)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from dray.api.meta import Object, OwnerReference
@@ -46,6 +46,24 @@ class Graph:
     def dependents(self, uid: str) -> list[Item]:
         """Those that depend on an owner."""
         return list(self._dependents.get(uid, ()))
+
+    def is_in_circle(self, item: Item, uid: str, waits: Callable[[Item], str]) -> bool:
+        """Whether an item depends on itself over dependents that wait for their own.
+
+        `waits` says the uid of an item that waits, empty if it does not. Everybody is looked at once.
+        """
+        seen: set[Item] = set()
+        to_look_at = self.dependents(uid)
+        while to_look_at:
+            one = to_look_at.pop()
+            if one == item:
+                return True
+            if one not in seen:
+                seen.add(one)
+                waiting_uid = waits(one)
+                if waiting_uid:
+                    to_look_at.extend(self._dependents.get(waiting_uid, ()))
+        return False
 
     def blocks(self, uid: str) -> bool:
         """Whether any of those must be gone before the owner may go."""

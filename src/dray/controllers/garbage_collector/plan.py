@@ -2,6 +2,7 @@
 
 being deleted, `foregroundDeletion` ── dependents that block are gone? ─ no ─▶ look at the dependents
                                                                     └ yes ─▶ drop the finalizer
+in a circle of owners that wait for each other ── stop blocking the owner, so that the circle opens
 being deleted, `orphan` ── let go of the dependents ─▶ drop the finalizer
 an owner is there ── forget owners that are gone or that wait for us
 no owner is there ── delete: in the foreground if an owner waits and we have dependents of our own
@@ -46,15 +47,19 @@ class DropFinalizer(NamedTuple):
     finalizer: str
 
 
+class Unblock(NamedTuple):
+    """Let the owners of the object go before it does."""
+
+
 class ReleaseDependents(NamedTuple):
     """Drop the reference to the object from all its dependents."""
 
 
 class VisitDependents(NamedTuple):
-    """Look at all dependents."""
+    """Look at the dependents that do not wait for dependents of their own: those come back by themselves."""
 
 
-Instruction: TypeAlias = Delete | Disown | DropFinalizer | ReleaseDependents | VisitDependents
+Instruction: TypeAlias = Delete | Disown | DropFinalizer | Unblock | ReleaseDependents | VisitDependents
 
 
 def is_waiting(meta: ObjectMeta) -> bool:
@@ -63,9 +68,19 @@ def is_waiting(meta: ObjectMeta) -> bool:
 
 
 def plan(
-    meta: ObjectMeta, owners: Mapping[str, Owner], *, has_dependents: bool, is_blocked: bool
+    meta: ObjectMeta,
+    owners: Mapping[str, Owner],
+    *,
+    has_dependents: bool,
+    is_blocked: bool,
+    is_in_circle: bool = False,
 ) -> tuple[Instruction, ...]:
-    """What to do about an object. `owners` tells of each uid in its owner references what became of it."""
+    """What to do about an object. `owners` tells of each uid in its owner references what became of it.
+
+    `is_in_circle`: it is, over one or more dependents that wait, its own dependent.
+    """
+    if is_in_circle and any(reference.block_owner_deletion for reference in meta.owner_references):
+        return (Unblock(),)
     if meta.deletion_timestamp is not None:
         return _plan_deleted(meta, is_blocked=is_blocked)
     states = set(owners.values())

@@ -6,37 +6,33 @@ from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
+from dray.api.conditions import find_condition
 from dray.api.generated.batch import Job
 from dray.api.generated.core import Pod
+from dray.api.kinds import JOBS, PODS
 from dray.api.meta import OwnerReference
+from dray.api.references import controller_of
 from dray.api.status import ApiError
 from dray.controllers.context import Context
 from dray.controllers.expectations import LONGEST
-from dray.controllers.job import indexes
+from dray.controllers.job import index_failures, indexes
 from dray.controllers.job.counting import TRACKING
-from dray.controllers.job.plan import COMPLETE, FAILED, SUSPENDED, JobPlan, has, plan
-from dray.controllers.kinds import JOBS, PODS
-from dray.controllers.pod_states import controller_of
+from dray.controllers.job.plan import COMPLETE, FAILED, SUSPENDED, JobPlan, has, is_over, plan
+from dray.controllers.pod_templates import pod_from
 from dray.controllers.queue_controller import QueueController
-from dray.controllers.workload_pods import WorkloadPods, pod_from
-from dray.reconcile.clock import as_time
+from dray.controllers.workload_controller import BY_NAMESPACE, in_namespace, usable_selector
+from dray.controllers.workload_pods import WorkloadPods, sort_out
+from dray.process.clock import as_time
 
 OURS = (None, "", "kubernetes.io/job-controller")
 JOB = "job"
 STRAY = "stray pod"
-FIRST_PAUSE = 10.0
-LONGEST_PAUSE = 360.0
 
 
 def unsupported(job: Job) -> str:
     """What a job asks for that would be ignored, and so must keep it from running wrongly."""
-    for name, value in (
-        ("successPolicy", job.spec.success_policy),
-        ("backoffLimitPerIndex", job.spec.backoff_limit_per_index),
-        ("scheduling", job.spec.scheduling),
-    ):
-        if value is not None:
-            return f"spec.{name} is not supported by this job controller; the job is not started"
+    if job.spec.scheduling is not None:
+        return "spec.scheduling is not supported by this job controller; the job is not started"
     return ""
 
 
@@ -59,6 +55,7 @@ class JobController(QueueController[Key]):
         self._recorder = context.recorder(self.name)
         self._pauses: dict[str, tuple[int, float]] = {}
         self._pods = WorkloadPods(context, self._recorder, self._on_owned)
+        self._jobs.add_index(BY_NAMESPACE, in_namespace)
         self._jobs.on_change(self._on_job)
         self._pods.informer.on_change(self._on_pod)
 
@@ -76,8 +73,15 @@ class JobController(QueueController[Key]):
             self.queue.add(Key(JOB, namespace, owner.name))
 
     def _on_pod(self, _old: Pod | None, new: Pod | None) -> None:
-        if new is not None and self._is_stray(new):
+        if new is None:
+            return
+        if self._is_stray(new):
             self.queue.add(Key(STRAY, new.metadata.namespace, new.metadata.name))
+        if len(self._jobs) and controller_of(new) is None:
+            for job in self._jobs.by_index(BY_NAMESPACE, new.metadata.namespace):
+                selector = usable_selector(job.spec.selector)
+                if selector is not None and selector.matches(new.metadata.labels):
+                    self.queue.add(_key(job))
 
     def _is_stray(self, pod: Pod) -> bool:
         """Whether our finalizer keeps a pod although its job is gone, or it was let go of."""
@@ -108,7 +112,7 @@ class JobController(QueueController[Key]):
             return None
         now = as_time(self._clock.now())
         settled = self._pods.expectations.are_met(job.metadata.uid)
-        todo = plan(job, self._pods.owned(job), now)
+        todo = plan(job, await self._pods_of(job), now)
         self._note_failures(job, todo)
         pause = self._pause(job)
         await self._carry_out(job, todo if settled and pause <= 0 else todo._replace(create=()))
@@ -119,6 +123,17 @@ class JobController(QueueController[Key]):
             waits.append(max((todo.deadline.datetime() - now.datetime()).total_seconds(), 0.1))
         return min(waits, default=None)
 
+    async def _pods_of(self, job: Job) -> list[Pod]:
+        """The pods of a job, after it has adopted those that fit and released those that do not any more."""
+        selector = usable_selector(job.spec.selector)
+        owned = self._pods.owned(job)
+        if selector is None or is_over(job):
+            return owned
+        kept, adopted, released = sort_out(job, selector, owned, self._pods.orphans(job.metadata.namespace))
+        await self._pods.adopt(job, adopted, TRACKING)
+        await self._pods.release(job, released)
+        return kept  # what was adopted comes with its finalizer, as news
+
     async def _carry_out(self, job: Job, todo: JobPlan) -> None:
         if todo.status != job.status:
             stored = await self._client.update(replace(job, status=todo.status), subresource="status")
@@ -127,19 +142,23 @@ class JobController(QueueController[Key]):
             await self._release(pod)
         await self._pods.delete(job, (*todo.delete, *todo.retire))
         pod = pod_from(job, job.spec.template, (TRACKING,))
-        wanted = [pod if index is None else indexes.give(pod, index) for index in todo.create]
+        wanted = [pod if index is None else _indexed(job, pod, index, todo) for index in todo.create]
         failure = await self._pods.create(job, wanted)
         if failure is not None:
             raise failure
 
     def _note_failures(self, job: Job, todo: JobPlan) -> None:
-        """After each failure the next try waits longer."""
+        """After each failure the next try waits longer; the plan sees to that if each index is by itself."""
+        if index_failures.counts_by_index(job):
+            return
         uncounted = todo.status.uncounted_terminated_pods
         failed = todo.status.failed + (len(uncounted.failed) if uncounted is not None else 0)
         known, _ = self._pauses.get(job.metadata.uid, (job.status.failed, 0.0))
         if failed > known:
-            seconds = min(FIRST_PAUSE * 2 ** min(failed - 1, 10), LONGEST_PAUSE)
-            self._pauses[job.metadata.uid] = (failed, self._clock.monotonic() + seconds)
+            self._pauses[job.metadata.uid] = (
+                failed,
+                self._clock.monotonic() + index_failures.REPLACEMENT.after(failed),
+            )
 
     def _pause(self, job: Job) -> float:
         _, until = self._pauses.get(job.metadata.uid, (0, 0.0))
@@ -153,7 +172,8 @@ class JobController(QueueController[Key]):
         if has(new.status, COMPLETE) and not has(old.status, COMPLETE):
             await self._recorder.normal(new, "Completed", "Job completed")
         if has(new.status, FAILED) and not has(old.status, FAILED):
-            told = next(one for one in new.status.conditions if one.type == FAILED)
+            told = find_condition(new.status.conditions, FAILED)
+            assert told is not None
             await self._recorder.warning(new, told.reason, told.message)
 
     async def _release(self, pod: Pod) -> None:
@@ -166,6 +186,14 @@ class JobController(QueueController[Key]):
         except ApiError as error:
             if error.code != 404:
                 raise
+
+
+def _indexed(job: Job, pod: Pod, index: int, todo: JobPlan) -> Pod:
+    """The pod for an index."""
+    given = indexes.give(pod, index)
+    if not index_failures.counts_by_index(job):
+        return given
+    return index_failures.successor(job, given, index, todo.predecessors)
 
 
 def _key(job: Job) -> Key:

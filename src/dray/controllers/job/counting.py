@@ -7,14 +7,14 @@ pod finished, has the finalizer ─▶ its uid is in `uncountedTerminatedPods` �
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dray.api.generated.batch import Job, UncountedTerminatedPods
 from dray.api.generated.core import Pod
-from dray.controllers.job import indexes
+from dray.api.pods import is_finished
+from dray.controllers.job import index_failures, indexes
 from dray.controllers.job.failure_policy import Verdict, judge
-from dray.controllers.pod_states import is_finished
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 
@@ -34,6 +34,10 @@ class Tally(NamedTuple):
     """Pods whose finalizer may be dropped once the tally is stored."""
     fatal: Pod | None = None
     """A pod whose failure means that the job failed."""
+    failed_indexes: frozenset[int] | None = None
+    """Indexes that failed for good; None if failures are not counted by index."""
+    predecessors: Mapping[int, Pod] = {}
+    """By index, the failed pod whose successor is to carry its count; it is not let go of before."""
 
     @property
     def total_succeeded(self) -> int:
@@ -69,6 +73,7 @@ def count(job: Job, pods: Sequence[Pod]) -> Tally:
     counted_failed = job.status.failed + len(before.failed) - len(failed)
     completed = indexes.parse(job.status.completed_indexes) if is_indexed(job) else set()
     release: list[Pod] = []
+    failures: list[Pod] = []
     fatal = None
     for uid, pod in held.items():
         if pod.status.phase == "Succeeded":
@@ -80,6 +85,7 @@ def count(job: Job, pods: Sequence[Pod]) -> Tally:
                 completed.add(index)
         elif has_failed(job, pod):
             release.append(pod)
+            failures.append(pod)
             verdict = judge(job, pod)
             if verdict is not Verdict.IGNORE:
                 failed[uid] = None
@@ -87,6 +93,8 @@ def count(job: Job, pods: Sequence[Pod]) -> Tally:
                 fatal = pod
     uncounted = UncountedTerminatedPods(succeeded=tuple(succeeded), failed=tuple(failed))
     running = [pod for pod in pods if not is_finished(pod)]
+    failed_indexes = _failed_indexes(job, failures)
+    settled = {*completed, *(failed_indexes or ())}
     return Tally(
         succeeded=len(completed) if is_indexed(job) else counted_succeeded,
         failed=counted_failed,
@@ -96,4 +104,16 @@ def count(job: Job, pods: Sequence[Pod]) -> Tally:
         terminating=tuple(pod for pod in running if pod.metadata.deletion_timestamp is not None),
         release=tuple(release),
         fatal=fatal,
+        failed_indexes=failed_indexes,
+        predecessors={} if failed_indexes is None else index_failures.predecessors(failures, pods, settled),
     )
+
+
+def _failed_indexes(job: Job, failures: Sequence[Pod]) -> frozenset[int] | None:
+    """The indexes that failed for good, before or now."""
+    if not is_indexed(job) or not index_failures.counts_by_index(job):
+        return None
+    found = indexes.parse(job.status.failed_indexes or "")
+    used_up = {indexes.index_of(pod) for pod in failures if index_failures.has_used_up(job, pod)}
+    found.update(index for index in used_up if index is not None and index < (job.spec.completions or 0))
+    return frozenset(found)

@@ -6,6 +6,7 @@ from enum import Enum
 
 from dray.api.generated.batch import Job, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule
 from dray.api.generated.core import Pod
+from dray.api.references import full_name
 
 
 class Verdict(Enum):
@@ -14,6 +15,7 @@ class Verdict(Enum):
     COUNT = "Count"
     IGNORE = "Ignore"
     FAIL_JOB = "FailJob"
+    FAIL_INDEX = "FailIndex"
 
 
 def judge(job: Job, pod: Pod) -> Verdict:
@@ -39,7 +41,7 @@ def _first_match(job: Job, pod: Pod) -> tuple[PodFailurePolicyRule | None, str]:
 
 def _match(rule: PodFailurePolicyRule, pod: Pod) -> str:
     """In which way a rule matches a pod; empty if it does not."""
-    place = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    place = full_name(pod)
     if rule.on_exit_codes is not None:
         found = _exit(rule.on_exit_codes, pod)
         return f"Container {found[0]} for pod {place} failed with exit code {found[1]}" if found else ""

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from dray.api.conditions import find_condition, is_true, with_condition
 from dray.api.generated.batch import Job, JobCondition, JobStatus
 from dray.api.generated.core import Pod
+from dray.api.pods import is_ready
 from dray.api.times import Time
-from dray.controllers.job import indexes
+from dray.controllers.job import index_failures, indexes
 from dray.controllers.job.counting import Tally, count, is_indexed
 from dray.controllers.job.failure_policy import tell_reason
-from dray.controllers.pod_states import is_ready
+from dray.controllers.job.success_policy import matched_rule
 
 MAX_AT_ONCE = 500
+BACKOFF_LIMIT = 6
 COMPLETE, FAILED, SUSPENDED = "Complete", "Failed", "Suspended"
 SUCCESS_MET, FAILURE_TARGET = "SuccessCriteriaMet", "FailureTarget"
 
@@ -30,6 +33,8 @@ class JobPlan(NamedTuple):
     retire: tuple[Pod, ...] = ()
     """To be deleted because they are too many just now, which is no failure of theirs: they are not counted."""
     create: tuple[int | None, ...] = ()
+    predecessors: Mapping[int, Pod] = {}
+    """By index, the failed pod whose count the next one carries on."""
     deadline: Time | None = None
     """When to look again at the latest."""
 
@@ -42,7 +47,7 @@ class _Outcome(NamedTuple):
 
 def has(status: JobStatus, type_: str) -> bool:
     """Whether a condition holds."""
-    return any(one.type == type_ and one.status == "True" for one in status.conditions)
+    return is_true(status.conditions, type_)
 
 
 def is_over(job: Job) -> bool:
@@ -60,12 +65,27 @@ def plan(job: Job, pods: Sequence[Pod], now: Time) -> JobPlan:
     if outcome is not None:
         return _finish(status, tally, outcome, now)
     if job.spec.suspend:
-        status = with_condition(status, _Outcome(SUSPENDED, "JobSuspended", "Job suspended"), now)
+        status = _told(status, _Outcome(SUSPENDED, "JobSuspended", "Job suspended"), now)
         return JobPlan(replace(status, start_time=None), tally.release, retire=tally.active)
     if has(status, SUSPENDED):
-        status = with_condition(status, _Outcome(SUSPENDED, "JobResumed", "Job resumed"), now, "False")
-    retire, create = _balance(job, tally)
-    return JobPlan(status, tally.release, retire=retire, create=create, deadline=_deadline(job, status))
+        status = _told(status, _Outcome(SUSPENDED, "JobResumed", "Job resumed"), now, "False")
+    retire, create = _balance(job, tally, now)
+    waiting = {pod.metadata.uid for pod in tally.predecessors.values()}
+    return JobPlan(
+        status,
+        tuple(pod for pod in tally.release if pod.metadata.uid not in waiting),
+        retire=retire,
+        create=create,
+        predecessors=tally.predecessors,
+        deadline=_look_again(job, status, tally, now),
+    )
+
+
+def _look_again(job: Job, status: JobStatus, tally: Tally, now: Time) -> Time | None:
+    """When something is due without any event: the deadline, or the next try of an index that failed."""
+    tries = (index_failures.ready_at(pod) for pod in tally.predecessors.values())
+    times = (_deadline(job, status), *(at for at in tries if at > now))
+    return min((at for at in times if at is not None), default=None)
 
 
 def _counted(job: Job, tally: Tally, now: Time) -> JobStatus:
@@ -82,6 +102,7 @@ def _counted(job: Job, tally: Tally, now: Time) -> JobStatus:
         succeeded=tally.succeeded,
         failed=tally.failed,
         completed_indexes=indexes.render(tally.completed),
+        failed_indexes=None if tally.failed_indexes is None else indexes.render(tally.failed_indexes),
         uncounted_terminated_pods=tally.uncounted,
     )
 
@@ -94,17 +115,54 @@ def _deadline(job: Job, status: JobStatus) -> Time | None:
 
 
 def _outcome(job: Job, tally: Tally, status: JobStatus, now: Time) -> _Outcome | None:
-    """How the job ends, if it does. A failure that was decided on before stays."""
-    decided = next((one for one in status.conditions if one.type == FAILURE_TARGET and one.status == "True"), None)
-    if decided is not None:
+    """How the job ends, if it does. What was decided on before stays."""
+    met = find_condition(status.conditions, SUCCESS_MET)
+    if met is not None and met.status == "True":
+        return _Outcome(COMPLETE, met.reason, met.message)
+    decided = find_condition(status.conditions, FAILURE_TARGET)
+    if decided is not None and decided.status == "True":
         return _Outcome(FAILED, decided.reason, decided.message)
     if tally.fatal is not None:
         return _Outcome(FAILED, "PodFailurePolicy", tell_reason(job, tally.fatal))
-    if tally.total_failed > (6 if job.spec.backoff_limit is None else job.spec.backoff_limit):
+    if _is_past_limit(job, tally):
         return _Outcome(FAILED, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     deadline = _deadline(job, status)
     if deadline is not None and now >= deadline and not job.spec.suspend:
         return _Outcome(FAILED, "DeadlineExceeded", "Job was active longer than specified deadline")
+    return _failed_by_index(job, tally) or _succeeded(job, tally)
+
+
+def _is_past_limit(job: Job, tally: Tally) -> bool:
+    """Whether too many pods failed, or containers that are started again in their pods did."""
+    limit = BACKOFF_LIMIT if job.spec.backoff_limit is None else job.spec.backoff_limit
+    if tally.total_failed > limit:
+        return True
+    if job.spec.template.spec.restart_policy != "OnFailure":
+        return False
+    restarts = sum(
+        status.restart_count
+        for pod in tally.active
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    )
+    return restarts >= max(limit, 1)
+
+
+def _failed_by_index(job: Job, tally: Tally) -> _Outcome | None:
+    if not tally.failed_indexes:
+        return None
+    failed, most = len(tally.failed_indexes), job.spec.max_failed_indexes
+    if most is not None and failed > most:
+        message = "Job has exceeded the specified maximal number of failed indexes"
+        return _Outcome(FAILED, "MaxFailedIndexesExceeded", message)
+    if failed + len(tally.completed) >= (job.spec.completions or 0):
+        return _Outcome(FAILED, "FailedIndexes", "Job has failed indexes")
+    return None
+
+
+def _succeeded(job: Job, tally: Tally) -> _Outcome | None:
+    rule = matched_rule(job, tally.completed)
+    if rule is not None:
+        return _Outcome(COMPLETE, "SuccessPolicy", f"Matched rules at index {rule}")
     if _has_succeeded(job, tally):
         return _Outcome(COMPLETE, "CompletionsReached", "Reached expected number of succeeded pods")
     return None
@@ -121,20 +179,20 @@ def _finish(status: JobStatus, tally: Tally, outcome: _Outcome, now: Time) -> Jo
     """Says how it ends; that it has ended is said only when all pods are, and are counted."""
     ended = outcome.type == COMPLETE
     intermediate = SUCCESS_MET if ended else FAILURE_TARGET
-    status = with_condition(status, outcome._replace(type=intermediate), now)
+    status = _told(status, outcome._replace(type=intermediate), now)
     if not tally.active and not tally.terminating and not tally.uncounted:
-        status = with_condition(status, outcome, now)
+        status = _told(status, outcome, now)
         if ended:
             status = replace(status, completion_time=now)
     return JobPlan(status, tally.release, delete=tally.active)
 
 
-def _balance(job: Job, tally: Tally) -> tuple[tuple[Pod, ...], tuple[int | None, ...]]:
+def _balance(job: Job, tally: Tally, now: Time) -> tuple[tuple[Pod, ...], tuple[int | None, ...]]:
     """Which pods are too many, and which are missing."""
     parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
     wanted = parallelism
     if job.spec.completions is not None:
-        wanted = min(parallelism, job.spec.completions - tally.total_succeeded)
+        wanted = min(parallelism, job.spec.completions - tally.total_succeeded - len(tally.failed_indexes or ()))
     elif tally.total_succeeded:
         wanted = min(parallelism, len(tally.active))  # a work queue that is done: nobody new starts
     active = sorted(tally.active, key=lambda pod: (not is_ready(pod), pod.metadata.creation_timestamp or ""))
@@ -146,14 +204,24 @@ def _balance(job: Job, tally: Tally) -> tuple[tuple[Pod, ...], tuple[int | None,
     number = min(max(wanted - occupied, 0), MAX_AT_ONCE)
     if not is_indexed(job):
         return (), (None,) * number
-    taken = {*tally.completed, *(indexes.index_of(pod) for pod in tally.active)}
-    free = indexes.missing(job.spec.completions or 0, {index for index in taken if index is not None})
-    return (), tuple(index for index, _ in zip(free, range(number), strict=False))
+    return (), tuple(index for index, _ in zip(_free_indexes(job, tally, now), range(number), strict=False))
 
 
-def with_condition(status: JobStatus, outcome: _Outcome, now: Time, value: str = "True") -> JobStatus:
+def _free_indexes(job: Job, tally: Tally, now: Time) -> Iterator[int]:
+    """Indexes that may get a pod now, lowest first."""
+    occupied = [*tally.active]
+    if job.spec.pod_replacement_policy == "Failed":
+        occupied += tally.terminating
+    taken = {index for pod in occupied if (index := indexes.index_of(pod)) is not None}
+    taken.update(tally.completed, tally.failed_indexes or ())
+    taken.update(index for index, pod in tally.predecessors.items() if index_failures.ready_at(pod) > now)
+    return indexes.missing(job.spec.completions or 0, taken)
+
+
+def _told(status: JobStatus, outcome: _Outcome, now: Time, value: str = "True") -> JobStatus:
     """The status with a condition set; one that says the same already keeps its time."""
-    if any(one.type == outcome.type and one.status == value for one in status.conditions):
+    known = find_condition(status.conditions, outcome.type)
+    if known is not None and known.status == value:
         return status
     told = JobCondition(
         type=outcome.type,
@@ -163,5 +231,4 @@ def with_condition(status: JobStatus, outcome: _Outcome, now: Time, value: str =
         last_probe_time=now,
         last_transition_time=now,
     )
-    others = tuple(one for one in status.conditions if one.type != outcome.type)
-    return replace(status, conditions=(*others, told))
+    return replace(status, conditions=with_condition(status.conditions, told))

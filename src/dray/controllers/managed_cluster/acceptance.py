@@ -11,6 +11,7 @@ from typing import Final
 
 from dray.api.cluster import ManagedCluster
 from dray.api.cluster.managed_cluster import AGENT_ACCOUNT, CLUSTER_NAME_LABEL, CONDITION_HUB_ACCEPTED
+from dray.api.conditions import find_condition, with_condition
 from dray.api.generated.coordination import Lease, LeaseSpec
 from dray.api.generated.core import Namespace, ServiceAccount
 from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef, Subject
@@ -26,28 +27,20 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 _CLUSTER: Final = "cluster.open-cluster-management.io"
 
 
-def has_been_accepted(cluster: ManagedCluster) -> bool:
-    """Whether the condition says that the hub accepts the cluster."""
-    found = _find(cluster)
-    return found is not None and found.status == "True"
-
-
 def plan_condition(cluster: ManagedCluster, now: Time) -> tuple[Condition, ...] | None:
     """The conditions with the hub's answer among them; None: as they are. Nobody is denied who was never accepted."""
     accepts = cluster.spec.hub_accepts_client
-    found = _find(cluster)
+    found = find_condition(cluster.status.conditions, CONDITION_HUB_ACCEPTED)
     if (found is None and not accepts) or (found is not None and (found.status == "True") is accepts):
         return None
     answer = Condition(
         type=CONDITION_HUB_ACCEPTED,
         status="True" if accepts else "False",
-        observed_generation=cluster.metadata.generation,
         last_transition_time=now,
         reason="HubClusterAdminAccepted" if accepts else "HubClusterAdminDenied",
         message="Accepted by hub cluster admin" if accepts else "Denied by hub cluster admin",
     )
-    others = tuple(one for one in cluster.status.conditions if one.type != CONDITION_HUB_ACCEPTED)
-    return (*others, answer)
+    return with_condition(cluster.status.conditions, answer)
 
 
 def wanted_objects(cluster: ManagedCluster) -> tuple[Object, ...]:
@@ -78,10 +71,6 @@ def first_lease(cluster: ManagedCluster, now: MicroTime) -> Lease:
         metadata=_metadata(cluster, LEASE_NAME, name),
         spec=LeaseSpec(holder_identity=LEASE_NAME, renew_time=now),
     )
-
-
-def _find(cluster: ManagedCluster) -> Condition | None:
-    return next((one for one in cluster.status.conditions if one.type == CONDITION_HUB_ACCEPTED), None)
 
 
 def _namespace(cluster: ManagedCluster) -> Namespace:

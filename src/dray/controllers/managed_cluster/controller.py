@@ -8,27 +8,31 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dray.api.cluster import ManagedCluster
-from dray.api.cluster.managed_cluster import CLUSTER_NAME_LABEL
+from dray.api.cluster.managed_cluster import CLUSTER_NAME_LABEL, is_accepted
 from dray.api.generated.coordination import Lease
 from dray.api.generated.core import Namespace, ServiceAccount
 from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, RoleBinding
+from dray.api.kinds import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CLUSTERS,
+    LEASES,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+)
 from dray.api.meta import DeleteOptions, Object
-from dray.api.registry import by_kind
 from dray.api.status import ApiError
+from dray.api.taints import TaintName
 from dray.api.times import MicroTime
 from dray.client import Informer
 from dray.controllers.context import Context
-from dray.controllers.kinds import CLUSTERS, LEASES, NAMESPACES, SERVICE_ACCOUNTS
 from dray.controllers.managed_cluster import acceptance
 from dray.controllers.queue_controller import QueueController
 from dray.placement import AvailabilityPlan, plan_availability
 from dray.placement.availability import EVENT_TAINTS_UPDATED, EVENT_UNKNOWN, LEASE_NAME, grace_of
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 
-RBAC = "rbac.authorization.k8s.io/v1"
-ROLES = by_kind(RBAC, "ClusterRole")
-ROLE_BINDINGS = by_kind(RBAC, "ClusterRoleBinding")
-NAMESPACE_BINDINGS = by_kind(RBAC, "RoleBinding")
 RETURN_SECONDS = 30.0
 """How long agents have to come back to a hub that was away itself, before their silence counts."""
 
@@ -46,9 +50,9 @@ class ManagedClusterController(QueueController[str]):
         self._belongings: dict[str, Informer[Any]] = {
             "Namespace": of(NAMESPACES, Namespace),
             "ServiceAccount": of(SERVICE_ACCOUNTS, ServiceAccount),
-            "ClusterRole": of(ROLES, ClusterRole),
-            "ClusterRoleBinding": of(ROLE_BINDINGS, ClusterRoleBinding),
-            "RoleBinding": of(NAMESPACE_BINDINGS, RoleBinding),
+            "ClusterRole": of(CLUSTER_ROLES, ClusterRole),
+            "ClusterRoleBinding": of(CLUSTER_ROLE_BINDINGS, ClusterRoleBinding),
+            "RoleBinding": of(ROLE_BINDINGS, RoleBinding),
         }
         super().__init__(context, self._clusters, self._leases, *self._belongings.values())
         self._recorder = context.recorder(self.name)
@@ -86,7 +90,7 @@ class ManagedClusterController(QueueController[str]):
 
     async def _provide(self, cluster: ManagedCluster) -> None:
         """Makes what is missing on the hub and puts right what is different."""
-        if not cluster.spec.hub_accepts_client and not acceptance.has_been_accepted(cluster):
+        if not cluster.spec.hub_accepts_client and not is_accepted(cluster):
             return
         for wanted in acceptance.wanted_objects(cluster):
             await self._apply(wanted)
@@ -106,7 +110,7 @@ class ManagedClusterController(QueueController[str]):
         if self._belongings["RoleBinding"].get(meta.namespace, meta.name) is None:
             return
         try:
-            await self._client.delete(NAMESPACE_BINDINGS, meta.namespace, meta.name, DeleteOptions())
+            await self._client.delete(ROLE_BINDINGS, meta.namespace, meta.name, DeleteOptions())
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -149,7 +153,7 @@ class ManagedClusterController(QueueController[str]):
         taints = plan.taints or ()
         written = await self._client.update(replace(cluster, spec=replace(cluster.spec, taints=taints)))
         self._clusters.put(written)
-        shown = ", ".join(f"{taint.key}:{taint.effect}" for taint in taints) or "none"
+        shown = ", ".join(str(TaintName.of(taint)) for taint in taints) or "none"
         await self._recorder.normal(written, EVENT_TAINTS_UPDATED, f"Taints follow the condition Available: {shown}")
 
     def _renewed(self, cluster: ManagedCluster) -> MicroTime | datetime | None:

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 from dray.api import codec
+from dray.api.conditions import READY, find_condition
 from dray.api.generated.coordination import Lease
 from dray.api.generated.core import Node, Pod, PodCondition
-from dray.api.registry import by_kind
+from dray.api.kinds import LEASES, NODES, PODS
 from dray.api.status import ApiError
 from dray.client import PatchFormat
 from dray.controllers.context import Context
-from dray.controllers.kinds import NODES, PODS
 from dray.controllers.node_lifecycle import health
 from dray.controllers.node_lifecycle.disruption import Count, Disruption, is_counted, zone_of
 from dray.controllers.node_lifecycle.taints import has_no_execute, plan_taints, wanted_no_execute
 from dray.controllers.queue_controller import QueueController
-from dray.controllers.taint_eviction.wakeup import Wakeup
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
+from dray.reconcile import Wakeup
 
-LEASES = by_kind("coordination.k8s.io/v1", "Lease")
 LEASE_NAMESPACE = "kube-node-lease"
 BY_NODE = "node"
 WORKERS = 8
+LATE = 1.0
+"""Seconds: who looks around so much later than it meant to was held up."""
+
+
+YOUNG = 60.0
+"""Seconds: nodes that were there so long before us have been announced by whoever came before us."""
+
+
+class _News(NamedTuple):
+    """That a node has come or gone, for an event."""
+
+    node: Node
+    reason: str
+    text: str
 
 
 class NodeLifecycleController(QueueController[str]):
@@ -42,6 +55,8 @@ class NodeLifecycleController(QueueController[str]):
         self._signs: dict[str, health.Sign] = {}
         self._let_execute: set[str] = set()
         self._told_pods: set[str] = set()
+        self._news: dict[str, list[_News]] = {}
+        self._since = as_time(self._clock.now() - YOUNG)
         self._wakeup = Wakeup(context.clock)
         self._recorder = context.recorder("node-controller")
         self._pods.add_index(BY_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
@@ -56,6 +71,8 @@ class NodeLifecycleController(QueueController[str]):
 
     async def reconcile(self, key: str) -> float | None:
         """Writes conditions, taints and the readiness of pods of one node, where they are wrong."""
+        for news in self._news.pop(key, ()):
+            await self._recorder.normal(news.node, news.reason, f"Node {key} event: {news.text}")
         node = self._nodes.get("", key)
         if node is None:
             return None
@@ -73,6 +90,7 @@ class NodeLifecycleController(QueueController[str]):
         look_at = self._clock.monotonic()
         while True:
             if self._clock.monotonic() >= look_at:
+                self._forgive_silence(self._clock.monotonic() - look_at)
                 self._look_around()
                 look_at = self._clock.monotonic() + self._settings.monitor_period
             tick = self._clock.monotonic()
@@ -81,6 +99,11 @@ class NodeLifecycleController(QueueController[str]):
                 self.queue.add(name)
             waits = [look_at - tick, self._disruption.wait(tick)]
             await self._wakeup.wait(min(wait for wait in waits if wait is not None))
+
+    def _forgive_silence(self, late: float) -> None:
+        """Whoever looks late could not hear either: nodes are judged by the time in which they could be heard."""
+        if late > LATE:
+            self._signs = {name: sign._replace(seen=sign.seen + late) for name, sign in self._signs.items()}
 
     def _look_around(self) -> None:
         """Judges zones by their nodes, and finds the nodes that something has to be written about."""
@@ -161,7 +184,7 @@ class NodeLifecycleController(QueueController[str]):
         if node.metadata.name in self._told_pods:
             return
         for pod in self._pods.by_index(BY_NODE, node.metadata.name):
-            ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
+            ready = find_condition(pod.status.conditions, READY)
             if ready is not None and ready.status == "True":
                 await self._mark_unready(pod, ready)
         self._told_pods.add(node.metadata.name)
@@ -182,13 +205,23 @@ class NodeLifecycleController(QueueController[str]):
         await self._recorder.warning(pod, "NodeNotReady", "Node is not ready")
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._tell(old, "RemovingNode", f"Removing Node {old.metadata.name} from Controller")
         if new is None:
             if old is not None:
                 self._forget(old.metadata.name)
             return
+        if (old is None or new.metadata.uid != old.metadata.uid) and (
+            new.metadata.creation_timestamp or ""
+        ) > self._since:
+            self._tell(new, "RegisteredNode", f"Registered Node {new.metadata.name} in Controller")
         self._hear(new)
         self._judge(new)
         self._wakeup.set()
+
+    def _tell(self, node: Node, reason: str, text: str) -> None:
+        self._news.setdefault(node.metadata.name, []).append(_News(node, reason, text))
+        self.queue.add(node.metadata.name)
 
     def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:  # noqa: ARG002
         if new is not None and new.metadata.namespace == LEASE_NAMESPACE:

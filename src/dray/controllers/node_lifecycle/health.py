@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from dray.api.conditions import READY, find_condition
 from dray.api.generated.coordination import Lease
 from dray.api.generated.core import Node, NodeCondition
 from dray.api.times import MicroTime, Time
 from dray.controllers.settings import NodeLifecycleSettings
 
-READY = "Ready"
 HEARD_OF = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 """Conditions that a node itself reports. NetworkUnavailable is somebody else's."""
 
@@ -29,7 +29,7 @@ class Sign(NamedTuple):
 
 def ready_condition(node: Node) -> NodeCondition | None:
     """What the node says of itself, if anything."""
-    return next((condition for condition in node.status.conditions if condition.type == READY), None)
+    return find_condition(node.status.conditions, READY)
 
 
 def is_ready(node: Node) -> bool:

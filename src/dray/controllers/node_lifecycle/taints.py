@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from dray.api.conditions import READY
 from dray.api.generated.core import Node, Taint
+from dray.api.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from dray.api.times import Time
 from dray.controllers.node_lifecycle.health import ready_condition
 
-NOT_READY: Final = "node.kubernetes.io/not-ready"
-UNREACHABLE: Final = "node.kubernetes.io/unreachable"
-UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 
 _BY_CONDITION: Final[Mapping[tuple[str, str], str]] = {
-    ("Ready", "False"): NOT_READY,
-    ("Ready", "Unknown"): UNREACHABLE,
+    (READY, "False"): NOT_READY,
+    (READY, "Unknown"): UNREACHABLE,
     ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
     ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
     ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",

@@ -10,16 +10,17 @@ from typing import Any
 
 from dray.api.cluster import Placement, PlacementDecision
 from dray.api.cluster.placement_decision import PLACEMENT_LABEL
+from dray.api.kinds import ADD_ON_SCORES, CLUSTER_SET_BINDINGS, CLUSTER_SETS, CLUSTERS, DECISIONS, PLACEMENTS
+from dray.api.references import ObjectName
 from dray.client import Informer
 from dray.controllers.context import Context
-from dray.controllers.kinds import ADD_ON_SCORES, CLUSTER_SET_BINDINGS, CLUSTER_SETS, CLUSTERS, DECISIONS, PLACEMENTS
 from dray.controllers.placement.plan import plan_writes
 from dray.controllers.placement.writer import Writer
 from dray.controllers.queue_controller import QueueController
-from dray.controllers.taint_eviction.wakeup import Wakeup
-from dray.placement import Engine, Event, PlacementKey, PlacementResult, decision_names
+from dray.placement import Engine, Event, PlacementResult, decision_names
 from dray.placement.moments import MICROS_PER_SECOND
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
+from dray.reconcile import Wakeup
 
 FLEET = (CLUSTERS, CLUSTER_SETS, CLUSTER_SET_BINDINGS, ADD_ON_SCORES)
 BY_PLACEMENT = "placement"
@@ -31,7 +32,7 @@ NOTES_AT_ONCE = 10
 NOTES_PAUSE = 0.2
 
 
-class PlacementController(QueueController[PlacementKey]):
+class PlacementController(QueueController[ObjectName]):
     """Keys are placements whose decisions or status may have to be written."""
 
     name = "placement-controller"
@@ -62,7 +63,7 @@ class PlacementController(QueueController[PlacementKey]):
             group.create_task(self._follow_time())
             group.create_task(self._follow_fleet())
 
-    async def reconcile(self, key: PlacementKey) -> float | None:
+    async def reconcile(self, key: ObjectName) -> float | None:
         """Writes a placement's decisions and its status, where the API shows others."""
         placement = self._placements.get(*key)
         result = self.engine.result(key)
@@ -85,7 +86,7 @@ class PlacementController(QueueController[PlacementKey]):
         self.engine.load(chain.from_iterable(self.informers), self._now())
         self._is_loaded = True
         self._noted = self.engine.fleet.version
-        self._add(PlacementKey(*_place(placement)) for placement in self._placements)
+        self._add(ObjectName(*_place(placement)) for placement in self._placements)
 
     async def _follow_time(self) -> None:
         """Requeues at the first toleration to run out, over all placements (OCM-20)."""
@@ -103,7 +104,7 @@ class PlacementController(QueueController[PlacementKey]):
             await self._notes.wait(None)
             await self._clock.sleep(NOTES_AFTER)
             self._noted = self.engine.fleet.version
-            keys = [PlacementKey(*_place(placement)) for placement in self._placements]
+            keys = [ObjectName(*_place(placement)) for placement in self._placements]
             for start in range(0, len(keys), NOTES_AT_ONCE):
                 self._add(keys[start : start + NOTES_AT_ONCE])
                 await self._clock.sleep(NOTES_PAUSE)
@@ -125,13 +126,13 @@ class PlacementController(QueueController[PlacementKey]):
             return
         is_same_spec = old is not None and old.metadata.generation == new.metadata.generation
         if not is_same_spec or not self._writer.wrote(new):
-            self.queue.add(PlacementKey(*_place(new)))
+            self.queue.add(ObjectName(*_place(new)))
 
-    def _add(self, keys: Iterable[PlacementKey]) -> None:
+    def _add(self, keys: Iterable[ObjectName]) -> None:
         for key in keys:
             self.queue.add(key)
 
-    def _existing(self, key: PlacementKey, result: PlacementResult) -> dict[str, PlacementDecision]:
+    def _existing(self, key: ObjectName, result: PlacementResult) -> dict[str, PlacementDecision]:
         """The placement's PlacementDecisions, and any other that has the name of one."""
         found = {decision.metadata.name: decision for decision in self._decisions.by_index(BY_PLACEMENT, key)}
         for name in decision_names(key.name, result):
@@ -148,5 +149,5 @@ def _place(placement: Placement) -> tuple[str, str]:
     return placement.metadata.namespace, placement.metadata.name
 
 
-def _owner(decision: PlacementDecision) -> PlacementKey:
-    return PlacementKey(decision.metadata.namespace, decision.metadata.labels.get(PLACEMENT_LABEL, ""))
+def _owner(decision: PlacementDecision) -> ObjectName:
+    return ObjectName(decision.metadata.namespace, decision.metadata.labels.get(PLACEMENT_LABEL, ""))

@@ -34,7 +34,7 @@ class Change(NamedTuple):
         return self.old.status != self.new.status
 
 
-class Plan(NamedTuple):
+class PlacementWrites(NamedTuple):
     """Writes, in this order: decisions come and change before others go, and the status tells of what is there."""
 
     create: tuple[PlacementDecision, ...]
@@ -50,12 +50,12 @@ def plan_writes(
     existing: Mapping[str, PlacementDecision],
     note: str | None,
     now: Time,
-) -> Plan:
+) -> PlacementWrites:
     """`existing` holds the placement's PlacementDecisions, and others that have a name it needs, by name."""
     wanted = {obj.metadata.name: obj for obj in decision_objects(placement, result)}
     changes = [_change(existing[name], obj) for name, obj in wanted.items() if name in existing]
     status = placement_status(placement, result, now, note)
-    return Plan(
+    return PlacementWrites(
         create=tuple(obj for name, obj in wanted.items() if name not in existing),
         change=tuple(change for change in changes if change.of_labels or change.of_status),
         delete=tuple(obj for name, obj in existing.items() if name not in wanted),

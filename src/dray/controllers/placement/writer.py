@@ -8,11 +8,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from dray.api.cluster import Placement, PlacementDecision, PlacementStatus
-from dray.api.meta import DeleteOptions, Preconditions
-from dray.api.status import ApiError
+from dray.api.kinds import DECISIONS
 from dray.client import Client, Informer
-from dray.controllers.kinds import DECISIONS
-from dray.controllers.placement.plan import Change, Plan, describe_change, describe_scores
+from dray.client.calls import delete_exactly
+from dray.controllers.placement.plan import Change, PlacementWrites, describe_change, describe_scores
 from dray.placement import PlacementResult
 from dray.reconcile import EventRecorder
 
@@ -44,7 +43,7 @@ class Writer:
         self._written.pop(placement.metadata.uid, None)
         self._told.pop(placement.metadata.uid, None)
 
-    async def write(self, placement: Placement, result: PlacementResult, plan: Plan) -> None:
+    async def write(self, placement: Placement, result: PlacementResult, plan: PlacementWrites) -> None:
         """Everything that the plan asks for."""
         for decision in plan.create:
             await self._create(placement, result, decision)
@@ -91,11 +90,5 @@ class Writer:
             await self._recorder.normal(placement, "ScoreUpdate", scores)
 
     async def _delete(self, placement: Placement, decision: PlacementDecision) -> None:
-        meta = decision.metadata
-        options = DeleteOptions(preconditions=Preconditions(uid=meta.uid))
-        try:
-            await self._client.delete(DECISIONS, meta.namespace, meta.name, options)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-        await self._recorder.normal(placement, "DecisionDelete", f"Decision {meta.name} is deleted")
+        await delete_exactly(self._client, DECISIONS, decision)
+        await self._recorder.normal(placement, "DecisionDelete", f"Decision {decision.metadata.name} is deleted")

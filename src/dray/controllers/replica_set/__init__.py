@@ -1,5 +1,8 @@
-"""Keeps the number of pods that a ReplicaSet asks for. `plan` decides, purely; `controller` watches and writes."""
+"""Keeps the number of pods that a ReplicaSet or a ReplicationController asks for.
 
-from dray.controllers.replica_set.controller import ReplicaSetController
+`plan` decides, purely; `replication_controller` shows the one as the other; `controller` watches and writes.
+"""
 
-__all__ = ["ReplicaSetController"]
+from dray.controllers.replica_set.controller import ReplicaSetController, ReplicationControllerController
+
+__all__ = ["ReplicaSetController", "ReplicationControllerController"]

@@ -1,71 +1,52 @@
-"""The ReplicaSet controller: watches ReplicaSets and pods, and carries out the plan."""
+"""Keeps a number of pods: watches ReplicaSets, or ReplicationControllers, and pods, and carries out the plan."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from dray.api.generated.apps import ReplicaSet
-from dray.api.generated.core import Pod
-from dray.api.labels import LabelSelector, SelectorError
-from dray.api.meta import OwnerReference
-from dray.client.informer import Place
+from dray.api.generated.apps import ReplicaSet, ReplicaSetStatus
+from dray.api.generated.core import Pod, ReplicationController
+from dray.api.kinds import REPLICA_SETS, REPLICATION_CONTROLLERS
+from dray.api.labels import LabelSelector
+from dray.api.meta import Object
+from dray.api.references import ObjectName
+from dray.api.registry import Kind
 from dray.controllers.context import Context
 from dray.controllers.expectations import LONGEST
-from dray.controllers.kinds import PODS, REPLICA_SETS
-from dray.controllers.pod_states import controller_of
-from dray.controllers.queue_controller import QueueController
+from dray.controllers.pod_templates import pod_from
 from dray.controllers.replica_set.plan import next_available, plan, plan_status
-from dray.controllers.workload_pods import Failure, WorkloadPods, pod_from, sort_out
-from dray.reconcile.clock import as_time
+from dray.controllers.replica_set.replication_controller import as_replica_set, with_status
+from dray.controllers.workload_controller import WorkloadController, usable_selector
+from dray.controllers.workload_pods import Failure
+from dray.process.clock import as_time
 
-BY_NAMESPACE = "namespace"
 
-
-class ReplicaSetController(QueueController[Place]):
+class ReplicasController(WorkloadController):
     """Makes and deletes pods until their number is right."""
 
-    name: ClassVar[str] = "replicaset-controller"
+    @abstractmethod
+    def view(self, workload: Any) -> ReplicaSet:
+        """A workload as a ReplicaSet, which all decisions are about."""
 
-    def __init__(self, context: Context) -> None:
-        self._sets = context.informers.of(REPLICA_SETS, ReplicaSet)
-        super().__init__(context, self._sets, context.informers.of(PODS, Pod))
-        self._pods = WorkloadPods(context, context.recorder(self.name), self._on_owned)
-        self._sets.add_index(BY_NAMESPACE, _namespace)
-        self._sets.on_change(self._on_set)
-        self._pods.informer.on_change(self._on_pod)
+    @abstractmethod
+    def stored(self, workload: Any, status: ReplicaSetStatus) -> Object:
+        """A workload with its status as it is written."""
 
-    def _on_set(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
-        if new is not None:
-            self.queue.add(Place.of(new))
-        elif old is not None:
-            self._pods.expectations.forget(old.metadata.uid)
+    def selector_of(self, workload: Any) -> LabelSelector | None:
+        """The selector of a workload."""
+        return usable_selector(self.view(workload).spec.selector)
 
-    def _on_owned(self, namespace: str, owner: OwnerReference) -> None:
-        if owner.kind == "ReplicaSet":
-            self.queue.add(Place(namespace, owner.name))
-
-    def _on_pod(self, _old: Pod | None, new: Pod | None) -> None:
-        """A pod that nobody manages may fit somebody's selector."""
-        if new is None or not len(self._sets) or controller_of(new) is not None:
-            return
-        for candidate in self._sets.by_index(BY_NAMESPACE, new.metadata.namespace):
-            selector = _selector(candidate)
-            if selector is not None and selector.matches(new.metadata.labels):
-                self.queue.add(Place.of(candidate))
-
-    async def reconcile(self, key: Place) -> float | None:
-        """Looks at one ReplicaSet."""
-        replica_set = self._sets.get(*key)
-        selector = _selector(replica_set) if replica_set is not None else None
-        if replica_set is None or selector is None:
+    async def reconcile(self, key: ObjectName) -> float | None:
+        """Looks at one workload."""
+        workload = self._workloads.get(*key)
+        selector = self.selector_of(workload) if workload is not None else None
+        if workload is None or selector is None:
             return None
-        owned, orphans = self._pods.owned(replica_set), self._pods.orphans(key.namespace)
-        kept, adopted, released = sort_out(replica_set, selector, owned, orphans)
-        await self._pods.adopt(replica_set, adopted)
-        await self._pods.release(replica_set, released)
-        pods = [*kept, *adopted]
+        replica_set = self.view(workload)
+        pods = await self.pods_of(replica_set, selector)
         failure: Failure | None = None
         settled = self._pods.expectations.are_met(replica_set.metadata.uid)
         if settled:
@@ -73,7 +54,7 @@ class ReplicaSetController(QueueController[Place]):
             wanted = pod_from(replica_set, replica_set.spec.template)
             failure = await self._pods.create(replica_set, [wanted] * todo.create)
             await self._pods.delete(replica_set, todo.delete)
-        await self._write_status(replica_set, pods, str(failure or ""))
+        await self._write_status(workload, pods, str(failure or ""))
         if failure is not None:
             raise failure
         now = as_time(self._clock.now())
@@ -82,20 +63,44 @@ class ReplicaSetController(QueueController[Place]):
             return (soon.datetime() - now.datetime()).total_seconds()
         return None if settled else LONGEST
 
-    async def _write_status(self, replica_set: ReplicaSet, pods: list[Pod], failure: str) -> None:
-        status = plan_status(replica_set, pods, failure, as_time(self._clock.now()))
-        if status != replica_set.status:
-            await self._client.update(replace(replica_set, status=status), subresource="status")
+    async def _write_status(self, workload: Any, pods: list[Pod], failure: str) -> None:
+        status = plan_status(self.view(workload), pods, failure, as_time(self._clock.now()))
+        wanted = self.stored(workload, status)
+        if wanted != workload:
+            await self._client.update(wanted, subresource="status")
 
 
-def _selector(replica_set: ReplicaSet) -> LabelSelector | None:
-    """The selector; None if there is none, or one that nothing can be done with."""
-    try:
-        selector = LabelSelector.of(replica_set.spec.selector)
-    except SelectorError:
-        return None
-    return None if selector.matches_nothing or not selector.requirements else selector
+class ReplicaSetController(ReplicasController):
+    """ReplicaSets as they are."""
+
+    name: ClassVar[str] = "replicaset-controller"
+    kind: ClassVar[Kind] = REPLICA_SETS
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, context.informers.of(REPLICA_SETS, ReplicaSet))
+
+    def view(self, workload: ReplicaSet) -> ReplicaSet:
+        """Itself."""
+        return workload
+
+    def stored(self, workload: ReplicaSet, status: ReplicaSetStatus) -> ReplicaSet:
+        """With that very status."""
+        return replace(workload, status=status)
 
 
-def _namespace(replica_set: ReplicaSet) -> tuple[str]:
-    return (replica_set.metadata.namespace,)
+class ReplicationControllerController(ReplicasController):
+    """ReplicationControllers: the same with an older selector."""
+
+    name: ClassVar[str] = "replicationcontroller-controller"
+    kind: ClassVar[Kind] = REPLICATION_CONTROLLERS
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, context.informers.of(REPLICATION_CONTROLLERS, ReplicationController))
+
+    def view(self, workload: ReplicationController) -> ReplicaSet:
+        """What it would be as a ReplicaSet."""
+        return as_replica_set(workload)
+
+    def stored(self, workload: ReplicationController, status: ReplicaSetStatus) -> ReplicationController:
+        """With those parts of the status that it has."""
+        return with_status(workload, status)

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from dray.api.conditions import READY, find_condition, is_true, with_condition, without_condition
 from dray.api.generated.apps import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from dray.api.generated.core import Pod
+from dray.api.pods import available_at, is_active, is_ready, is_terminating
 from dray.api.times import Time
-from dray.controllers.pod_states import available_at, condition, is_active, is_ready, is_terminating
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 REPLICA_FAILURE = "ReplicaFailure"
@@ -38,7 +39,7 @@ def plan(replica_set: ReplicaSet, pods: Sequence[Pod]) -> ReplicaSetPlan:
 
 def _worth(pod: Pod) -> tuple[Any, ...]:
     """Lower goes first: what does no work yet, what its owner calls cheap, what is youngest."""
-    ready = condition(pod, "Ready")
+    ready = find_condition(pod.status.conditions, READY)
     since = ready.last_transition_time if ready is not None and ready.status == "True" else None
     restarts = sum(status.restart_count for status in pod.status.container_statuses)
     return (
@@ -84,15 +85,14 @@ def plan_status(replica_set: ReplicaSet, pods: Sequence[Pod], failure: str, now:
 
 def _conditions(replica_set: ReplicaSet, failure: str, now: Time) -> tuple[ReplicaSetCondition, ...]:
     known = replica_set.status.conditions
-    others = tuple(one for one in known if one.type != REPLICA_FAILURE)
     if not failure:
-        return others
-    before = next((one for one in known if one.type == REPLICA_FAILURE), None)
-    since = before.last_transition_time if before is not None else now
+        return without_condition(known, REPLICA_FAILURE)
+    if is_true(known, REPLICA_FAILURE):
+        return known  # each failure names another pod: writing each of them would only wake us again
     told = ReplicaSetCondition(
-        type=REPLICA_FAILURE, status="True", reason="FailedCreate", message=failure, last_transition_time=since
+        type=REPLICA_FAILURE, status="True", reason="FailedCreate", message=failure, last_transition_time=now
     )
-    return (*others, told)
+    return with_condition(known, told)
 
 
 def next_available(replica_set: ReplicaSet, pods: Sequence[Pod], now: Time) -> Time | None:

@@ -8,28 +8,26 @@ from typing import ClassVar, NamedTuple
 from msgspec.structs import replace
 
 from dray.api.generated.core import Pod, PodResourceClaim
-from dray.api.meta import DeleteOptions, Preconditions
+from dray.api.kinds import CLAIMS, PODS, TEMPLATES
+from dray.api.pod_claims import (
+    POD_CLAIM_NAME,
+    claim_for,
+    consumer,
+    is_owned_by,
+    owning_pod,
+    recorded_claims,
+    with_statuses,
+)
 from dray.api.resource import ResourceClaim, ResourceClaimTemplate
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
+from dray.client.calls import delete_exactly, find
 from dray.controllers.context import Context
-from dray.controllers.kinds import CLAIM_TEMPLATES, CLAIMS, PODS
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.resource_claim.claim_plan import Step, is_pod, plan_claim
 from dray.controllers.resource_claim.memory import Memory
 from dray.controllers.resource_claim.metrics import ClaimMetrics
-from dray.controllers.resource_claim.pod_plan import (
-    POD_CLAIM_NAME,
-    PodPlan,
-    claim_for,
-    consumer,
-    is_done,
-    other_claim,
-    owning_pod,
-    plan_pod,
-    recorded_claims,
-    with_statuses,
-)
+from dray.controllers.resource_claim.pod_plan import PodPlan, is_done, other_claim, plan_pod
 
 POD = "pod"
 CLAIM = "claim"
@@ -57,7 +55,7 @@ class ResourceClaimController(QueueController[Key]):
     def __init__(self, context: Context) -> None:
         self._pods = context.informers.of(PODS, Pod)
         self._claims = context.informers.of(CLAIMS, ResourceClaim)
-        self._templates = context.informers.of(CLAIM_TEMPLATES, ResourceClaimTemplate)
+        self._templates = context.informers.of(TEMPLATES, ResourceClaimTemplate)
         super().__init__(context, self._pods, self._claims, self._templates, workers=WORKERS)
         self._memory = Memory(context.clock.monotonic)
         self._metrics = ClaimMetrics(context.metrics)
@@ -159,18 +157,12 @@ class ResourceClaimController(QueueController[Key]):
         if pod is None:
             return False
         other = other_claim(claim, pod)
-        is_surplus = other is not None and await self._exists(claim.metadata.namespace, other)
+        is_surplus = other is not None and await self._find_claim(claim.metadata.namespace, other) is not None
         return pod.metadata.uid != owner.uid or is_done(pod) or is_surplus
 
     async def _find_pod(self, namespace: str, name: str) -> Pod | None:
         """A pod as the server knows it."""
-        try:
-            found = await self._client.get(PODS, namespace, name)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            return None
-        return found if isinstance(found, Pod) else None
+        return await find(self._client, PODS, namespace, name, Pod)
 
     # Plans
 
@@ -220,7 +212,8 @@ class ResourceClaimController(QueueController[Key]):
         """Creates a claim and returns its name; None if that must wait until something else changes."""
         namespace = pod.metadata.namespace
         recorded = next((one for one in pod.status.resource_claim_statuses if one.name == entry.name), None)
-        if recorded is not None and await self._exists(namespace, recorded.resource_claim_name or ""):
+        told = await self._find_claim(namespace, recorded.resource_claim_name or "") if recorded is not None else None
+        if told is not None and is_owned_by(told, pod):
             return None  # the pod's news came before the claim's
         template = await self._template(namespace, entry.resource_claim_template_name or "")
         if template is None:
@@ -241,27 +234,16 @@ class ResourceClaimController(QueueController[Key]):
             self._memory.note_made(pod.metadata.uid, namespace, entry.name, name)
         return name
 
-    async def _exists(self, namespace: str, name: str) -> bool:
-        try:
-            await self._client.get(CLAIMS, namespace, name)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            return False
-        return True
+    async def _find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        """A claim as the server knows it."""
+        return await find(self._client, CLAIMS, namespace, name, ResourceClaim) if name else None
 
     async def _template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
         """The template, also if it was created so recently that its news is still on the way."""
         known = self._templates.get(namespace, name)
         if known is not None:
             return known
-        try:
-            found = await self._client.get(CLAIM_TEMPLATES, namespace, name)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            return None
-        return found if isinstance(found, ResourceClaimTemplate) else None
+        return await find(self._client, TEMPLATES, namespace, name, ResourceClaimTemplate)
 
     async def _record(self, pod: Pod, names: Mapping[str, str]) -> None:
         """Writes into the pod's status which claims it has; a later pod of that name is safe from it (4381-126).
@@ -306,7 +288,7 @@ class ResourceClaimController(QueueController[Key]):
                 left = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)
                 claim = await self._client.update(replace(claim, metadata=replace(claim.metadata, finalizers=left)))
             else:
-                await self._delete(claim)
+                await delete_exactly(self._client, CLAIMS, claim)
 
     async def _is_gone(self, claim: ResourceClaim, name: str, uid: str) -> bool:
         """Whether a pod needs the claim no more. Of a pod that we never saw the server must say so (4381-136)."""
@@ -316,14 +298,6 @@ class ResourceClaimController(QueueController[Key]):
         if pod is None or pod.metadata.uid != uid:  # it may have taken the place of the one that we know
             pod = await self._find_pod(claim.metadata.namespace, name)
         return pod is None or pod.metadata.uid != uid or is_done(pod)
-
-    async def _delete(self, claim: ResourceClaim) -> None:
-        options = DeleteOptions(preconditions=Preconditions(uid=claim.metadata.uid))
-        try:
-            await self._client.delete(CLAIMS, claim.metadata.namespace, claim.metadata.name, options)
-        except ApiError as error:
-            if error.code != 404:
-                raise
 
 
 def _is_same(old: ResourceClaim | None, new: ResourceClaim | None) -> bool:

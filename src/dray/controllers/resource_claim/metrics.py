@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from dray.api.pod_claims import POD_CLAIM_NAME
 from dray.api.resource import ResourceClaim, ResourceClaimSpec
 from dray.api.sharing import remembered
-from dray.controllers.resource_claim.pod_plan import POD_CLAIM_NAME
 
 EXTENDED_RESOURCE = "resource.kubernetes.io/extended-resource-claim"
 

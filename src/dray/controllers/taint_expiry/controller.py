@@ -6,16 +6,16 @@ from typing import ClassVar, NamedTuple
 
 from dray.api import codec
 from dray.api.generated.core import Node
+from dray.api.kinds import NODES, RULES
 from dray.api.meta import DeleteOptions, Object, Preconditions
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.rule_annotations import EXPIRES_AT, expiry
 from dray.api.status import ApiError
 from dray.api.times import Time, TimeError
 from dray.controllers.context import Context
-from dray.controllers.kinds import NODES, TAINT_RULES
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, plan
-from dray.reconcile.clock import as_time
+from dray.process.clock import as_time
 
 LONGEST_SLEEP = 30.0
 """Seconds. The wall clock may be set while we wait; looking again now and then keeps that from mattering."""
@@ -34,7 +34,7 @@ class TaintExpiryController(QueueController[Carrier]):
     name: ClassVar[str] = "taint-expiry-controller"
 
     def __init__(self, context: Context) -> None:
-        self._rules = context.informers.of(TAINT_RULES, DeviceTaintRule)
+        self._rules = context.informers.of(RULES, DeviceTaintRule)
         self._nodes = context.informers.of(NODES, Node)
         super().__init__(context, self._rules, self._nodes, workers=1)
         self._recorder = context.recorder(self.name)
@@ -57,7 +57,7 @@ class TaintExpiryController(QueueController[Carrier]):
         now = as_time(self._clock.now())
         obj: Object | None = None
         try:
-            if key.kind == TAINT_RULES.kind:
+            if key.kind == RULES.kind:
                 obj = rule = self._rules.get("", key.name)
                 end = await self._end_rule(rule, now) if rule is not None else None
             else:
@@ -82,7 +82,7 @@ class TaintExpiryController(QueueController[Carrier]):
             return end
         meta = rule.metadata
         same = Preconditions(uid=meta.uid, resource_version=meta.resource_version)
-        await self._client.delete(TAINT_RULES, "", meta.name, DeleteOptions(preconditions=same))
+        await self._client.delete(RULES, "", meta.name, DeleteOptions(preconditions=same))
         await self._recorder.normal(rule, "Expired", f"Removed the rule, which was to last until {end}")
         return None
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from dray.api.generated.core import Node, Taint
-from dray.api.node_annotations import TaintName, rations_without
+from dray.api.node_annotations import rations_without
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
+from dray.api.taints import TaintName
 from dray.api.times import Time, TimeError
-from dray.eviction.node_guard import confirmations_without
-from dray.eviction.settings import CONFIRM_ANNOTATION
+from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
 
 TAINTS_EXPIRE_AT: Final = "dray.dev/taints-expire-at"
 

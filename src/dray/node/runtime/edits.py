@@ -2,29 +2,22 @@
 
 A process sees the host's files, so a device node or mount with the same path on both sides is there already. Where the
 paths differ, the process gets a mount namespace in which the host's path is bound over the container's, if that path
-exists and the agent may do so (as root); else the edit is left out, and that is said.
+exists and the agent may make one; else the edit is left out, and that is said.
 """
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from dray.cdi import ContainerEdits
 from dray.node.runtime.interface import StartFailed
+from dray.node.runtime.machine import Machine
 
-SHELL = "/bin/sh"
-
-_RUN = (
-    'echo $$ >"$1" || exit 128; exit_file=$2; shift 2; '
-    'trap : TERM INT HUP QUIT; "$@"; code=$?; echo $code >"$exit_file"; exit $code'
-)
-"""Stays around the container's process to note its number and its exit code, even if nobody else is there to see."""
+CANNOT_MOUNT: Final = "only root may do that, where namespaces can be made"
 
 
 class Bind(msgspec.Struct, frozen=True):
@@ -44,24 +37,28 @@ class Applied(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-def apply(edits: ContainerEdits, environment: Mapping[str, str], *, may_mount: bool) -> Applied:
+def apply(edits: ContainerEdits, environment: Mapping[str, str], machine: Machine) -> Applied:
     """What the edits of a container's devices come to. Raises StartFailed for a device that is not there."""
     changed = dict(environment)
     for entry in edits.env:
         name, _, value = entry.partition("=")
         changed[name] = value
-    wanted = [*_device_binds(edits), *_mount_binds(edits)]
+    wanted = [*_device_binds(edits), *_mount_binds(edits, machine)]
     binds, warnings = [], []
     for bind in wanted:
-        if may_mount and Path(bind.target).exists():
+        if machine.namespaces and Path(bind.target).exists():
             binds.append(bind)
         else:
-            why = "only root may do that" if not may_mount else f"{bind.target} does not exist on this machine"
+            why = f"{bind.target} does not exist on this machine" if machine.namespaces else CANNOT_MOUNT
             warnings.append(f"{bind.source} is not mounted at {bind.target}: {why}")
     warnings += [f"network interface {one.host_interface_name} stays in the host" for one in edits.net_devices]
     if edits.intel_rdt is not None:
         warnings.append("intelRdt is not applied to processes")
-    return Applied(changed, tuple(binds), edits.additional_gids, tuple(warnings))
+    groups = edits.additional_gids
+    if not machine.is_root:
+        others = [group for group in groups if group not in (machine.group, *machine.groups)]
+        warnings += [f"group {group} is not added: only root may do that" for group in others]
+    return Applied(changed, tuple(binds), groups, tuple(warnings))
 
 
 def _device_binds(edits: ContainerEdits) -> Iterable[Bind]:
@@ -73,25 +70,11 @@ def _device_binds(edits: ContainerEdits) -> Iterable[Bind]:
             yield Bind(source, node.path)
 
 
-def _mount_binds(edits: ContainerEdits) -> Iterable[Bind]:
+def _mount_binds(edits: ContainerEdits, machine: Machine) -> Iterable[Bind]:
     for mount in edits.mounts:
         if not Path(mount.host_path).exists():
             raise StartFailed("CreateContainerError", f"mount: {mount.host_path} is not there")
-        if mount.host_path != mount.container_path or "ro" in mount.options:
-            yield Bind(mount.host_path, mount.container_path, "ro" in mount.options)
-
-
-def may_mount() -> bool:
-    """Whether mount namespaces can be made here."""
-    return os.geteuid() == 0 and shutil.which("unshare") is not None and shutil.which("mount") is not None
-
-
-def command_line(command: Iterable[str], binds: Iterable[Bind], pid_file: Path, exit_file: Path) -> list[str]:
-    """What to execute: the command, in a shell that waits for it and notes its exit code in a file."""
-    mounts = "".join(
-        f"mount --bind {shlex.quote(bind.source)} {shlex.quote(bind.target)} || exit 128; "
-        + (f"mount -o remount,bind,ro {shlex.quote(bind.target)} || exit 128; " if bind.read_only else "")
-        for bind in binds
-    )
-    shell = [SHELL, "-c", f"{mounts}{_RUN}", "dray", str(pid_file), str(exit_file), *command]
-    return ["unshare", "--mount", "--propagation", "private", *shell] if mounts else shell
+        read_only = "ro" in mount.options
+        # In its own place, too, so that it can be written to where all else is read-only.
+        if mount.host_path != mount.container_path or read_only or machine.namespaces:
+            yield Bind(mount.host_path, mount.container_path, read_only)

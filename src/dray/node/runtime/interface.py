@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from dray.api.generated.core import Container, Pod
+
+if TYPE_CHECKING:
+    from dray.node.runtime.console import Console
 
 
 class StartFailed(Exception):
@@ -53,6 +56,12 @@ class Runtime(Protocol):
     """Runs containers. Everything is called on one event loop."""
 
     name: str
+    console: Console | None
+    """How people get at containers; None if there are none."""
+
+    def refusal(self, pod: Pod, /) -> str:
+        """Why a pod must not run here although its claims are fine; empty if it may."""
+        ...
 
     async def start(self, order: Order, on_exit: OnExit) -> Running:
         """Starts a container; `on_exit` is called once `exit` is set. Raises StartFailed."""

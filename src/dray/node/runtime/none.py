@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from dray.api.generated.core import Pod
+from dray.node.runtime.console import Console
 from dray.node.runtime.interface import Exit, OnExit, Order, Running
 from dray.reconcile import Clock
 
@@ -18,7 +19,12 @@ class NoRuntime:
         self._clock = clock
         self._numbers = itertools.count(1)
         self._exits: dict[Running, OnExit] = {}
+        self.console: Console | None = None
         self.orders: dict[tuple[str, str], Order] = {}
+
+    def refusal(self, _pod: Pod, /) -> str:
+        """Nothing runs, so nothing has rights."""
+        return ""
 
     async def start(self, order: Order, on_exit: OnExit) -> Running:
         """Nothing can go wrong here."""

@@ -1,11 +1,8 @@
-"""Containers as local processes: no images, no isolation but a process group; the CDI edits of their devices applied.
+"""Containers as local processes: no images; the rights that they ask for and the CDI edits of their devices applied.
 
-    ROOT/pods/UID/CONTAINER/ATTEMPT.log    what the container writes
-    ROOT/pods/UID/CONTAINER/ATTEMPT.pid    its process group
-    ROOT/pods/UID/CONTAINER/ATTEMPT.exit   its exit code, once it has ended
+    Order ─▶ rights (or refused) ─▶ CDI edits ─▶ hooks ─▶ attempt (files) ─▶ launch ─▶ watched until it ends
 
-Processes go on when the agent ends. The shell around each one has the path of its exit file in its command line, which
-tells it apart from another process that got the same number later.
+Processes go on when the agent ends. The next one knows them by number and birth.
 """
 
 from __future__ import annotations
@@ -15,21 +12,31 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from dray.api.generated.core import Pod
 from dray.cdi import Cache, CdiError, ContainerEdits, Hook
 from dray.node.environment import expand
 from dray.node.runtime import edits as cdi_edits
+from dray.node.runtime import launch, terminals
+from dray.node.runtime.attempt import Attempt, Attempts, boot_id
+from dray.node.runtime.console import Console
 from dray.node.runtime.edits import Applied
+from dray.node.runtime.held_inputs import HeldInputs
 from dray.node.runtime.hooks import AFTER, BEFORE, END, ContainerInfo, run_hooks
 from dray.node.runtime.interface import Exit, OnExit, Order, Running, StartFailed
+from dray.node.runtime.launch import Around, Launch, LaunchFailed
+from dray.node.runtime.log_times import LogTimes
+from dray.node.runtime.machine import Machine, find_machine
+from dray.node.runtime.rights import Refusal, Rights, plan_rights, refusal
 from dray.reconcile import Clock
 
 KILLED: Final = 128 + signal.SIGKILL
+CONFIG_ERROR: Final = "CreateContainerConfigError"
 
 
 class ProcessRuntime:
@@ -37,32 +44,44 @@ class ProcessRuntime:
 
     name = "process"
 
-    def __init__(self, root: Path, cdi: Cache, clock: Clock) -> None:
-        self._pods = root / "pods"
+    def __init__(self, root: Path, cdi: Cache, clock: Clock, machine: Machine | None = None) -> None:
+        """Raises OSError if `root` cannot be used."""
+        self._attempts = Attempts(root)
         self._cdi = cdi
         self._clock = clock
-        self._may_mount = cdi_edits.may_mount()
+        self._machine = machine or find_machine()
+        self._times = LogTimes(clock)
+        self._inputs = HeldInputs()
+        self.console: Console | None = Console(self._attempts, self._machine, self._inputs, clock.now)
         self._watched: dict[Running, _Process] = {}
         self._hooks: set[asyncio.Task[None]] = set()
 
+    def refusal(self, pod: Pod) -> str:
+        """Why a pod must not run here, if it asks for what cannot be enforced."""
+        return refusal(pod, self._machine)
+
     async def start(self, order: Order, on_exit: OnExit) -> Running:
         """Starts a container. Raises StartFailed, with nothing left running."""
-        files = _Files(self._pods, order.pod.metadata.uid, order.container.name, order.attempt)
+        rights = plan_rights(order.pod, order.container, self._machine)
+        if isinstance(rights, Refusal):
+            raise StartFailed(CONFIG_ERROR, f"container {order.container.name}: {rights}")
+        attempt = self._attempts.of(order.pod.metadata.uid, order.container.name, order.attempt)
         changes = self._edits(order)
-        applied = cdi_edits.apply(changes, order.environment, may_mount=self._may_mount)
-        command = _command(order, applied)
-        identity = f"process://{order.pod.metadata.uid}/{order.container.name}/{order.attempt}"
-        await run_hooks(changes.hooks, BEFORE, ContainerInfo(identity, "creating", str(files.directory)))
-        child = await _spawned(asyncio.to_thread(_spawn, order, command, applied, files))
+        applied = cdi_edits.apply(changes, order.environment, self._machine)
+        wanted = _launch(order, applied, rights)
+        identity = f"process://{attempt.identity}"
+        await run_hooks(changes.hooks, BEFORE, ContainerInfo(identity, "creating", str(attempt.directory)))
+        pid = await _spawned(asyncio.to_thread(_spawn, order, wanted, self._machine, attempt, self._inputs))
         running = Running(identity, order.attempt, self._clock.now(), applied.warnings)
         try:
-            self._watch(running, _Process(child.pid, files, child, changes.hooks), on_exit)
+            self._watch(running, _Process(pid, attempt, changes.hooks, is_child=True), on_exit)
         except OSError as error:  # no more file descriptors, for one: what cannot be watched must not run
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            attempt.forget()
             raise StartFailed("RunContainerError", f"container {order.container.name}: {error}") from None
         try:
-            await run_hooks(changes.hooks, AFTER, ContainerInfo(identity, "running", str(files.directory), child.pid))
+            await run_hooks(changes.hooks, AFTER, ContainerInfo(identity, "running", str(attempt.directory), pid))
         except StartFailed:
             self.kill(running)
             raise
@@ -73,7 +92,7 @@ class ProcessRuntime:
         self._signal(container, signal.SIGTERM)
 
     def kill(self, container: Running) -> None:
-        """SIGKILL to the whole process group."""
+        """SIGKILL to the whole process group, and with its first process to all that came of it."""
         process = self._watched.get(container)
         if process is not None:
             process.killed = True
@@ -81,38 +100,33 @@ class ProcessRuntime:
 
     def recover(self, pod: Pod, on_exit: OnExit, /) -> dict[str, Running]:
         """The last containers of a pod by name, running or ended."""
-        uid = pod.metadata.uid
         found = {}
-        for name, attempts in self._attempts(uid).items():
-            running = self._recover(_Files(self._pods, uid, name, max(attempts)), on_exit)
+        for name, attempts in self._attempts.of_pod(pod.metadata.uid).items():
+            running = self._recover(attempts[-1], on_exit)
             if running is not None:
                 found[name] = running
         return found
 
     def known_pods(self) -> set[str]:
         """The pods that have a directory."""
-        with contextlib.suppress(FileNotFoundError):
-            return set(os.listdir(self._pods))
-        return set()
+        return self._attempts.pods()
 
     def recover_stray(self, uid: str, on_exit: OnExit) -> list[Running]:
         """The containers of a pod that is gone which still run."""
-        every = [
-            self._recover(_Files(self._pods, uid, name, attempt), on_exit)
-            for name, attempts in self._attempts(uid).items()
-            for attempt in attempts
-        ]
+        made = self._attempts.of_pod(uid).values()
+        every = [self._recover(attempt, on_exit) for attempts in made for attempt in attempts]
         return [one for one in every if one is not None and one.exit is None]
 
     def clean(self, uid: str) -> None:
         """Removes the pod's directory, logs and all."""
-        shutil.rmtree(self._pods / uid, ignore_errors=True)
+        self._attempts.clean(uid)
 
     async def close(self) -> None:
         """Looks at no process any more; they go on."""
         for process in self._watched.values():
             process.release()
         self._watched.clear()
+        self._times.close()
         await asyncio.gather(*self._hooks, return_exceptions=True)
 
     def _edits(self, order: Order) -> ContainerEdits:
@@ -121,34 +135,29 @@ class ProcessRuntime:
         except CdiError as error:
             raise StartFailed("CreateContainerError", str(error)) from None
 
-    def _attempts(self, uid: str) -> dict[str, list[int]]:
-        """The attempts that were made to run each container of a pod."""
-        found: dict[str, list[int]] = {}
-        for path in (self._pods / uid).glob("*/*.pid"):
-            if path.stem.isdigit():
-                found.setdefault(path.parent.name, []).append(int(path.stem))
-        return found
-
-    def _recover(self, files: _Files, on_exit: OnExit) -> Running | None:
-        started = files.started()
+    def _recover(self, attempt: Attempt, on_exit: OnExit) -> Running | None:
+        started = attempt.started()
         if started is None:
             return None
         pid, at = started
-        running = Running(f"process://{files.identity}", files.attempt, at)
-        running.exit = files.exit()
-        if running.exit is None and _is_ours(pid, files):
+        running = Running(f"process://{attempt.identity}", attempt.number, at)
+        running.exit = attempt.exit()
+        if running.exit is None and attempt.is_of(pid):
             with contextlib.suppress(ProcessLookupError):
-                self._watch(running, _Process(pid, files, None, ()), on_exit)
+                self._watch(running, _Process(pid, attempt, (), is_child=False), on_exit)
                 return running
         # It has ended, maybe this very moment.
-        running.exit = running.exit or files.exit() or Exit(None, self._clock.now())
+        running.exit = running.exit or attempt.exit() or Exit(None, self._clock.now())
         return running
 
     def _watch(self, running: Running, process: _Process, on_exit: OnExit) -> None:
         self._watched[running] = process
+        self._times.follow(process.attempt)
 
         def ended() -> None:
             del self._watched[running]
+            self._times.stop(process.attempt)
+            self._inputs.release(process.attempt.identity)
             code = process.finish()
             running.exit = Exit(code, self._clock.now())
             self._after(running, process)
@@ -158,7 +167,7 @@ class ProcessRuntime:
 
     def _after(self, running: Running, process: _Process) -> None:
         if any(hook.hook_name in END for hook in process.hooks):
-            info = ContainerInfo(running.identity, "stopped", str(process.files.directory))
+            info = ContainerInfo(running.identity, "stopped", str(process.attempt.directory))
             task = asyncio.get_running_loop().create_task(_quietly(run_hooks(process.hooks, END, info)))
             self._hooks.add(task)
             task.add_done_callback(self._hooks.discard)
@@ -176,39 +185,15 @@ async def _quietly(work: Coroutine[None, None, None]) -> None:
         await work
 
 
-class _Files:
-    """Where the traces of one attempt are."""
-
-    def __init__(self, pods: Path, uid: str, container: str, attempt: int) -> None:
-        self.identity = f"{uid}/{container}/{attempt}"
-        self.attempt = attempt
-        self.directory = pods / uid / container
-        self.log = self.directory / f"{attempt}.log"
-        self.pid = self.directory / f"{attempt}.pid"
-        self.exit_code = self.directory / f"{attempt}.exit"
-
-    def started(self) -> tuple[int, float] | None:
-        """The process group and when it began; None if it did not."""
-        with contextlib.suppress(OSError, ValueError):
-            return int(self.pid.read_text()), self.pid.stat().st_mtime
-        return None
-
-    def exit(self) -> Exit | None:
-        """How it ended, if the shell around it got to say so."""
-        with contextlib.suppress(OSError, ValueError):
-            return Exit(int(self.exit_code.read_text()), self.exit_code.stat().st_mtime)
-        return None
-
-
 class _Process:
     """A process group that is watched through its leader, be it a child of this agent or of one before it."""
 
-    def __init__(self, pid: int, files: _Files, child: subprocess.Popen[bytes] | None, hooks: tuple[Hook, ...]) -> None:
+    def __init__(self, pid: int, attempt: Attempt, hooks: tuple[Hook, ...], *, is_child: bool) -> None:
         self.pid = pid
-        self.files = files
+        self.attempt = attempt
         self.hooks = hooks
         self.killed = False
-        self._child = child
+        self._is_child = is_child
         self._handle = os.pidfd_open(pid)
 
     def watch(self, ended: Callable[[], None]) -> None:
@@ -217,106 +202,77 @@ class _Process:
 
     def finish(self) -> int | None:
         """Its exit code; what is left of its group is killed."""
-        asyncio.get_running_loop().remove_reader(self._handle)
-        os.close(self._handle)
-        if self._child is not None:  # it is still there to be waited for, so the number cannot be another's yet
+        self.release()
+        code = KILLED if self.killed else None
+        if self._is_child:  # it is still there to be waited for, so the number cannot be another's yet
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-            code = self._child.wait()
+            ended = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            code = 128 - ended if ended < 0 else ended
         elif not _lives(self.pid):  # else the number is another's already, and nothing of the group is left
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-        said = self.files.exit()
-        if said is not None:
-            return said.code
-        if self._child is None:
-            return KILLED if self.killed else None
-        return 128 - code if code < 0 else code
+        said = self.attempt.exit()
+        return said.code if said is not None else code
 
     def release(self) -> None:
         """Stops watching."""
         asyncio.get_running_loop().remove_reader(self._handle)
         os.close(self._handle)
-        if self._child is not None:
-            _let_go(self._child)
 
 
-def _command(order: Order, applied: Applied) -> list[str]:
-    container = order.container
+def _launch(order: Order, applied: Applied, rights: Rights) -> Launch:
+    container, meta = order.container, order.pod.metadata
     command = [expand(word, applied.environment) for word in (*container.command, *container.args)]
     if not container.command:
         raise StartFailed(
-            "CreateContainerConfigError",
+            CONFIG_ERROR,
             f"container {container.name} has no command: the process runtime has no images, so the command must say "
             "what to run",
         )
     if shutil.which(command[0], path=applied.environment.get("PATH")) is None:
         raise StartFailed("RunContainerError", f"{command[0]}: no such program on this machine")
-    return command
+    return Launch(
+        command=tuple(command),
+        environment=applied.environment,
+        rights=replace(rights, groups=tuple(dict.fromkeys((*rights.groups, *applied.groups)))),
+        directory=container.working_dir or "/",
+        host_name=order.pod.spec.hostname or meta.name,
+        binds=applied.binds,
+    )
 
 
-def _spawn(order: Order, command: list[str], applied: Applied, files: _Files) -> subprocess.Popen[bytes]:
-    user, group = _user(order)
+def _spawn(order: Order, wanted: Launch, machine: Machine, attempt: Attempt, inputs: HeldInputs) -> int:
+    container = order.container
     try:
-        files.directory.mkdir(parents=True, exist_ok=True)
-        files.exit_code.unlink(missing_ok=True)
-        if user is not None or group is not None:  # the shell around the container writes there as that user
-            os.chown(files.directory, -1 if user is None else user, -1 if group is None else group)
-        with files.log.open("ab") as log:
-            child = subprocess.Popen(
-                cdi_edits.command_line(command, applied.binds, files.pid, files.exit_code),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=applied.environment,
-                cwd=order.container.working_dir or "/",
-                start_new_session=True,
-                user=user,
-                group=group,
-                extra_groups=applied.groups or None,
-            )
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise StartFailed("RunContainerError", f"container {order.container.name}: {error}") from None
-    return child
+        with attempt.fresh(wanted, has_input=container.stdin) as (standard, traces):
+            around = Around(f"{attempt.directory}/{attempt.number}", traces, boot_id(), container.tty)
+            if container.tty:
+                with terminals.kept(attempt, standard, wanted.rights.user if machine.is_root else None) as terminal:
+                    return launch.start(wanted, machine, terminal, around)
+            if container.stdin and container.stdin_once:
+                inputs.hold(attempt.identity, standard.held)
+                standard = replace(standard, held=-1)
+            return launch.start(wanted, machine, standard, around)
+    except (OSError, ValueError, LaunchFailed) as error:
+        attempt.forget()
+        inputs.release(attempt.identity)
+        raise StartFailed("RunContainerError", f"container {container.name}: {error}") from None
 
 
-async def _spawned(spawning: Coroutine[None, None, subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+async def _spawned(spawning: Coroutine[None, None, int]) -> int:
     """The process. An agent that ends meanwhile waits for it: what was begun is there for the next agent to find."""
     task = asyncio.ensure_future(spawning)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         with contextlib.suppress(StartFailed):
-            _let_go(await task)
+            await task
         raise
-
-
-def _let_go(child: subprocess.Popen[bytes]) -> None:
-    """It goes on without us: Python shall not ask for its end."""
-    if child.returncode is None:
-        child.returncode = 0
-
-
-def _user(order: Order) -> tuple[int | None, int | None]:
-    """Who the container runs as: what it says, else what its pod says, else the agent's own user."""
-    own, pod = order.container.security_context, order.pod.spec.security_context
-    user = own.run_as_user if own is not None else None
-    group = own.run_as_group if own is not None else None
-    if pod is not None:
-        user = pod.run_as_user if user is None else user
-        group = pod.run_as_group if group is None else group
-    return user, group
 
 
 def _lives(pid: int) -> bool:
     """Whether there is such a process, other than one that has ended and waits to be noticed."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    return False
-
-
-def _is_ours(pid: int, files: _Files) -> bool:
-    with contextlib.suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return os.fsencode(files.exit_code) in words
     return False

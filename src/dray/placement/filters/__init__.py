@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
-from dray.placement.member import Mark
+from dray.placement.case import PlacementCase
+from dray.placement.member import ClusterTaint
 from dray.placement.moments import Moment
 from dray.placement.policy import Policy
 from dray.placement.problem import Problem
-from dray.placement.scene import Scene
 
 
 class Filtered(NamedTuple):
@@ -19,7 +19,7 @@ class Filtered(NamedTuple):
     kept: AbstractSet[str]
     problem: Problem | None = None
     """Why the filter cannot work; then nothing is kept."""
-    shunned: Mapping[str, Mark] = {}
+    shunned: Mapping[str, ClusterTaint] = {}
     """Kept clusters that are to be taken only if no other is left, and the taint that says so."""
     requeue_at: Moment | None = None
     """When the filter should be asked again, if time alone changes its mind (OCM-21)."""
@@ -32,5 +32,5 @@ class Filter(Protocol):
     def name(self) -> str:
         """As conditions and explanations call the stage."""
 
-    def filter(self, scene: Scene, policy: Policy, clusters: AbstractSet[str]) -> Filtered:
+    def filter(self, case: PlacementCase, policy: Policy, clusters: AbstractSet[str]) -> Filtered:
         """Those of `clusters` that pass; `clusters` is not empty."""

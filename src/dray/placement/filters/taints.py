@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from dray.placement.case import PlacementCase
 from dray.placement.filters import Filtered
-from dray.placement.member import Mark
+from dray.placement.member import ClusterTaint
 from dray.placement.moments import Moment, earliest
 from dray.placement.policy import Policy
-from dray.placement.scene import Scene
 from dray.placement.tolerations import judge
 
 
@@ -17,20 +17,20 @@ class Taints:
 
     name = "TaintToleration"
 
-    def filter(self, scene: Scene, policy: Policy, clusters: AbstractSet[str]) -> Filtered:
+    def filter(self, case: PlacementCase, policy: Policy, clusters: AbstractSet[str]) -> Filtered:
         """Those whose taints are tolerated, and when the first toleration of any of them runs out (OCM-20, SVS-78)."""
         if policy.toleration_problem is not None:
             return Filtered(frozenset(), policy.toleration_problem)
         repelled: set[str] = set()
-        shunned: dict[str, Mark] = {}
+        shunned: dict[str, ClusterTaint] = {}
         requeue_at: Moment | None = None
-        for marks, tainted in scene.fleet.tainted.items():
+        for taints, tainted in case.fleet.tainted.items():
             names = tainted & clusters
-            decided = names & scene.decided if names else names
+            decided = names & case.decided if names else names
             for concerned, is_decided in ((decided, True), (names - decided if decided else names, False)):
                 if not concerned:
                     continue
-                standing = judge(marks, policy.tolerations, is_decided, scene.now)
+                standing = judge(taints, policy.tolerations, is_decided, case.now)
                 if standing.repelled_by is not None:
                     repelled |= concerned
                     continue

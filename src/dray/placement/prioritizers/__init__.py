@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
+from dray.placement.case import PlacementCase
 from dray.placement.moments import Moment
-from dray.placement.scene import Scene
 
 HIGHEST = 100
 
@@ -32,5 +32,5 @@ class Prioritizer(Protocol):
     def relative(self) -> bool:
         """Whether a cluster's score depends on which other clusters are compared with it."""
 
-    def score(self, scene: Scene, clusters: AbstractSet[str]) -> Scores:
+    def score(self, case: PlacementCase, clusters: AbstractSet[str]) -> Scores:
         """The scores of `clusters`."""

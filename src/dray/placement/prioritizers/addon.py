@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from dray.placement.case import PlacementCase
 from dray.placement.prioritizers import Scores
-from dray.placement.scene import Scene
 
 _NAMED = 3
 
@@ -20,15 +20,15 @@ class AddOn:
         self.score_name = score_name
         self.name = f"AddOn/{resource_name}/{score_name}"
 
-    def score(self, scene: Scene, clusters: AbstractSet[str]) -> Scores:
+    def score(self, case: PlacementCase, clusters: AbstractSet[str]) -> Scores:
         """As the add-on last said. Scores past their `validUntil` count as 0 and are warned of."""
         values: dict[str, int] = {}
         expired: list[str] = []
         for name in clusters:
-            scores = scene.fleet.scores(name, self.resource_name)
+            scores = case.fleet.scores(name, self.resource_name)
             if scores is None:
                 continue
-            if scores.expired(scene.now):
+            if scores.expired(case.now):
                 expired.append(name)
             else:
                 values[name] = scores.values.get(self.score_name, 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from dray.placement.case import PlacementCase
 from dray.placement.prioritizers import HIGHEST, Scores
-from dray.placement.scene import Scene
 
 
 class Balance:
@@ -14,15 +14,15 @@ class Balance:
     name = "Balance"
     relative = False
 
-    def score(self, scene: Scene, clusters: AbstractSet[str]) -> Scores:
+    def score(self, case: PlacementCase, clusters: AbstractSet[str]) -> Scores:
         """By the number of other placements; the scored placement's own decisions do not count."""
-        ledger = scene.fleet.ledger
-        highest = ledger.highest_load_without(scene.placement)
+        ledger = case.fleet.ledger
+        highest = ledger.highest_load_without(case.placement)
         if not highest:
             return Scores(dict.fromkeys(clusters, HIGHEST))
         load_of, score_of = ledger.loads.get, ScoreOfLoad(highest)
         values = {name: score_of[load_of(name, 0)] for name in clusters}
-        for name in scene.decided:
+        for name in case.decided:
             if name in values:
                 values[name] = score_of[load_of(name, 0) - 1]
         return Scores(values)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from dray.placement.case import PlacementCase
 from dray.placement.prioritizers import HIGHEST, Scores
-from dray.placement.scene import Scene
 
 
 class ResourceAllocatable:
@@ -17,9 +17,9 @@ class ResourceAllocatable:
         self.name = name
         self.resource = resource
 
-    def score(self, scene: Scene, clusters: AbstractSet[str]) -> Scores:
+    def score(self, case: PlacementCase, clusters: AbstractSet[str]) -> Scores:
         """Linear between the extremes; all equal: 100 for all. Clusters that do not report get none."""
-        members = scene.fleet.members
+        members = case.fleet.members
         amounts = {
             name: amount for name in clusters if (amount := members[name].allocatable.get(self.resource)) is not None
         }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from dray.placement.case import PlacementCase
 from dray.placement.prioritizers import HIGHEST, Scores
-from dray.placement.scene import Scene
 
 
 class Steady:
@@ -14,6 +14,6 @@ class Steady:
     name = "Steady"
     relative = False
 
-    def score(self, scene: Scene, clusters: AbstractSet[str]) -> Scores:
+    def score(self, case: PlacementCase, clusters: AbstractSet[str]) -> Scores:
         """100 or 0."""
-        return Scores({name: HIGHEST for name in scene.decided if name in clusters})
+        return Scores({name: HIGHEST for name in case.decided if name in clusters})

@@ -17,8 +17,9 @@ from dray.api.meta import Object
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
+from dray.server.indexes.stored_roles import StoredRoles
 from dray.server.security.authorization import Attributes
-from dray.server.stored_roles import StoredRoles
+from dray.server.security.certificate_subjects import check_subject
 
 GROUP = "certificates.k8s.io"
 DECISIONS = ("Approved", "Denied")
@@ -43,8 +44,13 @@ class CertificateRequests(Plugin):
         return replace(new, spec=spec, status=CertificateSigningRequestStatus())
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:  # noqa: ARG002
-        """Whether the caller may approve or sign for this signer."""
-        if not isinstance(new, CertificateSigningRequest) or not isinstance(old, CertificateSigningRequest):
+        """Whether the caller may ask for this certificate, or approve or sign for this signer."""
+        if not isinstance(new, CertificateSigningRequest):
+            return
+        if not isinstance(old, CertificateSigningRequest):
+            why = check_subject(new.spec.signer_name, new.spec.request)
+            if why is not None:
+                raise errors.forbidden(call.route.kind, new.metadata.name, why)
             return
         if call.route.subresource == "approval":
             self._need("approve", call, new)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from dray.api.meta import Object
+from dray.server.admission.dynamic import DynamicAdmission
 from dray.server.engine import Call, Engine
 
 
@@ -24,23 +25,44 @@ class Plugin:
 
 
 class Chain:
-    """Runs plugins one after the other, first all that change, later all that refuse."""
+    """Runs plugins one after the other, first all that change, later all that refuse.
 
-    def __init__(self, plugins: Sequence[Plugin]) -> None:
+    Plugins answer at once. What people have configured (`dynamic`) comes after them, and may take its time.
+    """
+
+    def __init__(self, plugins: Sequence[Plugin], dynamic: DynamicAdmission | None = None) -> None:
+        self._dynamic = dynamic
         self._mutating = [plugin for plugin in plugins if type(plugin).mutate is not Plugin.mutate]
         self._checking = [plugin for plugin in plugins if type(plugin).check is not Plugin.check]
         self._by_kind: dict[str, tuple[list[Plugin], list[Plugin]]] = {}
 
-    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
+    async def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """What all plugins make of the object."""
-        for plugin in (self._by_kind.get(call.route.kind.kind) or self._of(call))[0]:
+        plugins = (self._by_kind.get(call.route.kind.kind) or self._of(call))[0]
+        for plugin in plugins:
             new = plugin.mutate(engine, call, new, old)
-        return new
+        dynamic = self._dynamic
+        if dynamic is None or dynamic.is_idle:
+            return new
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+        def again(changed: Object) -> Object:
+            for plugin in plugins:
+                changed = plugin.mutate(engine, call, changed, old)
+            return changed
+
+        return await dynamic.mutate(engine, call, new, old, again)
+
+    async def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Lets any plugin refuse."""
         for plugin in (self._by_kind.get(call.route.kind.kind) or self._of(call))[1]:
             plugin.check(engine, call, new, old)
+        dynamic = self._dynamic
+        if dynamic is not None and not dynamic.is_idle:
+            await dynamic.check(engine, call, new, old)
+
+    async def post(self, engine: Engine, call: Call, posted: Object) -> Object:
+        """What people have configured to be made of something that is posted where nothing is stored."""
+        return posted if self._dynamic is None else await self._dynamic.post(engine, call, posted)
 
     def _of(self, call: Call) -> tuple[list[Plugin], list[Plugin]]:
         """The plugins that look at the kind of a call, which are remembered."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dray.server.admission.certificate_requests import CertificateRequests
 from dray.server.admission.chain import Chain
+from dray.server.admission.claim_status import ClaimStatusRights
 from dray.server.admission.cluster_acceptance import ClusterAcceptance
 from dray.server.admission.cluster_taints import ClusterTaints
+from dray.server.admission.creation_right import CreationRight
+from dray.server.admission.dynamic import DynamicAdmission
 from dray.server.admission.escalation import Escalation
 from dray.server.admission.namespace_lifecycle import NamespaceLifecycle
 from dray.server.admission.new_node_taint import NewNodeTaint
 from dray.server.admission.node_restriction import DriverRestriction, NodeRestriction
 from dray.server.admission.pod_defaults import PodPriority, PodTolerations
-from dray.server.stored_roles import StoredRoles
+from dray.server.indexes.stored_roles import StoredRoles
 
 
-def default_chain(roles: StoredRoles) -> Chain:
-    """The chain, over the roles that say who may give away what."""
+def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None) -> Chain:
+    """The chain, over the roles that say who may give away what, with what people have configured at its end."""
     return Chain(
         [
             NamespaceLifecycle(),
@@ -23,10 +26,13 @@ def default_chain(roles: StoredRoles) -> Chain:
             PodPriority(),
             NewNodeTaint(),
             ClusterTaints(),
+            CreationRight(roles),
+            ClaimStatusRights(roles),
             ClusterAcceptance(roles),
             CertificateRequests(roles),
             Escalation(roles),
             NodeRestriction(),
-            DriverRestriction(),
-        ]
+            DriverRestriction(roles),
+        ],
+        dynamic,
     )

@@ -7,8 +7,8 @@ from dray.api.meta import Object
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
+from dray.server.indexes.stored_roles import StoredRoles
 from dray.server.security.escalation import check_binding_write, check_role_write
-from dray.server.stored_roles import StoredRoles
 
 
 class Escalation(Plugin):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dray.api.generated.core import Namespace
+from dray.api.kinds import NAMESPACES
 from dray.api.meta import Object, StatusCause
 from dray.server import errors
 from dray.server.admission.chain import Plugin
-from dray.server.engine import NAMESPACES, Call, Engine
+from dray.server.engine import Call, Engine
 
 KEPT = frozenset({"default", "kube-system", "kube-public"})
 

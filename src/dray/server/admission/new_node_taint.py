@@ -6,10 +6,9 @@ from msgspec.structs import replace
 
 from dray.api.generated.core import Node, Taint
 from dray.api.meta import Object
+from dray.api.nodes import NOT_READY
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
-
-NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class NewNodeTaint(Plugin):

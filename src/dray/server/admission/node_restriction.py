@@ -1,4 +1,4 @@
-"""Nodes write what is theirs (SVS-63), and drivers that are limited to their slices write those (4381-179)."""
+"""Nodes, and drivers that run on them, write what is theirs (SVS-63, 4381-179)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dray.api.meta import Object
 from dray.api.resource import ResourceSlice
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
+from dray.server.indexes.stored_roles import StoredRoles
 from dray.server.security.authorization import Attributes, refused
 from dray.server.security.driver_restriction import check_driver_write
 from dray.server.security.node_restriction import check_node_write, is_node
@@ -19,22 +20,33 @@ class NodeRestriction(Plugin):
         if not is_node(call.caller):
             return
         attributes = _attributes(call, new)
-        why = check_node_write(call.caller, attributes, old, new, engine.get)
+        why = check_node_write(call.caller, attributes, old, new, engine.get, engine.published_pools.slices)
         if why is not None:
             raise refused(attributes, why)
 
 
 class DriverRestriction(Plugin):
-    """Refuses slices that a driver's annotated ServiceAccount may not write."""
+    """Refuses slices that a driver's ServiceAccount may not write."""
 
     kinds = frozenset({"ResourceSlice"})
+
+    def __init__(self, roles: StoredRoles) -> None:
+        self._roles = roles
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Looks at the slice before and after."""
         if not isinstance(new if new is not None else old, ResourceSlice):
             return
         attributes = _attributes(call, new)
-        why = check_driver_write(call.caller, attributes, old, new, engine.get)
+        why = check_driver_write(
+            call.caller,
+            attributes,
+            old,
+            new,
+            engine.get,
+            engine.published_pools.slices,
+            lambda asked: self._roles.allowed(call.caller, asked).allowed,
+        )
         if why is not None:
             raise refused(attributes, why)
 

@@ -6,18 +6,16 @@ from msgspec.structs import replace
 
 from dray.api.generated.core import Pod, PodSpec, Toleration
 from dray.api.generated.scheduling import PriorityClass
+from dray.api.kinds import PRIORITY_CLASSES
 from dray.api.meta import Object
-from dray.api.registry import by_kind
+from dray.api.nodes import NOT_READY, UNREACHABLE
 from dray.api.sharing import remembered
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
 
-NOT_READY = "node.kubernetes.io/not-ready"
-UNREACHABLE = "node.kubernetes.io/unreachable"
 SECONDS = 300
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-PRIORITY_CLASSES = by_kind("scheduling.k8s.io/v1", "PriorityClass")
 
 
 class PodTolerations(Plugin):

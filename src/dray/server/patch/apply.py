@@ -81,9 +81,7 @@ def _finish(managed: Entries, owner: Owner, write: Write, *, changed: bool) -> E
 
 def _prune(shape: Shape, merged: dict[str, Any], last: FieldSet, managed: Entries) -> dict[str, Any]:
     """The object without what the manager no longer applies, unless somebody owns it."""
-    owned: FieldSet = {}
-    for entry in managed.values():
-        owned = fields.union(owned, entry.fields)
+    owned = fields.union_of_all(entry.fields for entry in managed.values())
     unwanted = fields.difference(_with_holders(shape, last), _with_holders(shape, owned))
     pruned: dict[str, Any] = remove(shape, merged, unwanted) if unwanted else merged
     return pruned

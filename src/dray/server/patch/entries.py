@@ -115,19 +115,22 @@ def cap(entries: Entries) -> Entries:
         return entries
     capped = dict(entries)
     oldest: dict[str, Owner] = {}
+    buckets: dict[Owner, list[Entry]] = {}
     for owner in updates:
         if excess <= 0:
             break
-        version = owner.api_version
-        if version not in oldest:
-            oldest[version] = owner
+        bucket = Owner(_ANCIENT, UPDATE, owner.api_version, "")
+        first = oldest.setdefault(owner.api_version, owner)
+        if owner in (first, bucket):
             continue
-        bucket = Owner(_ANCIENT, UPDATE, version, "")
         # The first one of a version becomes the bucket only when a second one joins it.
-        first = capped.pop(bucket, None) or capped.pop(oldest[version])
-        merged = capped.pop(owner)
-        capped[bucket] = Entry(fields.union(merged.fields, first.fields), version, merged.time)
+        merged = buckets.setdefault(bucket, [])
+        if not merged:
+            merged.append(capped.pop(bucket if bucket in capped else first))
+        merged.append(capped.pop(owner))
         excess -= 1
+    for bucket, merged in buckets.items():
+        capped[bucket] = Entry(fields.union_of_all(one.fields for one in merged), bucket.api_version, merged[-1].time)
     return capped
 
 

@@ -20,6 +20,13 @@ class PatchError(Exception):
         self.message = message
 
 
+class FailedTest(PatchError):
+    """A `test` of a JSON patch that found another value."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(422, message)
+
+
 @contextmanager
 def bounded_depth() -> Iterator[None]:
     """Work on documents that somebody may have nested deeper than we can follow."""
@@ -59,6 +66,9 @@ def _summary(conflicts: Sequence[Conflict]) -> str:
 
 def _lines(conflicts: Sequence[Conflict]) -> Iterator[str]:
     """A line for each manager, then one for each of its fields."""
-    for manager in dict.fromkeys(conflict.manager for conflict in conflicts):
+    by_manager: dict[str, list[str]] = {}
+    for conflict in conflicts:
+        by_manager.setdefault(conflict.manager, []).append(conflict.field)
+    for manager, found in by_manager.items():
         yield f"conflicts with {manager}:"
-        yield from (f"- {conflict.field}" for conflict in conflicts if conflict.manager == manager)
+        yield from (f"- {field}" for field in found)

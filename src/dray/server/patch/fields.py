@@ -14,11 +14,12 @@ made; the results of operations share subtrees with what they were made of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import msgspec
+
+from dray.api.text_memory import remember_texts
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
 
@@ -50,6 +51,25 @@ def union(left: FieldSet, right: FieldSet) -> FieldSet:
         known = left.get(step)
         joined[step] = node if known is None else _union_of_nodes(known, node)
     return joined
+
+
+def union_of_all(sets: Iterable[FieldSet]) -> FieldSet:
+    """What is in any of the sets, in the time that it takes to look at each of them once."""
+    joined: FieldSet = {}
+    for one in sets:
+        _add(joined, one)
+    return joined
+
+
+def _add(joined: FieldSet, fields: FieldSet) -> None:
+    """Adds a set to one that is ours to change, down to its last node."""
+    for step, node in fields.items():
+        known = joined.get(step)
+        if known is None:
+            joined[step] = known = {}
+        elif is_member(known) is not is_member(node):
+            known[SELF] = {}
+        _add(known, node)
 
 
 def difference(left: FieldSet, right: FieldSet) -> FieldSet:
@@ -116,7 +136,7 @@ def shared(fields: FieldSet) -> FieldSet:
     return _shared(msgspec.json.encode(fields))
 
 
-@lru_cache(maxsize=4096)
+@remember_texts(4096, longest=4096)
 def _shared(encoded: bytes) -> FieldSet:
     return msgspec.json.decode(encoded, type=dict[str, Any])
 

@@ -12,11 +12,14 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from dray.server.patch.errors import PatchError, bounded_depth
+from dray.server.patch.errors import FailedTest, PatchError, bounded_depth
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 """How much all `copy` operations of a patch may add to a document: a few of them double it again and again."""
+
+MAX_MOVED_ELEMENTS = 100_000_000
+"""How many elements all operations of a patch may push aside in lists; an insert at the start moves them all."""
 
 _MEMBERS = ("op", "path", "from", "value")
 _INDEX = re.compile(r"-?(?:0|[1-9][0-9]{0,9})\Z")
@@ -79,6 +82,7 @@ class _Draft:
     def __init__(self, root: Any) -> None:
         self.root = root
         self.copied_bytes = 0
+        self._moved = 0
         # By identity. Holding the containers keeps an identity from being given to another one.
         self._own: dict[int, Any] = {}
 
@@ -99,7 +103,9 @@ class _Draft:
         elif keys[-1] == "-":
             parent.append(value)
         else:
-            parent.insert(_index(keys[-1], len(parent) + 1, path), value)
+            index = _index(keys[-1], len(parent) + 1, path)
+            self._move_aside(len(parent) - index)
+            parent.insert(index, value)
 
     def replace(self, path: str, value: Any) -> None:
         """Sets a member or an element that is there; the root may only become another container."""
@@ -120,10 +126,17 @@ class _Draft:
         keys = _split(path)
         parent = self._own_parent(keys, path)
         if isinstance(parent, list):
-            return parent.pop(_index(keys[-1], len(parent), path))
+            index = _index(keys[-1], len(parent), path)
+            self._move_aside(len(parent) - index)
+            return parent.pop(index)
         if keys[-1] not in parent:
             raise PatchError(422, f"Unable to remove nonexistent key: {keys[-1]}: missing value")
         return parent.pop(keys[-1])
+
+    def _move_aside(self, elements: int) -> None:
+        self._moved += elements
+        if self._moved > MAX_MOVED_ELEMENTS:
+            raise PatchError(413, "Request entity too large: the operations of the patch move too many list elements")
 
     def _parent(self, keys: list[str], path: str) -> Any:
         found = self.root
@@ -223,7 +236,7 @@ def _test(draft: _Draft, operation: Operation) -> None:
     path = _pointer(operation, "path")
     found = draft.root if path == "" else draft.get(path)
     if not equal(found, operation.get("value")):
-        raise PatchError(422, f"testing value {path} failed: test failed")
+        raise FailedTest(f"testing value {path} failed: test failed")
 
 
 _OPERATIONS: dict[str, Callable[[_Draft, Operation], None]] = {

@@ -12,6 +12,7 @@ from dray.server.patch.compare import Changes, compare
 from dray.server.patch.entries import UPDATE, Entries, Entry, Owner
 from dray.server.patch.errors import PatchError, bounded_depth
 from dray.server.patch.fields import LEAF, FieldSet
+from dray.server.patch.inline import InlineDefinition
 
 # What the server sets, and what says which object it is: no matter of anybody's wishes.
 _NOBODYS: FieldSet = {
@@ -35,7 +36,7 @@ _NOBODYS: FieldSet = {
 class Write:
     """Who writes what kind of object, through which endpoint, and when (RFC 3339)."""
 
-    definition: schema.Definition
+    definition: schema.Definition | InlineDefinition
     manager: str
     now: str
     subresource: str = ""

@@ -6,6 +6,7 @@ from functools import cache
 
 from dray.api import schema
 from dray.server.patch.fields import LEAF, FieldSet
+from dray.server.patch.inline import InlineDefinition
 
 _STATUS: FieldSet = {"f:status": LEAF}
 _SPEC: FieldSet = {"f:spec": LEAF}
@@ -24,8 +25,10 @@ _STATUS_KEEPS: dict[tuple[str, str], FieldSet] = {
 }
 
 
-def fields_of(definition: schema.Definition, subresource: str) -> FieldSet:
+def fields_of(definition: schema.Definition | InlineDefinition, subresource: str) -> FieldSet:
     """What the endpoint of a kind, or of its status, leaves as it is."""
+    if isinstance(definition, InlineDefinition):
+        return definition.resets.get(subresource, {})
     return _fields_of(definition.name, subresource)
 
 

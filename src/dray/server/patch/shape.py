@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cache, cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -210,16 +210,29 @@ class Keyed(Elements):
 FREE_FORM: Shape = _FreeForm()
 
 
-def of(definition: schema.Definition) -> Object:
+class Inline(Protocol):
+    """A definition that brings its shape along."""
+
+    @property
+    def shape(self) -> Object:
+        """The shape of the kind."""
+        ...
+
+
+def of(definition: schema.Definition | Inline) -> Object:
     """The shape of a kind."""
+    if not isinstance(definition, schema.Definition):
+        return definition.shape
     shape = _of_definition(definition.name)
     if not isinstance(shape, Object):
         raise TypeError(f"{definition.name} is no kind")
     return shape
 
 
-def zero(definition: schema.Definition) -> dict[str, Json]:
+def zero(definition: schema.Definition | Inline) -> dict[str, Json]:
     """An object of a kind as it is before anybody set a field: with the fields that are always there."""
+    if not isinstance(definition, schema.Definition):
+        return {}
     return _zero(definition.name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -13,6 +14,9 @@ PATCH = "$patch"
 RETAIN_KEYS = "$retainKeys"
 DELETE_FROM = "$deleteFromPrimitiveList"
 SET_ORDER = "$setElementOrder"
+
+MAX_TIMES = 50
+"""How often a list in a patch may name one element. Each time the element is merged as a whole, however large."""
 
 MergeElements: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 
@@ -27,12 +31,17 @@ def merge(original: list[Any], patch: list[Any], merge_key: str, merge_elements:
     kept, given = _carry_out_directives(original, patch, merge_key)
     merged = list(kept)
     positions = _positions(kept, merge_key)
+    times: Counter[int] = Counter()
     for element in given:
         position = positions.get(_key(element, merge_key))
         if position is None:
             merged.append(plain(element))
-        else:
-            merged[position] = merge_elements(merged[position], element)
+            continue
+        times[position] += 1
+        if times[position] > MAX_TIMES:
+            shown = _show(element[merge_key])
+            raise PatchError(400, f"the patch names the element {merge_key}={shown} more than {MAX_TIMES} times")
+        merged[position] = merge_elements(merged[position], element)
     return in_order(merged, given, kept, merge_key)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from dray.api.text_memory import LONGEST, text_length
 from dray.server.security.identity import ANONYMOUS_IDENTITY, Identity, authenticated
 from dray.server.security.tokens import Clock, ServiceAccountTokens, TokenError, digest_of
 
@@ -24,11 +25,18 @@ class Authenticator:
     """Knows the static tokens and asks the service-account tokens for the others."""
 
     def __init__(
-        self, static_tokens: Mapping[str, Identity], service_accounts: ServiceAccountTokens, clock: Clock
+        self,
+        static_tokens: Mapping[str, Identity],
+        service_accounts: ServiceAccountTokens,
+        clock: Clock,
+        *,
+        anonymous: bool = True,
     ) -> None:
+        """Who shows nothing is `system:anonymous`, or nobody if that is switched off."""
         self._static = {digest_of(token): identity for token, identity in static_tokens.items()}
         self._service_accounts = service_accounts
         self._clock = clock
+        self._nobody = ANONYMOUS_IDENTITY if anonymous else None
         self._holders: dict[tuple[Any, ...], _CertificateHolder] = {}
 
     def authenticate(self, headers: Mapping[str, str], peer_certificate: Mapping[str, Any] | None) -> Identity | None:
@@ -36,7 +44,8 @@ class Authenticator:
 
         `headers` have lower-case names; `peer_certificate` is what `ssl.SSLSocket.getpeercert()` gives for a client
         certificate that the TLS handshake has verified. The certificate counts before the token; a request with
-        neither is anonymous. As in Kubernetes an authorization scheme other than Bearer counts as no credential.
+        neither is anonymous, or refused if nobody may be. As in Kubernetes an authorization scheme other than Bearer
+        counts as no credential.
         """
         if peer_certificate is not None:
             holder = self._holder(peer_certificate)
@@ -47,11 +56,11 @@ class Authenticator:
                 return holder.identity
         authorization = headers.get("authorization")
         if authorization is None:
-            return ANONYMOUS_IDENTITY
+            return self._nobody
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
-            return ANONYMOUS_IDENTITY
+            return self._nobody
         try:
             return self.authenticate_token(token)[0]
         except TokenError:
@@ -77,7 +86,9 @@ class Authenticator:
         if holder is None:
             if len(self._holders) >= MAX_CACHED_CERTIFICATES:
                 del self._holders[next(iter(self._holders))]
-            holder = self._holders[key] = _read_holder(*key)
+            holder = _read_holder(*key)
+            if text_length(key) <= LONGEST:
+                self._holders[key] = holder
         return holder
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 import msgspec
 
 from dray.api.generated.rbac import PolicyRule
+from dray.api.labels import FieldSelector, SelectorError
 from dray.api.meta import StatusDetails
 from dray.api.status import ApiError
 from dray.server.security.identity import Identity
@@ -15,8 +16,9 @@ from dray.server.security.identity import Identity
 class Attributes(msgspec.Struct, frozen=True):
     """What is to be done to what: a verb on a resource, or on a path that is not one (`path` set, `resource` empty).
 
-    `name` is also that of a `metadata.name` field selector of a list or watch, so that a role for one object is enough
-    to watch it.
+    `name` comes from the path. For a list or watch, and for no other verb, it is that of a `metadata.name` field
+    selector, so that a role for one object is enough to watch it. `fields` is what the field selector of a list, watch
+    or deletecollection demands: names of fields and the values that they must have.
     """
 
     verb: str
@@ -26,11 +28,37 @@ class Attributes(msgspec.Struct, frozen=True):
     namespace: str = ""
     name: str = ""
     path: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
 
     @property
     def full_resource(self) -> str:
         """The resource with its subresource, as rules write it."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+    def selects(self, field: str, value: str) -> bool:
+        """Whether only objects with this value of a field are asked for."""
+        return (field, value) in self.fields
+
+
+SELECTING = frozenset({"list", "watch", "deletecollection"})
+"""The verbs that a field selector limits. Of all others it changes nothing, so it may not count for their rights."""
+
+
+def selected_fields(verb: str, selector: str) -> tuple[tuple[str, str], ...]:
+    """The fields that a selector demands to have a value; none if it cannot be read, which is refused later."""
+    if not selector or verb not in SELECTING:
+        return ()
+    try:
+        requirements = FieldSelector.parse(selector).requirements
+    except SelectorError:
+        return ()
+    return tuple((each.field, each.value) for each in requirements if not each.negated)
+
+
+def selected_name(verb: str, fields: tuple[tuple[str, str], ...]) -> str:
+    """The one name that a list or watch selects; a role for single names is not enough to delete a collection."""
+    name = "" if verb == "deletecollection" else dict(fields).get("metadata.name", "")
+    return "" if name in (".", "..") or "/" in name or "%" in name else name
 
 
 class Decision(msgspec.Struct, frozen=True):

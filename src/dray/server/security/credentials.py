@@ -5,6 +5,7 @@
     DIR/pki/ca.crt, ca.key      the authority that signs the server's and clients' certificates
     DIR/pki/server.crt, .key    the server's certificate, renewed when it is due
     DIR/pki/service-account.key the key that signs service-account tokens
+    DIR/pki/kubelet-client.crt, .key    how the server shows itself to kubelets, made anew when it is due
 
 Everything missing is made; nothing that is there is replaced, but for the server's certificate and the kubeconfig.
 """
@@ -15,8 +16,11 @@ import datetime as dt
 import secrets
 import ssl
 from collections.abc import Iterable
+from pathlib import Path
 
 from dray.server.security.certificates import (
+    CERTIFICATE_LIFETIME,
+    RENEW_BEFORE_EXPIRY,
     Authority,
     CertificateError,
     KeyPair,
@@ -24,6 +28,7 @@ from dray.server.security.certificates import (
     must_renew,
     read_private_key,
 )
+from dray.server.security.identity import KUBELET_CLIENT
 from dray.server.security.kubeconfig import Cluster, kubeconfig
 from dray.server.security.state_directory import StateDirectory, StateDirectoryError
 
@@ -33,6 +38,7 @@ KUBECONFIG = "kubeconfig"
 
 _AUTHORITY = ("pki/ca.crt", "pki/ca.key")
 _SERVER = ("pki/server.crt", "pki/server.key")
+_KUBELET_CLIENT = ("pki/kubelet-client.crt", "pki/kubelet-client.key")
 _SIGNING_KEY = "pki/service-account.key"
 _MIN_TOKEN_LENGTH = 16
 
@@ -46,6 +52,7 @@ class Credentials:
         `names` are the names and addresses that the server's certificate stands for.
         """
         self.directory = directory
+        self._kubelet_client_until = now
         self._names = tuple(names)
         self.authority = self._load_authority(now)
         self.signing_key = self._load_signing_key()
@@ -65,6 +72,18 @@ class Credentials:
         self.directory.write(_SERVER[1], pair.key)
         self.directory.write(_SERVER[0], pair.certificate)
         return True
+
+    def kubelet_client_files(self, now: dt.datetime) -> tuple[Path, Path]:
+        """Certificate and key with which the server goes to kubelets. Raises StateDirectoryError."""
+        if now >= self._kubelet_client_until:
+            try:
+                pair = self.authority.issue_client_certificate(KUBELET_CLIENT, (), now)
+            except CertificateError as error:
+                raise StateDirectoryError(f"cannot make the server's certificate for kubelets: {error}") from error
+            self.directory.write(_KUBELET_CLIENT[1], pair.key)
+            self.directory.write(_KUBELET_CLIENT[0], pair.certificate)
+            self._kubelet_client_until = now + CERTIFICATE_LIFETIME - RENEW_BEFORE_EXPIRY
+        return self.directory.file(_KUBELET_CLIENT[0]), self.directory.file(_KUBELET_CLIENT[1])
 
     def tls_context(self) -> ssl.SSLContext:
         """TLS for the server: 1.2 and later; a client certificate is optional, but a bad one ends the handshake."""

@@ -1,43 +1,126 @@
-"""An optional limit for device drivers: which ResourceSlices a driver's ServiceAccount may write.
+"""Device drivers: whose ResourceSlices a driver's ServiceAccount may write, and whose claims it may read.
 
-The role of a driver allows slices of every driver and every node, and nothing separates the drivers on one node
-(4381-187). Whoever wants that annotates the driver's ServiceAccount:
+RBAC gives a driver slices of every driver and every node. A ServiceAccount whose token names a node (that of the pod
+which it was issued to) acts for that node alone: it writes slices of that node into pools of that node, and if it is a
+driver, that is if it may create slices, it reads the slices of its node and the claims of pods there. What acts for
+several nodes, such as a controller for devices on a network, needs the verb with `arbitrary-node:` before it on
+`resourceslices/driver` or `resourceclaims/driver`, by name of the driver, as Kubernetes asks of those who write the
+status of devices.
 
-    dray/slices-of-driver: gpu.example.com      only slices of this driver
-    dray/slices-of-own-node: "true"             only slices of the node that the pod with the token runs on (4381-179)
+Two annotations of a ServiceAccount limit it further, whatever its roles say:
+
+    dray/slices-of-driver: gpu.example.com      only slices of this driver (4381-187)
+    dray/slices-of-own-node: "true"             only slices of the node in its token, which must have one (4381-179)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dray.api.meta import Object
-from dray.api.resource import ResourceSlice
+from dray.api.resource import ResourceClaim, ResourceSlice
+from dray.api.resource.allocated_node import allocated_node
 from dray.server.security.authorization import Attributes
-from dray.server.security.identity import NODE_NAME, Identity, split_service_account_user
+from dray.server.security.identity import Identity, bound_node, split_service_account_user
+from dray.server.security.node_reads import PodsOnNode, is_used_on
+from dray.server.security.pool_ownership import SlicesInPool, check_pool
 from dray.server.security.tokens import ObjectLookup
 
 OF_DRIVER = "dray/slices-of-driver"
 OF_OWN_NODE = "dray/slices-of-own-node"
+ARBITRARY_NODE = "arbitrary-node:"
+
+_GROUP = "resource.k8s.io"
+_SLICES = "resourceslices"
+_CLAIMS = "resourceclaims"
+_CREATE_SLICES = Attributes("create", _GROUP, _SLICES)
+
+May = Callable[[Attributes], bool]
+"""Whether the roles of the identity in question allow something."""
 
 
 def check_driver_write(
-    identity: Identity, attributes: Attributes, old: Object | None, new: Object | None, lookup: ObjectLookup
+    identity: Identity,
+    attributes: Attributes,
+    old: Object | None,
+    new: Object | None,
+    lookup: ObjectLookup,
+    slices_in_pool: SlicesInPool,
+    may: May,
 ) -> str | None:
-    """Why an annotated ServiceAccount may not write this slice; None if it may, or nothing limits it."""
-    if (attributes.group, attributes.resource) != ("resource.k8s.io", "resourceslices"):
-        return None
+    """Why a ServiceAccount may not write this slice; None if it may, or nothing limits it."""
     account = split_service_account_user(identity.user)
-    found = lookup("serviceaccounts", *account) if account is not None else None
-    if found is None:
+    if account is None or (attributes.group, attributes.resource) != (_GROUP, _SLICES):
         return None
-    annotations = found.metadata.annotations
-    slices = [obj.spec for obj in (old, new) if isinstance(obj, ResourceSlice)]
+    slices = [obj for obj in (old, new) if isinstance(obj, ResourceSlice)]
+    why = _check_annotations(identity, slices, lookup("serviceaccounts", *account))
+    node = bound_node(identity)
+    if why is not None or not node or all(_may_for_any(attributes.verb, each.spec.driver, may) for each in slices):
+        return why
+    for each in slices:
+        if each.spec.node_name != node:
+            whose = f'nodeName "{each.spec.node_name}"' if each.spec.node_name else "no nodeName"
+            return (
+                f'{identity.user} runs on node "{node}" and can only write ResourceSlices with that nodeName, but '
+                f'ResourceSlice "{each.metadata.name}" of pool "{each.spec.pool.name}" has {whose} (devices of other '
+                f"nodes need the verb {ARBITRARY_NODE}{attributes.verb} on resourceslices/driver)"
+            )
+    return check_pool(node, old, new, slices_in_pool, lookup)
+
+
+def _check_annotations(identity: Identity, slices: list[ResourceSlice], account: Object | None) -> str | None:
+    annotations = account.metadata.annotations if account is not None else {}
     driver = annotations.get(OF_DRIVER)
-    if driver is not None and any(spec.driver != driver for spec in slices):
+    if driver is not None and any(each.spec.driver != driver for each in slices):
         return f'{identity.user} can only write ResourceSlices of driver "{driver}"'
     if annotations.get(OF_OWN_NODE) == "true":
-        node = next(iter(identity.extra.get(NODE_NAME, ())), "")
+        node = bound_node(identity)
         if not node:
             return f"{identity.user} needs a token bound to a pod on a node to write ResourceSlices"
-        if any(spec.node_name != node for spec in slices):
+        if any(each.spec.node_name != node for each in slices):
             return f'{identity.user} on node "{node}" can only write ResourceSlices with that nodeName'
     return None
+
+
+def check_driver_read(
+    identity: Identity, attributes: Attributes, pods_on_node: PodsOnNode, lookup: ObjectLookup, may: May
+) -> str | None:
+    """Why a driver may not read these slices or claims; None if it may, or if the identity is no driver on a node."""
+    if attributes.group != _GROUP or attributes.resource not in (_SLICES, _CLAIMS) or attributes.subresource:
+        return None
+    node = bound_node(identity)
+    if not node or attributes.verb not in ("get", "list", "watch") or not may(_CREATE_SLICES):
+        return None
+    if _may_for_any(attributes.verb, dict(attributes.fields).get("spec.driver", ""), may, attributes.resource):
+        return None
+    own = _is_own_slice if attributes.resource == _SLICES else _is_own_claim
+    if own(node, attributes, pods_on_node, lookup):
+        return None
+    return (
+        f'a driver on node "{node}" can only read {attributes.resource} of that node (those of other nodes need the '
+        f"verb {ARBITRARY_NODE}{attributes.verb} on {attributes.resource}/driver)"
+    )
+
+
+def _may_for_any(verb: str, driver: str, may: May, resource: str = _SLICES) -> bool:
+    return may(Attributes(f"{ARBITRARY_NODE}{verb}", _GROUP, resource, "driver", "", driver))
+
+
+def _is_own_slice(node: str, attributes: Attributes, _: PodsOnNode, lookup: ObjectLookup) -> bool:
+    if attributes.verb != "get":
+        return attributes.selects("spec.nodeName", node)
+    found = lookup(f"{_SLICES}.{_GROUP}", "", attributes.name)
+    if not isinstance(found, ResourceSlice):
+        return bool(attributes.name)  # so that the answer is 404
+    return found.spec.node_name == node
+
+
+def _is_own_claim(node: str, attributes: Attributes, pods_on_node: PodsOnNode, lookup: ObjectLookup) -> bool:
+    if not attributes.name or not attributes.namespace:
+        return False
+    if is_used_on(node, attributes, pods_on_node):
+        return True
+    found = lookup(f"{_CLAIMS}.{_GROUP}", attributes.namespace, attributes.name)
+    if not isinstance(found, ResourceClaim):
+        return True  # so that the answer is 404
+    return allocated_node(found.status.allocation) == node

@@ -13,6 +13,8 @@ AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
 NODES = "system:nodes"
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+"""Who the server is when it goes to a kubelet."""
 NODE_PREFIX = "system:node:"
 SERVICE_ACCOUNTS = "system:serviceaccounts"
 
@@ -37,11 +39,6 @@ class Identity(msgspec.Struct, frozen=True):
     def is_master(self) -> bool:
         """Whether this user may do everything, whatever the roles say."""
         return MASTERS in self.groups
-
-    @property
-    def is_anonymous(self) -> bool:
-        """Whether nobody knows who this is."""
-        return self.user == ANONYMOUS
 
     def user_info(self) -> UserInfo:
         """The identity as the API shows it."""
@@ -76,3 +73,11 @@ def split_service_account_user(user: str) -> tuple[str, str] | None:
         return None
     namespace, separator, name = user.removeprefix(_SERVICE_ACCOUNT_PREFIX).partition(":")
     return (namespace, name) if separator and namespace and name and ":" not in name else None
+
+
+def bound_node(identity: Identity) -> str:
+    """The node in the token of a ServiceAccount; empty if it names none, or for another user."""
+    if split_service_account_user(identity.user) is None:
+        return ""
+    names = identity.extra.get(NODE_NAME, ())
+    return names[0] if len(names) == 1 else ""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Any
 
-from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from dray.server.security.certificate_subjects import UnreadableRequest, read_request
 from dray.server.security.identity import NODE_PREFIX
 
 _NODE_SIGNERS = ("kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet")
@@ -19,9 +17,9 @@ def check_certificate_request(node: str, request: Any) -> str | None:
     if request is None or request.spec.signer_name not in _NODE_SIGNERS:
         return None
     try:
-        csr = x509.load_pem_x509_csr(base64.b64decode(request.spec.request, validate=True))
-    except (ValueError, binascii.Error):
-        return "spec.request is not a PEM certificate request"
+        csr = read_request(request.spec.request)
+    except UnreadableRequest as error:
+        return str(error)
     names = csr.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     wanted = f"{NODE_PREFIX}{node}"
     for name in names:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from dray.api.generated.authentication import TokenRequest
@@ -20,6 +21,7 @@ from dray.server.security.identity import NODE_PREFIX, NODES, Identity
 from dray.server.security.node_labels import forbidden_labels
 from dray.server.security.node_requests import check_certificate_request, check_pod_certificate_request
 from dray.server.security.pod_references import references
+from dray.server.security.pool_ownership import SlicesInPool, check_pool
 from dray.server.security.tokens import ObjectLookup
 
 LEASE_NAMESPACE = "kube-node-lease"
@@ -37,7 +39,12 @@ def node_name(identity: Identity) -> str | None:
 
 
 def check_node_write(
-    identity: Identity, attributes: Attributes, old: Object | None, new: Object | None, lookup: ObjectLookup
+    identity: Identity,
+    attributes: Attributes,
+    old: Object | None,
+    new: Object | None,
+    lookup: ObjectLookup,
+    slices_in_pool: SlicesInPool,
 ) -> str | None:
     """Why a node may not make this write; None if it may, or if the identity is not a node.
 
@@ -50,22 +57,18 @@ def check_node_write(
     if name is None:
         return f'could not determine node from user "{identity.user}"'
     check = _CHECKS.get((attributes.group, attributes.resource))
-    return None if check is None else check(_Write(name, attributes, old, new, lookup))
+    return None if check is None else check(_Write(name, attributes, old, new, lookup, slices_in_pool))
 
 
-class _Write:
+class _Write(msgspec.Struct, frozen=True):
     """One write of one node."""
 
-    __slots__ = ("attributes", "lookup", "new", "node", "old")
-
-    def __init__(
-        self, node: str, attributes: Attributes, old: Object | None, new: Object | None, lookup: ObjectLookup
-    ) -> None:
-        self.node = node
-        self.attributes = attributes
-        self.old: Any = old
-        self.new: Any = new
-        self.lookup = lookup
+    node: str
+    attributes: Attributes
+    old: Any
+    new: Any
+    lookup: ObjectLookup
+    slices_in_pool: SlicesInPool
 
     @property
     def deletes(self) -> bool:
@@ -194,12 +197,12 @@ def _check_csi_node(write: _Write) -> str | None:
 
 
 def _check_slice(write: _Write) -> str | None:
-    """4381-179, SVS-63: slices of this node, before and after the write."""
+    """4381-179, SVS-63: slices of this node, before and after the write, in pools of this node."""
     verb = "delete" if write.deletes else "create" if write.old is None else "update"
     for obj in (write.old, write.new):
         if isinstance(obj, ResourceSlice) and obj.spec.node_name != write.node:
             return f"can only {verb} ResourceSlice with the same NodeName as the requesting node"
-    return None
+    return check_pool(write.node, write.old, write.new, write.slices_in_pool, write.lookup)
 
 
 def _check_claim(write: _Write) -> str | None:

@@ -26,6 +26,7 @@ from dray.api.generated.rbac import (
     RoleRef,
     Subject,
 )
+from dray.api.text_memory import LONGEST, text_length
 from dray.server.security.aggregation import aggregate
 from dray.server.security.authorization import Attributes, Decision
 from dray.server.security.identity import Identity, service_account_user
@@ -67,7 +68,8 @@ class _Grant:
             if len(self.verdicts) >= MAX_VERDICTS:
                 self.verdicts.clear()
             verdict = self._resource_verdict(*key) if attributes.resource else self._path_verdict(*key)
-            self.verdicts[key] = verdict
+            if text_length(key) <= LONGEST:
+                self.verdicts[key] = verdict
         if verdict.by_name:
             return verdict.by_name.get(attributes.name, verdict.default)
         return verdict.default
@@ -101,6 +103,7 @@ class Rbac:
         self._bindings: dict[_Key, RoleBinding | ClusterRoleBinding] = {}
         self._by_subject: dict[_Key, dict[str, Subject]] = {}
         self._grants: dict[tuple[str, tuple[str, ...], str], _Grant] = {}
+        self._bound_groups: frozenset[str] | None = None
         for obj in objects:
             self.apply(type(obj).__name__, obj.metadata.namespace, obj.metadata.name, obj)
 
@@ -124,6 +127,7 @@ class Rbac:
         else:
             raise ValueError(f"{kind} is not a kind of RBAC")
         self._grants.clear()
+        self._bound_groups = None
         self.generation += 1
 
     def allowed(self, identity: Identity, attributes: Attributes) -> Decision:
@@ -159,7 +163,9 @@ class Rbac:
     def _remember(self, key: tuple[str, tuple[str, ...], str]) -> _Grant:
         if len(self._grants) >= MAX_GRANTS:
             self._grants.clear()
-        grant = self._grants[key] = self._compute(*key)
+        grant = self._compute(*key)
+        if len(key[1]) <= LONGEST and text_length(key) <= LONGEST:
+            self._grants[key] = grant
         return grant
 
     def _compute(self, user: str, groups: tuple[str, ...], namespace: str) -> _Grant:
@@ -178,7 +184,12 @@ class Rbac:
     def _bindings_of(
         self, user: str, groups: tuple[str, ...], namespace: str
     ) -> Iterator[tuple[RoleBinding | ClusterRoleBinding, Subject]]:
-        subjects = [f"User:{user}", *(f"Group:{group}" for group in groups)]
+        bound = self._bound_groups
+        if bound is None:
+            keys = [key for _, key in self._by_subject if key.startswith("Group:")]
+            bound = self._bound_groups = frozenset(key.removeprefix("Group:") for key in keys)
+        # Reviews may ask about a hundred thousand groups: those that nobody gave anything are not looked up.
+        subjects = [f"User:{user}", *[f"Group:{group}" for group in groups if group in bound]]
         for scope in ("", namespace) if namespace else ("",):
             seen: set[str] = set()
             for subject_key in subjects:

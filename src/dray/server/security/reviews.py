@@ -16,7 +16,7 @@ from dray.api.generated.rbac import PolicyRule
 from dray.api.status import ApiError
 from dray.server.errors import invalid
 from dray.server.security.authentication import Authenticator
-from dray.server.security.authorization import Attributes, Authorizer
+from dray.server.security.authorization import SELECTING, Attributes, Authorizer, selected_fields
 from dray.server.security.identity import Identity
 from dray.server.security.tokens import TokenError
 
@@ -115,9 +115,21 @@ def _attributes(resource: _ResourceAttributes, path: _PathAttributes) -> Attribu
             resource.subresource,
             resource.namespace,
             resource.name,
+            fields=_selected(resource),
         )
     assert path is not None
     return Attributes(path.verb, path=path.path)
+
+
+def _selected(resource: authorization.ResourceAttributes) -> tuple[tuple[str, str], ...]:
+    """What is demanded of fields: as in the query of a list, or taken apart."""
+    given = resource.field_selector
+    if given is None:
+        return ()
+    apart = tuple(
+        (one.key, one.values[0]) for one in given.requirements if (one.operator, len(one.values)) == ("In", 1)
+    )
+    return selected_fields(resource.verb, given.raw_selector) or (apart if resource.verb in SELECTING else ())
 
 
 def _check_attributes(resource: _ResourceAttributes, path: _PathAttributes) -> list[FieldError]:

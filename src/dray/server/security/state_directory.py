@@ -1,6 +1,7 @@
 """The state directory: private files that are either written whole or not at all.
 
-The directory belongs to one user and nobody else can write to it, otherwise keys could be swapped. Files are 0600.
+The directory belongs to the user of this process and nobody else can enter it, otherwise keys could be swapped, and
+what is in it looked through. Files are 0600.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from pathlib import Path
 
 MAX_FILE_BYTES = 1024 * 1024
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OURS = ("data.mdb", "pki")
+"""What tells a state directory from one that somebody has for something else, too."""
 
 
 class StateDirectoryError(Exception):
@@ -31,14 +35,21 @@ class StateDirectory:
             raise StateDirectoryError(f"cannot use {self.path} as state directory: {_reason(error)}") from error
 
     def _refuse_if_shared(self) -> None:
-        mode = self.path.stat().st_mode
-        if not mode & _OTHERS_WRITE:
+        found = self.path.stat()
+        if found.st_uid != os.geteuid():
+            raise StateDirectoryError(
+                f"{self.path} belongs to user {found.st_uid}, who could replace the keys in it, and this is user "
+                f"{os.geteuid()}. Give another directory, or run: chown {os.geteuid()} {self.path}"
+            )
+        if not found.st_mode & _OTHERS:
             return
         # An empty directory is one that was made for us; one with content may be somebody's home or /tmp.
-        if any(self.path.iterdir()):
+        is_ours = any((self.path / name).exists() for name in _OURS) or not any(self.path.iterdir())
+        can = "written" if found.st_mode & _OTHERS_WRITE else "read"
+        if not is_ours or (can == "written" and any(self.path.iterdir())):
             raise StateDirectoryError(
-                f"{self.path} can be written by other users (mode {stat.S_IMODE(mode):04o}), who could replace the "
-                f"keys in it. Give another directory, or run: chmod 700 {self.path}"
+                f"{self.path} can be {can} by other users (mode {stat.S_IMODE(found.st_mode):04o}), and it will hold "
+                f"keys. Give another directory, or run: chmod 700 {self.path}"
             )
         self.path.chmod(0o700)
 

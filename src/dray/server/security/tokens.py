@@ -97,6 +97,11 @@ class ServiceAccountTokens:
         self._verified: dict[bytes, _Verified] = {}
         self.audiences = audiences or (ISSUER,)
 
+    @property
+    def public_key(self) -> dict[str, Any]:
+        """What tokens can be checked with (a JWK)."""
+        return {**self._key.as_dict(private=False), "kid": self._header["kid"]}
+
     def sign(
         self, binding: Binding, audiences: tuple[str, ...], lifetime: dt.timedelta, now: dt.datetime
     ) -> tuple[str, dt.datetime]:

@@ -133,3 +133,13 @@ def test_copies_cannot_blow_up_a_document() -> None:
 def test_unknown_members_are_named() -> None:
     operations = [op("test", "/one", value=1), op("add", "/x", value=1, bogus=2)]
     assert json_patch.unknown_members(operations) == ["[1].bogus"]
+
+
+def test_what_a_patch_moves_in_lists_is_bounded() -> None:
+    document = {"list": [0] * 200_000}
+    front = [op("add", "/list/0", value=1), op("remove", "/list/0")]
+    assert at(json_patch.apply(document, front * 200), "list") == document["list"]
+    with pytest.raises(PatchError) as caught:
+        json_patch.apply(document, front * 300)
+    assert caught.value.code == 413
+    assert len(at(json_patch.apply(document, [op("add", "/list/-", value=1)] * 9_000), "list")) == 209_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dray.api import schema
 from dray.server.patch.fields import FieldSet
 from dray.server.patch.managed import Write, track_update
+from work import growing_faster, lines_run
 
 POD = schema.for_kind("", "v1", "Pod")
 RULE = schema.for_kind("resource.k8s.io", "v1", "DeviceTaintRule")
@@ -220,3 +222,28 @@ def test_appliers_come_first_and_then_the_oldest() -> None:
     ]
     changed = tracked(rule(managed, a="1", b="1", c="1"), rule(a="1", b="1", c="1", d="1"), "m4")
     assert [found["manager"] for found in changed] == ["m3", "m2", "m1", "m4"]
+
+
+def test_a_bucket_of_old_updates_that_is_not_the_oldest_stays_the_bucket() -> None:
+    old = [entry(name, labels(name), f"2026-05-{day:02}T00:00:00Z") for day, name in enumerate("abcdefghijk", 1)]
+    managed = [*old, entry("ancient-changes", labels("z"), "2026-05-01T12:00:00Z")]
+    live = rule(managed, **dict.fromkeys("abcdefghijkz", "1"))
+    kept = {
+        one["manager"]: one["fieldsV1"] for one in tracked(live, rule(managed, **dict.fromkeys("abcdefghijkz", "2")))
+    }
+    assert kept == {"m2": labels(*"abcdefghijkz")}
+    same = rule(managed, **dict.fromkeys("abcdefghijkz", "1"), q="1")
+    kept = {one["manager"]: one["fieldsV1"] for one in tracked(live, same)}
+    assert len(kept) == 10
+    assert kept["ancient-changes"] == labels("b", "c", "d", "z")
+    assert kept["a"] == labels("a")
+
+
+def test_many_managers_are_merged_in_linear_time() -> None:
+    def work(size: int) -> Callable[[], object]:
+        names = [f"n{number}" for number in range(size)]
+        managed = [entry(name, labels(name)) for name in names]
+        new = rule(managed, **dict.fromkeys(names, "1"))
+        return lambda: track_update(rule([], **dict.fromkeys(names, "1")), new, Write(RULE, "m2", NOW))
+
+    assert growing_faster(lines_run(work(100)), lines_run(work(200))) == {}

@@ -191,3 +191,11 @@ def test_failures(patch: Any, code: int, message: str) -> None:
         strategic.apply({"metadata": {}, **spec({"name": "a"}, {"name": "z"})}, patch, POD)
     assert failure.value.code == code
     assert message in failure.value.message
+
+
+def test_a_patch_may_name_an_element_a_few_times_only() -> None:
+    """Each time the element is merged with all that it holds: ten thousand times would stop the server."""
+    assert patched(POD, spec({"name": "a"}), spec(*named("a", image="x") * 50)) == spec({"name": "a", "image": "x"})
+    with pytest.raises(PatchError, match="names the element name=a more than 50 times") as caught:
+        patched(POD, spec({"name": "a"}), spec(*named("a", image="x") * 51))
+    assert caught.value.code == 400

@@ -165,6 +165,7 @@ def test_a_health_monitor_needs_rules_only() -> None:
 @pytest.mark.req("5055-135", "SVS-30")
 def test_the_device_taint_eviction_controller_has_exactly_what_it_needs(default_rbac: Rbac) -> None:
     assert everything_allowed(default_rbac, controller("device-taint-eviction-controller")) == {
+        "namespaces": set(READS),
         "pods": {*READS, "delete"},
         "pods/status": {"patch", "update"},
         "pods/eviction": {"create"},

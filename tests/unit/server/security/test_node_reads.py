@@ -18,6 +18,8 @@ from dray.api.generated.core import (
     EphemeralVolumeSource,
     ISCSIVolumeSource,
     LocalObjectReference,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
     PersistentVolumeClaimVolumeSource,
     Pod,
     PodExtendedResourceClaimStatus,
@@ -33,11 +35,14 @@ from dray.api.generated.core import (
     Volume,
     VolumeProjection,
 )
+from dray.api.generated.storage import VolumeAttachment, VolumeAttachmentSpec
 from dray.api.meta import ObjectMeta
+from dray.api.resource import ResourceSlice, ResourceSliceSpec
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import authenticated
 from dray.server.security.node_reads import check_node_read
 from dray.server.security.pod_references import references
+from security_world import Objects
 
 N1 = authenticated("system:node:n1", ("system:nodes",))
 
@@ -92,9 +97,40 @@ def pods_on(node: str) -> Iterable[Pod]:
     return (POD,) if node == "n1" else ()
 
 
-def asked(verb: str, resource: str, name: str = "", namespace: str = "ns") -> Attributes:
-    group = "resource.k8s.io" if resource.startswith("resource") else ""
-    return Attributes(verb, group, resource, "", namespace, name)
+GROUPS = {
+    "resourceslices": "resource.k8s.io",
+    "resourceclaims": "resource.k8s.io",
+    "csinodes": "storage.k8s.io",
+    "volumeattachments": "storage.k8s.io",
+    "podcertificaterequests": "certificates.k8s.io",
+}
+
+
+def asked(verb: str, resource: str, name: str = "", namespace: str = "ns", **fields: str) -> Attributes:
+    selected = tuple((key.replace("_", "."), value) for key, value in fields.items())
+    return Attributes(verb, GROUPS.get(resource, ""), resource, "", namespace, name, fields=selected)
+
+
+def stored() -> Objects:
+    """One object of each kind that says whose it is, for two nodes; and a volume that the pod uses."""
+    objects = Objects()
+    objects.add("pods", POD)
+    objects.add("pods", Pod(metadata=ObjectMeta(namespace="ns", name="other"), spec=PodSpec(node_name="n2")))
+    for node in ("n1", "n2"):
+        meta = ObjectMeta(name=f"of-{node}")
+        objects.add(
+            "resourceslices.resource.k8s.io", ResourceSlice(metadata=meta, spec=ResourceSliceSpec(node_name=node))
+        )
+        attachment = VolumeAttachment(metadata=meta, spec=VolumeAttachmentSpec(node_name=node))
+        objects.add("volumeattachments.storage.k8s.io", attachment)
+    spec = PersistentVolumeClaimSpec(volume_name="volume")
+    objects.add(
+        "persistentvolumeclaims", PersistentVolumeClaim(metadata=ObjectMeta(namespace="ns", name="disk"), spec=spec)
+    )
+    return objects
+
+
+OBJECTS = stored()
 
 
 def test_everything_that_a_pod_names() -> None:
@@ -127,8 +163,32 @@ def test_everything_that_a_pod_names() -> None:
         (asked("get", "resourceclaims", "of-others"), False),
         (asked("get", "serviceaccounts", "account"), True),
         (asked("get", "serviceaccounts", "admin"), False),
-        (asked("list", "pods"), True),
-        (asked("list", "resourceslices", namespace=""), True),
+        (asked("get", "pods", "web"), True),
+        (asked("get", "pods", "other"), False),
+        (asked("get", "pods", "missing"), False),
+        (asked("list", "pods"), False),
+        (asked("list", "pods", spec_nodeName="n1"), True),
+        (asked("watch", "pods", namespace="", spec_nodeName="n1"), True),
+        (asked("watch", "pods", namespace="", spec_nodeName="n2"), False),
+        (asked("watch", "pods", "web"), True),
+        (asked("get", "nodes", "n1", ""), True),
+        (asked("get", "nodes", "n2", ""), False),
+        (asked("list", "nodes", "", ""), False),
+        (asked("watch", "nodes", "n1", ""), True),
+        (asked("get", "csinodes", "n2", ""), False),
+        (asked("get", "volumeattachments", "of-n1", ""), True),
+        (asked("get", "volumeattachments", "of-n2", ""), False),
+        (asked("get", "persistentvolumes", "volume", ""), True),
+        (asked("get", "persistentvolumes", "elsewhere", ""), False),
+        (asked("get", "resourceslices", "of-n1", ""), True),
+        (asked("get", "resourceslices", "of-n2", ""), False),
+        (asked("list", "resourceslices", namespace=""), False),
+        (asked("list", "resourceslices", namespace="", spec_nodeName="n1"), True),
+        (asked("watch", "resourceslices", namespace="", spec_nodeName="n1", spec_driver="d"), True),
+        (asked("deletecollection", "resourceslices", namespace=""), False),
+        (asked("deletecollection", "resourceslices", namespace="", spec_nodeName="n1"), True),
+        (asked("list", "podcertificaterequests", spec_nodeName="n2"), False),
+        (asked("list", "services"), True),
         (asked("update", "secrets", "other"), True),
         (Attributes("get", "coordination.k8s.io", "leases", "", "kube-node-lease", "n1"), True),
         (Attributes("get", "coordination.k8s.io", "leases", "", "kube-node-lease", "n2"), False),
@@ -136,12 +196,14 @@ def test_everything_that_a_pod_names() -> None:
     ],
 )
 def test_what_a_node_reads(attributes: Attributes, allowed: bool) -> None:
-    assert (check_node_read(N1, attributes, pods_on) is None) is allowed
-    assert check_node_read(authenticated("alice"), attributes, pods_on) is None
+    assert (check_node_read(N1, attributes, pods_on, OBJECTS) is None) is allowed
+    assert check_node_read(authenticated("alice"), attributes, pods_on, OBJECTS) is None
 
 
 def test_another_node_and_one_without_a_name() -> None:
     other, nameless = authenticated("system:node:n2", ("system:nodes",)), authenticated("x", ("system:nodes",))
     question = asked("get", "secrets", "env")
-    assert check_node_read(other, question, pods_on) == 'no relationship found between node "n2" and this object'
-    assert check_node_read(nameless, question, pods_on) == 'could not determine node from user "x"'
+    assert (
+        check_node_read(other, question, pods_on, OBJECTS) == 'no relationship found between node "n2" and this object'
+    )
+    assert check_node_read(nameless, question, pods_on, OBJECTS) == 'could not determine node from user "x"'

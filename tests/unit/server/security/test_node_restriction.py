@@ -79,13 +79,13 @@ def asked(verb: str, resource: str, group: str = "", namespace: str = "", name: 
 def test_only_nodes_are_restricted(objects: Objects) -> None:
     create = asked("create", "resourceslices", RESOURCE)
     for identity in (authenticated("alice"), authenticated("system:node:n1"), authenticated("x", ("system:masters",))):
-        assert check_node_write(identity, create, None, slice_of("n2"), objects) is None
+        assert check_node_write(identity, create, None, slice_of("n2"), objects, objects.slices) is None
 
 
 @pytest.mark.parametrize("user", ["kubelet", "system:node:"])
 def test_a_node_without_a_name_writes_nothing(objects: Objects, user: str) -> None:
     identity = authenticated(user, ("system:nodes",))
-    denied = check_node_write(identity, asked("update", "nodes", name="n1"), node(), node(), objects)
+    denied = check_node_write(identity, asked("update", "nodes", name="n1"), node(), node(), objects, objects.slices)
     assert denied == f'could not determine node from user "{user}"'
 
 
@@ -108,7 +108,7 @@ def test_a_node_without_a_name_writes_nothing(objects: Objects, user: str) -> No
     ],
 )
 def test_slices_of_its_own(objects: Objects, verb: str, old: Object | None, new: Object | None, allowed: bool) -> None:
-    denied = check_node_write(N1, asked(verb, "resourceslices", RESOURCE), old, new, objects)
+    denied = check_node_write(N1, asked(verb, "resourceslices", RESOURCE), old, new, objects, objects.slices)
     assert (denied is None) is allowed
     if denied:
         assert denied.endswith("ResourceSlice with the same NodeName as the requesting node")
@@ -119,7 +119,7 @@ def test_slices_of_its_own(objects: Objects, verb: str, old: Object | None, new:
 @pytest.mark.parametrize("verb", ["create", "update", "patch", "delete", "deletecollection"])
 def test_claims_are_read_only(objects: Objects, verb: str, resource: str) -> None:
     claim = ResourceClaim(metadata=ObjectMeta(namespace="ns", name="c"))
-    denied = check_node_write(N1, asked(verb, resource, RESOURCE, "ns", "c"), claim, claim, objects)
+    denied = check_node_write(N1, asked(verb, resource, RESOURCE, "ns", "c"), claim, claim, objects, objects.slices)
     assert denied == 'node "n1" can only read ResourceClaims'
 
 
@@ -149,7 +149,7 @@ TAINTED = node(taints=(Taint(key="a", effect="NoSchedule"),))
 )
 def test_its_own_node(objects: Objects, old: Node | None, new: Node, denied: str | None) -> None:
     verb = "create" if old is None else "update"
-    assert check_node_write(N1, asked(verb, "nodes"), old, new, objects) == denied
+    assert check_node_write(N1, asked(verb, "nodes"), old, new, objects, objects.slices) == denied
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_its_own_node(objects: Objects, old: Node | None, new: Node, denied: str
 def test_labels_that_would_draw_workloads(objects: Objects, label: str, allowed: bool) -> None:
     plain, labelled, changed = node(), node(labels={label: "a"}), node(labels={label: "b"})
     for old, new in ((None, labelled), (plain, labelled), (labelled, plain), (labelled, changed)):
-        denied = check_node_write(N1, asked("patch", "nodes"), old, new, objects)
+        denied = check_node_write(N1, asked("patch", "nodes"), old, new, objects, objects.slices)
         assert denied == (None if allowed else f'node "n1" is not allowed to modify labels: {label}')
-    assert check_node_write(N1, asked("patch", "nodes"), labelled, labelled, objects) is None
+    assert check_node_write(N1, asked("patch", "nodes"), labelled, labelled, objects, objects.slices) is None
 
 
 NAMED = (PodResourceClaimStatus(name="gpu", resource_claim_name="c"),)
@@ -202,14 +202,14 @@ NAMED = (PodResourceClaimStatus(name="gpu", resource_claim_name="c"),)
 def test_its_pods(
     objects: Objects, resource: str, verb: str, old: Object | None, new: Object | None, allowed: bool
 ) -> None:
-    denied = check_node_write(N1, asked(verb, resource, "", "ns"), old, new, objects)
+    denied = check_node_write(N1, asked(verb, resource, "", "ns"), old, new, objects, objects.slices)
     assert (denied is None) is allowed
 
 
 def test_labels_do_not_change_through_pod_status(objects: Objects) -> None:
     old = pod("mine", "n1")
     new = replace(old, metadata=replace(old.metadata, labels={"app": "x"}))
-    denied = check_node_write(N1, asked("patch", "pods/status", "", "ns"), old, new, objects)
+    denied = check_node_write(N1, asked("patch", "pods/status", "", "ns"), old, new, objects, objects.slices)
     assert denied == 'node "n1" cannot update labels through pod status'
 
 
@@ -239,7 +239,7 @@ def mirror(owner: OwnerReference | None = OWNER, node_name: str = "n1", **spec: 
     ],
 )
 def test_mirror_pods(objects: Objects, new: Pod, allowed: bool) -> None:
-    denied = check_node_write(N1, asked("create", "pods", "", "ns"), None, new, objects)
+    denied = check_node_write(N1, asked("create", "pods", "", "ns"), None, new, objects, objects.slices)
     assert (denied is None) is allowed
 
 
@@ -252,13 +252,13 @@ def test_its_lease(objects: Objects, verb: str, namespace: str, name: str, allow
     lease = Lease(metadata=ObjectMeta(namespace=namespace, name=name))
     old, new = (None, lease) if verb == "create" else (lease, None if verb == "delete" else lease)
     question = asked(verb, "leases", "coordination.k8s.io", namespace, "" if verb == "create" else name)
-    assert (check_node_write(N1, question, old, new, objects) is None) is allowed
+    assert (check_node_write(N1, question, old, new, objects, objects.slices) is None) is allowed
 
 
 @pytest.mark.parametrize(("name", "allowed"), [("n1", True), ("n2", False)])
 def test_its_csi_node(objects: Objects, name: str, allowed: bool) -> None:
     new = CSINode(metadata=ObjectMeta(name=name))
-    denied = check_node_write(N1, asked("create", "csinodes", "storage.k8s.io"), None, new, objects)
+    denied = check_node_write(N1, asked("create", "csinodes", "storage.k8s.io"), None, new, objects, objects.slices)
     assert (denied is None) is allowed
 
 
@@ -281,7 +281,7 @@ def token_request(kind: str, name: str, uid: str) -> TokenRequest:
 )
 def test_tokens_for_its_pods(objects: Objects, request_: TokenRequest, allowed: bool) -> None:
     question = asked("create", "serviceaccounts/token", "", "ns", "default")
-    assert (check_node_write(N1, question, None, request_, objects) is None) is allowed
+    assert (check_node_write(N1, question, None, request_, objects, objects.slices) is None) is allowed
 
 
 def volume_claim(size: str = "", **status: Any) -> PersistentVolumeClaim:
@@ -295,10 +295,10 @@ def volume_claim(size: str = "", **status: Any) -> PersistentVolumeClaim:
 def test_volume_claims(objects: Objects) -> None:
     whole, status = (asked("update", f"persistentvolumeclaims{part}", "", "ns") for part in ("", "/status"))
     old, new = volume_claim(), volume_claim(capacity={"storage": Quantity.parse("1Gi")})
-    assert check_node_write(N1, status, old, new, objects) is None
-    assert check_node_write(N1, status, old, volume_claim("v"), objects) is not None
-    assert check_node_write(N1, status, old, volume_claim(phase="Bound"), objects) is not None
-    assert check_node_write(N1, whole, old, new, objects) == "may only update PVC status"
+    assert check_node_write(N1, status, old, new, objects, objects.slices) is None
+    assert check_node_write(N1, status, old, volume_claim("v"), objects, objects.slices) is not None
+    assert check_node_write(N1, status, old, volume_claim(phase="Bound"), objects, objects.slices) is not None
+    assert check_node_write(N1, whole, old, new, objects, objects.slices) == "may only update PVC status"
 
 
 def signing_request(
@@ -315,7 +315,7 @@ def test_certificates_in_its_own_name(objects: Objects) -> None:
     question = asked("create", "certificatesigningrequests", "certificates.k8s.io")
 
     def denied(request: CertificateSigningRequest) -> str | None:
-        return check_node_write(N1, question, None, request, objects)
+        return check_node_write(N1, question, None, request, objects, objects.slices)
 
     assert denied(signing_request("system:node:n1")) is None
     assert denied(signing_request("system:node:n2")) is not None
@@ -328,4 +328,4 @@ def test_pod_certificates_in_its_own_name(objects: Objects) -> None:
     question = asked("create", "podcertificaterequests", "certificates.k8s.io", "ns")
     for name, allowed in (("n1", True), ("n2", False)):
         request = PodCertificateRequest(spec=PodCertificateRequestSpec(node_name=name))
-        assert (check_node_write(N1, question, None, request, objects) is None) is allowed
+        assert (check_node_write(N1, question, None, request, objects, objects.slices) is None) is allowed

@@ -44,6 +44,30 @@ def test_a_shared_directory_with_content_is_refused(tmp_path: Path) -> None:
     assert mode(shared) == 0o777
 
 
+def test_a_state_directory_that_others_can_read_is_closed(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    StateDirectory(state).write("pki/ca.key", b"secret")
+    state.chmod(0o755)
+    StateDirectory(state)
+    assert mode(state) == 0o700
+
+
+def test_a_directory_that_others_read_for_something_else_is_refused(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "file").touch()
+    shared.chmod(0o755)
+    with pytest.raises(StateDirectoryError, match=rf"{shared} can be read by other users .*chmod 700"):
+        StateDirectory(shared)
+    assert mode(shared) == 0o755
+
+
+def test_a_directory_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(StateDirectoryError, match=rf"{tmp_path} belongs to user \d+, who could replace the keys"):
+        StateDirectory(tmp_path)
+
+
 def test_a_file_in_the_place_of_the_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StateDirectoryError, match="it is not a directory"):

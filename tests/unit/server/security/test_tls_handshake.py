@@ -17,6 +17,7 @@ from dray.server.security.credentials import Credentials
 from dray.server.security.identity import ANONYMOUS, Identity
 from dray.server.security.state_directory import StateDirectory
 from dray.server.security.tokens import ServiceAccountTokens
+from patience import PATIENCE
 
 NAMES = server_names("127.0.0.1", "box")
 Peer = dict[str, Any] | None
@@ -53,7 +54,7 @@ def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str = "127.0
     def serve(listener: socket.socket) -> None:
         connection, _ = listener.accept()
         with connection:
-            connection.settimeout(5)
+            connection.settimeout(PATIENCE)
             try:
                 with server.wrap_socket(connection, server_side=True) as tls:
                     seen.append(tls.getpeercert() or None)
@@ -67,7 +68,7 @@ def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str = "127.0
         thread.start()
         try:
             with (
-                socket.create_connection(listener.getsockname(), timeout=5) as connection,
+                socket.create_connection(listener.getsockname(), timeout=PATIENCE) as connection,
                 client.wrap_socket(connection, server_hostname=name) as tls,
             ):
                 # With TLS 1.3 the server's refusal of a certificate arrives with the first read.
@@ -75,7 +76,7 @@ def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str = "127.0
                     raise ssl.SSLError("closed by the server")
                 return seen[0], tls.selected_alpn_protocol()
         finally:
-            thread.join(5)
+            thread.join(PATIENCE)
 
 
 def identify(peer: Peer, tokens: ServiceAccountTokens, now: dt.datetime) -> Identity | None:

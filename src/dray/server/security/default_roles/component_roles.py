@@ -117,6 +117,7 @@ _DEVICES = (
         rule(f"{READ} delete", CORE, "pods"),
         rule("patch update", CORE, "pods/status"),
         rule("create", CORE, "pods/eviction"),
+        rule(READ, CORE, "namespaces"),  # kube-system says whether all evictions are stopped
         rule(READ, RESOURCE, "resourceclaims resourceslices resourceslicepatches deviceclasses devicetaintrules"),
         rule("patch update", RESOURCE, "devicetaintrules/status"),
     ),
@@ -138,7 +139,7 @@ _NODES = (
     ),
     *controller(
         "taint-eviction-controller",
-        rule(READ, CORE, "nodes"),
+        rule(READ, CORE, "nodes namespaces"),
         rule(f"{READ} delete", CORE, "pods"),
         rule("patch update", CORE, "pods/status"),
         # For eviction policies that respect budgets, and for the guard.
@@ -183,10 +184,41 @@ _WORKLOADS = (
         rule(f"{READ} update", CORE, "pods"),
     ),
     *controller(
+        "daemon-set-controller",
+        rule(READ, "apps", "daemonsets"),
+        rule("update", "apps", "daemonsets/status daemonsets/finalizers"),
+        rule("list watch", CORE, "nodes"),
+        rule("create delete list patch watch", CORE, "pods"),
+        rule("create", CORE, "pods/binding"),
+        rule(f"{READ} create delete patch update", "apps", "controllerrevisions"),
+    ),
+    *controller(
+        "replication-controller",
+        rule(f"{READ} update", CORE, "replicationcontrollers"),
+        rule("update", CORE, "replicationcontrollers/status replicationcontrollers/finalizers"),
+        rule("create delete list patch watch", CORE, "pods"),
+    ),
+    *controller(
+        "statefulset-controller",
+        rule(READ, "apps", "statefulsets"),
+        rule("update", "apps", "statefulsets/status statefulsets/finalizers"),
+        rule(f"{READ} create delete patch update", CORE, "pods"),
+        rule("update", CORE, "pods/finalizers"),
+        rule(f"{READ} create delete patch update", "apps", "controllerrevisions"),
+        rule(f"{READ} create delete update", CORE, "persistentvolumeclaims"),
+    ),
+    *controller(
         "job-controller",
         rule(f"{READ} patch update", "batch", "jobs"),
         rule("update", "batch", "jobs/status jobs/finalizers"),
         rule(f"{READ} create delete patch", CORE, "pods"),
+    ),
+    *controller(
+        "cronjob-controller",
+        rule(f"{READ} update", "batch", "cronjobs"),
+        rule(f"{READ} create delete patch update", "batch", "jobs"),
+        rule("update", "batch", "cronjobs/status cronjobs/finalizers"),
+        rule("delete list watch", CORE, "pods"),
     ),
 )
 

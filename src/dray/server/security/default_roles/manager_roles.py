@@ -16,37 +16,6 @@ from dray.server.security.default_roles.building import (
 
 _WORKLOADS = (
     *controller(
-        "cronjob-controller",
-        rule(f"{READ} update", "batch", "cronjobs"),
-        rule(f"{READ} create delete patch update", "batch", "jobs"),
-        rule("update", "batch", "cronjobs/status cronjobs/finalizers"),
-        rule("delete list watch", CORE, "pods"),
-    ),
-    *controller(
-        "daemon-set-controller",
-        rule(READ, "apps", "daemonsets"),
-        rule("update", "apps", "daemonsets/status daemonsets/finalizers"),
-        rule("list watch", CORE, "nodes"),
-        rule("create delete list patch watch", CORE, "pods"),
-        rule("create", CORE, "pods/binding"),
-        rule(f"{READ} create delete patch update", "apps", "controllerrevisions"),
-    ),
-    *controller(
-        "statefulset-controller",
-        rule(READ, "apps", "statefulsets"),
-        rule("update", "apps", "statefulsets/status statefulsets/finalizers"),
-        rule(f"{READ} create delete patch update", CORE, "pods"),
-        rule("update", CORE, "pods/finalizers"),
-        rule(f"{READ} create delete patch update", "apps", "controllerrevisions"),
-        rule(f"{READ} create delete update", CORE, "persistentvolumeclaims"),
-    ),
-    *controller(
-        "replication-controller",
-        rule(f"{READ} update", CORE, "replicationcontrollers"),
-        rule("update", CORE, "replicationcontrollers/status replicationcontrollers/finalizers"),
-        rule("create delete list patch watch", CORE, "pods"),
-    ),
-    *controller(
         "disruption-controller",
         rule(READ, "apps", "deployments replicasets statefulsets"),
         rule(READ, CORE, "replicationcontrollers"),

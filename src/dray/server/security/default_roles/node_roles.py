@@ -22,10 +22,13 @@ from dray.server.security.default_roles.building import (
     rule,
     users,
 )
-from dray.server.security.identity import NODES
+from dray.server.security.identity import KUBELET_CLIENT, NODES
 
 DRIVER_ROLE = "system:dra-driver"
+DRIVER_STATUS_ROLE = "system:dra-driver-status"
 MONITOR_ROLE = "system:device-health-monitor"
+
+_KUBELET_PARTS = ("checkpoint", "configz", "healthz", "log", "metrics", "pods", "proxy", "stats")
 
 _NODE = cluster_role(
     "system:node",
@@ -56,12 +59,26 @@ _NODE = cluster_role(
 OBJECTS = (
     _NODE,
     cluster_binding("system:node", groups(NODES)),
+    # With this the server goes to kubelets, which ask it whether it may.
+    cluster_role(
+        "system:kubelet-api-admin",
+        rule(READ, CORE, "nodes"),
+        rule("proxy", CORE, "nodes"),
+        rule(ANY, CORE, " ".join(f"nodes/{part}" for part in _KUBELET_PARTS)),
+    ),
+    cluster_binding("system:kubelet-api-admin", users(KUBELET_CLIENT), "dray:kubelet-client"),
     # 4381-180: all that a driver's ServiceAccount needs, to be bound by whoever installs the driver.
     cluster_role(
         DRIVER_ROLE,
         rule(f"{READ} create update patch delete", RESOURCE, "resourceslices"),
         rule("get", RESOURCE, "resourceclaims"),
         rule("get", CORE, "nodes"),
+    ),
+    # For drivers that tell the health and data of their devices in the claims on their node, in addition.
+    cluster_role(
+        DRIVER_STATUS_ROLE,
+        rule("update patch", RESOURCE, "resourceclaims/status"),
+        rule("associated-node:update associated-node:patch", RESOURCE, "resourceclaims/driver"),
     ),
     # 5055-127: a health monitor takes devices offline through rules alone, without access to drivers or slices.
     cluster_role(MONITOR_ROLE, rule(f"{READ} create update patch delete", RESOURCE, "devicetaintrules")),

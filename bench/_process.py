@@ -1,0 +1,72 @@
+"""A dray process that is measured: `dray server` or `dray up` of this checkout, or of another one beside it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+HERE = Path(__file__).resolve().parents[1]
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Dray:
+    """A process on a state directory, from its birth until `until` begins a line that it prints."""
+
+    def __init__(self, command: list[str], directory: Path, until: str = "", checkout: Path = HERE) -> None:
+        began = time.perf_counter()
+        line = [
+            sys.executable,
+            "-c",
+            "from dray.cli.main import main; main()",
+            *command,
+            "--dir",
+            str(directory),
+            "--port",
+            "0",
+        ]
+        environment = os.environ | {"PYTHONPATH": str(checkout / "src")}
+        self._process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environment)
+        self.port = 0
+        self.greeting = self._read(until)
+        self.seconds = time.perf_counter() - began
+        self.token = (directory / "admin-token").read_text().strip()
+
+    def _read(self, until: str) -> str:
+        """The line that says that it is there; its port is in one before, or in that one."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if "https://" in line:
+                self.port = int(line.split("https://")[1].split()[0].rsplit(":", 1)[1])
+            if self.port and line.startswith(until):
+                return line
+        raise RuntimeError(f"the process ended with code {self._process.wait()} before it was ready")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def cpu_seconds(self) -> float:
+        """What the process has computed so far, for itself and in the kernel: what others do does not count."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def memory(self) -> int:
+        """The process's own memory in bytes, without what it maps from files."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        fields = dict(line.split(":", 1) for line in status.splitlines())
+        return int(fields["RssAnon"].split()[0]) * 1024
+
+    def stop(self) -> None:
+        """Ends the process as an operator would."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.communicate(timeout=20)

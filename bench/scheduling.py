@@ -1,0 +1,125 @@
+"""Decisions about pods that speak of other pods, and about pods that make others go, among 500 and 5,000 nodes.
+
+`python -m bench scheduling` prints the figures: decided and assumed, without the writes. The limits that they should
+reach are in `LIMITS`.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from typing import Any
+
+from msgspec.structs import replace
+
+from dray.allocator import Options
+from dray.api.generated.core import (
+    Affinity,
+    Container,
+    Node,
+    NodeStatus,
+    Pod,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PodSpec,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+)
+from dray.api.meta import LabelSelector, ObjectMeta
+from dray.api.quantity import Quantity
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.decide import Chosen, decide
+from dray.scheduling.pod_info import read_pod
+from dray.scheduling.preemption import find_victims
+from dray.scheduling.refusal import Preempts, Refused
+
+FEW, MANY, PODS = 500, 5000, 5000
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+ROUNDS = 20
+PODS_PER_NODE = 8
+
+LIMITS = {
+    "anti_affinity_pods_per_second": 800,
+    "zone_spread_pods_per_second": 800,
+    "anti_affinity_times_per_pod_with_5000_nodes": 1.5,
+    "zone_spread_times_per_pod_with_5000_nodes": 1.5,
+    "preemption_ms": 20,
+}
+
+
+def cluster(nodes: int) -> Cluster:
+    """Nodes of 64 CPUs in three zones."""
+    made = Cluster()
+    allocatable = {"cpu": Quantity.parse("64"), "memory": Quantity.parse("256Gi"), "pods": Quantity.parse("110")}
+    for number in range(nodes):
+        labels = {HOST: f"node-{number}", ZONE: f"zone-{number * 3 // nodes}"}
+        meta = ObjectMeta(name=f"node-{number}", labels=labels)
+        made.set_node(None, Node(metadata=meta, status=NodeStatus(allocatable=allocatable)))
+    return made
+
+
+def spec(cpu: str, **fields: Any) -> PodSpec:
+    """What a pod with one container asks for."""
+    requests = ResourceRequirements(requests={"cpu": Quantity.parse(cpu)})
+    return PodSpec(containers=(Container(name="main", image="pause", resources=requests),), **fields)
+
+
+def pod(name: str, its_spec: PodSpec) -> Pod:
+    """One of many with the same spec."""
+    return Pod(metadata=ObjectMeta(name=name, namespace="bench", uid=name, labels={"app": "web"}), spec=its_spec)
+
+
+def seconds_per_pod(nodes: int, its_spec: PodSpec) -> float:
+    """How long a decision takes on average, from empty nodes on; as many pods as there are nodes, at most."""
+    here = cluster(nodes)
+    options = Options()
+    number = min(nodes, PODS)
+    pods = [pod(f"pod-{each}", its_spec) for each in range(number)]
+    gc.collect()
+    began = time.perf_counter()
+    for one in pods:
+        info = read_pod(one)
+        answer = decide(here, info, options)
+        assert isinstance(answer, Chosen), answer
+        here.assume(info, answer.node, answer.allocations)
+    return (time.perf_counter() - began) / number
+
+
+def preemption_ms() -> float:
+    """Until it is known who goes, among 5,000 full nodes; the median of some rounds."""
+    here = cluster(MANY)
+    low = spec(str(64 // PODS_PER_NODE), priority=0)
+    for node in range(MANY):
+        for number in range(PODS_PER_NODE):
+            name = f"low-{node}-{number}"
+            here.set_pod(pod(name, replace(low, node_name=f"node-{node}")), name)
+    wanted = read_pod(pod("high", spec("16", priority=1000)))
+    options = Options()
+    took = []
+    for _ in range(ROUNDS):
+        refused = decide(here, wanted, options)
+        assert isinstance(refused, Refused)
+        began = time.perf_counter()
+        assert isinstance(find_victims(here, wanted, options, refused).preemption, Preempts)
+        took.append((time.perf_counter() - began) * 1000)
+    return sorted(took)[ROUNDS // 2]
+
+
+def run() -> dict[str, Any]:
+    """All measurements; the names carry the units."""
+    web = LabelSelector(match_labels={"app": "web"})
+    alone = PodAntiAffinity(
+        required_during_scheduling_ignored_during_execution=(PodAffinityTerm(label_selector=web, topology_key=HOST),)
+    )
+    spread = TopologySpreadConstraint(
+        max_skew=1, topology_key=ZONE, when_unsatisfiable="DoNotSchedule", label_selector=web
+    )
+    results: dict[str, Any] = {"preemption_ms": round(preemption_ms(), 2)}
+    for name, its_spec in (
+        ("anti_affinity", spec("100m", affinity=Affinity(pod_anti_affinity=alone))),
+        ("zone_spread", spec("100m", topology_spread_constraints=(spread,))),
+    ):
+        few, many = seconds_per_pod(FEW, its_spec), seconds_per_pod(MANY, its_spec)
+        results[f"{name}_pods_per_second"] = round(1 / many)
+        results[f"{name}_times_per_pod_with_5000_nodes"] = round(many / few, 2)
+    return results

@@ -1,0 +1,154 @@
+"""The cluster: started in the order in which its parts need each other, stopped the other way round."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from dray.controllers import ControllerSettings, Manager
+from dray.hub_agent import Access, Agent, Membership, Observer
+from dray.live.device_metrics import DeviceMetrics
+from dray.live.overview import Overview, Totals
+from dray.process.clock import Clock, as_time
+from dray.process.supervision import Supervisor
+from dray.reconcile import Informers, RealClock
+from dray.scheduler.metrics import SchedulerMetrics
+from dray.scheduler.scheduler import DEFAULT_NAME, FILTER_SECONDS, Scheduler
+from dray.server.discovery import pages
+from dray.server.instance import Instance, ServerSettings
+from dray.server.security.identity import MASTERS, authenticated
+from dray.simulation import Profile, Registration, Simulator, register
+from dray.simulation.volume_binder import VolumeBinder
+
+SCHEDULER = "kube-scheduler"
+CONTROLLERS = "kube-controller-manager"
+SIMULATION = "system:dray:simulation"
+NODE_LIFECYCLE = "node-lifecycle-controller"
+READY_SECONDS = 30.0
+LOOK_SECONDS = 0.005
+
+
+class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run. With a `profile`, `nodes` machines of it are simulated besides those that are there already."""
+
+    server: ServerSettings
+    controllers: tuple[str, ...] = ("*",)
+    settings: ControllerSettings = ControllerSettings()
+    filter_seconds: float = FILTER_SECONDS
+    """How long the scheduler may look for devices on one node."""
+    nodes: int = 0
+    profile: Profile | None = None
+    membership: Membership | None = None
+    """The hub to join, if any."""
+
+
+def _settings(plan: ClusterSettings) -> ControllerSettings:
+    """Of the controllers, with the gates of the server: one switch for the whole cluster (5055-114, 5055-115)."""
+    return msgspec.structs.replace(plan.settings, disabled_gates=plan.server.disabled_gates)
+
+
+class Cluster:
+    """A control plane with everything. `start`, then `totals` as often as one likes, then `stop`."""
+
+    def __init__(self, plan: ClusterSettings, clock: Clock | None = None) -> None:
+        """Opens the state directory. Raises StateDirectoryError, StoreError, SelectionError or SettingsError."""
+        self.plan = plan
+        clock = self._clock = clock or RealClock()
+        self.instance = Instance(plan.server, clock=clock)
+        self.registration = Registration((), 0)
+        own = self.instance.client_of(authenticated(SIMULATION, (MASTERS,)))
+        self._client = own
+        self._informers = Informers(own, clock)
+        self.manager = Manager(
+            self.instance.local_client(CONTROLLERS),
+            clock,
+            wanted=plan.controllers,
+            settings=_settings(plan),
+            client_for=self.instance.local_client,
+            informers=self._informers,
+            foreign_kinds=self.instance.foreign_kinds,
+        )
+        self.overview = Overview(self._informers)
+        self.simulator = Simulator(own, clock, self._informers, untaint=NODE_LIFECYCLE not in self.manager.controllers)
+        registry = CollectorRegistry()
+        self._scheduler_metrics = SchedulerMetrics(registry, DEFAULT_NAME)
+        self.scheduler = self._new_scheduler()
+        DeviceMetrics(registry, lambda: self.scheduler.cluster)
+        for numbers in (self.manager.metrics, registry):
+            self.instance.metrics.include(numbers)
+        self._supervisor = Supervisor(clock)
+        self.agent = self._new_agent(plan.membership) if plan.membership is not None else None
+
+    async def start_server(self) -> None:
+        """The API server listens. Raises OSError, StateDirectoryError or StoreError; `stop` must follow in any case."""
+        await self.instance.start()
+
+    async def start_components(self) -> None:
+        """Everything else runs and has seen what there is; simulated nodes are ready.
+
+        Raises RegistrationError or ApiError if the nodes of the profile cannot be.
+        """
+        run = self._supervisor.start
+        run("informers", self._informers.run)
+        run("scheduler", self._run_scheduler)
+        run("controllers", self.manager.run)
+        run("simulated nodes", self.simulator.run)
+        run("simulated volumes", VolumeBinder(self._client, self._clock, self._informers).run)
+        if self.agent is not None:
+            run("hub agent", self.agent.run)
+        plan = self.plan
+        if plan.profile is not None:
+            self.registration = await register(self._client, plan.profile, plan.nodes, as_time(self._clock.now()))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(READY_SECONDS):
+                await self.manager.ready()
+                while not (self.simulator.knows(self.registration.nodes) and self.simulator.idle):
+                    await asyncio.sleep(LOOK_SECONDS)
+
+    def totals(self) -> Totals:
+        """The cluster in numbers."""
+        return self.overview.totals(self.scheduler.cluster, self.manager.controllers.values())
+
+    def problems(self) -> dict[str, str]:
+        """By component, why it does not work now; empty if all do."""
+        unwell = {name: problem for name, problem in self.manager.health().items() if problem}
+        if self.agent is not None and self.agent.problem:
+            unwell[f"hub agent of {self.agent.name}"] = self.agent.problem
+        return {**self._supervisor.problems, **unwell}
+
+    async def stop(self) -> None:
+        """Stops everything; what was acknowledged is on disk. Idempotent."""
+        await self._supervisor.stop()
+        if self.agent is not None:
+            await self.agent.leave()
+        await self.instance.stop()
+
+    async def _run_scheduler(self) -> None:
+        """A scheduler that failed is replaced, not resumed: what it knew may be wrong."""
+        if self.scheduler.decided:
+            self.scheduler = self._new_scheduler()
+        await self.scheduler.run()
+
+    def _new_scheduler(self) -> Scheduler:
+        gates = self.plan.server.disabled_gates
+        client = self.instance.local_client(SCHEDULER)
+        return Scheduler(
+            client,
+            self._clock,
+            informers=self._informers,
+            filter_seconds=self.plan.filter_seconds,
+            disabled_gates=gates,
+            metrics=self._scheduler_metrics,
+        )
+
+    def _new_agent(self, membership: Membership) -> Agent:
+        observer = Observer(
+            self._client,
+            self._informers,
+            lambda: self.scheduler.cluster,
+            pages.version()["gitVersion"],
+        )
+        return Agent(membership.cluster, Access(membership), observer.look, self._clock)

@@ -1,0 +1,93 @@
+"""What connects pods and claims: which claims a pod's status names, for whom a claim was made, who may use it.
+
+And the claim that is made for an entry of a pod from a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from dray.api.generated.core import Pod, PodResourceClaim, PodResourceClaimStatus
+from dray.api.meta import ObjectMeta, OwnerReference
+from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
+
+POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
+LONGEST_BASE: Final = 57
+"""Leaves room for the five characters that the server adds in a name of 63 (SVS-59)."""
+
+FindClaim = Callable[[str], ResourceClaim | None]
+"""A claim of the pod's namespace by name."""
+
+
+def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a claim was made for just this pod, not for an earlier one of its name (4381-135)."""
+    return any(owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
+
+
+def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
+    """The pod that a claim was made for, if it was."""
+    for owner in claim.metadata.owner_references:
+        if owner.controller and owner.kind == "Pod":
+            return owner
+    return None
+
+
+def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a pod is among those that may use a claim."""
+    return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
+
+
+def consumer(pod: Pod) -> ResourceClaimConsumerReference:
+    """A pod as a claim names those who may use it."""
+    return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+
+
+def recorded_claims(pod: Pod) -> dict[str, str | None]:
+    """The claims that a pod's status names, by the name of the entry; None where none is needed (4381-75)."""
+    return {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+
+
+def lacks_claim(entry: PodResourceClaim, recorded: Mapping[str, str | None], find: FindClaim) -> bool:
+    """Whether an entry is to get a claim from its template and has none: none is recorded, or that one is gone."""
+    if entry.resource_claim_template_name is None:
+        return False
+    if entry.name not in recorded:
+        return True
+    name = recorded[entry.name]
+    return name is not None and find(name) is None
+
+
+def with_statuses(pod: Pod, names: Mapping[str, str]) -> tuple[PodResourceClaimStatus, ...]:
+    """The pod's claim statuses with new names, ordered by entry."""
+    return tuple(
+        PodResourceClaimStatus(name=entry, resource_claim_name=name)
+        for entry, name in sorted({**recorded_claims(pod), **names}.items())
+    )
+
+
+def claim_for(pod: Pod, entry: PodResourceClaim, template: ResourceClaimTemplate) -> ResourceClaim:
+    """The claim to create for an entry of a pod (4381-71, 4381-78, 4381-133)."""
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+    meta = template.spec.metadata
+    return ResourceClaim(
+        kind="ResourceClaim",
+        api_version="resource.k8s.io/v1",
+        metadata=ObjectMeta(
+            generate_name=generate_name(pod.metadata.name, entry.name),
+            namespace=pod.metadata.namespace,
+            labels=meta.labels,
+            annotations={**meta.annotations, POD_CLAIM_NAME: entry.name},
+            owner_references=(owner,),
+        ),
+        spec=template.spec.spec,
+    )
+
+
+def generate_name(pod: str, entry: str) -> str:
+    """`<pod>-<entry>-`; if that is too long, both are cut in proportion, so that neither disappears."""
+    length = len(pod) + len(entry)
+    room = LONGEST_BASE - 2
+    if length > room:
+        pod, entry = pod[: len(pod) * room // length], entry[: len(entry) * room // length]
+    return f"{pod.rstrip('.-')}-{entry.rstrip('-')}-"

@@ -1,0 +1,48 @@
+"""The phases of a pod, and what follows from its status alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from dray.api.conditions import READY, find_condition, is_true
+from dray.api.generated.core import Pod
+from dray.api.times import Time
+
+PENDING: Final = "Pending"
+RUNNING: Final = "Running"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+FINISHED: Final = (SUCCEEDED, FAILED)
+"""The phases that no pod leaves again."""
+
+
+def is_finished(pod: Pod) -> bool:
+    """Whether all containers ended and none will start again."""
+    return pod.status.phase in FINISHED
+
+
+def is_active(pod: Pod) -> bool:
+    """Whether a pod runs or may still run, and nobody deleted it."""
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED
+
+
+def is_terminating(pod: Pod) -> bool:
+    """Whether a pod is being deleted and its containers may still run."""
+    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in FINISHED
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether the pod's node says that it can serve."""
+    return is_true(pod.status.conditions, READY)
+
+
+def available_at(pod: Pod, min_ready_seconds: int) -> Time | None:
+    """When a pod has been ready for so long; None if it is not ready."""
+    found = find_condition(pod.status.conditions, READY)
+    if found is None or found.status != "True":
+        return None
+    since = found.last_transition_time or pod.metadata.creation_timestamp or Time("")
+    if not min_ready_seconds or not since:
+        return since
+    return Time.of(since.datetime() + timedelta(seconds=min_ready_seconds))

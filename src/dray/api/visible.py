@@ -1,0 +1,17 @@
+"""Text of others as people may see it: nothing in it moves a cursor, hides a word or begins another line. Pure."""
+
+from __future__ import annotations
+
+
+def visible(text: str) -> str:
+    """The text with every character that does not print written out, as `\\n`, `\\x1b` or `\\u202e`.
+
+    For whatever came from a driver, a container or a stranger, before it gets into an event, a status or a log.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")

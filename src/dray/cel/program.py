@@ -1,0 +1,141 @@
+"""Expressions over the variables of any environment: what admission policies and custom resources evaluate.
+
+They are evaluated by steps, those without loops by ``straight`` code. Most take some microseconds. Who others wait for
+evaluates ``NOW``, which raises Postponed if it takes longer; who has a thread and some time calls it with a ``Budget``
+of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dray.cel.allowance import LIGHT_COST, LIGHT_STEPS, More, endless, postpone
+from dray.cel.ast import Ident, Node, Select, children
+from dray.cel.checker import check
+from dray.cel.environment import Environment
+from dray.cel.errors import CompileError, EvaluationError, Issue, Postponed, locate
+from dray.cel.ledger import UNACCOUNTED
+from dray.cel.parser import parse
+from dray.cel.planner import Plan, plan
+from dray.cel.recursion import DEEP, with_deep_stack
+from dray.cel.straight import straight
+from dray.cel.types import Kind, Type
+from dray.cel.validators import validate
+from dray.cel.values import COST_LIMIT, CelError, CostLimitExceeded, InternalError, Optional
+
+__all__ = ["NOW", "UNHURRIED", "Budget", "Program", "compile_program"]
+
+_NESTING: Final = "([{?-+*/%<>=."
+_TOO_DEEP: Final = "the expression is nested too deeply"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What an evaluation may do: some ``work`` before it asks for ``more``, and up to a cost.
+
+    ``is_light``: who costs more is not refused, but postponed. ``counts``: without, costs are neither counted nor
+    bounded, which takes half the time, and is for work that is bounded otherwise.
+    """
+
+    more: More = endless
+    work: int = 0
+    cost_limit: int = COST_LIMIT
+    is_light: bool = False
+    counts: bool = True
+
+
+NOW: Final = Budget(postpone, LIGHT_STEPS, LIGHT_COST, is_light=True)
+UNHURRIED: Final = Budget()
+
+
+class Program:
+    """A compiled expression. ``result`` is its static type; of the environment's ``variables`` it ``uses`` some."""
+
+    __slots__ = ("_is_deep", "_plan", "_straight", "expression", "result", "used_slots", "uses", "variables")
+
+    def __init__(self, expression: str, environment: Environment, root: Node, planned: Plan, *, is_deep: bool) -> None:
+        """Internal: use ``compile_program``."""
+        self.expression: Final = expression
+        self.variables: Final = tuple(environment.variables)
+        self.result: Final = root.type
+        self.uses: Final = frozenset(_variables(root))
+        self.used_slots: Final = tuple((slot, name) for slot, name in enumerate(self.variables) if name in self.uses)
+        """Where in the values those variables are."""
+        self._plan = planned
+        self._is_deep = is_deep
+        self._straight = None if is_deep else straight(planned.root)
+
+    def evaluate(self, values: tuple[Any, ...], budget: Budget = UNHURRIED) -> tuple[Any, int]:
+        """The value of the expression and what it cost, for the variables' values in the environment's order.
+
+        Raises EvaluationError, Postponed if the budget is light and used up, and whatever ``budget.more`` raises.
+        """
+        if self._straight is not None:
+            done = self._straight(values)
+            if done is not None and done[1] <= budget.cost_limit and done[0].__class__ is not Optional:
+                return done
+        frame = self._plan.start(*values, more=budget.more, work=budget.work, cost_limit=budget.cost_limit)
+        if not budget.counts:
+            frame.ledger = UNACCOUNTED
+        try:
+            value = with_deep_stack(self._plan.run, frame) if self._is_deep else self._plan.run(frame)
+        except CostLimitExceeded:
+            if budget.is_light:
+                raise Postponed from None
+            message = f"operation cancelled: actual cost limit exceeded: it costs more than {budget.cost_limit}"
+            raise EvaluationError(message, frame.ledger.cost) from None
+        except InternalError as error:
+            raise EvaluationError(f"internal error: {error}", frame.ledger.cost) from None
+        except RecursionError:
+            raise EvaluationError(_TOO_DEEP, frame.ledger.cost) from None
+        while value.__class__ is Optional and value.has_value:
+            value = value.value
+        if value.__class__ is CelError:
+            raise EvaluationError(value.message, frame.ledger.cost)
+        return value, frame.ledger.cost
+
+    def __repr__(self) -> str:
+        return f"Program({self.expression!r})"
+
+
+def compile_program(expression: str, environment: Environment, *results: Type) -> Program:
+    """Compile an expression, whose type must be one of the ``results`` if there are any; raises CompileError."""
+    nesting = sum(map(expression.count, _NESTING))
+    try:
+        if nesting >= DEEP:
+            return with_deep_stack(_compile, expression, environment, results)
+        return _compile(expression, environment, results)
+    except RecursionError:
+        raise CompileError((Issue(_TOO_DEEP, 1, 1),)) from None
+
+
+def _compile(expression: str, environment: Environment, results: tuple[Type, ...]) -> Program:
+    try:
+        expression.encode()
+    except UnicodeEncodeError as error:
+        issue = Issue("the expression is not valid Unicode", *locate(expression, error.start))
+        raise CompileError((issue,)) from None
+    parsed = parse(expression)
+    check(parsed.root, expression, environment)
+    validate(parsed.root, expression)
+    found = parsed.root.type
+    if results and found.kind is not Kind.DYN and found not in results:
+        wanted = results[0].text if len(results) == 1 else f"one of [{' '.join(each.text for each in results)}]"
+        raise CompileError((Issue(f"must evaluate to {wanted}", 1, 1),))
+    planned = plan(parsed.root, expression, environment)
+    return Program(expression, environment, parsed.root, planned, is_deep=parsed.height >= DEEP)
+
+
+def _variables(root: Node) -> Iterator[str]:
+    """The variables of the environment that an expression mentions."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Ident) and node.is_global and node.denotes is None:
+            yield node.name
+        elif isinstance(node, Select) and node.variable:
+            yield node.variable
+            continue
+        pending.extend(children(node))

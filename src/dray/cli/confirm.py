@@ -1,0 +1,148 @@
+"""`dray confirm` and `dray cancel`: says of what the guard holds that it is meant, or takes it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from dray.cli import component, live, output, tables
+from dray.cli.taint_options import Format
+
+if TYPE_CHECKING:
+    from dray.api.meta import Object
+    from dray.api.registry import Kind
+    from dray.client.http import HttpClient
+
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="rule/RULE|node/NODE|slice/SLICE...", help="What is held, as this command lists it without arguments."
+    ),
+]
+NO_EXECUTE = "NoExecute"
+
+
+class Held(NamedTuple):
+    """Something that evicts, and why it does not yet."""
+
+    target: str
+    obj: Object
+    why: str
+
+
+def confirm(
+    targets: Targets = None,
+    format_: Format = output.Format.TEXT,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+) -> None:
+    """List what the guard holds, or confirm that some of it is meant: then its pods leave.
+
+    Exit code 0: confirmed, or something is held; 1: nothing is held; 2: cannot.
+    """
+    work = _list(format_) if not targets else _each(targets, _confirm, "Confirmed")
+    raise typer.Exit(live.call(work, "confirm", kubeconfig=kubeconfig, context=context))
+
+
+def cancel(
+    targets: Annotated[list[str], typer.Argument(metavar="rule/RULE|node/NODE...", help="What is not to evict.")],
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+) -> None:
+    """Take back an eviction that the guard holds, or that goes on: NoExecute becomes NoSchedule, and nobody leaves.
+
+    Exit code 0: done; 2: cannot.
+    """
+    work = _each(targets, _cancel, "Cancelled")
+    raise typer.Exit(live.call(work, "cancel", kubeconfig=kubeconfig, context=context))
+
+
+def _list(format_: output.Format) -> Any:
+    async def work(client: HttpClient) -> int:
+        found = [one async for one in _held(client)]
+        if format_ is output.Format.JSON:
+            output.print_json([{"target": one.target, "why": one.why} for one in found], "HeldList")
+        elif found:
+            tables.print_table(("HELD", "WHY"), [(one.target, one.why) for one in found])
+        else:
+            print("Nothing is held.")
+        return output.YES if found else output.NO
+
+    return work
+
+
+async def _held(client: HttpClient) -> Any:
+    """Rules and nodes with the condition EvictionHeld; drivers' taints are told by events only."""
+    from dray.api.conditions import find_condition
+    from dray.api.kinds import NODES, RULES
+    from dray.client.calls import list_if_served
+    from dray.eviction.rule_condition import EVICTION_HELD
+
+    for word, kind in (("rule", RULES), ("node", NODES)):
+        for obj in await list_if_served(client, kind) or ():
+            told = find_condition(obj.status.conditions, EVICTION_HELD)  # type: ignore[attr-defined]
+            if told is not None and told.status == "True":
+                yield Held(f"{word}/{obj.metadata.name}", obj, told.message)
+
+
+def _each(targets: Iterable[str], change: Any, verb: str) -> Any:
+    async def work(client: HttpClient) -> int:
+        for target in targets:
+            kind, name = _read(target)
+            await client.patch(kind, "", name, change(await client.get(kind, "", name), target))
+            print(f"{verb}: {target}.")
+        return output.YES
+
+    return work
+
+
+def _read(target: str) -> tuple[Kind, str]:
+    from dray.api.kinds import NODES, RULES, SLICES
+
+    kinds = {"rule": RULES, "devicetaintrule": RULES, "node": NODES, "slice": SLICES, "resourceslice": SLICES}
+    word, _, name = target.partition("/")
+    kind = kinds.get(word.lower().removesuffix("s"))
+    if kind is None or not name:
+        output.fail(f"{target!r} is nothing that can be held. Write rule/RULE, node/NODE or slice/SLICE.")
+    return kind, name
+
+
+def _confirm(obj: Object, _target: str) -> dict[str, Any]:
+    from dray.api.generated.core import Node
+    from dray.api.resource import ResourceSlice
+    from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation
+
+    if isinstance(obj, Node):
+        said = ",".join(confirmation(taint) for taint in obj.spec.taints if taint.effect == NO_EXECUTE)
+    elif isinstance(obj, ResourceSlice):
+        said = str(obj.spec.pool.generation)
+    else:
+        said = str(obj.metadata.generation)
+    return {"metadata": {"uid": obj.metadata.uid, "annotations": {CONFIRM_ANNOTATION: said}}}
+
+
+def _cancel(obj: Object, target: str) -> dict[str, Any]:
+    from dray.api import codec
+    from dray.api.generated.core import Node
+    from dray.api.resource import DeviceTaintRule
+
+    if isinstance(obj, DeviceTaintRule):
+        return {"metadata": {"uid": obj.metadata.uid}, "spec": {"taint": {"effect": "NoSchedule"}}}
+    if not isinstance(obj, Node):
+        output.fail(f"{target}: its driver publishes the taint; a patch or dray stop-evictions stops what comes of it.")
+    version = obj.metadata.resource_version
+    taints = list(_softened(codec.to_builtins(obj.spec.taints)))
+    return {"metadata": {"resourceVersion": version}, "spec": {"taints": taints or None}}
+
+
+def _softened(taints: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each key and effect once: where a key was NoSchedule already, that stays as it is."""
+    them = list(taints)
+    there = {one["key"] for one in them if one["effect"] == "NoSchedule"}
+    for one in them:
+        if one["effect"] != NO_EXECUTE:
+            yield one
+        elif one["key"] not in there:
+            yield {key: value for key, value in one.items() if key != "timeAdded"} | {"effect": "NoSchedule"}

@@ -1,0 +1,46 @@
+"""`dray down`: stops a cluster of this machine; its state stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Final
+
+import typer
+
+from dray.cli import clusters, output
+from dray.cli.taint_options import Timeout, read_timeout
+
+LOOK_SECONDS: Final = 0.02
+DEFAULT_TIMEOUT: Final = "30s"
+
+
+def run(
+    name: clusters.Name = clusters.DEFAULT,
+    directory: clusters.Directory = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Stop a cluster that `dray up` or `dray server` runs on this machine, and wait until it has. Its state stays.
+
+    Exit code 0: stopped; 1: it does not run, or did not stop in time; 2: cannot.
+    """
+    where = clusters.directory_of(name, directory)
+    cluster = clusters.look(where)
+    if not cluster.pid:
+        print(f"No cluster runs on {output.short_path(where)}.")
+        raise typer.Exit(output.NO)
+    try:
+        os.kill(cluster.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        pass  # it ended by itself meanwhile
+    except PermissionError:
+        output.fail(f"cluster {cluster.name} is run by another user (pid {cluster.pid}).")
+    until = time.monotonic() + (read_timeout(timeout) or float("inf"))
+    while clusters.look(where).pid:
+        if time.monotonic() > until:
+            print(f"Cluster {cluster.name} (pid {cluster.pid}) was told to stop, and still runs after {timeout}.")
+            raise typer.Exit(output.NO)
+        time.sleep(LOOK_SECONDS)
+    again = f"dray up {name}" if directory is None else f"dray up --dir {directory}"
+    print(f"Cluster {cluster.name} has stopped. Its state stays; go on with: {again.removesuffix(' default')}")

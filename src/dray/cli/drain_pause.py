@@ -1,0 +1,31 @@
+"""Pausing and resuming a drain: an annotation on the rule or the node, which whoever drains looks at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dray.api.kinds import NODES, RULES
+from dray.cli import live, output
+from dray.cli.taint_options import Place
+from dray.eviction.drain import PAUSED_ANNOTATION
+
+if TYPE_CHECKING:
+    from dray.client.http import HttpClient
+
+KINDS = {"node": NODES, "nodes": NODES, "no": NODES, "rule": RULES, "devicetaintrule": RULES, "devicetaintrules": RULES}
+
+
+def set_paused(target: str, place: Place, *, is_so: bool) -> None:
+    """Lets the drain of `node/NAME` or `rule/NAME` stand still, or go on. Ends with exit code 2."""
+    word, _, name = target.partition("/")
+    kind = KINDS.get(word.lower())
+    if kind is None or not name:
+        output.fail(f"{target!r} is no drain. Write node/NODE, or rule/RULE with the name that dray drain device told.")
+
+    async def work(client: HttpClient) -> None:
+        said = "true" if is_so else None
+        await client.patch(kind, "", name, {"metadata": {"annotations": {PAUSED_ANNOTATION: said}}})
+
+    live.call(work, "drain", kubeconfig=place.kubeconfig, context=place.context)
+    undo = f"go on with: dray drain {'resume' if is_so else 'pause'} {target}"
+    print(f"The drain of {target} stands still; {undo}" if is_so else f"The drain of {target} goes on.")

@@ -1,0 +1,161 @@
+"""Findings about manifests, and the forms in which people and pipelines read them: text, GitHub, JUnit, SARIF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Final
+from xml.sax.saxutils import escape, quoteattr
+
+import msgspec
+
+from dray.cli import output
+
+ERROR: Final = "error"
+WARNING: Final = "warning"
+NOTE: Final = "note"
+_SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+class FindingFormat(StrEnum):
+    """How findings are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+    JUNIT = "junit"
+    SARIF = "sarif"
+
+
+class Finding(msgspec.Struct, omit_defaults=True):
+    """One problem with one object, as `-o json` prints it. Severities: error, warning, note."""
+
+    file: str
+    line: int | None
+    object: str
+    reason: str
+    field: str
+    message: str
+    severity: str = ERROR
+    excerpt: str = ""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """All findings of so many objects."""
+
+    findings: Sequence[Finding]
+    objects: int
+    command: str = "validate"
+
+    @property
+    def errors(self) -> int:
+        """How many are errors."""
+        return sum(finding.severity == ERROR for finding in self.findings)
+
+
+def print_report(report: Report, format_: FindingFormat, kind: str) -> None:
+    """Prints in whatever form is wanted."""
+    if format_ is FindingFormat.JSON:
+        value = {"objects": report.objects, "problems": report.errors, "findings": msgspec.to_builtins(report.findings)}
+        output.print_json(value, kind)
+    elif format_ is FindingFormat.GITHUB:
+        print("".join(f"{_github(finding)}\n" for finding in report.findings), end="")
+    elif format_ is FindingFormat.JUNIT:
+        print(_junit(report))
+    elif format_ is FindingFormat.SARIF:
+        print(msgspec.json.format(msgspec.json.encode(_sarif(report)), indent=1).decode())
+    else:
+        _print_text(report)
+
+
+def _github(finding: Finding) -> str:
+    """A workflow command, which GitHub shows at the line of a pull request."""
+    level = "notice" if finding.severity == NOTE else finding.severity
+    place = ",".join(
+        f"{name}={_percent(str(value), ',:')}"
+        for name, value in (("file", finding.file), ("line", finding.line), ("title", finding.object))
+        if value
+    )
+    return f"::{level} {place}::{_percent(_message(finding))}"
+
+
+def _percent(text: str, more: str = "") -> str:
+    for letter in ("%", "\r", "\n", *more):
+        text = text.replace(letter, f"%{ord(letter):02X}")
+    return text
+
+
+def _junit(report: Report) -> str:
+    """A test suite with a case for each file that has findings; errors fail, the rest is told."""
+    files: dict[str, list[Finding]] = {}
+    for finding in report.findings:
+        files.setdefault(finding.file, []).append(finding)
+    failed = sum(any(one.severity == ERROR for one in found) for found in files.values())
+    head = f'<testsuite name="dray {report.command}" tests="{max(len(files), 1)}" failures="{failed}">'
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', head]
+    lines += [] if files else [f'  <testcase name="{report.objects} objects"/>']
+    for file, found in files.items():
+        lines.append(f"  <testcase name={quoteattr(file)}>")
+        for one in found:
+            text = f"{f'line {one.line}: ' if one.line else ''}{_message(one)}"
+            tag = f"failure message={quoteattr(one.reason)}" if one.severity == ERROR else "system-out"
+            lines.append(f"    <{tag}>{escape(_printable(text))}</{tag.partition(' ')[0]}>")
+        lines.append("  </testcase>")
+    return "\n".join([*lines, "</testsuite>"])
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+
+
+def _sarif(report: Report) -> dict[str, Any]:
+    from dray import __version__
+
+    reasons = sorted({finding.reason for finding in report.findings})
+    driver = {"name": f"dray {report.command}", "version": __version__, "rules": [{"id": one} for one in reasons]}
+    return {
+        "$schema": _SARIF,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": [_result(finding) for finding in report.findings]}],
+    }
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": finding.file}}
+    if finding.line:
+        place["region"] = {"startLine": finding.line}
+    return {
+        "ruleId": finding.reason,
+        "level": finding.severity,
+        "message": {"text": _message(finding)},
+        "locations": [{"physicalLocation": place}],
+    }
+
+
+def _message(finding: Finding) -> str:
+    place = ": ".join(filter(None, (finding.object, finding.field)))
+    return f"{place}: {finding.message}" if place else finding.message
+
+
+def _print_text(report: Report) -> None:
+    styles = {ERROR: "red", WARNING: "yellow", NOTE: "dim"}
+    console = output.console()
+    for finding in report.findings:
+        place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+        about = "  ".join(
+            filter(None, (_plain(finding.object), f"[cyan]{_plain(finding.field)}[/]" * bool(finding.field)))
+        )
+        console.print(f"[bold]{_plain(place)}[/]{'  ' if about else ''}{about}")
+        style = styles[finding.severity]
+        label = "" if finding.severity == ERROR else f"{finding.severity}: "
+        for line in (finding.excerpt or finding.message).splitlines():
+            console.print(f"    [{style}]{label}{_plain(line)}[/]")
+            label = ""
+    verdict = output.plural(report.errors, "problem") if report.errors else "no problems"
+    console.print(f"{verdict} in {output.plural(report.objects, 'object')}.")
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape as escape_markup
+
+    return escape_markup(text)

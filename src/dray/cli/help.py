@@ -1,0 +1,81 @@
+"""How `--help` looks: commands in groups with whole sentences, at the terminal's width, in words of users."""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+from typer.core import TyperGroup
+
+WIDEST: Final = 120
+SECTIONS: Final = {
+    "A cluster on this machine": ("up", "down", "ls", "nodes", "backup", "restore"),
+    "Look": ("get", "explain", "devices", "placement"),
+    "Without a cluster, or before anything is done": (
+        "validate",
+        "lint",
+        "cel",
+        "allocate",
+        "what-if",
+        "scale-up",
+        "plan",
+    ),
+    "Take out of service, and put back": (
+        "taint",
+        "drain",
+        "untaint",
+        "apply",
+        "confirm",
+        "cancel",
+        "stop-evictions",
+    ),
+    "Run one part": ("server", "scheduler", "controllers", "node", "node-kubeconfig"),
+    "For authors of drivers and programs": ("driver-test", "schema"),
+}
+"""The commands by what people want; a test knows that none is missing."""
+_METAVARS: Final = {"int": "N", "float": "N", "Path": "PATH", "str": "TEXT"}
+
+
+class Commands(TyperGroup):
+    """The commands of dray. Commands are `Any`: typer brings a click of its own, without public types."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        for command in self.commands.values():
+            _name_values(command)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Each group under its title; a command is described by its first sentence, however long that is."""
+        for title, names in SECTIONS.items():
+            rows = [(name, first_sentence(self.commands[name].help or "")) for name in names if name in self.commands]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=max(map(len, self.commands)))
+
+
+def first_sentence(text: str) -> str:
+    """Up to the first full stop that ends a sentence, on one line."""
+    words = " ".join(text.split())
+    end = words.find(". ")
+    return words if end < 0 else words[: end + 1]
+
+
+def _name_values(command: Any) -> None:
+    """Says what a value is in a word of users, not of Python, for a command and all below it."""
+    for below in getattr(command, "commands", {}).values():
+        _name_values(below)
+    for one in command.params:
+        if one.param_type_name == "argument":
+            one.display_type_rich = lambda **_: ""
+        elif one.metavar is None and not one.is_flag and not one.count:
+            one.metavar = _metavar(one)
+
+
+def _metavar(option: Any) -> str | None:
+    """The word for a value; None for a choice, whose words are shown as they are."""
+    described = option.type_descriptor
+    if described.is_ranged:
+        return "N"
+    if getattr(described, "is_path", False):
+        return "PATH"
+    inner = next(iter(get_args(described.annotation)), described.annotation) if described.is_list else None
+    return _METAVARS.get(getattr(inner or described.annotation, "__name__", ""))

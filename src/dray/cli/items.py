@@ -1,0 +1,223 @@
+"""What `dray get` shows, as values for programs: numbers are numbers, lists are lists, what is not there is null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from dray.api.nodes import is_ready
+from dray.api.pods import is_finished
+from dray.api.taints import taint_text
+
+if TYPE_CHECKING:
+    from dray.api.cluster import ManagedCluster
+    from dray.api.resource import ResourceClaim
+    from dray.live.cluster_view import LiveView
+    from dray.live.fleet_view import FleetView
+    from dray.scheduling.device_states import DeviceState
+
+State = Literal["free", "held", "tainted", "blocked", "shareable"]
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """One thing; `key` tells it from all others of its kind."""
+
+    @property
+    def key(self) -> str:
+        """`kind/name`, as `-o name` prints it."""
+        raise NotImplementedError
+
+
+class TaintItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A taint of a device; `rule` is null if its driver publishes it."""
+
+    taint: str
+    rule: str | None
+
+
+class DeviceItem(Item, frozen=True, kw_only=True):
+    """A device."""
+
+    driver: str
+    pool: str
+    name: str
+    node: str | None
+    """Null if it is not on one node."""
+    state: tuple[State, ...]
+    blocked_by: str | None
+    held_by: tuple[str, ...]
+    taints: tuple[TaintItem, ...]
+    patched_by: tuple[str, ...]
+    attributes: dict[str, bool | int | str | list[Any]]
+
+    @property
+    def key(self) -> str:
+        """By driver, pool and name."""
+        return f"device/{self.driver}/{self.pool}/{self.name}"
+
+
+class ClaimItem(Item, frozen=True, kw_only=True):
+    """A ResourceClaim."""
+
+    namespace: str
+    name: str
+    state: Literal["pending", "allocated", "reserved", "deleting"]
+    devices: tuple[str, ...] | None
+    """`driver/pool/device`; null if it is not allocated."""
+    used_by: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """By namespace and name."""
+        return f"resourceclaim/{self.namespace}/{self.name}"
+
+
+class NodeItem(Item, frozen=True, kw_only=True):
+    """A node, with its devices and pods in numbers."""
+
+    name: str
+    ready: bool
+    unschedulable: bool
+    devices: int
+    free: int
+    held: int
+    blocked: int
+    tainted: int
+    pods: int
+
+    @property
+    def key(self) -> str:
+        """By name."""
+        return f"node/{self.name}"
+
+
+class ClusterItem(Item, frozen=True, kw_only=True):
+    """A cluster of a hub."""
+
+    name: str
+    state: str
+    cluster_set: str | None
+    free_devices: dict[str, int]
+    """By class."""
+    total_devices: dict[str, int]
+    taints: tuple[str, ...]
+    placements: int
+
+    @property
+    def key(self) -> str:
+        """By name."""
+        return f"managedcluster/{self.name}"
+
+
+def devices(view: LiveView, node: str = "") -> Iterator[DeviceItem]:
+    """All devices, or those of a node."""
+    return (_device(row) for row in view.devices() if node in ("", row.device.access.node_name))
+
+
+def _device(row: DeviceState) -> DeviceItem:
+    from dray.scheduling.device_state_text import tell_block
+
+    device = row.device
+    return DeviceItem(
+        driver=device.id.driver,
+        pool=device.id.pool,
+        name=device.id.device,
+        node=device.access.node_name,
+        state=tuple(row.words.split(", ")),  # type: ignore[arg-type]
+        blocked_by=tell_block(row.block) if row.block is not None else None,
+        held_by=row.holders,
+        taints=tuple(TaintItem(taint=taint_text(one.taint), rule=one.rule or None) for one in device.taints),
+        patched_by=tuple(device.patches),
+        attributes=dict(_attributes(row)),
+    )
+
+
+def _attributes(row: DeviceState) -> Iterator[tuple[str, Any]]:
+    """With their types; a version is a text."""
+    from dray.api import codec
+
+    for name, value in row.device.device.attributes.items():
+        plain = codec.to_builtins(value)
+        yield name, next((one for one in plain.values() if one is not None), None)
+
+
+def claims(view: LiveView, namespace: str = "") -> Iterator[ClaimItem]:
+    """All claims, or those of a namespace."""
+    return (_claim(one) for one in view.claims() if namespace in ("", one.metadata.namespace))
+
+
+def _claim(claim: ResourceClaim) -> ClaimItem:
+    allocation = claim.status.allocation
+    results = allocation.devices.results if allocation is not None else None
+    return ClaimItem(
+        namespace=claim.metadata.namespace,
+        name=claim.metadata.name,
+        state=claim_state(claim),
+        devices=None if results is None else tuple(f"{one.driver}/{one.pool}/{one.device}" for one in results),
+        used_by=tuple(one.name for one in claim.status.reserved_for),
+    )
+
+
+def claim_state(claim: ResourceClaim) -> Literal["pending", "allocated", "reserved", "deleting"]:
+    """In one word, how a claim is."""
+    if claim.metadata.deletion_timestamp is not None:
+        return "deleting"
+    if claim.status.allocation is None:
+        return "pending"
+    return "reserved" if claim.status.reserved_for else "allocated"
+
+
+def nodes(view: LiveView, wanted: str = "") -> Iterator[NodeItem]:
+    """All nodes, or one."""
+    own: dict[str, list[DeviceState]] = {}
+    for row in view.devices():
+        own.setdefault(row.device.access.node_name or "", []).append(row)
+    pods: dict[str, int] = {}
+    for pod in view.pods():
+        if pod.spec.node_name and not is_finished(pod):
+            pods[pod.spec.node_name] = pods.get(pod.spec.node_name, 0) + 1
+    for node in view.nodes():
+        name = node.metadata.name
+        if wanted in ("", name):
+            rows = own.get(name, [])
+            yield NodeItem(
+                name=name,
+                ready=is_ready(node),
+                unschedulable=bool(node.spec.unschedulable),
+                devices=len(rows),
+                free=sum(row.is_free for row in rows),
+                held=sum(bool(row.holders) for row in rows),
+                blocked=sum(row.is_blocked for row in rows),
+                tainted=sum(row.is_tainted for row in rows),
+                pods=pods.get(name, 0),
+            )
+
+
+def clusters(view: FleetView) -> Iterator[ClusterItem]:
+    """All clusters of a hub."""
+    selections = view.selections()
+    return (_cluster(one, selections[one.metadata.name]) for one in view.clusters())
+
+
+def _cluster(cluster: ManagedCluster, placements: int) -> ClusterItem:
+    from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
+    from dray.cli import cluster_rows
+
+    claimed = [(one.name, one.value) for one in cluster.status.cluster_claims]
+    return ClusterItem(
+        name=cluster.metadata.name,
+        state=cluster_rows.state(cluster),
+        cluster_set=cluster.metadata.labels.get(CLUSTER_SET_LABEL),
+        free_devices=dict(_counts(claimed, cluster_rows.FREE)),
+        total_devices=dict(_counts(claimed, cluster_rows.TOTAL)),
+        taints=tuple(taint_text(one) for one in cluster.spec.taints),
+        placements=placements,
+    )
+
+
+def _counts(claimed: Iterable[tuple[str, str]], prefix: str) -> Iterator[tuple[str, int]]:
+    for name, value in claimed:
+        if name.startswith(prefix) and value.isdecimal():
+            yield name.removeprefix(prefix), int(value)

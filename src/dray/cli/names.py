@@ -1,0 +1,49 @@
+"""Names of objects as people type them: `ml/train`, `train` with -n, `pod/train`, `resourceclaim/ml/train`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, TypeAlias
+
+import typer
+from typer.core import TyperGroup
+
+from dray.cli import output
+
+KINDS: Final = {
+    "claim": ("claim", "claims", "resourceclaim", "resourceclaims", "resourceclaim.resource.k8s.io"),
+    "pod": ("pod", "pods", "po"),
+    "placement": ("placement", "placements", "placement.cluster.open-cluster-management.io"),
+}
+"""By command, what its objects may be called in front of a name."""
+DEFAULT_NAMESPACE: Final = "default"
+
+Namespace: TypeAlias = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Of a NAME without one; default if not given.")
+]
+
+
+def read(text: str, namespace: str, kind: str) -> str:
+    """`namespace/name` of an object of a kind. Ends with exit code 2 for what names none, or two namespaces."""
+    parts = text.split("/")
+    if len(parts) > 1 and parts[0].lower() in KINDS[kind]:
+        parts = parts[1:]
+    if not 1 <= len(parts) <= 2 or not all(parts):
+        output.fail(f"{text!r} names no {kind}. Write NAMESPACE/NAME, or NAME with -n NAMESPACE.")
+    if len(parts) == 1:
+        return f"{namespace or DEFAULT_NAMESPACE}/{parts[0]}"
+    if namespace and namespace != parts[0]:
+        output.fail(f"{text!r} is in namespace {parts[0]}, and -n says {namespace}: give one of them.")
+    return "/".join(parts)
+
+
+class ByKind(TyperGroup):
+    """Commands that are called by a kind, also where it is in front of the name: `explain pod/train`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command for `pod`, `pods` or `pod/train`."""
+        word, slash, rest = args[0].partition("/")
+        for command, words in KINDS.items():
+            if word.lower() in words and command in self.commands and (slash or word not in self.commands):
+                args = [command, *([args[0]] if slash and rest else []), *args[1:]]
+                break
+        return super().resolve_command(ctx, args)

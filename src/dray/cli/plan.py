@@ -1,0 +1,232 @@
+"""`dray plan` and `dray apply`: review what a command would do, then do exactly that, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import typer
+
+from dray.cli import component, inputs, live, output
+
+if TYPE_CHECKING:
+    from dray.client.http import HttpClient
+    from dray.what_if.plan import Plan
+
+MANIFESTS: Final = ("rule", "patch", "change")
+PLANNED: Final = ("taint", "drain", "scale-up", *MANIFESTS)
+MAX_DIFFERENCES: Final = 20
+USAGE: Final = "taint …, drain …, scale-up …, or rule, patch or change with manifests"
+
+
+class Trial(NamedTuple):
+    """How a command went that changed nothing."""
+
+    code: int
+    answer: Any
+    text: str
+
+
+def make(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND...", help=f"What to plan, as it would be typed: {USAGE}.", show_default=False),
+    ],
+    file: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the plan.")],
+    files: inputs.Files = None,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+) -> None:
+    """Write down what a command would do to the running cluster, or with -f to one in files, without doing it.
+
+    dray apply does it if nothing that matters has changed until then. Options of COMMAND follow it. Exit code 0:
+    planned; 1: there is nothing to do, or it does not fit; 2: cannot.
+    """
+    from dray.snapshot.objects import current_time
+    from dray.what_if.plan import Plan, effect_of
+
+    if words[0] not in PLANNED:
+        output.fail(f"{words[0]!r} cannot be planned. Give {USAGE}.")
+    manifests = _manifests(words[1:]) if words[0] in MANIFESTS else ()
+    place = _place(kubeconfig, context)
+    with _command(words, manifests) as command:
+        source = [word for one in files or () for word in ("-f", one)] or place
+        shown = _try([*command, *source])
+        found = _try([*command, *source, "-o", "json"])
+    if found.code == output.CANNOT or found.answer is None:
+        raise typer.Exit(found.code or output.CANNOT)
+    print(shown.text.replace("Nothing was changed. Run again without --dry-run to apply.\n", ""), end="")
+    plan = Plan(
+        made=str(current_time()),
+        cluster="" if files else live.call(_cluster, "plan", kubeconfig=kubeconfig, context=context),
+        command=tuple(words),
+        manifests=tuple(manifests),
+        effect=effect_of(found.answer),
+        summary=shown.text,
+    )
+    _write(file, plan)
+    print(f"Plan written to {file}; `dray apply {file}` does it if nothing that matters has changed until then.")
+    raise typer.Exit(found.code if words[0] == "scale-up" else output.YES)
+
+
+def apply(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A plan that dray plan wrote.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it could be applied.")] = False,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+) -> None:
+    """Do what was planned, if it still does what was reviewed; else say what is different, and change nothing.
+
+    Exit code 0: done; 1: the cluster has moved, or the command says no; 2: cannot.
+    """
+    from dray.what_if.plan import differences, effect_of
+
+    plan = _read(file)
+    place = _place(kubeconfig, context)
+    here = live.call(_cluster, "apply", kubeconfig=kubeconfig, context=context)
+    if plan.cluster and here != plan.cluster:
+        output.fail(f"{file} was planned on another cluster (kube-system {plan.cluster}, not {here}).")
+    with _command(plan.command, plan.manifests) as command:
+        found = _try([*command, *place, "-o", "json"])
+    if found.code == output.CANNOT:
+        raise typer.Exit(output.CANNOT)
+    moved = list(differences(plan.effect, effect_of(found.answer)))
+    if moved:
+        print(f"dray: the cluster has moved since {plan.made}; nothing was changed. Plan again.", file=sys.stderr)
+        for one in moved[:MAX_DIFFERENCES]:
+            print(f"  {one}", file=sys.stderr)
+        if len(moved) > MAX_DIFFERENCES:
+            print(f"  … and {len(moved) - MAX_DIFFERENCES} more", file=sys.stderr)
+        raise typer.Exit(output.NO)
+    if dry_run:
+        print("Nothing that matters has changed. Nothing was changed.")
+        raise typer.Exit(output.YES)
+    raise typer.Exit(_do(plan, place, kubeconfig, context))
+
+
+def _do(plan: Plan, place: Sequence[str], kubeconfig: Path | None, context: str) -> int:
+    if plan.manifests:
+        live.call(lambda client: _apply_all(client, plan.manifests), "apply", kubeconfig=kubeconfig, context=context)
+        return output.YES
+    if plan.command[0] == "scale-up":
+        print(plan.summary, end="")
+        print("Nobody adds nodes here: do it where your nodes come from.")
+        return output.YES
+    reviewed = ["--yes"] if plan.command[1:2] == ("device",) else []
+    return _invoke([*plan.command, *reviewed, *place])
+
+
+async def _apply_all(client: HttpClient, manifests: Sequence[dict[str, Any]]) -> None:
+    """Server-side apply of each, so that what others wrote into the objects stays. Raises ApiError."""
+    from dray.api.registry import by_kind
+    from dray.client import PatchFormat
+
+    for one in manifests:
+        kind, meta = by_kind(one["apiVersion"], one["kind"]), one["metadata"]
+        namespace = meta.get("namespace", "") or ("default" if kind.namespaced else "")
+        await client.patch(
+            kind, namespace, meta["name"], one, format=PatchFormat.APPLY, field_manager="dray", force=True
+        )
+        print(f"{one['kind']} {f'{namespace}/' if namespace else ''}{meta['name']} applied")
+
+
+@contextlib.contextmanager
+def _command(words: Sequence[str], manifests: Sequence[dict[str, Any]]) -> Any:
+    """The words that try a command without changing anything; manifests are in a file as long as this lasts."""
+    if words[0] == "scale-up":
+        yield list(words)
+        return
+    if words[0] not in MANIFESTS:
+        yield [*words, "--dry-run"]
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "manifests.json"
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)}))
+        yield ["what-if", "--apply", str(path)]
+
+
+def _manifests(files: Sequence[str]) -> list[dict[str, Any]]:
+    from dray.snapshot import InputError
+    from dray.snapshot import files as sources
+
+    paths = [word for word in files if word not in ("-f", "--file", "--apply")]
+    try:
+        found = [item.value for item in sources.read(paths)]
+    except InputError as error:
+        output.fail(str(error))
+    if not found or not all(isinstance(one, dict) for one in found):
+        output.fail(f"no manifests in {', '.join(paths) or 'nothing'}. Give files after the command.")
+    return found
+
+
+def _try(words: Sequence[str]) -> Trial:
+    """Runs a command that changes nothing, and keeps what it says on standard output."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        code = _invoke(words)
+    text = said.getvalue()
+    answer = None
+    if words[-2:] == ["-o", "json"]:
+        with contextlib.suppress(ValueError):
+            answer = json.loads(text)
+    return Trial(code, answer, text)
+
+
+def _invoke(words: Sequence[str]) -> int:
+    """A command of this program, in this process; its exit code."""
+    from dray.cli.main import app
+
+    try:
+        code = app(list(words), prog_name="dray", standalone_mode=False)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else output.CANNOT
+    except Exception as error:  # click's own complaints about words, which it would tell by itself
+        if not hasattr(error, "format_message"):
+            raise
+        output.fail(f"{' '.join(words)}: {error.format_message()}")
+    return code if isinstance(code, int) else output.YES
+
+
+async def _cluster(client: HttpClient) -> str:
+    """What tells this cluster from others; empty for who may not look."""
+    from dray.api.kinds import NAMESPACES
+    from dray.api.status import ApiError
+    from dray.eviction.stop import PLACE
+
+    try:
+        return (await client.get(NAMESPACES, "", PLACE)).metadata.uid
+    except ApiError:
+        return ""
+
+
+def _place(kubeconfig: Path | None, context: str) -> list[str]:
+    return [
+        *(["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []),
+        *(["--context", context] if context else []),
+    ]
+
+
+def _read(file: Path) -> Plan:
+    from dray.what_if.plan import PlanError, read_plan
+
+    try:
+        return read_plan(file.read_bytes())
+    except OSError as error:
+        output.fail(f"cannot read {file}: {(error.strerror or str(error)).lower()}.")
+    except PlanError as error:
+        output.fail(f"{file} {error}.")
+
+
+def _write(file: Path, plan: Plan) -> None:
+    import msgspec
+
+    try:
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
+    except OSError as error:
+        output.fail(f"cannot write {file}: {(error.strerror or str(error)).lower()}.")

@@ -1,0 +1,247 @@
+"""The shape of every document that commands print with `-o json`, as types: JSON Schema is made from them.
+
+Each document has `apiVersion: dray.dev/v1` and a `kind`. Fields may be added under this version; none is taken away and
+none changes its type. Parts whose shape is that of the Kubernetes API, or a tree to look around in, are plain objects.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from dray.cli.findings import Finding
+from dray.cli.items import ClaimItem, ClusterItem, DeviceItem, NodeItem
+from dray.cli.output import API_VERSION
+
+Tree = dict[str, Any]
+
+
+class Shape(msgspec.Struct, rename="camel", kw_only=True):
+    """A document."""
+
+    api_version: str
+    kind: str
+
+
+class DeviceList(Shape):
+    items: list[DeviceItem]
+
+
+class ClaimList(Shape):
+    items: list[ClaimItem]
+
+
+class NodeList(Shape):
+    items: list[NodeItem]
+
+
+class ClusterList(Shape):
+    items: list[ClusterItem]
+
+
+class LocalCluster(msgspec.Struct, rename="camel", kw_only=True):
+    name: str
+    running: bool
+    pid: int | None
+    server: str | None
+    kubeconfig: str
+
+
+class LocalClusterList(Shape):
+    items: list[LocalCluster]
+
+
+class HeldItem(msgspec.Struct):
+    target: str
+    why: str
+
+
+class HeldList(Shape):
+    items: list[HeldItem]
+
+
+class PlacementItem(msgspec.Struct, rename="camel", kw_only=True):
+    placement: str
+    satisfied: bool
+    reason: str
+    message: str
+    misconfigured: str | None
+    clusters: list[str]
+    decisions: dict[str, list[str]]
+    groups: list[Tree]
+
+
+class PlacementList(Shape):
+    items: list[PlacementItem]
+
+
+class PlacementDescription(Shape):
+    placement: str
+    satisfied: bool
+    clusters: list[str]
+    explanation: Tree
+
+
+class PlacementExplanation(Shape):
+    placement: str
+    decisions: list[str]
+    conditions: dict[str, Tree]
+    explanation: Tree
+
+
+class Allocation(Shape):
+    results: list[Tree]
+
+
+class SelectorTrial(Shape):
+    estimated_cost: int
+    reads: Any
+    devices: list[Tree]
+
+
+class ClusterTaint(Shape):
+    cluster: str
+    dry_run: bool
+    placements: list[Tree]
+
+
+class PodPreview(msgspec.Struct, rename="camel", kw_only=True):
+    pod: str
+    due: str
+    expected: str
+    uid: str = ""
+    owner: str = ""
+    fits: bool | None = None
+
+
+class Preview(msgspec.Struct, rename="camel", kw_only=True):
+    now: str
+    taints: list[str]
+    evicts: bool
+    pods: list[PodPreview] = []
+    protected: list[str] = []
+    finished: str | None = None
+    notes: list[str] = []
+
+
+class WaitResult(msgspec.Struct, rename="camel", kw_only=True):
+    done: bool
+    called_off: bool
+    pods: int
+    evicted: int
+    gone: int
+    held_by: list[str]
+    refused: dict[str, str]
+    seconds: float
+
+
+class Taint(Shape):
+    dry_run: bool
+    preview: Preview
+    result: WaitResult | None = None
+
+
+class NodeUntaint(Shape):
+    dry_run: bool
+    nodes: dict[str, list[str]]
+
+
+class DeviceUntaint(Shape):
+    dry_run: bool
+    rules: list[str]
+    devices: list[str]
+    still_tainted: dict[str, list[str]]
+    wider_rules: list[str]
+
+
+class DeviceReport(Shape):
+    devices: list[Tree]
+    unusable_pools: list[Tree]
+    problems: list[Tree]
+
+
+class DriverTest(Shape):
+    driver: str
+    passed: bool
+    counts: dict[str, int]
+    results: list[Tree]
+
+
+class ClaimExplanation(Shape):
+    claims: list[Tree]
+
+
+class ClaimStatus(Shape):
+    allocation: Tree
+
+
+class PodExplanation(Shape):
+    pod: str
+    status: str
+    node: str | None
+    message: str
+
+
+class ScaleUp(Shape):
+    groups: list[Tree]
+    nodes: int
+    cost: float | None = None
+
+
+class Difference(Shape):
+    now: str
+
+
+class ValidationReport(Shape):
+    objects: int
+    problems: int
+    findings: list[Finding]
+
+
+class LintReport(ValidationReport):
+    pass
+
+
+class Printed(NamedTuple):
+    """A shape, and the commands that print it."""
+
+    commands: tuple[str, ...]
+    shape: type[Shape]
+
+
+SHAPES: Final = {
+    "Allocation": Printed(("allocate",), Allocation),
+    "ClaimExplanation": Printed(("explain claim",), ClaimExplanation),
+    "ClaimList": Printed(("get claims",), ClaimList),
+    "ClaimStatus": Printed(("explain claim",), ClaimStatus),
+    "ClusterList": Printed(("get clusters",), ClusterList),
+    "ClusterTaint": Printed(("taint cluster", "untaint cluster"), ClusterTaint),
+    "DeviceList": Printed(("get devices",), DeviceList),
+    "DeviceReport": Printed(("devices",), DeviceReport),
+    "DeviceUntaint": Printed(("untaint device",), DeviceUntaint),
+    "Difference": Printed(("what-if",), Difference),
+    "DriverTest": Printed(("driver-test",), DriverTest),
+    "HeldList": Printed(("confirm",), HeldList),
+    "LintReport": Printed(("lint",), LintReport),
+    "LocalClusterList": Printed(("ls",), LocalClusterList),
+    "NodeList": Printed(("get nodes",), NodeList),
+    "NodeUntaint": Printed(("untaint node",), NodeUntaint),
+    "PlacementDescription": Printed(("placement describe",), PlacementDescription),
+    "PlacementExplanation": Printed(("explain placement",), PlacementExplanation),
+    "PlacementList": Printed(("placement list",), PlacementList),
+    "PodExplanation": Printed(("explain pod",), PodExplanation),
+    "ScaleUp": Printed(("scale-up",), ScaleUp),
+    "SelectorTrial": Printed(("cel",), SelectorTrial),
+    "Taint": Printed(("taint device", "taint node", "drain device", "drain node"), Taint),
+    "ValidationReport": Printed(("validate",), ValidationReport),
+}
+"""By kind."""
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """The JSON Schema of a kind. Raises KeyError."""
+    made = msgspec.json.schema(SHAPES[kind].shape)
+    definition = made["$defs"][SHAPES[kind].shape.__name__]
+    definition["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}

@@ -1,0 +1,52 @@
+"""What reaches a terminal: nothing that came from objects, drivers or files moves its cursor or hides a word.
+
+Programs that read what a command prints get every byte of it; people at a terminal get what does not print written out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import IO, Any
+
+from dray.api.visible import visible
+
+
+def guard() -> None:
+    """Puts a guard before standard output and standard error, where they are terminals."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and stream.isatty():
+            setattr(sys, name, TerminalGuard(stream))
+
+
+def unguarded(stream: IO[str] | TerminalGuard) -> IO[str]:
+    """A stream without its guard: for those who write control sequences of their own, and look after the rest."""
+    return stream.raw_terminal if isinstance(stream, TerminalGuard) else stream
+
+
+def visible_lines(text: str) -> str:
+    """Text in which only ends of lines and tabs do something."""
+    if text.isprintable():
+        return text
+    return "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
+
+
+class TerminalGuard:
+    """A terminal to which text is written as people may see it; all else is the terminal's own."""
+
+    def __init__(self, terminal: IO[str]) -> None:
+        self.raw_terminal = terminal
+
+    def write(self, text: str) -> int:
+        """Writes text."""
+        self.raw_terminal.write(visible_lines(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Writes texts, one after the other."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw_terminal, name)

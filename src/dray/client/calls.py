@@ -1,0 +1,59 @@
+"""Calls that many make in the same way, through any client: look whether something is there, delete exactly this."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from dray.api.meta import DeleteOptions, Object, Preconditions
+from dray.api.registry import Kind
+from dray.api.status import ApiError
+from dray.client.interface import Client
+
+T = TypeVar("T", bound=Object)
+
+
+async def find(client: Client, kind: Kind, namespace: str, name: str, type_: type[T]) -> T | None:
+    """An object as the server has it now; None if it is not there. Raises ApiError for anything else."""
+    try:
+        found = await client.get(kind, namespace, name)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None
+    assert isinstance(found, type_)
+    return found
+
+
+async def list_if_served(client: Client, kind: Kind, namespace: str = "") -> tuple[Object, ...] | None:
+    """All objects of a kind; None if the server does not know the kind, or cannot list it."""
+    try:
+        return (await client.list(kind, namespace)).items
+    except ApiError as error:
+        if error.code not in (404, 405):
+            raise
+        return None
+
+
+async def delete_exactly(
+    client: Client, kind: Kind, obj: Object, *, grace_seconds: int | None = None, propagation: str | None = None
+) -> bool:
+    """Deletes this object and no other of its name. False if it was gone already, or another has its name by now."""
+    meta = obj.metadata
+    options = DeleteOptions(
+        grace_period_seconds=grace_seconds,
+        preconditions=Preconditions(uid=meta.uid),
+        propagation_policy=propagation,
+    )
+    try:
+        await client.delete(kind, meta.namespace, meta.name, options)
+    except ApiError as error:
+        if error.code not in (404, 409) or (error.code == 409 and await _is_there(client, kind, obj)):
+            raise
+        return False
+    return True
+
+
+async def _is_there(client: Client, kind: Kind, obj: Object) -> bool:
+    """Whether a conflict was about something else than the name being another's by now."""
+    found = await find(client, kind, obj.metadata.namespace, obj.metadata.name, Object)
+    return found is not None and found.metadata.uid == obj.metadata.uid

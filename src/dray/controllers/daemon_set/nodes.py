@@ -1,0 +1,136 @@
+"""Which nodes a DaemonSet is for, and the pod for one of them. Pure."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from dray.api.generated.apps import DaemonSet
+from dray.api.generated.core import Affinity, Node, NodeAffinity, Pod, Toleration
+from dray.api.node_match import NodeSelectorError, matches_lazily
+from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from dray.api.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE
+from dray.api.toleration import is_tolerated
+from dray.controllers.pod_templates import pod_from
+from dray.controllers.revision_history import HASH
+from dray.validation.workloads import TEMPLATE_GENERATION
+
+NAME_FIELD: Final = "metadata.name"
+GENERATION: Final = "pod-template-generation"
+
+
+def _exists(key: str, effect: str) -> Toleration:
+    return Toleration(key=key, operator="Exists", effect=effect)
+
+
+STANDARD: Final = (
+    _exists(NOT_READY, "NoExecute"),
+    _exists(UNREACHABLE, "NoExecute"),
+    _exists("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    _exists("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    _exists("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    _exists(UNSCHEDULABLE, "NoSchedule"),
+)
+"""What all daemons put up with: they are part of a node, ill or not."""
+HOST_NETWORK: Final = _exists("node.kubernetes.io/network-unavailable", "NoSchedule")
+
+
+class Verdict(NamedTuple):
+    """Whether a node should get a pod, and whether a pod that it has may stay."""
+
+    should_run: bool
+    may_stay: bool
+
+
+NO: Final = Verdict(should_run=False, may_stay=False)
+YES: Final = Verdict(should_run=True, may_stay=True)
+
+
+def tolerations_of(daemon_set: DaemonSet) -> tuple[Toleration, ...]:
+    """What the pods tolerate: what the template says, and what all daemons do."""
+    spec = daemon_set.spec.template.spec
+    standard = (*STANDARD, HOST_NETWORK) if spec.host_network else STANDARD
+    names = {(one.key, one.effect, one.operator, one.value) for one in standard}
+    own = tuple(one for one in spec.tolerations if (one.key, one.effect, one.operator, one.value) not in names)
+    return (*own, *standard)
+
+
+class NodeFilter:
+    """Judges nodes for one DaemonSet."""
+
+    def __init__(self, daemon_set: DaemonSet) -> None:
+        spec = daemon_set.spec.template.spec
+        self._labels = spec.node_selector.items()
+        self._required = _required(spec.affinity)
+        self._name = spec.node_name
+        self._tolerations = tolerations_of(daemon_set)
+
+    def judge(self, node: Node) -> Verdict:
+        """Whether the daemon belongs on a node."""
+        meta = node.metadata
+        if self._name and self._name != meta.name:
+            return NO
+        if self._labels and not self._labels <= meta.labels.items():
+            return NO
+        if self._required is not None:
+            try:
+                if not matches_lazily(self._required, meta.name, meta.labels):
+                    return NO
+            except NodeSelectorError:
+                return NO
+        if not node.spec.taints:
+            return YES
+        refused = [one for one in node.spec.taints if not is_tolerated(self._tolerations, one)]
+        if any(one.effect == "NoExecute" for one in refused):
+            return NO
+        return Verdict(all(one.effect == "PreferNoSchedule" for one in refused), may_stay=True)
+
+
+def _required(affinity: Affinity | None) -> NodeSelector | None:
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return affinity.node_affinity.required_during_scheduling_ignored_during_execution
+
+
+def target_of(pod: Pod) -> str:
+    """The node that a pod has, or was made for; empty if that cannot be told."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    required = _required(pod.spec.affinity)
+    for term in required.node_selector_terms if required is not None else ():
+        for one in term.match_fields:
+            if one.key == NAME_FIELD and one.operator == "In" and len(one.values) == 1:
+                return one.values[0]
+    return ""
+
+
+def pod_for(daemon_set: DaemonSet, node: str, digest: str) -> Pod:
+    """The pod for a node: the scheduler is told by affinity to that one name where to put it."""
+    pod = pod_from(daemon_set, daemon_set.spec.template)
+    labels = {**pod.metadata.labels, HASH: digest}
+    generation = template_generation(daemon_set)
+    if generation:
+        labels[GENERATION] = generation
+    spec = replace(pod.spec, tolerations=tolerations_of(daemon_set), affinity=_towards(pod.spec.affinity, node))
+    return replace(pod, metadata=replace(pod.metadata, labels=labels), spec=spec)
+
+
+def _towards(affinity: Affinity | None, node: str) -> Affinity:
+    """The affinity with a requirement of one node, which fits whatever was required of nodes before."""
+    name = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node,))
+    selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))
+    affinity = affinity or Affinity()
+    known = affinity.node_affinity or NodeAffinity()
+    return replace(affinity, node_affinity=replace(known, required_during_scheduling_ignored_during_execution=selector))
+
+
+def template_generation(daemon_set: DaemonSet) -> str:
+    """How often the template was changed, as the server counts it; empty if it does not."""
+    return daemon_set.metadata.annotations.get(TEMPLATE_GENERATION, "")
+
+
+def is_updated(pod: Pod, digest: str, generation: str) -> bool:
+    """Whether a pod was made from the current template, which has a short name and, perhaps, a number."""
+    labels = pod.metadata.labels
+    return labels.get(HASH) == digest or bool(generation and labels.get(GENERATION) == generation)

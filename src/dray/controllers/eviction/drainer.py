@@ -1,0 +1,114 @@
+"""Drains through any client: pods leave through the eviction API, at the pace and under the terms of `eviction.Drain`.
+
+    Progress: who must leave ─▶ Drain.next ─▶ eviction API ─┬─ 201: told        ─▶ Drain.left
+                                                            └─ 429: a budget    ─▶ Drain.refused, later again
+
+Works wherever there are budgets, beside whatever controllers: it needs none of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+from dray.api.generated.core import Pod
+from dray.api.kinds import PODS
+from dray.api.meta import DeleteOptions, Preconditions
+from dray.api.status import ApiError
+from dray.client import Client
+from dray.controllers.eviction.progress import Progress
+from dray.controllers.eviction.removal import evict_pod
+from dray.eviction.drain import Drain
+from dray.reconcile import Clock
+
+LOOK_SECONDS: Final = 0.25
+TOO_MANY_REQUESTS: Final = 429
+PACE_SECONDS: Final = 0.02
+
+
+class Drainer:
+    """Evicts until cancelled; whoever follows the progress says when that is."""
+
+    def __init__(self, client: Client, clock: Clock, progress: Progress, drain: Drain) -> None:
+        self._client = client
+        self._clock = clock
+        self._progress = progress
+        self._drain = drain
+        progress.drain = drain
+        progress.pods.on_change(self._on_pod)
+
+    async def run(self) -> None:
+        """Tells pods to leave. Raises ApiError or OSError for what is no budget's refusal."""
+        await self._progress.ready()
+        await self._progress.looked_for_stop()
+        while True:
+            now = self._clock.now()
+            due = [] if self._progress.stands_still else self._progress.due()
+            pod = self._drain.next(due, now)
+            if pod is not None:
+                await self._tell(pod, now)
+                continue
+            await self._clock.sleep(PACE_SECONDS if due and self._drain.terms.rate else LOOK_SECONDS)
+
+    async def _tell(self, pod: Pod, now: float) -> None:
+        if self._drain.is_over(now):
+            await self._delete(pod)
+        else:
+            try:
+                await evict_pod(self._client, pod)
+            except ApiError as error:
+                if error.code != TOO_MANY_REQUESTS:
+                    raise
+                self._drain.refused(pod, _refusal(error), now)
+                self._progress.changed.set()
+                return
+        self._drain.left(pod, now)
+
+    async def _delete(self, pod: Pod) -> None:
+        options = DeleteOptions(preconditions=Preconditions(uid=pod.metadata.uid))
+        try:
+            await self._client.delete(PODS, pod.metadata.namespace, pod.metadata.name, options)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+    def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._drain.drop(old)
+        if new is not None:
+            self._drain.put(new)
+
+
+@contextlib.asynccontextmanager
+async def draining(drainer: Drainer | None) -> AsyncIterator[None]:
+    """Drains while the body follows the progress; a failure of either ends both. Nothing without a drainer."""
+    if drainer is None:
+        yield
+        return
+    task = asyncio.get_running_loop().create_task(drainer.run())
+    mine = asyncio.current_task()
+
+    def failed(ended: asyncio.Task[None]) -> None:
+        if mine is not None and not ended.cancelled():
+            mine.cancel()
+
+    task.add_done_callback(failed)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            raise error from None
+        raise
+    finally:
+        task.remove_done_callback(failed)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, ApiError, OSError):
+            await task
+
+
+def _refusal(error: ApiError) -> str:
+    details = error.status.details
+    told = "; ".join(cause.message for cause in details.causes) if details is not None else ""
+    return told or str(error)

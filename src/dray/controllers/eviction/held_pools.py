@@ -1,0 +1,39 @@
+"""Telling that evictions are held which a driver's taints ask for: on a slice, because drivers' taints have no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dray.api.resource import ResourceSlice
+from dray.api.resource.pool import PoolKey, pool_of
+from dray.client import Informer
+from dray.eviction.causes import Cause
+from dray.eviction.confirmations import CONFIRM_ANNOTATION
+from dray.eviction.guard import Hold
+from dray.eviction.rule_condition import EVICTION_HELD
+from dray.reconcile import EventRecorder
+
+
+class HeldPools:
+    """Tells of each hold once, on the first slice of the pool."""
+
+    def __init__(self, recorder: EventRecorder, slices: Informer[ResourceSlice]) -> None:
+        self._recorder = recorder
+        self._slices = slices
+        self._told: set[tuple[PoolKey, str]] = set()
+
+    async def tell(self, held: Mapping[PoolKey, tuple[Cause, Hold]]) -> None:
+        """This is held now."""
+        current = {(pool, cause.key): hold for pool, (cause, hold) in held.items()}
+        new, self._told = current.keys() - self._told, set(current)
+        for pool, key in sorted(new):
+            slice_ = self._slice_of(pool)
+            if slice_ is not None:
+                name, generation = slice_.metadata.name, slice_.spec.pool.generation
+                command = f"kubectl annotate --overwrite resourceslice {name} {CONFIRM_ANNOTATION}={generation}"
+                text = f"taint {key}: {current[pool, key]}. To confirm: {command}"
+                await self._recorder.warning(slice_, EVICTION_HELD, text)
+
+    def _slice_of(self, pool: PoolKey) -> ResourceSlice | None:
+        found = [one for one in self._slices if pool_of(one) == pool]
+        return min(found, key=lambda one: (-one.spec.pool.generation, one.metadata.name), default=None)

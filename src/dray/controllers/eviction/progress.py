@@ -1,0 +1,389 @@
+"""Follows an eviction while it goes on: informers feed the planner that decides, and what is left is counted.
+
+    informers ─▶ DevicePlanner or NodePlanner ─▶ Standing: left, stopping, held ─▶ follow(): whoever wants to see it
+
+Nothing is written. Works through any client, beside the controller that evicts or far from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api.conditions import find_condition
+from dray.api.generated.core import Namespace, Node, Pod, Taint
+from dray.api.generated.policy import PodDisruptionBudget
+from dray.api.kinds import BUDGETS, CLAIMS, CLASSES, NAMESPACES, NODES, PATCHES, PODS, RULES, SLICES
+from dray.api.labels import LabelSelector, SelectorError
+from dray.api.meta import Object
+from dray.api.references import ObjectName, ObjectRef
+from dray.api.registry import Kind
+from dray.api.resource import DeviceTaintRule, ResourceClaim
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
+from dray.api.taints import TaintName
+from dray.client import Client, Informer
+from dray.controllers.eviction.waiting_condition import is_waiting
+from dray.eviction import DevicePlanner
+from dray.eviction.allocations import devices_of
+from dray.eviction.drain import Drain, is_paused
+from dray.eviction.node_planner import NodePlanner
+from dray.eviction.rule_condition import EVICTION_HELD, EVICTION_IN_PROGRESS
+from dray.eviction.stop import PLACE, is_stopped
+from dray.reconcile import Clock
+from dray.tracker import DeviceId, Remove, Upsert
+
+TRACKED: Final = (CLASSES, SLICES, RULES, PATCHES)
+CALM_SECONDS: Final = 0.1
+"""How long to gather changes before looking."""
+STOP_SECONDS: Final = 5.0
+"""How long to look whether all evictions are stopped."""
+LOOK_SECONDS: Final = 1.0
+"""How often to look although nothing changed: time goes on."""
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an eviction is."""
+
+    total: int
+    evicted: int
+    """Pods that are gone, or being deleted."""
+    gone: int
+    held: tuple[str, ...] = ()
+    """Claims that hold a device that was to become idle."""
+    blocked: int = 0
+    """Pods that a policy lets wait, and whose disruption budget allows none now."""
+    put_off: int = 0
+    """Pods that a policy lets wait for something else."""
+    replacing: int = 0
+    """Pods that a drain lets wait for the replacement of another."""
+    is_called_off: bool = False
+    """Somebody has taken the taint away meanwhile."""
+    hold: str = ""
+    """Why nobody leaves until somebody confirms it, if so."""
+
+    @property
+    def is_evicted(self) -> bool:
+        """Whether nobody has to leave any more."""
+        return self.evicted >= self.total
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everybody who had to leave is gone, and what they used is released."""
+        return self.gone >= self.total and not self.held
+
+
+class Progress(ABC):
+    """Informers of pods and budgets, and what both kinds of eviction have in common. `stop` it when done."""
+
+    def __init__(self, client: Client, clock: Clock, moving: Iterable[ObjectRef]) -> None:
+        """`moving` are the pods that are known to have to leave; more may follow."""
+        self.changed = asyncio.Event()
+        self._client = client
+        self._clock = clock
+        self._moving = set(moving)
+        self._tasks: list[asyncio.Task[None]] = []
+        self.drain: Drain | None = None
+        """What has the pods leave, if no controller does: then the taints of this eviction need not be NoExecute."""
+        self._pods: Informer[Pod] = self._follow(PODS)
+        self._budgets: Informer[PodDisruptionBudget] = self._follow(BUDGETS)
+        self._namespaces: Informer[Namespace] = self._follow(NAMESPACES, fields=f"metadata.name={PLACE}")
+        self._pods.on_change(self._on_any)
+        self._budgets.on_change(self._on_any)
+        self._namespaces.on_change(self._on_any)
+
+    @abstractmethod
+    async def ready(self) -> None:
+        """Everything has been read once."""
+
+    @abstractmethod
+    def standing(self) -> Standing:
+        """How far it is, as the code that evicts sees it."""
+
+    @abstractmethod
+    def due(self) -> list[tuple[Pod, float]]:
+        """The pods that must leave and are not leaving, each from when on, in seconds since 1970."""
+
+    @property
+    @abstractmethod
+    def is_paused(self) -> bool:
+        """Whether somebody said that the drain is to stand still."""
+
+    async def looked_for_stop(self) -> None:
+        """Whether all evictions are stopped is known; or cannot be, for who may not look."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._namespaces.synced()
+
+    @property
+    def pods(self) -> Informer[Pod]:
+        """All pods."""
+        return self._pods
+
+    def explanation(self) -> str:
+        """What the controller says of it now; empty if it has said nothing, or does not tell."""
+        return ""
+
+    def _due(self, left: Iterable[tuple[ObjectRef, float]]) -> list[tuple[Pod, float]]:
+        found = ((self._pods.get(ref.namespace, ref.name), since) for ref, since in left)
+        return [(pod, since) for pod, since in found if pod is not None and pod.metadata.deletion_timestamp is None]
+
+    def _follow(self, kind: Kind, fields: str = "") -> Informer[Any]:
+        informer: Informer[Any] = Informer(self._client, kind, fields=fields, sleep=self._clock.sleep)
+        self._tasks.append(asyncio.get_running_loop().create_task(informer.run()))
+        return informer
+
+    def _on_any(self, _old: Object | None, _new: Object | None) -> None:
+        self.changed.set()
+
+    async def stop(self) -> None:
+        """Ends all watches."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def _count(
+        self, pending: Iterable[ObjectRef], held: tuple[str, ...] = (), *, is_called_off: bool, hold: str = ""
+    ) -> Standing:
+        left = set(pending)
+        self._moving |= left
+        there = {ref for ref in self._moving if self._is_there(ref)}
+        blocked, put_off = self._waiting(left)
+        refused = {} if self.drain is None else self.drain.refusals
+        return Standing(
+            total=len(self._moving),
+            evicted=len(self._moving) - len(left),
+            gone=len(self._moving) - len(there | left),
+            held=held,
+            blocked=blocked + sum(ref in left for ref in refused),
+            put_off=put_off,
+            replacing=0 if self.drain is None else len(self.drain.replacing & left),
+            is_called_off=is_called_off,
+            hold=self._standstill() or hold,
+        )
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether nobody is to leave for the time being."""
+        return bool(self._standstill())
+
+    def _standstill(self) -> str:
+        if is_stopped(self._namespaces.get("", PLACE)):
+            return "all evictions are stopped (dray stop-evictions --resume lets them go on)"
+        return "the drain is paused" if self.is_paused else ""
+
+    def _is_there(self, ref: ObjectRef) -> bool:
+        pod = self._pods.get(ref.namespace, ref.name)
+        return pod is not None and pod.metadata.uid == ref.uid
+
+    def _waiting(self, left: Iterable[ObjectRef]) -> tuple[int, int]:
+        """How many pods a policy lets wait, for a budget and otherwise. Without a policy nobody does (3902-14)."""
+        found = (self._pods.get(ref.namespace, ref.name) for ref in left)
+        waiting = [pod for pod in found if pod is not None and is_waiting(pod)]
+        strict = [budget for budget in self._budgets if budget.status.disruptions_allowed <= 0] if waiting else []
+        blocked = sum(any(_covers(budget, pod) for budget in strict) for pod in waiting)
+        return blocked, len(waiting) - blocked
+
+
+class DeviceProgress(Progress):
+    """The eviction that rules cause."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        rules: Iterable[str],
+        devices: Iterable[str],
+        moving: Iterable[ObjectRef],
+        *,
+        drains: bool = False,
+    ) -> None:
+        """`devices` (`driver/pool/device`) are to become idle. One that `drains` has them leave for any effect."""
+        super().__init__(client, clock, moving)
+        self._drains = drains
+        self._rules = frozenset(rules)
+        self._devices = {DeviceId(*device.split("/", 2)) for device in devices}
+        self._planner = DevicePlanner()
+        self._pods.on_change(self._on_pod)
+        self._claims: Informer[ResourceClaim] = self._follow(CLAIMS)
+        self._claims.on_change(self._on_claim)
+        self._needed: list[Informer[Any]] = [self._pods, self._claims]
+        for kind in TRACKED:
+            informer = self._follow(kind)
+            informer.on_change(self._on_tracked)
+            self._needed.append(informer)
+
+    async def ready(self) -> None:
+        """Everything has been read once."""
+        for informer in self._needed:
+            await informer.synced()
+
+    def standing(self) -> Standing:
+        """How far it is, as the planner sees it."""
+        planner = self._current_planner()
+        left = [ref for ref in map(ObjectRef.of, self._pods) if self._must_leave(ref)]
+        is_called_off = not self._rules & planner.rules.keys()
+        return self._count(left, tuple(sorted(self._held())), is_called_off=is_called_off, hold=self._hold())
+
+    def due(self) -> list[tuple[Pod, float]]:
+        """The pods that must leave for these rules."""
+        departures = self._current_planner().departures
+        causes = ((ref, departures.causes(ref).values()) for ref in map(ObjectRef.of, self._pods))
+        mine = ((ref, [one.due for one in them if one.rule in self._rules]) for ref, them in causes)
+        return self._due((ref, min(times)) for ref, times in mine if times)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a rule says so."""
+        return any(is_paused(rule.metadata.annotations) for rule in self._current_rules())
+
+    def _current_planner(self) -> DevicePlanner:
+        while not self._planner.is_current:
+            self._planner.plan(0.0)
+        return self._planner
+
+    def explanation(self) -> str:
+        """What the controller says of a rule as it is now; empty if it has said nothing yet."""
+        told = (find_condition(rule.status.conditions, EVICTION_IN_PROGRESS) for rule in self._current_rules())
+        return next((one.message for one in told if one is not None), "")
+
+    def _hold(self) -> str:
+        told = (find_condition(rule.status.conditions, EVICTION_HELD) for rule in self._current_rules())
+        return next((one.message for one in told if one is not None and one.status == "True"), "")
+
+    def _current_rules(self) -> Iterable[DeviceTaintRule]:
+        """Our rules, with conditions about what they say now only."""
+        for name in sorted(self._rules & self._planner.rules.keys()):
+            rule = self._planner.rules[name]
+            known = tuple(one for one in rule.status.conditions if one.observed_generation == rule.metadata.generation)
+            yield replace(rule, status=replace(rule.status, conditions=known))
+
+    def _must_leave(self, ref: ObjectRef) -> bool:
+        return any(cause.rule in self._rules for cause in self._planner.departures.causes(ref).values())
+
+    def _held(self) -> Iterable[str]:
+        """The claims on the devices, without those whose users all tolerate the taint and stay."""
+        for claim in self._claims:
+            if not any(device in self._devices for device in devices_of(claim)):
+                continue
+            key = ObjectName(claim.metadata.namespace, claim.metadata.name)
+            users = list(self._planner.allocations.users(key))
+            if not users or any(self._must_leave(ref) for ref in users):
+                yield f"{key.namespace}/{key.name}"
+
+    def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._planner.put_pod(old, is_gone=True)
+        if new is not None:
+            self._planner.put_pod(new)
+
+    def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        claim = new or old
+        if claim is not None:
+            self._planner.put_claim(ObjectName(claim.metadata.namespace, claim.metadata.name), new)
+        self.changed.set()
+
+    def _on_tracked(self, old: Any, new: Any) -> None:
+        if isinstance(new, DeviceTaintRule) and new.metadata.name in self._rules and self._drains:
+            taint = replace(new.spec.taint, effect=EFFECT_NO_EXECUTE)
+            new = replace(new, spec=replace(new.spec, taint=taint))
+        self._planner.note(Upsert(new) if new is not None else Remove.of(old))
+        self.changed.set()
+
+
+class NodeProgress(Progress):
+    """The eviction that NoExecute taints of nodes cause."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        nodes: Iterable[str],
+        taints: Iterable[TaintName],
+        moving: Iterable[ObjectRef],
+        *,
+        drains: bool = False,
+    ) -> None:
+        """One that `drains` has pods leave for any effect of the taints."""
+        super().__init__(client, clock, moving)
+        self._drains = drains
+        self._began = clock.now()
+        self._names = frozenset(nodes)
+        self._taints = frozenset(taints)
+        self._nodes: Informer[Node] = self._follow(NODES)
+        self._nodes.on_change(self._on_any)
+
+    async def ready(self) -> None:
+        """Everything has been read once."""
+        await self._pods.synced()
+        await self._nodes.synced()
+
+    def standing(self) -> Standing:
+        """How far it is: who has to leave is decided by the code that evicts."""
+        nodes = self._current_nodes()
+        planner = self._planner()
+        held = (one for node in nodes for one in node.status.conditions if one.type == EVICTION_HELD)
+        return self._count(
+            planner.departures.pods,
+            is_called_off=self._taints.isdisjoint(TaintName.of(one) for node in nodes for one in node.spec.taints),
+            hold="; ".join(one.message for one in held if one.status == "True"),
+        )
+
+    def due(self) -> list[tuple[Pod, float]]:
+        """The pods that must leave these nodes; what they tolerate for a time counts from when this began."""
+        departures = self._planner().departures
+        return self._due(
+            (ref, self._began + min(one.due for one in departures.causes(ref).values())) for ref in departures.pods
+        )
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a node says so."""
+        return any(is_paused(node.metadata.annotations) for node in self._current_nodes())
+
+    def _current_nodes(self) -> list[Node]:
+        return [node for name in sorted(self._names) if (node := self._nodes.get("", name)) is not None]
+
+    def _planner(self) -> NodePlanner:
+        planner = NodePlanner()
+        for pod in self._pods:
+            if pod.spec.node_name in self._names:
+                planner.put_pod(pod, 0.0)
+        for node in self._current_nodes():
+            planner.put_node(node.metadata.name, [self._as_drained(one) for one in node.spec.taints], 0.0)
+        return planner
+
+    def _as_drained(self, taint: Taint) -> Taint:
+        is_ours = self._drains and TaintName.of(taint) in self._taints
+        return replace(taint, effect=EFFECT_NO_EXECUTE) if is_ours else taint
+
+
+async def follow(progress: Progress, is_done: Callable[[Standing], bool], show: Callable[[Standing], None]) -> Standing:
+    """Shows how far it is whenever that changes, until it is done."""
+    await progress.ready()
+    while True:
+        progress.changed.clear()
+        standing = progress.standing()
+        show(standing)
+        if is_done(standing) or standing.is_called_off:
+            return standing
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await progress.changed.wait()
+        await asyncio.sleep(CALM_SECONDS)
+
+
+def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    if budget.metadata.namespace != pod.metadata.namespace:
+        return False
+    try:
+        return LabelSelector.of(budget.spec.selector).matches(pod.metadata.labels)
+    except SelectorError:
+        return False

@@ -1,0 +1,80 @@
+"""Writes how far each rule is into its status: at once, then at most every ten seconds (SVS-27)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+from msgspec.structs import replace
+
+from dray.api.conditions import with_condition
+from dray.api.resource import DeviceTaintRule
+from dray.client import Informer
+from dray.controllers.context import Context
+from dray.controllers.queue_controller import QueueController
+from dray.eviction import DevicePlanner
+from dray.eviction.rule_condition import EVICTION_HELD, POLICY_FAILED, plan_conditions
+from dray.process.clock import as_time
+from dray.reconcile import EventRecorder
+
+PERIOD = 10.0
+
+
+class RuleStatus(QueueController[str]):
+    """Looks at rules by name."""
+
+    name = "device-taint-eviction-controller-rules"
+
+    def __init__(
+        self, context: Context, planner: DevicePlanner, rules: Informer[DeviceTaintRule], recorder: EventRecorder
+    ) -> None:
+        super().__init__(context, rules, workers=2)
+        self._planner = planner
+        self._rules = rules
+        self._recorder = recorder
+        self._written: dict[str, tuple[tuple[str, int], float]] = {}
+
+    def report(self, names: Iterable[str]) -> None:
+        """These rules have changed or made progress."""
+        for name in sorted(names):
+            self.queue.add_after(name, self._pause(name))
+
+    async def reconcile(self, key: str) -> float | None:
+        """Writes the condition of one rule, unless it is right, or was written a moment ago."""
+        rule = self._rules.get("", key)
+        if rule is None:
+            self._written.pop(key, None)
+            return None
+        pause = self._pause(key)
+        if pause > 0:
+            return pause
+        if not self._is_planned(rule):
+            return None  # the planner reports the rule when it knows this spec
+        now = as_time(self._clock.now())
+        news = plan_conditions(self._planner, rule, now)
+        if news:
+            conditions = reduce(with_condition, news, rule.status.conditions)
+            told = replace(rule, status=replace(rule.status, conditions=conditions))
+            self._rules.put(await self._client.update(told, subresource="status"))
+            for one in news:
+                if one.type in (EVICTION_HELD, POLICY_FAILED) and one.status == "True":
+                    await self._recorder.warning(rule, one.type, one.message)
+            self._written[key] = (_spec_of(rule), self._clock.monotonic())
+        return None
+
+    def _is_planned(self, rule: DeviceTaintRule) -> bool:
+        known = self._planner.rules.get(rule.metadata.name)
+        return known is not None and known.metadata.uid == rule.metadata.uid and known.spec == rule.spec
+
+    def _pause(self, name: str) -> float:
+        """How long to wait before the next write. A changed spec is reported on at once, and so is a rule made anew."""
+        rule = self._rules.get("", name)
+        spec, written = self._written.get(name, (None, 0.0))
+        if rule is None or _spec_of(rule) != spec:
+            return 0.0
+        return max(written + PERIOD - self._clock.monotonic(), 0.0)
+
+
+def _spec_of(rule: DeviceTaintRule) -> tuple[str, int]:
+    """Tells one spec of a rule from another, also if the rule was deleted and made anew under its name."""
+    return rule.metadata.uid, rule.metadata.generation

@@ -1,0 +1,56 @@
+"""The condition that tells of a pod that must leave and is let wait: for its users, and for whoever saves its data."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dray.api.conditions import find_condition, is_true
+from dray.api.generated.core import Pod, PodCondition
+from dray.api.kinds import PODS
+from dray.api.status import ApiError
+from dray.client import Client, PatchFormat
+from dray.process.clock import as_time
+from dray.reconcile import Clock
+
+EVICTION_WAITING: Final = "dray.dev/EvictionWaiting"
+
+
+class WaitingCondition:
+    """Writes the condition where it is not what it should be."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    async def set(self, pod: Pod, policy: str, why: str) -> None:
+        """A policy lets a pod wait. Raises ApiError or OSError."""
+        message = f"{policy}: {why}" if why else policy
+        known = _find(pod)
+        if known is None or known.status != "True" or known.message != message:
+            await self._write(pod, {"status": "True", "reason": "EvictionPolicy", "message": message})
+
+    async def clear(self, pod: Pod) -> None:
+        """A pod does not wait for its end any more. Raises ApiError or OSError."""
+        if is_waiting(pod):
+            await self._write(pod, {"status": "False", "reason": "Cancelled", "message": "The pod may stay."})
+
+    async def _write(self, pod: Pod, fields: dict[str, Any]) -> None:
+        meta = pod.metadata
+        condition = {"type": EVICTION_WAITING, **fields, "lastTransitionTime": str(as_time(self._clock.now()))}
+        patch = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
+        try:
+            await self._client.patch(
+                PODS, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
+            )
+        except ApiError as error:
+            if error.code not in (404, 409):  # gone, or another pod by now
+                raise
+
+
+def is_waiting(pod: Pod) -> bool:
+    """Whether a policy lets a pod wait that must leave."""
+    return is_true(pod.status.conditions, EVICTION_WAITING)
+
+
+def _find(pod: Pod) -> PodCondition | None:
+    return find_condition(pod.status.conditions, EVICTION_WAITING)

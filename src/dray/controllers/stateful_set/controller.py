@@ -1,0 +1,199 @@
+"""The StatefulSet controller: watches StatefulSets, pods, volume claims and revisions, and carries out the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from dray.api.generated.apps import ControllerRevision, StatefulSet, StatefulSetStatus
+from dray.api.generated.core import PersistentVolumeClaim, Pod
+from dray.api.kinds import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, VOLUME_CLAIMS
+from dray.api.labels import LabelSelector
+from dray.api.pods import FAILED
+from dray.api.references import ObjectName
+from dray.api.registry import Kind
+from dray.api.status import ApiError
+from dray.controllers.context import Context
+from dray.controllers.expectations import LONGEST
+from dray.controllers.failed_pods import FailedPods
+from dray.controllers.revision_history import History, RevisionHistory, template_of
+from dray.controllers.stateful_set.members import identity, member, ordinal_of, ordinals, revision_of
+from dray.controllers.stateful_set.plan import StatefulSetState, observe, plan, surplus
+from dray.controllers.stateful_set.rollout import plan_rollout, uses_current
+from dray.controllers.stateful_set.status import next_available, plan_status
+from dray.controllers.stateful_set.volume_claims import claims_for, is_stale, with_owner
+from dray.controllers.workload_controller import WorkloadController, usable_selector
+from dray.controllers.workload_pods import Texts
+from dray.process.clock import as_time
+
+STALE_SECONDS = 1.0
+"""How soon to look again at claims that have to go before a pod may have new ones of their names."""
+
+
+class StatefulSetController(WorkloadController):
+    """Makes and deletes numbered pods, and makes their volume claims."""
+
+    name: ClassVar[str] = "statefulset-controller"
+    kind: ClassVar[Kind] = STATEFUL_SETS
+    texts: ClassVar[Texts] = Texts(
+        created="Create Pod {pod} in StatefulSet {owner} successful",
+        not_created="Create Pod {pod} in StatefulSet {owner} failed error: {error}",
+        deleted="Delete Pod {pod} in StatefulSet {owner} successful",
+        not_deleted="Delete Pod {pod} in StatefulSet {owner} failed error: {error}",
+    )
+
+    def __init__(self, context: Context) -> None:
+        self._claims = context.informers.of(VOLUME_CLAIMS, PersistentVolumeClaim)
+        revisions = context.informers.of(CONTROLLER_REVISIONS, ControllerRevision)
+        super().__init__(context, context.informers.of(STATEFUL_SETS, StatefulSet), self._claims, revisions)
+        self._history = RevisionHistory(context)
+        self._failed = FailedPods(context.clock.monotonic)
+
+    def selector_of(self, workload: StatefulSet) -> LabelSelector | None:
+        """The selector of a StatefulSet."""
+        return usable_selector(workload.spec.selector)
+
+    def forget(self, workload: StatefulSet) -> None:
+        """Drops expectations and failures."""
+        super().forget(workload)
+        self._failed.forget(workload)
+
+    def adoptable(self, workload: StatefulSet, pods: list[Pod]) -> list[Pod]:
+        """Pods that have one of the set's names."""
+        return [pod for pod in pods if ordinal_of(workload, pod) is not None]
+
+    async def reconcile(self, key: ObjectName) -> float | None:
+        """Looks at one StatefulSet."""
+        stateful_set: StatefulSet | None = self._workloads.get(*key)
+        selector = self.selector_of(stateful_set) if stateful_set is not None else None
+        if stateful_set is None or selector is None:
+            return None
+        pods = await self.pods_of(stateful_set, selector)
+        spec, status = stateful_set.spec, stateful_set.status
+        history = await self._history.of(stateful_set, selector, spec.template, status.collision_count)
+        now = as_time(self._clock.now())
+        update = history.current.metadata.name
+        state = observe(stateful_set, pods, update, now, self._stale(stateful_set, pods))
+        waits: list[float] = [STALE_SECONDS] if state.stale else []
+        patient = {number: self._failed.wait(stateful_set, number) for number in _failed(state)}
+        state = state._replace(patient={number for number, seconds in patient.items() if seconds})
+        waits += [seconds for seconds in patient.values() if seconds]
+        settled = self._pods.expectations.are_met(stateful_set.metadata.uid)
+        current = _current(stateful_set, history).metadata.name
+        try:
+            if settled:
+                await self._work(state, history)
+            else:
+                waits.append(LONGEST)
+        finally:
+            await self._write_status(stateful_set, plan_status(state, pods, current, history.collisions))
+        live = {current, *map(revision_of, pods)}
+        unused = [one for one in history.old if one.metadata.name not in live]
+        await self._history.prune(unused, spec.revision_history_limit)
+        soon = next_available(state)
+        if soon is not None:
+            waits.append((soon.datetime() - now.datetime()).total_seconds())
+        return min(waits, default=None)
+
+    def _stale(self, stateful_set: StatefulSet, pods: Sequence[Pod]) -> set[int]:
+        """Numbers without a pod whose claims are about to go with an earlier one."""
+        policy = stateful_set.spec.persistent_volume_claim_retention_policy
+        if not stateful_set.spec.volume_claim_templates or policy is None or policy.when_scaled != "Delete":
+            return set()
+        taken = {pod.metadata.name for pod in pods}
+        found = set()
+        for number in ordinals(stateful_set):
+            name = f"{stateful_set.metadata.name}-{number}"
+            if name not in taken and any(is_stale(one, name) for one in self._stored(stateful_set, number)):
+                found.add(number)
+        return found
+
+    def _stored(self, stateful_set: StatefulSet, number: int) -> list[PersistentVolumeClaim]:
+        """The volume claims of a number that there are."""
+        wanted = claims_for(stateful_set, number)
+        found = [self._claims.get(one.metadata.namespace, one.metadata.name) for one in wanted]
+        return [one for one in found if one is not None]
+
+    async def _work(self, state: StatefulSetState, history: History) -> None:
+        """Carries out the next step."""
+        stateful_set = state.stateful_set
+        todo = plan(state)
+        for pod in todo.mend:
+            await self._mend(stateful_set, pod)
+        for number in (*todo.create, *todo.lacking):
+            await self._create_claims(stateful_set, number)
+        wanted = [_member(stateful_set, number, history) for number in todo.create]
+        failure = await self._pods.create(stateful_set, wanted)
+        if stateful_set.metadata.deletion_timestamp is None:
+            await self._own_claims(state)
+        rolled = plan_rollout(state) if todo.is_complete and failure is None else ()
+        doomed = {pod.metadata.uid: pod for pod in (*todo.delete, *rolled)}
+        for number in _failed(state):
+            if state.pods[number].metadata.uid in doomed:
+                self._failed.count(stateful_set, number)
+        await self._pods.delete(stateful_set, doomed.values())
+        if failure is not None:
+            raise failure
+
+    async def _create_claims(self, stateful_set: StatefulSet, number: int) -> None:
+        """Makes the claims of a number that are not there. Raises if one is still being deleted."""
+        pod = f"{stateful_set.metadata.name}-{number}"
+        for claim in claims_for(stateful_set, number):
+            meta = claim.metadata
+            known = self._claims.get(meta.namespace, meta.name)
+            if known is not None and known.metadata.deletion_timestamp is None:
+                continue
+            about = f"Create Claim {meta.name} Pod {pod} in StatefulSet {stateful_set.metadata.name}"
+            try:
+                self._claims.put(await self._client.create(claim))
+            except ApiError as error:
+                if error.reason != "AlreadyExists" or known is not None:
+                    await self._recorder.warning(stateful_set, "FailedCreate", f"{about} failed error: {error}")
+                    raise
+            else:
+                await self._recorder.normal(stateful_set, "SuccessfulCreate", f"{about} success")
+
+    async def _own_claims(self, state: StatefulSetState) -> None:
+        """Gives claims the owners that the retention policy asks for."""
+        stateful_set = state.stateful_set
+        if not stateful_set.spec.volume_claim_templates:
+            return
+        too_many = {pod.metadata.uid for pod in surplus(state)}
+        for number, pod in state.pods.items():
+            for claim in self._stored(stateful_set, number):
+                changed = with_owner(stateful_set, pod, claim, is_surplus=pod.metadata.uid in too_many)
+                if changed is not claim:
+                    self._claims.put(await self._client.update(changed))
+
+    async def _mend(self, stateful_set: StatefulSet, pod: Pod) -> None:
+        """Gives a pod back the labels that tell its name and number."""
+        number = ordinal_of(stateful_set, pod)
+        if number is None:
+            return
+        meta = pod.metadata
+        change = {"uid": meta.uid, "labels": identity(meta.name, number)}
+        await self._client.patch(PODS, meta.namespace, meta.name, {"metadata": change})
+
+    async def _write_status(self, stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
+        if status != stateful_set.status:
+            await self._client.update(replace(stateful_set, status=status), subresource="status")
+
+
+def _failed(state: StatefulSetState) -> list[int]:
+    return [number for number, pod in state.pods.items() if pod.status.phase == FAILED]
+
+
+def _current(stateful_set: StatefulSet, history: History) -> ControllerRevision:
+    """The revision that all pods had before the update; the newest if that is not known."""
+    named = stateful_set.status.current_revision
+    return next((one for one in history.old if one.metadata.name == named), history.current)
+
+
+def _member(stateful_set: StatefulSet, number: int, history: History) -> Pod:
+    current = _current(stateful_set, history)
+    before = template_of(current) if uses_current(stateful_set, number) else None
+    if before is None:
+        return member(stateful_set, number, stateful_set.spec.template, history.current.metadata.name)
+    return member(stateful_set, number, before, current.metadata.name)

@@ -1,0 +1,236 @@
+"""Schemas as types of expressions, and values as expressions see them: converted only where somebody looks.
+
+A schema becomes a `Shape`: its static type, the structs in it, and a function from JSON to values. Fields whose names
+cannot be written in an expression are there under an escaped name: `a-b` is `a__dash__b`, `in` is `__in__`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from dray.api.generated.apiextensions import JSONSchemaProps
+from dray.cel import types
+from dray.cel.library.times import parse_duration, parse_timestamp
+from dray.cel.types import Kind, Type
+from dray.cel.values import MISSING, CelError, MapValue
+
+__all__ = ["Shape", "shape_of"]
+
+Convert: TypeAlias = Callable[[Any], Any]
+
+_RESERVED: Final = frozenset(
+    (
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+        "let", "loop", "package", "namespace", "return",
+    )
+)  # fmt: skip
+_NAME: Final = re.compile(r"[a-zA-Z_./-][a-zA-Z0-9_./-]*")
+_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+
+
+def escaped(name: str) -> str | None:
+    """The name by which expressions know a field; None if there is none."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    if _NAME.fullmatch(name) is None:
+        return None
+    return re.sub(r"__|[./-]", lambda found: _ESCAPES[found[0]], name)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What expressions know of values of a schema."""
+
+    type: Type
+    convert: Convert
+    structs: dict[str, dict[str, Type]] = field(default_factory=dict)
+
+
+def shape_of(schema: JSONSchemaProps, name: str, *, is_root: bool = False) -> Shape | None:
+    """The shape of values of a schema; None if expressions cannot see them. `name` tells its structs apart."""
+    if schema.x_kubernetes_int_or_string:
+        return Shape(types.DYN, _plain)
+    match schema.type:
+        case "object":
+            if isinstance(schema.additional_properties, JSONSchemaProps):
+                return _map(schema.additional_properties, name)
+            if schema.additional_properties is True and not schema.properties:
+                return Shape(types.map_of(types.STRING, types.DYN), _free)
+            return _object(schema, name, is_resource=is_root or schema.x_kubernetes_embedded_resource)
+        case "array":
+            return _list(schema, name)
+        case "string":
+            return _TEXTS.get(schema.format, Shape(types.STRING, _plain))
+        case "integer":
+            return Shape(types.INT, _whole)
+        case "number":
+            return Shape(types.DOUBLE, _double)
+        case "boolean":
+            return Shape(types.BOOL, _plain)
+    return None
+
+
+def _plain(value: Any) -> Any:
+    return _free(value) if value.__class__ in (dict, list) else value
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if value.__class__ is float and value.is_integer() else value
+
+
+def _double(value: Any) -> Any:
+    return float(value) if value.__class__ is int else value
+
+
+def _free(value: Any) -> Any:
+    """A value that no schema describes."""
+    if value.__class__ is dict:
+        return _Map(value, _free)
+    return [_free(item) for item in value] if value.__class__ is list else value
+
+
+def _time(value: Any) -> Any:
+    text = f"{value}T00:00:00Z" if isinstance(value, str) and len(value) == 10 else value
+    found = parse_timestamp(text) if isinstance(text, str) else None
+    return found if found is not None else CelError(f"invalid date-time: {value}")
+
+
+def _duration(value: Any) -> Any:
+    found = parse_duration(value) if isinstance(value, str) else None
+    return found if found is not None else CelError(f"invalid duration: {value}")
+
+
+def _bytes(value: Any) -> Any:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (TypeError, binascii.Error):
+        return CelError("invalid base64")
+
+
+_TEXTS: Final = {
+    "byte": Shape(types.BYTES, _bytes),
+    "date": Shape(types.TIMESTAMP, _time),
+    "date-time": Shape(types.TIMESTAMP, _time),
+    "duration": Shape(types.DURATION, _duration),
+}
+_TEXT: Final = Shape(types.STRING, _plain)
+
+
+class _Object(MapValue):
+    """An object with declared fields; others do not exist for expressions."""
+
+    __slots__ = ("_entries", "_fields", "_made")
+
+    def __init__(self, entries: dict[str, Any], fields: dict[str, tuple[str, Convert]]) -> None:
+        self._entries = entries
+        self._fields = fields
+        self._made: dict[str, Any] = {}
+
+    def find(self, key: Any) -> Any:
+        made = self._made.get(key, MISSING) if key.__class__ is str else MISSING
+        if made is not MISSING or key.__class__ is not str:
+            return made
+        declared = self._fields.get(key)
+        if declared is None:
+            return MISSING
+        name, convert = declared
+        value = self._entries.get(name, MISSING)
+        if value is MISSING:
+            return MISSING
+        made = self._made[key] = None if value is None else convert(value)
+        return made
+
+    def keys(self) -> Iterator[Any]:
+        return (key for key, (name, _) in self._fields.items() if name in self._entries)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.keys())
+
+
+class _Map(MapValue):
+    """A map whose values are all alike."""
+
+    __slots__ = ("_convert", "_entries")
+
+    def __init__(self, entries: dict[str, Any], convert: Convert) -> None:
+        self._entries = entries
+        self._convert = convert
+
+    def find(self, key: Any) -> Any:
+        value = self._entries.get(key, MISSING) if key.__class__ is str else MISSING
+        return value if value is MISSING or value is None else self._convert(value)
+
+    def keys(self) -> Iterator[Any]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+_METADATA_FIELDS: Final = {"name": types.STRING, "generateName": types.STRING}
+
+
+def _object(schema: JSONSchemaProps, name: str, *, is_resource: bool) -> Shape:
+    structs: dict[str, dict[str, Type]] = {}
+    fields: dict[str, tuple[str, Convert]] = {}
+    declared: dict[str, Type] = {}
+
+    def add(field_name: str, shape: Shape | None) -> None:
+        known = escaped(field_name)
+        if shape is not None and known is not None:
+            fields[known] = (field_name, shape.convert)
+            declared[known] = shape.type
+            structs.update(shape.structs)
+
+    for field_name, part in schema.properties.items():
+        if not (is_resource and field_name == "metadata"):
+            add(field_name, shape_of(part, f"{name}.{field_name}"))
+    if is_resource:
+        add("apiVersion", _TEXT)
+        add("kind", _TEXT)
+        add("metadata", _metadata(f"{name}.metadata"))
+    structs[name] = declared
+
+    def convert(value: Any) -> Any:
+        return _Object(value, fields) if value.__class__ is dict else value
+
+    return Shape(Type(Kind.STRUCT, name), convert, structs)
+
+
+def _metadata(name: str) -> Shape:
+    fields: dict[str, tuple[str, Convert]] = {key: (key, _plain) for key in _METADATA_FIELDS}
+    return Shape(
+        Type(Kind.STRUCT, name),
+        lambda value: _Object(value, fields) if value.__class__ is dict else value,
+        {name: dict(_METADATA_FIELDS)},
+    )
+
+
+def _map(values: JSONSchemaProps, name: str) -> Shape | None:
+    inner = shape_of(values, f"{name}.@values")
+    if inner is None:
+        return None
+
+    def convert(value: Any) -> Any:
+        return _Map(value, inner.convert) if value.__class__ is dict else value
+
+    return Shape(types.map_of(types.STRING, inner.type), convert, inner.structs)
+
+
+def _list(schema: JSONSchemaProps, name: str) -> Shape | None:
+    inner = shape_of(schema.items, f"{name}.@items") if isinstance(schema.items, JSONSchemaProps) else None
+    if inner is None:
+        return None
+    one = inner.convert
+
+    def convert(value: Any) -> Any:
+        if value.__class__ is not list:
+            return value
+        return [None if item is None else one(item) for item in value]
+
+    return Shape(types.list_of(inner.type), convert, inner.structs)

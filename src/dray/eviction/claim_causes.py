@@ -1,0 +1,210 @@
+"""From slices, rules and claims to the causes for which pods must leave claims. Only what an event changes is computed.
+
+slices, rules, … ─▶ note ─▶ update(): devices whose taints changed ─▶ claims that hold them ─▶ their causes
+claims ─▶ put_claim ───────┘                                                                   │ changed
+                                                                      pods that use them ◀─────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from dray.api.references import ObjectName, ObjectRef
+from dray.api.resource import DeviceTaintRule, ResourceClaim
+from dray.api.resource.pool import PoolKey
+from dray.api.resource.rule_annotations import taint_of
+from dray.eviction.allocations import Allocations, devices_of
+from dray.eviction.causes import Cause, Causes, Source, TaintKey, find_causes, names_device
+from dray.eviction.device_taints import DeviceTaints, Taints
+from dray.eviction.pending import Pending
+from dray.tracker import DeviceId, Event, Remove, TrackedTaint, Tracker, Upsert
+
+
+class RuleChange(NamedTuple):
+    """A rule before and after an event; None if there was or is none of that name."""
+
+    name: str
+    before: DeviceTaintRule | None
+    after: DeviceTaintRule | None
+
+    @property
+    def is_same_rule(self) -> bool:
+        """Whether it is the same rule, whatever it says now."""
+        return (
+            self.before is not None and self.after is not None and self.before.metadata.uid == self.after.metadata.uid
+        )
+
+    @property
+    def says_the_same(self) -> bool:
+        """Whether the same rule asks for the same, in the spec and in annotations."""
+        if self.before is None or self.after is None or not self.is_same_rule:
+            return False
+        return self.before.spec == self.after.spec and taint_of(self.before) == taint_of(self.after)
+
+
+class ClaimCauses:
+    """The causes of every allocated claim, kept up to date. `touched` collects the pods whose causes may be others."""
+
+    def __init__(self, tracker: Tracker, *, with_rules: bool) -> None:
+        """`tracker` is fed here; without `with_rules` rules are passed over (SVS-14)."""
+        self.tracker = tracker
+        self.allocations = Allocations()
+        self.rules: dict[str, DeviceTaintRule] = {}
+        self.touched: Pending[ObjectRef] = Pending()
+        self._with_rules = with_rules
+        self._taints = DeviceTaints(tracker)
+        self._known: dict[DeviceId, Taints] = {}
+        self.unpublished: set[DeviceId] = set()
+        """The devices that are allocated but not published."""
+        self._causes: dict[ObjectName, Causes] = {}
+        self._events: list[Event] = []
+        self._dirty_devices: Pending[DeviceId] = Pending()
+        self._dirty_claims: Pending[ObjectName] = Pending()
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether there is something to apply or to update."""
+        return bool(self._events or self._dirty_devices or self._dirty_claims)
+
+    def note(self, event: Event) -> None:
+        """A slice, rule, class or patch has changed. Takes effect with the next `apply_events`."""
+        self._events.append(event)
+
+    def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> None:
+        """A claim has changed, or (None) is gone."""
+        before = self.allocations.claims.get(key)
+        if before is None and (claim is None or claim.status.allocation is None):
+            return
+        uids = self.allocations.put_claim(key, claim)
+        devices = {*devices_of(before), *devices_of(claim)}
+        self._look_at(devices)
+        if key in self._causes or any(map(self._known.get, devices)):
+            self._dirty_claims.add(key)
+            self.touched.update(filter(None, map(self.allocations.pod, uids)))
+
+    def apply_events(self) -> tuple[list[RuleChange], list[Event]]:
+        """Takes in what was noted. Returns how rules changed, and the events themselves."""
+        if not self._events:
+            return [], []
+        events, self._events = self._events, []
+        if not self._with_rules:
+            events = [event for event in events if _rule_of(event) is None]
+        pools = self.tracker.apply_all(events).pools
+        changes = [change for event in events if (change := self._note_rule(event)) is not None]
+        named = {device for change in changes for device in self._named_by(change)}
+        self._taints.forget(pools)
+        self._dirty_devices.update(named)
+        self._dirty_devices.update(self._held_in(pools))
+        # A rule of the same name may be another one now, which no taint tells on devices that are not published.
+        self._dirty_claims.update(key for device in named for key in self.allocations.holders(device))
+        return changes, events
+
+    def resume(self) -> None:
+        """Takes in what selectors that take long have come to on further devices."""
+        if not self.tracker.is_complete:
+            pools = self.tracker.resume().pools
+            self._taints.forget(pools)
+            self._dirty_devices.update(self._held_in(pools))
+
+    def update(self, limit: int) -> None:
+        """Brings up to so many devices and claims up to date."""
+        self._look_at(self._dirty_devices.pop(limit))
+        for key in self._dirty_claims.pop(limit):
+            self._update_claim(key)
+
+    def refresh(self, pod: ObjectRef) -> Causes:
+        """The causes of a pod as they are at this moment, whatever is still to be updated."""
+        for key in self.allocations.used_by(pod.uid):
+            self._look_at(set(devices_of(self.allocations.claims[key])))
+            self._update_claim(key)
+        return self.of(pod)
+
+    def of(self, pod: ObjectRef) -> Causes:
+        """The causes of all claims that a pod uses; of one taint on several the earliest."""
+        found = [self._causes[key] for key in self.allocations.used_by(pod.uid) if key in self._causes]
+        if len(found) <= 1:
+            return found[0] if found else {}
+        merged: dict[TaintKey, Cause] = {}
+        for causes in found:
+            for taint, cause in causes.items():
+                if taint not in merged or cause.due < merged[taint].due:
+                    merged[taint] = cause
+        return merged
+
+    def devices_for(self, pod: ObjectRef, taint: TaintKey) -> tuple[DeviceId, ...]:
+        """The devices with a taint that a pod uses."""
+        held = [device for key in self.allocations.used_by(pod.uid) for device in self.allocations.devices(key)]
+        return tuple(device for device in held if any(self.key_of(one) == taint for one in self._taints_on(device)))
+
+    def key_of(self, taint: TrackedTaint) -> TaintKey:
+        """What evictions for a taint share a limiter by: of a rule, on whichever devices, all (5055-90)."""
+        rule = self.rules.get(taint.rule) if taint.rule is not None else None
+        return taint.id if rule is None else key_of_rule(rule)
+
+    def _note_rule(self, event: Event) -> RuleChange | None:
+        name = _rule_of(event)
+        if name is None:
+            return None
+        after = event.object if isinstance(event, Upsert) and isinstance(event.object, DeviceTaintRule) else None
+        before = self.rules.pop(name, None)
+        if after is not None:
+            self.rules[name] = after
+        return RuleChange(name, before, after)
+
+    def _named_by(self, change: RuleChange) -> Iterator[DeviceId]:
+        """The unpublished devices that a rule names, before or after, if it is another one or says something else."""
+        if change.says_the_same:
+            return
+        either = [rule for rule in (change.before, change.after) if rule is not None]
+        for device in self.unpublished:
+            if any(names_device(rule, device) for rule in either):
+                yield device
+
+    def _held_in(self, pools: Iterable[PoolKey]) -> Iterable[DeviceId]:
+        return (device for pool in pools for device in self.allocations.held_in(pool))
+
+    def _look_at(self, devices: Iterable[DeviceId]) -> None:
+        """Finds which taints are on allocated devices now; claims on devices where they differ need another look."""
+        for device in devices:
+            holders = self.allocations.holders(device)
+            if not holders:
+                self._known.pop(device, None)
+                self.unpublished.discard(device)
+                continue
+            taints, is_published = self._taints.of(device, self.rules, self.allocations.nodes(holders))
+            (self.unpublished.discard if is_published else self.unpublished.add)(device)
+            if self._known.get(device, ()) != taints:
+                self._dirty_claims.update(holders)
+            self._known[device] = taints
+
+    def _update_claim(self, key: ObjectName) -> None:
+        claim = self.allocations.claims.get(key)
+        causes = {} if claim is None else find_causes(claim, self._taints_on, self.key_of)
+        if causes == self._causes.get(key, {}):
+            return
+        if causes:
+            self._causes[key] = causes
+        else:
+            del self._causes[key]
+        self.touched.update(self.allocations.users(key))
+
+    def _taints_on(self, device: DeviceId) -> Taints:
+        return self._known.get(device, ())
+
+
+def key_of_rule(rule: DeviceTaintRule) -> TaintKey:
+    """What evictions for a rule share."""
+    return rule.metadata.uid or rule.metadata.name
+
+
+def source_of_rule(rule: DeviceTaintRule) -> Source:
+    """What somebody confirms who means a rule."""
+    return Source(str(key_of_rule(rule)))
+
+
+def _rule_of(event: Event) -> str | None:
+    """The name of the rule that an event is about; None if it is about something else."""
+    if isinstance(event, Remove):
+        return event.name if event.kind == "DeviceTaintRule" else None
+    return event.object.metadata.name if isinstance(event.object, DeviceTaintRule) else None

@@ -1,0 +1,67 @@
+"""Who confirms what the guard holds, and how: by an annotation on the rule, on a slice of the pool, or on the node.
+
+A rule is confirmed with its generation, so that a changed rule needs another confirmation. The taints of a pool's
+driver are confirmed with the pool's generation, on any ResourceSlice of that pool. A node has no generation: its taint
+is named by its key, with `@` and the time at which it was added if the taint says so, so that one that is added again
+needs another confirmation then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from dray.api.generated.core import Taint
+from dray.api.resource import DeviceTaintRule, ResourceSlice
+from dray.api.resource.pool import PoolKey, pool_of
+
+CONFIRM_ANNOTATION: Final = "dray.dev/confirm-evictions"
+
+
+def is_confirmed(rule: DeviceTaintRule) -> bool:
+    """Whether somebody said that what this version of a rule evicts is meant."""
+    return rule.metadata.annotations.get(CONFIRM_ANNOTATION) == str(rule.metadata.generation)
+
+
+class PoolConfirmations:
+    """Which pools are confirmed, as their slices say."""
+
+    def __init__(self) -> None:
+        self._pools: dict[str, PoolKey] = {}
+        self._slices: dict[PoolKey, set[str]] = {}
+
+    def put(self, name: str, after: ResourceSlice | None) -> dict[PoolKey, bool]:
+        """A slice is new, different or gone. Returns whether the pools that it confirmed or confirms are confirmed."""
+        touched = []
+        before = self._pools.pop(name, None)
+        if before is not None:
+            touched.append(before)
+            self._slices[before].discard(name)
+            if not self._slices[before]:
+                del self._slices[before]
+        if after is not None and _confirms(after):
+            pool = self._pools[name] = pool_of(after)
+            touched.append(pool)
+            self._slices.setdefault(pool, set()).add(name)
+        return {pool: pool in self._slices for pool in touched}
+
+
+def _confirms(obj: ResourceSlice) -> bool:
+    return obj.metadata.annotations.get(CONFIRM_ANNOTATION) == str(obj.spec.pool.generation)
+
+
+def confirmation(taint: Taint) -> str:
+    """How the annotation of a node confirms a taint."""
+    return taint.key if taint.time_added is None else f"{taint.key}@{taint.time_added}"
+
+
+def is_taint_confirmed(taint: Taint, annotations: Mapping[str, str]) -> bool:
+    """Whether somebody said that what a taint of a node evicts is meant."""
+    said = annotations.get(CONFIRM_ANNOTATION)
+    return said is not None and confirmation(taint) in map(str.strip, said.split(","))
+
+
+def confirmations_without(annotations: Mapping[str, str], keys: Collection[str]) -> str | None:
+    """The annotation without taints of these keys: whoever adds one of them again is to be asked again."""
+    parts = [part.strip() for part in annotations.get(CONFIRM_ANNOTATION, "").split(",")]
+    return ",".join(part for part in parts if part and part.partition("@")[0] not in keys) or None

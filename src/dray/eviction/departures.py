@@ -1,0 +1,273 @@
+"""The pods that must leave, for device taints and node taints alike: who may now, who is held, put off or kept.
+
+    planner ─▶ want(pod, causes) ─┬─ exempt: a policy keeps it for these causes
+                                  ├─ guard: its sources are held, or not judged yet
+                                  └─ Evictions: waits for its time and its rate ─▶ take()
+
+Who was taken is `evicted`, postponed, exempted or spared; somebody says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from dray.api.references import ObjectRef
+from dray.eviction.causes import Cause, Causes, Source, earliest
+from dray.eviction.evictions import Evictions, Taken
+from dray.eviction.guard import Base, Guard, Hold
+from dray.eviction.pending import Pending
+from dray.eviction.tally import Progress, Tally
+
+NOTHING: Causes = {}
+
+
+class Unasked(NamedTuple):
+    """Pods that stay because their policy could not be asked."""
+
+    pods: int
+    problem: str
+    """Why the last one could not."""
+
+    def __str__(self) -> str:
+        pods = "1 pod is held" if self.pods == 1 else f"{self.pods} pods are held"
+        return f"{pods} because the eviction policy cannot be asked: {self.problem}"
+
+
+class Departures:
+    """What a planner knows about pods that must leave. The planner says who must, and why."""
+
+    def __init__(self, guard: Guard[ObjectRef] | None = None) -> None:
+        """Without a guard nothing is held."""
+        self.guard = guard
+        self.tally = Tally()
+        self._evictions: Evictions[ObjectRef] = Evictions()
+        self._wanted: dict[ObjectRef, Causes] = {}
+        self._exempt: dict[ObjectRef, Causes] = {}
+        self._evicted: set[ObjectRef] = set()
+        self._problems: dict[ObjectRef, str] = {}
+        self.changed_places: set[str] = set()
+        """Pools or nodes where policies could be asked before and now cannot, or the other way round."""
+        self._unsettled: Pending[ObjectRef] = Pending()
+        self._tick = float("-inf")
+
+    def __len__(self) -> int:
+        return len(self._evictions)
+
+    @property
+    def pods(self) -> Collection[ObjectRef]:
+        """All pods that must leave and may, now or later."""
+        return self._evictions.pods
+
+    @property
+    def active_limiters(self) -> int:
+        """How many taints are being rationed now (5055-94)."""
+        return self._evictions.active_limiters
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has to leave."""
+        return not self._wanted
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether `judge` and `settle` have nothing to do."""
+        return not self._unsettled and (self.guard is None or self.guard.is_sure)
+
+    def want(self, pod: ObjectRef, causes: Causes, tick: float) -> bool:
+        """A pod must leave for these causes, or for none. True if it had to, or would have, and has not any more."""
+        self._tick = max(self._tick, tick)
+        known = self._wanted.get(pod, NOTHING)
+        if known == causes or pod in self._evicted:
+            return False
+        before = self._to_act_on(pod)
+        if causes:
+            self._wanted[pod] = causes
+        else:
+            self._set_problem(pod, "")
+            del self._wanted[pod]
+        if self._exempt.get(pod, causes) != causes:
+            del self._exempt[pod]
+        self._change(pod, before)
+        return not causes
+
+    def drop(self, pod: ObjectRef) -> None:
+        """A pod is gone, or on its way out."""
+        self._evicted.discard(pod)
+        self._unsettled.discard(pod)
+        self._take_out(pod)
+
+    def evicted(self, pod: ObjectRef, causes: Causes) -> None:
+        """A pod was deleted for these causes. It does not have to leave once more while that shows nowhere."""
+        self.tally.evicted(causes)
+        if pod in self._wanted:
+            self._evicted.add(pod)
+        self._take_out(pod)
+
+    def postpone(self, taken: Taken[ObjectRef], until: float, problem: str = "") -> None:
+        """A pod that was taken does not leave before some time; then it is taken again.
+
+        `problem` is why its policy could not be asked, if that is the reason.
+        """
+        self._evictions.postpone(taken, until)
+        self._stop(taken.pod)
+        self.tally.touch(self.causes(taken.pod))
+        self._set_problem(taken.pod, problem)
+
+    def exempt(self, pod: ObjectRef) -> None:
+        """A pod that was taken does not leave for its causes at all."""
+        self.spare(pod)
+        before = self._to_act_on(pod)
+        if before:
+            self._exempt[pod] = before
+            self._change(pod, before)
+
+    def spare(self, pod: ObjectRef) -> None:
+        """A pod that was taken need not leave any more."""
+        self._set_problem(pod, "")
+        self._stop(pod)
+
+    def recall(self, pod: ObjectRef) -> None:
+        """A pod that was put off or exempted is to be taken again: it has changed."""
+        self._evictions.recall(pod)
+        if self._exempt.pop(pod, None) is not None:
+            self._change(pod, NOTHING)
+
+    def is_put_off(self, pod: ObjectRef) -> bool:
+        """Whether a pod was put off or exempted, and `recall` would do something."""
+        return pod in self._evictions.postponed or pod in self._exempt
+
+    def must_leave(self, pod: ObjectRef) -> bool:
+        """Whether a pod that was taken still has to go."""
+        return bool(self._evictions.causes(pod))
+
+    def causes(self, pod: ObjectRef) -> Causes:
+        """Why a pod must leave, and may; nothing if it stays, or is held."""
+        return self._evictions.causes(pod)
+
+    def judge(self, tick: float, base: Base) -> set[Source]:
+        """Lets the guard decide. Returns the sources that are held or allowed now and were not; `settle` acts on it."""
+        self._tick = max(self._tick, tick)
+        if self.guard is None:
+            return set()
+        verdict = self.guard.judge(self._tick, base)
+        for pod in verdict.pods:
+            if pod in self._wanted:
+                self._unsettled.add(pod)
+                self.tally.touch(self._wanted[pod])
+        return verdict.sources
+
+    def settle(self, limit: int | None = None) -> None:
+        """Brings pods in line with what was judged: all, or so many at a time."""
+        for pod in self._unsettled.pop(limit):
+            self._apply(pod)
+
+    def hold_of(self, source: Source) -> Hold | None:
+        """What of a source is held until somebody confirms it; None if nothing is."""
+        return None if self.guard is None else self.guard.hold_of(source)
+
+    def held(self) -> Iterator[tuple[Cause, Hold]]:
+        """What is held, by source, each with one of its causes."""
+        guard = self.guard
+        for source in () if guard is None else guard.sources:
+            hold = guard.hold_of(source) if guard is not None else None
+            if guard is not None and hold is not None:
+                causes = self._wanted[next(iter(guard.pods(source)))].values()
+                yield next(cause for cause in causes if cause.source == source), hold
+
+    def take(self, now: float, tick: float) -> list[Taken[ObjectRef]]:
+        """The pods whose time has come. Each stays pending until it is evicted, dropped or put off.
+
+        Whoever takes them says with `start` which ones go.
+        """
+        self._tick = max(self._tick, tick)
+        return self._evictions.take(now, tick)
+
+    def start(self, taken: Iterable[Taken[ObjectRef]]) -> None:
+        """These pods are going to be evicted now."""
+        if self.guard is not None:
+            for each in taken:
+                self.guard.mark_going(each.pod, is_so=True, tick=self._tick)
+
+    def put_back(self, pod: ObjectRef) -> None:
+        """A pod that was taken does not go yet: it waits for its time again."""
+        self._evictions.finish(pod)
+        self._apply(pod)
+
+    def wait(self, now: float, tick: float) -> float | None:
+        """After how many seconds `take` may have something; None if nothing is planned."""
+        return self._evictions.wait(now, tick)
+
+    def progress(self, rule: str) -> Progress:
+        """How far the eviction for a rule is."""
+        postponed = [self._evictions.causes(pod) for pod in self._evictions.postponed]
+        waiting, kept = (_count_with(rule, of) for of in (postponed, self._exempt.values()))
+        return self.tally.progress(rule)._replace(waiting=waiting, kept=kept)
+
+    @property
+    def held_pods(self) -> int:
+        """How many pods stay until somebody confirms that they are to leave."""
+        return 0 if self.guard is None else self.guard.held_pods
+
+    @property
+    def unasked_pods(self) -> int:
+        """How many pods stay because their policy could not be asked."""
+        return len(self._problems)
+
+    def unasked(self, is_meant: Callable[[Source], bool]) -> Unasked | None:
+        """The pods of some sources that stay because their policy could not be asked; None if there are none."""
+        found = [
+            problem
+            for pod, problem in self._problems.items()
+            if any(is_meant(cause.source) for cause in self._wanted[pod].values())
+        ]
+        return Unasked(len(found), found[-1]) if found else None
+
+    def _to_act_on(self, pod: ObjectRef) -> Causes:
+        return NOTHING if pod in self._exempt else self._wanted.get(pod, NOTHING)
+
+    def _stop(self, pod: ObjectRef) -> None:
+        """A pod that was taken does not go now."""
+        if self.guard is not None:
+            self.guard.mark_going(pod, is_so=False, tick=self._tick)
+
+    def _set_problem(self, pod: ObjectRef, problem: str) -> None:
+        before = self._problems.pop(pod, "")
+        if problem and pod in self._wanted:
+            self._problems[pod] = problem
+        if before != problem:
+            self.changed_places.update(cause.source.place for cause in self._wanted.get(pod, NOTHING).values())
+
+    def _take_out(self, pod: ObjectRef) -> None:
+        before = self._to_act_on(pod)
+        self._set_problem(pod, "")
+        self._wanted.pop(pod, None)
+        self._exempt.pop(pod, None)
+        self._change(pod, before)
+
+    def _change(self, pod: ObjectRef, before: Causes) -> None:
+        after = self._to_act_on(pod)
+        if before == after:
+            return
+        self.tally.move(pod, before, after)
+        if self.guard is not None:
+            self.guard.want(pod, [cause.source for cause in after.values()], self._tick)
+        self._apply(pod)
+
+    def _apply(self, pod: ObjectRef) -> None:
+        causes = self._to_act_on(pod)
+        guard = self.guard
+        if guard is not None and not all(guard.allows(cause.source, pod) for cause in causes.values()):
+            causes = {key: cause for key, cause in causes.items() if guard.allows(cause.source, pod)}
+        self._evictions.set(pod, _by_limiter(causes), self._tick)
+
+
+def _by_limiter(causes: Causes) -> Causes:
+    """The causes by what they share a limiter by; of those that share one the earliest."""
+    if all(key == cause.taint for key, cause in causes.items()):
+        return causes
+    return earliest(causes.values())
+
+
+def _count_with(rule: str, of: Iterable[Causes]) -> int:
+    return sum(any(cause.rule == rule for cause in causes.values()) for causes in of)

@@ -1,0 +1,109 @@
+"""What a drain promises, as a value: how fast pods leave, what they wait for, and until when. Pure.
+
+A drain keeps new work away with a NoSchedule taint and has pods leave one by one through the eviction API, which
+refuses while a disruption budget forbids it. Whoever drains asks again later, and goes on with others meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from dray.api.backoff import Backoff
+from dray.api.generated.core import Pod
+from dray.api.pods import is_ready
+from dray.api.references import ObjectRef
+from dray.eviction.replicas import Replicas
+
+PAUSED_ANNOTATION: Final = "dray.dev/drain-paused"
+"""On a rule or a node: its drain stands still while this is there."""
+REFUSED: Final = Backoff(first=1.0, longest=30.0)
+"""How long not to ask again about a pod whose budget allowed none."""
+
+
+class DrainTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What the one who drains wants."""
+
+    rate: int | None = None
+    """Pods per second, from the first one on; None for as fast as they can be told."""
+    wait_for_replacements: bool = False
+    """A ready pod leaves only when those of its controller that left before are replaced."""
+    deadline: float | None = None
+    """Seconds since 1970. From then on budgets and replacements are not waited for any more."""
+
+
+class Drain:
+    """Who leaves next. Told of pods with `put` and `drop`, of outcomes with `left` and `refused`."""
+
+    def __init__(self, terms: DrainTerms) -> None:
+        self.terms = terms
+        self.refusals: dict[ObjectRef, str] = {}
+        """What the eviction API said, of pods that it does not let go yet."""
+        self.replacing: set[ObjectRef] = set()
+        """Pods that wait for the replacement of another."""
+        self._replicas = Replicas()
+        self._told: set[ObjectRef] = set()
+        self._again: dict[ObjectRef, tuple[int, float]] = {}
+        self._free_at = float("-inf")
+
+    def put(self, pod: Pod) -> None:
+        """A pod is there, or has changed."""
+        self._replicas.put(pod)
+
+    def drop(self, pod: Pod) -> None:
+        """A pod is gone."""
+        self._replicas.drop(pod)
+        ref = ObjectRef.of(pod)
+        self.refusals.pop(ref, None)
+        self._again.pop(ref, None)
+        self._told.discard(ref)
+
+    def is_over(self, now: float) -> bool:
+        """Whether the deadline is over, and pods leave whatever their budgets say."""
+        return self.terms.deadline is not None and now >= self.terms.deadline
+
+    def next(self, due: Iterable[tuple[Pod, float]], now: float) -> Pod | None:
+        """The pod to tell now, of those that must leave from some time on; None if none may yet."""
+        self.replacing.clear()
+        if now < self._free_at:
+            return None
+        found: Pod | None = None
+        for pod, since in sorted(due, key=lambda one: (one[1], ObjectRef.of(one[0]))):
+            ref = ObjectRef.of(pod)
+            if since > now or ref in self._told:
+                continue
+            if not self.is_over(now):
+                if self._again.get(ref, (0, now))[1] > now:
+                    continue
+                if self.terms.wait_for_replacements and self._lacks_others(pod):
+                    self.replacing.add(ref)
+                    continue
+            found = found or pod
+        return found
+
+    def left(self, pod: Pod, now: float) -> None:
+        """A pod was told to leave."""
+        ref = ObjectRef.of(pod)
+        self._told.add(ref)
+        self._replicas.evicting(pod, is_so=True)
+        self.refusals.pop(ref, None)
+        if self.terms.rate:
+            self._free_at = max(self._free_at, now) + 1.0 / self.terms.rate
+
+    def refused(self, pod: Pod, why: str, now: float) -> None:
+        """The server does not let a pod go now."""
+        ref = ObjectRef.of(pod)
+        tries = self._again.get(ref, (0, 0.0))[0] + 1
+        self._again[ref] = (tries, now + REFUSED.after(tries))
+        self.refusals[ref] = why
+
+    def _lacks_others(self, pod: Pod) -> bool:
+        siblings = self._replicas.siblings(pod)
+        return siblings is not None and is_ready(pod) and siblings.wanted > siblings.ready - siblings.evicting
+
+
+def is_paused(annotations: Mapping[str, str]) -> bool:
+    """Whether somebody said that a drain is to stand still."""
+    return annotations.get(PAUSED_ANNOTATION, "false") != "false"

@@ -1,0 +1,187 @@
+"""The pods that must leave their nodes because of NoExecute taints, and when.
+
+    nodes ─▶ put_node ─┐
+    pods ─▶ put_pod ───┴─▶ what each pod on the node must leave for ─▶ Departures ─▶ take(): those whose time has come
+
+A toleration counts from when both the taint and the pod on its node were seen, whatever the taint says (X-06). Pods
+whose time has come all leave at once, unless the node says how many may a second (`node_rations`). Times are seconds of
+a clock that never jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from dray.api.generated.core import Pod, Taint, Toleration
+from dray.api.node_annotations import NO_EXECUTE
+from dray.api.references import ObjectRef
+from dray.api.toleration import seconds_left
+from dray.eviction.causes import Cause, Causes, Source, TaintKey
+from dray.eviction.confirmations import is_taint_confirmed
+from dray.eviction.departures import Departures, Unasked
+from dray.eviction.evictions import Taken
+from dray.eviction.guard import Base, Guard, Hold
+from dray.eviction.node_rations import NodeRations
+from dray.eviction.pods import can_be_evicted
+from dray.eviction.recent import Recent
+from dray.eviction.settings import Limit
+
+FOREVER = float("inf")
+
+
+class _Resident(NamedTuple):
+    """A pod on a node."""
+
+    ref: ObjectRef
+    tolerations: tuple[Toleration, ...]
+    seen: float
+
+
+class NodePlanner:
+    """What the taint eviction controller knows. Only nodes with NoExecute taints cost more than a dictionary entry."""
+
+    def __init__(self, max_evictions: Limit | None = None, recent: Recent[ObjectRef] | None = None) -> None:
+        """If more than `max_evictions` would leave, the rest is held; `recent` may be shared with other planners."""
+        self._device_users: set[ObjectRef] = set()
+        guard: Guard[ObjectRef] | None = None
+        if max_evictions is not None:
+            guard = Guard(max_evictions, recent, uses_devices=self._device_users.__contains__)
+        self.departures = Departures(guard)
+        self._taints: dict[str, dict[Taint, float]] = {}
+        self._pods: dict[str, dict[str, _Resident]] = {}
+        self._nodes: dict[str, str] = {}
+        self._rations = NodeRations()
+        self._changed: set[str] = set()
+
+    def put_node(
+        self, name: str, taints: Iterable[Taint], tick: float, annotations: Mapping[str, str] | None = None
+    ) -> list[ObjectRef]:
+        """These are a node's taints now; none if it is gone. Returns the pods that may stay after all."""
+        taints = [taint for taint in taints if taint.effect == NO_EXECUTE]
+        annotations = annotations or {}
+        before = self._taints.get(name, {})
+        after = {_identity(taint): tick for taint in taints}
+        self._confirm(name, before, taints, annotations, tick)
+        paced = self._rations.put_node(name, taints, annotations)
+        concerned = set(paced)
+        if before.keys() != after.keys():
+            concerned.add(name)
+            self._taints[name] = {taint: before.get(taint, tick) for taint in after}
+            if not after:
+                del self._taints[name]
+        residents = [(node, pod) for node in sorted(concerned) for pod in self._pods.get(node, {}).values()]
+        cancelled = [pod.ref for node, pod in residents if self._plan(node, pod, tick)]
+        self._judge(tick)
+        return cancelled
+
+    def put_pod(self, pod: Pod, tick: float) -> bool:
+        """A pod is there or has changed. True if it was to be evicted and may stay after all."""
+        ref = ObjectRef.of(pod)
+        if not can_be_evicted(pod):
+            self.drop_pod(ref, tick)
+            return False
+        node = pod.spec.node_name
+        residents = self._pods.setdefault(node, {})
+        known = residents.get(ref.uid)
+        resident = _Resident(ref, pod.spec.tolerations, tick if known is None else known.seen)
+        residents[ref.uid] = resident
+        if pod.spec.resource_claims:
+            self._device_users.add(ref)
+        self._nodes[ref.uid] = node
+        may_stay = resident != known and self._plan(node, resident, tick)
+        self._judge(tick)
+        return may_stay
+
+    def drop_pod(self, ref: ObjectRef, tick: float) -> None:
+        """A pod is gone, or on its way out."""
+        node = self._nodes.pop(ref.uid, None)
+        if node is None:
+            return  # it never was here
+        del self._pods[node][ref.uid]
+        if not self._pods[node]:
+            del self._pods[node]
+        self.departures.drop(ref)
+        self._device_users.discard(ref)
+        self._judge(tick)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has to leave, and there is nothing to tell: then a pod that comes or goes changes nothing."""
+        return self.departures.is_idle and not self._changed and not self.departures.changed_places
+
+    def holds(self, node: str) -> Mapping[str, Hold]:
+        """What is held until somebody confirms it, by the key of the node's taint."""
+        holds = {taint.key: self.departures.hold_of(Source(_name(taint), node)) for taint in self._taints.get(node, {})}
+        return {key: hold for key, hold in holds.items() if hold is not None}
+
+    def unasked(self, node: str) -> Unasked | None:
+        """The pods of a node that stay because their policy could not be asked."""
+        return self.departures.unasked(lambda source: source.place == node)
+
+    def take_changed_nodes(self) -> set[str]:
+        """The nodes where something else may be held, or have failed, than at the last call."""
+        changed, self._changed = self._changed | self.departures.changed_places, set()
+        self.departures.changed_places.clear()
+        return changed
+
+    def take(self, tick: float) -> list[Taken[ObjectRef]]:
+        """The pods to evict now, each once. They count as pending until `departures` are told what became of them."""
+        taken = self.departures.take(tick, tick)
+        self.departures.start(taken)
+        return taken
+
+    def wait(self, tick: float) -> float | None:
+        """After how many seconds `take` may have something; None if nobody has to leave."""
+        return self.departures.wait(tick, tick)
+
+    def _plan(self, node: str, pod: _Resident, tick: float) -> bool:
+        """Says what a pod must leave for. True if it had to for something, or would have, and has not any more."""
+        return self.departures.want(pod.ref, self._causes_of(node, pod), tick)
+
+    def _causes_of(self, node: str, pod: _Resident) -> Causes:
+        causes: dict[TaintKey, Cause] = {}
+        for taint, seen in self._taints.get(node, {}).items():
+            due = max(seen, pod.seen) + seconds_left(pod.tolerations, taint)
+            if due != FOREVER:
+                line, rate = self._rations.of(node, taint)
+                name = _name(taint)
+                causes[name] = Cause(line, due, rate, key=taint.key, value=taint.value, source=Source(name, node))
+        return causes
+
+    def _confirm(
+        self,
+        node: str,
+        before: Iterable[Taint],
+        taints: Iterable[Taint],
+        annotations: Mapping[str, str],
+        tick: float,
+    ) -> None:
+        guard = self.departures.guard
+        if guard is None:
+            return
+        confirmed = {_name(taint): is_taint_confirmed(taint, annotations) for taint in taints}
+        for name in {*map(_name, before), *confirmed}:
+            guard.confirm(Source(name, node), is_so=confirmed.get(name, False), tick=tick)
+
+    def _judge(self, tick: float) -> None:
+        """Lets the guard decide, and acts on it at once."""
+        departures, guard = self.departures, self.departures.guard
+        if guard is None or (guard.is_idle and guard.is_sure):
+            return
+        base = Base(len(self._nodes), max(map(len, self._pods.values()), default=0))
+        is_done = False
+        while not is_done:
+            changed = departures.judge(tick, base)
+            self._changed.update(source.place for source in changed)
+            departures.settle()
+            is_done = departures.is_settled
+
+
+def _identity(taint: Taint) -> Taint:
+    """What makes it the same taint: not when somebody says it was added."""
+    return Taint(key=taint.key, value=taint.value, effect=taint.effect)
+
+
+def _name(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}"

@@ -1,0 +1,62 @@
+"""A cluster as people look at it, live: devices as the scheduler sees them, with their state; claims; nodes.
+
+Works through any client, so it shows a real Kubernetes cluster as well. What a server does not serve (older ones know
+no taint rules, only dray knows patches) is taken as not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from dray.api.generated.core import Node, Pod
+from dray.api.kinds import CLAIMS, CLASSES, NODES, PATCHES, PODS, RULES, SLICES
+from dray.api.resource import ResourceClaim
+from dray.client import Client
+from dray.client.calls import list_if_served
+from dray.live.following import Following
+from dray.reconcile import Clock
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.device_states import DeviceState, DeviceStates
+from dray.tracker import Remove, Upsert
+
+TRACKED: Final = (CLASSES, SLICES)
+OPTIONAL: Final = (RULES, PATCHES)
+
+
+class LiveView(Following):
+    """Fed by informers."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        super().__init__(client, clock)
+        self.cluster: Final = Cluster()
+        """What is known of devices, claims and nodes, as the scheduler would know it."""
+        self._states = DeviceStates()
+
+    async def start(self) -> None:
+        """Everything has been read once, and is kept current. Raises ApiError or OSError if it cannot be read."""
+        for kind in (*TRACKED, *[kind for kind in OPTIONAL if await list_if_served(self._client, kind) is not None]):
+            self.follow(kind).on_change(self._on_tracked)
+        self.follow(CLAIMS).on_change(self.cluster.set_claim)
+        self.follow(NODES).on_change(self.cluster.set_node)
+        self.follow(PODS)
+        await self.run_all()
+
+    def devices(self) -> Iterator[DeviceState]:
+        """All devices, by driver, pool and position."""
+        return self._states.devices(self.cluster)
+
+    def claims(self) -> list[ResourceClaim]:
+        """All claims by place."""
+        return self.in_order(CLAIMS)
+
+    def nodes(self) -> list[Node]:
+        """All nodes by name."""
+        return self.in_order(NODES)
+
+    def pods(self) -> list[Pod]:
+        """All pods by place."""
+        return self.in_order(PODS)
+
+    def _on_tracked(self, old: Any, new: Any) -> None:
+        self.cluster.track(Upsert(new) if new is not None else Remove.of(old))

@@ -1,0 +1,28 @@
+"""A hub as people look at it, live: its clusters, and the placements that selected them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dray.api.cluster import ManagedCluster, PlacementDecision
+from dray.api.kinds import CLUSTERS, DECISIONS
+from dray.live.following import Following
+
+
+class FleetView(Following):
+    """Fed by informers."""
+
+    async def start(self) -> None:
+        """Everything has been read once, and is kept current. Raises ApiError or OSError if it cannot be read."""
+        for kind in (CLUSTERS, DECISIONS):
+            self.follow(kind)
+        await self.run_all()
+
+    def clusters(self) -> list[ManagedCluster]:
+        """All clusters by name."""
+        return self.in_order(CLUSTERS)
+
+    def selections(self) -> Counter[str]:
+        """By cluster, how many placements selected it."""
+        decisions: list[PlacementDecision] = self.in_order(DECISIONS)
+        return Counter(entry.cluster_name for one in decisions for entry in one.status.decisions)

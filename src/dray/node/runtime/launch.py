@@ -1,0 +1,182 @@
+"""Starting a process with given rights, through `launcher.py`: as a new container, or inside of one that runs."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from dray.node.runtime import seccomp
+from dray.node.runtime.edits import Bind
+from dray.node.runtime.machine import INTERPRETER, LAUNCHER, Machine
+from dray.node.runtime.rights import Rights
+
+SHELL: Final = "/bin/sh"
+NEW_MOUNTS, NEW_HOST_NAME, NEW_IPC, NEW_PROCESSES, NEW_NETWORK = 0x20000, 0x4000000, 0x8000000, 0x20000000, 0x40000000
+LONGEST_HOST_NAME: Final = 63
+LONGEST_REPORT: Final = 4096
+
+_KEEP: Final = 'trap : TERM INT HUP QUIT; (exec "$@" 8>&- 9>&-); code=$?; echo $code >&9; exit $code'
+"""Stays around the container's process to note its exit code, even if nobody else is there to see. It has the rights of
+the container, and of the agent's files nothing but a descriptor of the one that the code goes into, and of the pipe
+that is the container's input, so that this does not end when somebody who was attached goes."""
+
+
+class LaunchFailed(Exception):
+    """The process did not start; the message says why."""
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """A process to start: what, as whom, where, and what it sees."""
+
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    rights: Rights
+    directory: str = "/"
+    host_name: str = ""
+    binds: tuple[Bind, ...] = ()
+
+
+class Traces(msgspec.Struct, frozen=True):
+    """Descriptors of files into which a container's number, birth and exit code are written."""
+
+    pid: int
+    born: int
+    exit: int
+
+
+class Standard(msgspec.Struct, frozen=True):
+    """Descriptors of what a process reads from and writes to; `held` is kept open around it."""
+
+    input: int = subprocess.DEVNULL
+    output: int = subprocess.DEVNULL
+    errors: int = subprocess.DEVNULL
+    held: int = -1
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What a container is started with that others do not have: the name that process listings show, where it leaves
+    its traces, which run of the machine this is, and whether its standard streams are a terminal."""
+
+    name: str
+    traces: Traces
+    boot: str
+    terminal: bool = False
+
+
+def start(launch: Launch, machine: Machine, standard: Standard, around: Around) -> int:
+    """Starts a container and returns the number of its process group, whose leader is a child of this process.
+
+    Raises LaunchFailed or OSError, with nothing left running.
+    """
+    traces = around.traces
+    plan = _plan(launch, machine) | {
+        "command": [SHELL, "-c", _KEEP, around.name, *launch.command],
+        "terminal": around.terminal,
+        "pid": traces.pid,
+        "born": traces.born,
+        "exit": traces.exit,
+        "held": standard.held,
+        "boot": around.boot,
+    }
+    return _run(plan, (traces.pid, traces.born, traces.exit), standard)
+
+
+def enter(launch: Launch, machine: Machine, container: int, standard: Standard, *, terminal: bool) -> int:
+    """Starts another process in a container (by pidfd), with the same rights. Returns its number; it is a child.
+
+    Raises LaunchFailed or OSError, with nothing left running.
+    """
+    return _run(_plan(launch, machine) | {"enter": container, "terminal": terminal}, (container,), standard)
+
+
+def namespaces(rights: Rights, *, mounts: bool) -> int:
+    """The namespaces that are a container's own, as the kernel counts them."""
+    flags = NEW_PROCESSES if rights.own_processes else 0
+    flags |= NEW_IPC if rights.own_ipc else 0
+    flags |= NEW_HOST_NAME if rights.own_host_name else 0
+    flags |= NEW_NETWORK if rights.own_network else 0
+    return flags | NEW_MOUNTS if mounts or rights.own_processes or rights.own_ipc else flags
+
+
+def _plan(launch: Launch, machine: Machine) -> dict[str, Any]:
+    """What the launcher reads: only what `marshal` can carry."""
+    rights = launch.rights
+    mounts = bool(launch.binds) or rights.read_only_files or rights.masked_proc
+    return {
+        "enter": -1,
+        "namespaces": namespaces(rights, mounts=mounts),
+        "terminal": False,
+        "pid": -1,
+        "born": -1,
+        "exit": -1,
+        "held": -1,
+        "boot": "",
+        "host_name": launch.host_name[:LONGEST_HOST_NAME],
+        "read_only_files": rights.read_only_files,
+        "masked": rights.masked_proc,
+        "binds": [(one.source, one.target, one.read_only) for one in launch.binds],
+        "changes_user": machine.is_root,
+        "user": rights.user,
+        "group": rights.group,
+        "groups": list(rights.groups),
+        "capabilities": rights.capabilities,
+        "no_new_privileges": rights.no_new_privileges,
+        "seccomp": seccomp.default_filter(machine.architecture, rights.capabilities) if rights.seccomp else b"",
+        "open_files": machine.open_files,
+        "directory": launch.directory,
+        "command": list(launch.command),
+        "environment": dict(launch.environment),
+    }
+
+
+def _run(plan: Mapping[str, Any], hidden: Iterable[int], standard: Standard) -> int:
+    """Runs the launcher until it has become what the plan says. Raises LaunchFailed or OSError."""
+    hidden = tuple(one for one in (*hidden, plan["held"]) if one >= 0)
+    with contextlib.ExitStack() as stack:
+        reading, writing = os.pipe()
+        reports = stack.enter_context(open(reading, "rb"))
+        descriptor = stack.enter_context(_closing(os.memfd_create("launch", os.MFD_CLOEXEC)))
+        with _closing(writing):
+            with open(os.dup(descriptor), "wb") as file:
+                marshal.dump({**plan, "report": writing, "hidden": (writing, *hidden)}, file)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            child = subprocess.Popen(
+                [*INTERPRETER, str(LAUNCHER), str(descriptor)],
+                pass_fds=(descriptor, writing, *hidden),
+                cwd="/",
+                stdin=standard.input,
+                stdout=standard.output,
+                stderr=standard.errors,
+            )
+        said = reports.read(LONGEST_REPORT)
+    noted, _, problem = said.partition(b"\n") if said.startswith(b"pid ") else (b"", b"", said)
+    pid = int(noted[4:]) if noted else None
+    if pid == child.pid:
+        _let_go(child)
+    else:
+        child.wait()
+    if pid is None or problem:
+        if pid is not None:
+            os.waitpid(pid, 0)
+        raise LaunchFailed(problem.decode(errors="replace") or "the launcher ended without a word")
+    return pid
+
+
+@contextlib.contextmanager
+def _closing(descriptor: int) -> Any:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _let_go(child: subprocess.Popen[bytes]) -> None:
+    """It is waited for by number, if at all: Python shall not ask for its end."""
+    if child.returncode is None:
+        child.returncode = 0

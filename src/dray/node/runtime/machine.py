@@ -1,0 +1,111 @@
+"""What the machine lets the agent give to containers, found out once when the agent starts."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+LAUNCHER: Final = Path(__file__).with_name("launcher.py")
+"""Runs by itself, for every container, so it does without everything that takes time to load."""
+INTERPRETER: Final = (sys.executable, "-I", "-S")
+PROBE_SECONDS: Final = 20.0
+SECCOMP_MACHINES: Final = ("x86_64", "aarch64")
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the agent is, and what it may do."""
+
+    user: int = 0
+    group: int = 0
+    groups: tuple[int, ...] = ()
+    capabilities: int = 0
+    namespaces: bool = False
+    """Whether processes, mounts, IPC and host names can be a container's own."""
+    seccomp: bool = False
+    architecture: str = ""
+    groups_of_users: Mapping[int, int] = {}
+    """The first group of each user of the machine."""
+    default_user: int = 0
+    default_group: int = 0
+    """Who containers run as that do not say: the agent's own user, or another one for strangers."""
+    pod_network: str = "host"
+    """`host`: pods use the machine's. `none`: they have only a loopback device, unless they ask for the machine's."""
+    open_files: tuple[int, int] = (1024, 4096)
+    """The soft and hard limit that containers start with."""
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the agent can become other users."""
+        return self.user == 0
+
+    def shortcomings(self) -> Iterator[str]:
+        """What containers share that they should not, because of who and where the agent is."""
+        if not self.is_root:
+            yield f"the agent is not root: containers run as user {self.user}; pods that ask for another wait"
+        if not self.namespaces:
+            yield "no namespaces can be made: containers see all processes of this machine, hostPID or not"
+
+
+def find_machine(default_user: tuple[int, int] | None = None, pod_network: str = "host") -> Machine:
+    """This machine, as it is for this process."""
+    user, group = os.geteuid(), os.getegid()
+    run_as, run_as_group = default_user or (user, group)
+    return Machine(
+        user=user,
+        group=group,
+        groups=tuple(os.getgroups()),
+        capabilities=_permitted(),
+        namespaces=user == 0 and _can_make_namespaces(),
+        seccomp=platform.machine() in SECCOMP_MACHINES and Path("/proc/sys/kernel/seccomp").is_dir(),
+        architecture=platform.machine(),
+        groups_of_users=_groups_of_users(),
+        default_user=run_as,
+        default_group=run_as_group,
+        pod_network=pod_network,
+        open_files=resource.getrlimit(resource.RLIMIT_NOFILE),
+    )
+
+
+def _permitted() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapPrm:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _groups_of_users() -> dict[int, int]:
+    """From the machine's own file alone: asking for all users of a directory service may take minutes."""
+    found: dict[int, int] = {}
+    try:
+        lines = Path("/etc/passwd").read_text(errors="replace").splitlines()
+    except OSError:
+        return {}
+    for line in lines:
+        fields = line.split(":")
+        if len(fields) > 3 and fields[2].isdigit() and fields[3].isdigit():
+            found.setdefault(int(fields[2]), int(fields[3]))
+    return found
+
+
+def _can_make_namespaces() -> bool:
+    """Whether the launcher gets as far as a container's own /proc; asked of it, for there are many reasons why not."""
+    try:
+        done = subprocess.run(
+            [*INTERPRETER, str(LAUNCHER), "probe"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0

@@ -1,0 +1,54 @@
+"""Holds the terminal of a container, also while no agent is there: `python -I -S terminal_keeper.py MASTER LOG INPUT`.
+
+What the container shows goes into its log; what comes through its pipe (INPUT, -1 for none) is what it reads. Ends when
+nobody has the terminal open any more. The numbers are of descriptors that it is started with.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+
+CHUNK = 65536
+
+
+def main() -> None:
+    """Lets the agent go, so that nobody has to wait for this process, and holds the terminal."""
+    master, log, typed = (int(number) for number in sys.argv[1:4])
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    os.set_blocking(master, False)
+    keep(master, log, typed)
+
+
+def keep(master: int, log: int, typed: int) -> None:
+    """Carries bytes both ways. Never waits for a container that does not read: it may be waiting to write."""
+    pending = b""
+    while True:
+        reading = [master] if typed < 0 or len(pending) >= CHUNK else [master, typed]
+        readable, writable, _ = select.select(reading, [master] if pending else [], [])
+        if master in readable:
+            try:
+                data = os.read(master, CHUNK)
+            except BlockingIOError:
+                continue
+            except OSError:  # the container has ended
+                return
+            try:
+                while data:
+                    data = data[os.write(log, data) :]
+            except OSError:  # a full disk: what is shown is lost, and the container goes on
+                continue
+        if typed in readable:
+            pending += os.read(typed, CHUNK)
+        if writable:
+            try:
+                pending = pending[os.write(master, pending) :]
+            except BlockingIOError:
+                continue
+
+
+if __name__ == "__main__":
+    main()

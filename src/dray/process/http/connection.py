@@ -1,0 +1,448 @@
+"""One client's connection: bytes become requests, requests are admitted and answered one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+import httptools
+
+from dray.process.http.duplex import ConnectionDuplex
+from dray.process.http.messages import (
+    MAX_BODY_BYTES,
+    MAX_HEADER_BYTES,
+    Peer,
+    Request,
+    Response,
+    Stream,
+    Upgrade,
+    failure,
+    head_bytes,
+    upgrade_bytes,
+)
+
+if TYPE_CHECKING:
+    from dray.process.http.server import Server
+
+MAX_PIPELINED = 16
+LINGER_SECONDS = 2.0
+PIECE = 64 * 1024
+"""So much is given to the parser at a time: it keeps a header until it has seen its end."""
+SLICE = 256 * 1024
+"""So much of a large answer is written before looking whether the client reads."""
+SMALL_BODY = 64 * 1024
+"""A body of this size is let through and dropped if its request is refused, so that the connection can go on."""
+
+log = logging.getLogger(__name__)
+
+
+@lru_cache(maxsize=256)
+def _remembered_key(name: bytes) -> str:
+    return name.lower().decode("latin-1")
+
+
+def _header_key(name: bytes) -> str:
+    """A header's name in lower case. Names that are long are not remembered."""
+    return _remembered_key(name) if len(name) <= 64 else name.lower().decode("latin-1")
+
+
+class _Queued(NamedTuple):
+    """A request that waits for its answer; `refusal` if the answer is known, `last` if nothing more is read."""
+
+    request: Request
+    refusal: Response | None
+    last: bool
+
+
+class Connection(asyncio.Protocol):
+    """One client. Requests of a connection are answered one after the other."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._loop = server.loop
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpRequestParser(self)
+        self._peer = Peer("")
+        self._queue: deque[_Queued] = deque()
+        self._worker: asyncio.Task[None] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._closing = False
+        self._deaf = False
+        self._encrypted = False
+        self._streaming = False
+        self._silent = 0
+        self._heard = False
+        self._upgrades = False
+        self._raw = b""
+        self._duplex: ConnectionDuplex | None = None
+        self.idle_since = self._loop.time()
+        self.deadline: float | None = self.idle_since + server.limits.header_seconds
+        self._reset()
+
+    def _reset(self) -> None:
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._header_bytes = 0
+        self._head: Request | None = None
+        self._in_body = False
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._kept = 0
+        self._refusal: Response | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the loop, after the TLS handshake where there is one."""
+        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
+        self._transport = transport  # type: ignore[assignment]
+        address = transport.get_extra_info("peername")
+        certificate = transport.get_extra_info("peercert") or None
+        self._encrypted = transport.get_extra_info("ssl_object") is not None
+        self._peer = Peer(str(address[0]) if address else "", certificate)
+        if not self._server.take(self):
+            self._end_with(failure(503, "too many connections"))
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Called by the loop when the other end is gone."""
+        self._closing = True
+        self._server.forget(self)
+        self._writable.set()
+        if self._duplex is not None:
+            self._duplex.feed_end()
+        self._drop_body()
+        while self._queue:
+            self._release(self._queue.popleft().request)
+        if self._worker is not None:
+            self._worker.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop. The parser gets a piece at a time, and is stopped if many pieces make no sense to it."""
+        if self._duplex is not None:
+            self._duplex.feed(data)
+            return
+        view = memoryview(data) if len(data) > PIECE else data
+        for start in range(0, len(data), PIECE):
+            if self._closing:
+                return
+            if self._deaf:
+                self._keep_raw(bytes(view[start:]))
+                return
+            self._feed(view[start : start + PIECE])
+
+    def _keep_raw(self, data: bytes) -> None:
+        """Bytes after a request for another protocol, which who asks for one should not send before it is granted."""
+        if self._upgrades:
+            self._raw += data
+            if len(self._raw) > PIECE:
+                self.abort()
+
+    def _feed(self, piece: bytes | memoryview) -> None:
+        self._heard = False
+        try:
+            self._parser.feed_data(piece)
+        except httptools.HttpParserUpgrade as upgrade:
+            # Nobody has to upgrade: the request is answered, and is the last one. What follows is no HTTP.
+            self._deaf = True
+            self._keep_raw(bytes(piece[upgrade.args[0] :]))
+        except httptools.HttpParserError:
+            self._end_with(failure(400, "malformed HTTP request"))
+        if self._heard:
+            self._silent = 0
+            return
+        # The start of a header or of a trailer, whose end has not come: the parser holds it all.
+        self._silent += len(piece)
+        if self._silent > MAX_HEADER_BYTES:
+            self._end_with(failure(431, f"a request header is larger than {MAX_HEADER_BYTES} bytes"))
+
+    def eof_received(self) -> bool:
+        """A half-closed connection still gets its answers, unless it is a TLS one: those cannot be half closed."""
+        self._drop_body()
+        if self._duplex is not None:
+            self._duplex.feed_end()
+            return not self._encrypted
+        self._closing = self._closing or self._encrypted or (self._worker is None and not self._queue)
+        return not self._closing
+
+    def pause_writing(self) -> None:
+        """Called by the loop when the client reads too slowly."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Called by the loop when the client has caught up."""
+        self._writable.set()
+
+    def on_message_begin(self) -> None:
+        """Called by the parser at the start of a request."""
+        self._heard = True
+        self._reset()
+        self.deadline = self._loop.time() + self._server.limits.header_seconds
+
+    def on_url(self, url: bytes) -> None:
+        """Called by the parser, perhaps in pieces."""
+        self._heard = True
+        self._url += url
+        self._count_header(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser for each header, and for trailers, which nobody asks for: they are counted alone."""
+        self._heard = True
+        self._count_header(len(name) + len(value))
+        if self._in_body:
+            return
+        key = _header_key(name)
+        text = value.decode("latin-1")
+        self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
+
+    def _count_header(self, size: int) -> None:
+        self._header_bytes += size
+        if self._header_bytes > MAX_HEADER_BYTES:
+            self._end_with(failure(431, f"request headers larger than {MAX_HEADER_BYTES} bytes"))
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser before the body: if there is one, whoever sends it has to be let in first."""
+        self._heard = True
+        self._in_body = True
+        if self._closing:
+            return
+        self.deadline = self._loop.time() + self._server.limits.body_seconds
+        length = int(self._headers.get("content-length") or 0)
+        chunked = "transfer-encoding" in self._headers
+        if not chunked and not length:
+            return
+        waits = self._headers.get("expect", "").lower() == "100-continue"
+        head = self._head = self._request()
+        head.oversized = length > MAX_BODY_BYTES
+        self._refusal = self._server.admit(head)
+        if self._refusal is None:
+            if waits:
+                self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        elif chunked or waits or length > SMALL_BODY:
+            self._refuse(head, self._refusal)
+
+    def _refuse(self, request: Request, refusal: Response) -> None:
+        """Answers a request whose body is not read: nothing more is understood on this connection."""
+        self._deaf = True
+        self._drop_body()
+        self._enqueue(_Queued(request, refusal, last=True))
+
+    def on_body(self, data: bytes) -> None:
+        """Called by the parser, in pieces. What is too large or refused is counted, not kept."""
+        self._heard = True
+        if self._closing or self._deaf or self._refusal is not None or self._head is None:
+            return
+        self._body_bytes += len(data)
+        if self._body_bytes > MAX_BODY_BYTES:
+            self._drop_body()
+            if self._body_bytes > 16 * MAX_BODY_BYTES:
+                self._end_with(failure(413, f"Request entity too large: limit is {MAX_BODY_BYTES}"))
+        elif self._server.bodies.take(self._head.owner, len(data)):
+            self._kept += len(data)
+            self._body.append(data)
+        else:
+            self._refuse(self._head, failure(429, "too many large requests at once; try again later"))
+
+    def _drop_body(self) -> None:
+        """Lets go of what has come of a body."""
+        self._body.clear()
+        if self._kept and self._head is not None:
+            self._server.bodies.give_back(self._head.owner, self._kept)
+        self._kept = 0
+
+    def _release(self, request: Request) -> None:
+        """A request is answered: its body is no longer held."""
+        if request.body:
+            self._server.bodies.give_back(request.owner, len(request.body))
+
+    def on_message_complete(self) -> None:
+        """Called by the parser at the end of a request."""
+        self._heard = True
+        self.deadline = None if self._closing else self._loop.time() + self._server.limits.idle_seconds
+        if self._closing or self._deaf:
+            return
+        if len(self._queue) >= MAX_PIPELINED:
+            self._end_with(failure(429, "too many pipelined requests"))
+            return
+        request = self._head or self._request()
+        self._upgrades = bool(request.header("upgrade"))
+        request.oversized = self._body_bytes > MAX_BODY_BYTES
+        request.body, self._kept = b"".join(self._body), 0
+        self._body.clear()
+        self._enqueue(_Queued(request, self._refusal, last=False))
+
+    def _enqueue(self, queued: _Queued) -> None:
+        self._queue.append(queued)
+        if self._worker is None:
+            self._worker = self._loop.create_task(self._answer_all())
+
+    def _request(self) -> Request:
+        uri = self._url.decode("latin-1")
+        path, _, raw_query = uri.partition("?")
+        if "%" in path:
+            path = unquote(path, errors="replace")
+        # Of a parameter that is given twice, the first counts.
+        query = dict(reversed(parse_qsl(raw_query, keep_blank_values=True))) if raw_query else {}
+        method = self._parser.get_method().decode("latin-1")
+        return Request(method, path, query, self._headers, b"", self._peer, uri)
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._queue and not self._closing:
+                queued = self._queue.popleft()
+                request = queued.request
+                self.deadline = None
+                try:
+                    answer = queued.refusal or await self._server.application(request)
+                finally:
+                    self._release(request)
+                if isinstance(answer, Stream):
+                    await self._send_stream(answer)
+                    return
+                if isinstance(answer, Upgrade):
+                    await self._converse(answer)
+                    return
+                close = queued.last or self._ends_after(request)
+                await self._send(answer, close, request.method == "HEAD")
+                if close:
+                    self._linger() if queued.last else self.close()
+                    return
+                self.idle_since = self._loop.time()
+                self.deadline = self.idle_since + self._server.limits.idle_seconds
+        finally:
+            self._worker = None
+
+    def _ends_after(self, request: Request) -> bool:
+        return request.header("connection").lower() == "close" or self._deaf or self._server.stopping
+
+    async def _send(self, response: Response, close: bool, no_body: bool) -> None:
+        """Writes an answer, a large one in slices; waits for a client that does not read, but not for ever."""
+        framing = f"Content-Length: {len(response.body)}"
+        head = head_bytes(response.code, response.content_type, response.headers, framing, close)
+        if no_body or len(response.body) <= SLICE:
+            self._write(head if no_body else head + response.body)
+        else:
+            self._write(head)
+            if not await self._write_slices(response.body):
+                return
+        if not self._writable.is_set():
+            await self._is_read()
+
+    async def _write_slices(self, data: bytes) -> bool:
+        """Writes something large, with a turn for others after each slice; False if the client does not read it."""
+        view = memoryview(data)
+        for start in range(0, len(view), SLICE):
+            self._write(view[start : start + SLICE])
+            if not self._writable.is_set() and not await self._is_read():
+                return False
+            await asyncio.sleep(0)
+        return True
+
+    async def _is_read(self) -> bool:
+        """Waits until the client has read enough; False if it does not, and the connection is at its end."""
+        try:
+            async with asyncio.timeout(self._server.limits.stalled_stream_seconds):
+                await self._writable.wait()
+        except TimeoutError:
+            self.abort()
+        return not self._closing
+
+    async def _send_stream(self, stream: Stream) -> None:
+        self._streaming = True
+        self._write(head_bytes(200, stream.content_type, stream.headers, "Transfer-Encoding: chunked", False))
+        try:
+            async for chunk in stream.chunks:
+                if len(chunk) <= SLICE:
+                    self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+                else:
+                    self._write(b"%x\r\n" % len(chunk))
+                    if await self._write_slices(chunk):
+                        self._write(b"\r\n")
+                if not self._writable.is_set():
+                    await self._is_read()
+                if self._closing:
+                    return
+            self._write(b"0\r\n\r\n")
+        except asyncio.CancelledError:
+            self._write(b"0\r\n\r\n")
+            raise
+        except ConnectionError:  # whoever makes the chunks has lost what they come from
+            self.abort()
+        except Exception:
+            # The client sees a stream that breaks off, and will list and watch again.
+            log.exception("a stream broke off")
+            self.abort()
+        finally:
+            stream.ended()
+            close_chunks = getattr(stream.chunks, "aclose", None)
+            if close_chunks is not None:
+                await close_chunks()
+            self.close()
+
+    async def _converse(self, answer: Upgrade) -> None:
+        """Gives the connection to another protocol until that is done with it."""
+        assert self._transport is not None
+        self._streaming = True
+        self._write(upgrade_bytes(answer))
+        duplex = self._duplex = ConnectionDuplex(self._transport, self._writable, self._raw)
+        self._raw = b""
+        try:
+            await answer.converse(duplex)
+        except OSError as error:
+            log.debug("a connection broke off: %s", error)
+        except Exception:
+            log.exception("a connection broke off")
+            self.abort()
+        finally:
+            answer.ended()
+            self.close()
+
+    def _write(self, data: bytes | memoryview) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _end_with(self, response: Response) -> None:
+        """Answers what could not be parsed, and ends the connection: its framing is lost."""
+        if self._closing:
+            return
+        self._closing = True
+        self._drop_body()
+        framing = f"Content-Length: {len(response.body)}"
+        self._write(head_bytes(response.code, response.content_type, response.headers, framing, True) + response.body)
+        self._linger()
+
+    def _linger(self) -> None:
+        """Ends the connection after a while: closing it while the client still sends would take away the answer.
+
+        Until then, what comes is dropped. Over TLS the client learns from the headers alone that nothing follows.
+        """
+        self._closing = True
+        self.deadline = None
+        if self._transport is not None and not self._transport.is_closing():
+            if not self._encrypted:
+                self._transport.write_eof()
+            self._loop.call_later(LINGER_SECONDS, self.close)
+
+    def close(self) -> None:
+        """Ends the connection once everything written is sent."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def end_stream(self) -> None:
+        """Ends a stream in good order, so that its reader knows it has seen everything."""
+        if self._streaming and self._worker is not None:
+            self._worker.cancel()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered."""
+        return self._worker is not None

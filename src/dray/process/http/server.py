@@ -1,0 +1,111 @@
+"""Listens, keeps the connections and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from operator import attrgetter
+
+from dray.process.http.connection import Connection
+from dray.process.http.held_bodies import HeldBodies
+from dray.process.http.messages import Answer, Limits, Listener, Request, Response
+
+Application = Callable[[Request], Awaitable[Answer]]
+Admission = Callable[[Request], Response | None]
+"""Looks at the head of a request; the answer if it is refused."""
+
+CROWDED = 0.8
+"""From this share of all connections on, those that could be ended are kept in mind."""
+IDLE_SECONDS = 5.0
+"""For so long a connection may be idle, however many others want one."""
+
+
+class Server:
+    """Listens, and keeps the connections."""
+
+    def __init__(
+        self, application: Application, limits: Limits | None = None, admit: Admission = lambda _request: None
+    ) -> None:
+        """`admit` sees the head of a request that has a body, before that is read."""
+        self.application = application
+        self.admit = admit
+        self.limits = limits or Limits()
+        self.bodies = HeldBodies(self.limits)
+        self.loop = asyncio.get_running_loop()
+        self.stopping = False
+        self._connections: set[Connection] = set()
+        self._idle: list[Connection] = []
+        self._listeners: list[asyncio.Server] = []
+        self._sweeper = self.loop.create_task(self._sweep())
+
+    async def listen(self, at: Listener) -> int:
+        """Starts to listen; returns the port, which matters if 0 was asked for. Raises OSError."""
+        patience = self.limits.header_seconds if at.tls else None
+        listener = await self.loop.create_server(
+            lambda: Connection(self), at.host, at.port, ssl=at.tls, backlog=1024, ssl_handshake_timeout=patience
+        )
+        self._listeners.append(listener)
+        bound: int = listener.sockets[0].getsockname()[1]
+        return bound
+
+    def take(self, connection: Connection) -> bool:
+        """Takes a new connection, unless there are too many, and none of them has been idle for some time."""
+        if self.stopping or (len(self._connections) >= self.limits.connections and not self._end_an_idle_one()):
+            return False
+        self._connections.add(connection)
+        return True
+
+    def _end_an_idle_one(self) -> bool:
+        """Makes room: the connection that is idle for longest ends."""
+        while self._idle:
+            longest = self._idle.pop()
+            if longest in self._connections and not longest.busy and self._is_idle(longest):
+                self.forget(longest)
+                longest.abort()
+                return True
+        return False
+
+    def _is_idle(self, connection: Connection) -> bool:
+        return self.loop.time() - connection.idle_since > IDLE_SECONDS
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self._connections.discard(connection)
+
+    @property
+    def connection_count(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    async def _sweep(self) -> None:
+        """Ends connections that take too long to send a request, or idle too long."""
+        while True:
+            await asyncio.sleep(1.0)
+            now = self.loop.time()
+            for connection in [c for c in self._connections if c.deadline is not None and c.deadline < now]:
+                connection.abort()
+            if len(self._connections) > CROWDED * self.limits.connections:
+                idle = [c for c in self._connections if not c.busy and self._is_idle(c)]
+                self._idle = sorted(idle, key=attrgetter("idle_since"), reverse=True)
+            else:
+                self._idle.clear()
+
+    async def stop(self, patience: float = 3.0) -> None:
+        """Stops listening, ends streams, lets other requests finish for `patience` seconds, then ends everything."""
+        self.stopping = True
+        for listener in self._listeners:
+            listener.close()
+        for connection in list(self._connections):
+            if connection.busy:
+                connection.end_stream()
+            else:
+                connection.close()
+        end = self.loop.time() + patience
+        while self._connections and self.loop.time() < end:
+            await asyncio.sleep(0.02)
+        for connection in list(self._connections):
+            connection.abort()
+        self._sweeper.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._sweeper

@@ -1,0 +1,183 @@
+"""What would make a claim fit on a node: a constraint dropped, devices released, a taint rule lifted, a pool complete.
+
+What may help is read off the report; whether it does is tried by whoever can (`Trials`). Only what helps is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, islice
+from typing import NamedTuple, Protocol, TypeAlias
+
+from dray.allocator import reasons
+from dray.allocator.reasons import DeviceReport, NodeReport, RequestReport
+from dray.prose.wording import are, ends, local_name, names
+
+_Values: TypeAlias = tuple[tuple[str, ...], ...]
+
+_MAX_DEVICES = 4
+_MAX_TRIED = 8
+"""How many alternatives are tried for one piece of advice."""
+
+
+class _Help(NamedTuple):
+    """`needed` of these devices would do."""
+
+    needed: int
+    devices: tuple[DeviceReport, ...]
+
+
+def find_closest(request: RequestReport) -> NodeReport | None:
+    """The node that comes nearest to fitting; None if there is none, or if no node can be judged."""
+    judged = [node for node in request.nodes if not node.error and not node.fits]
+    return min(judged, key=_distance, default=None)
+
+
+class Trials(Protocol):
+    """Tries on a copy of the cluster whether a claim (`namespace/name`) then fits on a node."""
+
+    def released(self, claim: str, node: str, holders: Sequence[str]) -> bool:
+        """If some claims give back what they hold."""
+        ...
+
+    def without_rule(self, claim: str, node: str, rule: str) -> bool:
+        """If a taint rule is gone."""
+        ...
+
+    def without_constraint(self, claim: str, node: str, attribute: str) -> bool:
+        """If devices need not agree, or differ, in an attribute."""
+        ...
+
+    def with_whole_pool(self, claim: str, node: str, driver: str, pool: str) -> bool:
+        """If an incomplete pool were complete as it is."""
+        ...
+
+
+def tell_remedies(claim: str, request: RequestReport, node: NodeReport, trials: Trials) -> list[str]:
+    """Each continues "It would fit …", and was tried. Empty if nothing simple would do."""
+    return [
+        *_constraints(claim, node, trials),
+        *_releases(claim, request, node, trials),
+        *(
+            f"without the taint of rule {rule}"
+            for rule in _tainting(node)
+            if trials.without_rule(claim, node.node, rule)
+        ),
+        *(
+            f"when pool {problem.pool} of {problem.driver} is complete"
+            for problem in node.problems
+            if problem.incomplete and trials.with_whole_pool(claim, node.node, problem.driver, problem.pool)
+        ),
+    ]
+
+
+def _constraints(claim: str, node: NodeReport, trials: Trials) -> Iterator[str]:
+    for attribute in node.fits_without:
+        if trials.without_constraint(claim, node.node, attribute):
+            yield f"with constraint {local_name(attribute)} dropped"
+
+
+def _releases(claim: str, request: RequestReport, node: NodeReport, trials: Trials) -> Iterator[str]:
+    """Devices that are held, or draw from what others use up: fewer of them first, as far as that was tried."""
+    held = [device for device in node.devices if _holders(device)]
+    if request.count is not None and not request.distinct_attributes:
+        help_ = _least(request, request.count, node, [one for one in held if isinstance(one.check, reasons.InUse)])
+        if help_ is not None:
+            tried = _tried(claim, node, help_, trials)
+            if tried is not None:
+                yield _tell_release(tried)
+                return
+    holders = _each_once([name for device in held for name in _holders(device)])
+    for holder in holders[:_MAX_TRIED]:
+        if trials.released(claim, node.node, [holder]):
+            yield f"when {holder} gives back what it holds"
+            return
+    if 1 < len(holders) <= _MAX_TRIED and trials.released(claim, node.node, holders):
+        yield f"when {names(holders, _MAX_DEVICES)} give back what they hold"
+
+
+def _tried(claim: str, node: NodeReport, help_: _Help, trials: Trials) -> _Help | None:
+    """Those that do: each of them if one is enough; any so many of them if that is always so, else some that do."""
+    if help_.needed == 1:
+        good = [one for one in help_.devices[:_MAX_TRIED] if trials.released(claim, node.node, list(_holders(one)))]
+        return _Help(1, tuple(good)) if good else None
+    choices = list(islice(combinations(help_.devices, help_.needed), _MAX_TRIED + 1))
+    helping = [
+        some
+        for some in choices[:_MAX_TRIED]
+        if trials.released(claim, node.node, _each_once([name for one in some for name in _holders(one)]))
+    ]
+    if len(helping) == len(choices):
+        return help_
+    return _Help(help_.needed, helping[0]) if helping else None
+
+
+def _holders(device: DeviceReport) -> tuple[str, ...]:
+    """The claims that keep a device from being taken."""
+    match device.check:
+        case reasons.InUse() | reasons.CounterShort() | reasons.GroupsIncompatible() | reasons.CapacityShort():
+            return device.check.claims
+    return ()
+
+
+def _each_once(listed: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(listed))
+
+
+def _distance(node: NodeReport) -> tuple[object, ...]:
+    blocked = sum(_is_blocked(device) for device in node.devices)
+    return (not node.matching, node.missing, not node.fits_without, -node.free, blocked, node.node)
+
+
+def _is_blocked(device: DeviceReport) -> bool:
+    wanted = not isinstance(device.check, reasons.SelectorFalse | reasons.OutOfReach)
+    return device.check is not None and wanted
+
+
+def _tainting(node: NodeReport) -> list[str]:
+    """Rules that keep devices from being taken."""
+    checks = [device.check for device in node.devices]
+    return sorted({check.rule for check in checks if isinstance(check, reasons.Tainted) and check.rule})
+
+
+def _least(request: RequestReport, wanted: int, node: NodeReport, extra: Sequence[DeviceReport]) -> _Help | None:
+    """The fewest of the `extra` devices that would be enough, together with the free ones that agree with them."""
+    free: dict[_Values, int] = {}
+    for device in node.devices:
+        if device.check is None or isinstance(device.check, reasons.ConstraintConflict):
+            values = _agreeing(request, device)
+            free[values] = free.get(values, 0) + 1
+    groups: dict[_Values, list[DeviceReport]] = {}
+    for device in extra:
+        values = _agreeing(request, device)
+        if all(values):
+            groups.setdefault(values, []).append(device)
+    found = [_Help(wanted - free.get(values, 0), tuple(devices)) for values, devices in groups.items()]
+    found = [help_ for help_ in found if 0 < help_.needed <= len(help_.devices)]
+    if not found:
+        return None
+    least = min(help_.needed for help_ in found)
+    nearest = [help_ for help_ in found if help_.needed == least]
+    if least > 1:
+        return nearest[0]
+    return _Help(1, tuple(device for help_ in nearest for device in help_.devices))
+
+
+def _agreeing(request: RequestReport, device: DeviceReport) -> _Values:
+    """What devices must have in common."""
+    return tuple(device.values.get(attribute, ()) for attribute in request.matching_attributes)
+
+
+def _tell_release(help_: _Help) -> str:
+    listed = _list_held(help_.devices)
+    if len(help_.devices) > help_.needed:
+        listed = f"{'one' if help_.needed == 1 else help_.needed} of {listed}"
+    return f"when {listed} {are(help_.needed)} released"
+
+
+def _list_held(devices: Sequence[DeviceReport]) -> str:
+    shown = []
+    for device in devices:
+        holders = device.check.claims if isinstance(device.check, reasons.InUse) else ()
+        shown.append(f"{device.device} ({ends(holders)})" if holders else device.device)
+    return names(shown, _MAX_DEVICES)

@@ -1,0 +1,223 @@
+"""Everything that a decision depends on, kept current by events: nodes, devices, classes, claims, what is in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dray import cel
+from dray.allocator import Inventory
+from dray.api.generated.core import Node, Pod
+from dray.api.meta import ObjectMeta
+from dray.api.pods import is_finished
+from dray.api.references import ObjectName, full_name
+from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
+from dray.scheduling.budgets import Budgets
+from dray.scheduling.claims import PodClaims, find_claims
+from dray.scheduling.node_table import NodeTable
+from dray.scheduling.nominations import Nominations
+from dray.scheduling.pod_info import PodInfo, read_pod
+from dray.scheduling.volumes import Volumes
+from dray.tracker import Event, Tracker
+
+
+class Cluster:
+    """The scheduler's view. An allocation counts from the moment it is decided (in flight), not when it is stored."""
+
+    def __init__(
+        self,
+        *,
+        taints: bool = True,
+        taint_rules: bool = True,
+        patches: bool = True,
+        claims: bool = True,
+        backlog: cel.Backlog | None = None,
+    ) -> None:
+        """With a backlog, selectors that take long are left to it, and decisions are put off that depend on them.
+
+        Without `claims`, those of pods are not looked at: a node refuses such pods if it does look (4381-215).
+        """
+        self._uses_claims = claims
+        self.nodes = NodeTable()
+        self.tracker = Tracker(taints=taints, taint_rules=taint_rules, patches=patches, backlog=backlog)
+        self.inventory = Inventory(backlog)
+        self.classes: dict[str, DeviceClass] = {}
+        self.claims: dict[ObjectName, ResourceClaim] = {}
+        self.budgets = Budgets()
+        self.nominations = Nominations()
+        self._leaving: set[str] = set()
+        self._priorities: dict[int, int] = {}
+        self._in_flight: dict[str, str] = {}
+        self._placed: dict[str, tuple[str, PodInfo]] = {}
+
+    def set_node(self, old: Node | None, new: Node | None) -> None:
+        """A node came, changed or went."""
+        if new is not None:
+            self.nodes.set(new)
+            if old is None or old.metadata.labels != new.metadata.labels:
+                self.inventory.set_node(new.metadata.name, new.metadata.labels)
+        elif old is not None:
+            self.forget_node(old.metadata.name)
+
+    def mention_node(self, name: str) -> None:
+        """A node is spoken of and nothing else is known of it: every pod has room there."""
+        self.nodes.set(Node(metadata=ObjectMeta(name=name)), is_known=False)
+        self.inventory.set_node(name, {})
+
+    def forget_node(self, name: str) -> None:
+        """Nobody speaks of a node any more."""
+        self.nodes.remove(name)
+        self.inventory.remove_node(name)
+
+    def track(self, *events: Event) -> bool:
+        """Slices, patches, rules or classes changed; True if devices did by it (5027-31: after they are merged)."""
+        changed = self.tracker.apply_all(events).pools
+        self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in changed)
+        return bool(changed)
+
+    def resume(self) -> bool:
+        """Selectors of rules or patches were evaluated; True if devices look different by it."""
+        if self.tracker.is_complete:
+            return False
+        changed = self.tracker.resume().pools
+        self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in changed)
+        return bool(changed)
+
+    @property
+    def volumes(self) -> Volumes:
+        """Volumes, claims for them and their classes."""
+        return self.nodes.volumes
+
+    def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        """A namespace came, changed or went (None)."""
+        self.nodes.topology.set_namespace(name, labels)
+
+    def speaks_of(self, pod: PodInfo, other: Pod) -> bool:
+        """Whether what a pod requires of others is about another pod."""
+        meta, namespaces = other.metadata, self.nodes.topology.namespaces
+        return pod.terms is not None and any(
+            selection.matches(meta.namespace, meta.labels, namespaces) for selection in pod.terms.selections()
+        )
+
+    def set_class(self, name: str, new: DeviceClass | None) -> None:
+        """A device class changed."""
+        if new is None:
+            self.classes.pop(name, None)
+        else:
+            self.classes[name] = new
+
+    def claims_of(self, pod: Pod) -> PodClaims:
+        """The claims that a pod names, or why it cannot use them."""
+        return find_claims(pod, self.find_claim) if self._uses_claims else PodClaims()
+
+    def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        """A claim as it is stored."""
+        return self.claims.get(ObjectName(namespace, name))
+
+    def set_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """A claim came, changed or went. What is in flight for it counts until the store says otherwise."""
+        known = new if new is not None else old
+        if known is None:
+            return
+        place = ObjectName.of(known)
+        key = full_name(known)
+        if new is None:
+            self.claims.pop(place, None)
+            self._in_flight.pop(key, None)
+            self.inventory.release(key)
+            return
+        self.claims[place] = new
+        flying = self._in_flight.get(key)
+        if flying is not None and flying != new.metadata.uid:
+            self._in_flight.pop(key)  # deleted and made anew while in flight
+            flying = None
+        if new.status.allocation is not None:
+            self._in_flight.pop(key, None)
+            self.inventory.hold(key, new.status.allocation)
+        elif flying is None:
+            self.inventory.release(key)
+
+    def is_in_flight(self, claim: ResourceClaim) -> bool:
+        """Whether an allocation of the claim was decided and is not stored yet."""
+        return full_name(claim) in self._in_flight
+
+    def assume(self, pod: PodInfo, node: str, allocations: dict[str, tuple[ResourceClaim, AllocationResult]]) -> None:
+        """A decision was made: nobody else gets these devices and this room."""
+        for key, (claim, allocation) in allocations.items():
+            self._in_flight[key] = claim.metadata.uid
+            self.inventory.hold(key, allocation)
+        self.nominations.drop(pod.pod.metadata.uid)
+        self._place(pod, node)
+
+    def take_back(self, pod: PodInfo, allocations: dict[str, tuple[ResourceClaim, AllocationResult]]) -> None:
+        """A decision could not be stored; what is stored counts again."""
+        for key, (claim, _) in allocations.items():
+            if self._in_flight.pop(key, None) is None:
+                continue
+            stored = self.find_claim(claim.metadata.namespace, claim.metadata.name)
+            if stored is not None and stored.status.allocation is not None:
+                self.inventory.hold(key, stored.status.allocation)
+            else:
+                self.inventory.release(key)
+        self._displace(pod.pod.metadata.uid)
+
+    def set_pod(self, pod: Pod | None, uid: str) -> None:
+        """A pod came, changed or went: it takes room on its node while it is there and not finished."""
+        if pod is None or pod.spec.node_name:
+            self.nominations.drop(uid)
+        if pod is None or is_finished(pod):
+            self._displace(uid)
+        elif pod.spec.node_name and not self._is_placed(pod):
+            self._place(read_pod(pod), pod.spec.node_name)
+
+    def _is_placed(self, pod: Pod) -> bool:
+        """Whether a pod has its room already, as one has that was placed here: what counts of it is the same."""
+        node, known = self._placed.get(pod.metadata.uid, ("", None))
+        if known is None or node != pod.spec.node_name or known.pod.spec.containers is not pod.spec.containers:
+            return False
+        before, meta = known.pod.metadata, pod.metadata
+        if known.pod.status.start_time != pod.status.start_time:
+            return False
+        return (before.deletion_timestamp is None) == (meta.deletion_timestamp is None) and before.labels == meta.labels
+
+    def _place(self, pod: PodInfo, node: str) -> None:
+        uid = pod.pod.metadata.uid
+        before, known = self._placed.get(uid, (node, None))
+        if before != node:
+            self.nodes.displace(uid, before)
+        if known is not None:
+            self._count(known, -1)
+        self._count(pod, 1)
+        self._placed[uid] = (node, pod)
+        self.nodes.place(pod, node)
+
+    def _displace(self, uid: str) -> None:
+        node, known = self._placed.pop(uid, ("", None))
+        self._leaving.discard(uid)
+        if known is not None:
+            self._count(known, -1)
+            self.nodes.displace(uid, node)
+
+    def _count(self, pod: PodInfo, step: int) -> None:
+        priority = pod.pod.spec.priority or 0
+        self._priorities[priority] = self._priorities.get(priority, 0) + step
+        if not self._priorities[priority]:
+            del self._priorities[priority]
+
+    # Who makes room for whom
+
+    def has_below(self, priority: int) -> bool:
+        """Whether a pod of lower priority is on a node."""
+        return any(each < priority for each in self._priorities)
+
+    def send_away(self, pod: PodInfo) -> None:
+        """A pod is being deleted, or about to be."""
+        self._leaving.add(pod.pod.metadata.uid)
+
+    def keep(self, pod: PodInfo) -> None:
+        """A pod could not be deleted after all."""
+        self._leaving.discard(pod.pod.metadata.uid)
+
+    def is_leaving(self, pod: PodInfo) -> bool:
+        """Whether a pod on a node is going to be gone soon."""
+        meta = pod.pod.metadata
+        return meta.deletion_timestamp is not None or meta.uid in self._leaving

@@ -1,0 +1,230 @@
+"""The decision: a node for a pod, and devices for its claims. Pure: looks at the cluster, changes nothing.
+
+pod ─▶ what keeps it from every node? ─▶ nodes ─▶ filters ─▶ devices ─▶ the best of the first that fit ─▶ Chosen
+                 └─▶ Refused                         └── counted ──┴─▶ Refused, if none does
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+from typing import Protocol
+
+import msgspec
+
+from dray.allocator import Allocated, Options
+from dray.api.resource import AllocationResult, ResourceClaim
+from dray.scheduling.candidates import in_turns
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.devices import LACKING, PodDevices
+from dray.scheduling.filters.node_affinity import NOT_AFFINE
+from dray.scheduling.node_info import NodeInfo
+from dray.scheduling.node_table import NodeFilter
+from dray.scheduling.pod_info import PodInfo
+from dray.scheduling.preferences import BEST, Preferences
+from dray.scheduling.reasons import ClaimBeingJudged, ClaimsUnjudgeable, Gated, PodReason
+from dray.scheduling.refusal import Counts, NodesRefuse, Refused
+from dray.scheduling.scoring import Score, preference, preferred_terms, rate
+from dray.scheduling.volumes import VolumeChoice
+
+ENOUGH_NODES = 50
+"""How many nodes that fit are compared before the best one is taken."""
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """A node, and what each claim that had nothing yet gets there."""
+
+    node: str
+    claims: tuple[ResourceClaim, ...] = ()
+    allocations: dict[str, tuple[ResourceClaim, AllocationResult]] = {}
+    volumes: tuple[VolumeChoice, ...] = ()
+    """What claims for volumes that waited for a node get there; the pod is bound when they have it."""
+
+
+class Observer(Protocol):
+    """Hears which extension points of the scheduling framework an attempt has passed."""
+
+    def done(self, point: str, status: str = "Success", detail: str = "") -> None:
+        """An extension point has ended."""
+        ...
+
+
+def decide(cluster: Cluster, pod: PodInfo, options: Options, observer: Observer | None = None) -> Chosen | Refused:
+    """A node for the pod, or why there is none."""
+    answer = find_places(cluster, pod, options, 1, observer)
+    return answer if isinstance(answer, Refused) else answer[0]
+
+
+def find_places(
+    cluster: Cluster, pod: PodInfo, options: Options, most: int, observer: Observer | None = None
+) -> tuple[Chosen, ...] | Refused:
+    """Up to so many nodes on which the pod fits, the best first, or why there is none."""
+    refused = refuse_at_once(pod)
+    if refused is not None:
+        return refused
+    found = cluster.claims_of(pod.pod)
+    if found.problem is not None:
+        return Refused(found.problem)
+    volumes = cluster.volumes.of(pod) if pod.volume_claims else None
+    if isinstance(volumes, PodReason):
+        return Refused(volumes)
+    if observer is not None:
+        observer.done("PreEnqueue")
+    if cluster.nominations:
+        with cluster.nominations.counted(pod, cluster.nodes):
+            return _look(cluster, pod, found.claims, options, most, observer)
+    return _look(cluster, pod, found.claims, options, most, observer)
+
+
+def _look(
+    cluster: Cluster,
+    pod: PodInfo,
+    claims: tuple[ResourceClaim, ...],
+    options: Options,
+    most: int,
+    observer: Observer | None,
+) -> tuple[Chosen, ...] | Refused:
+    if not claims:
+        return _Attempt(cluster, pod, None).run(most)
+    devices = PodDevices(cluster, pod, claims, options)
+    refused = devices.refuse()
+    if observer is not None:
+        observer.done("PreFilter", "Success" if refused is None else "Unschedulable")
+    return refused or _Attempt(cluster, pod, devices).run(most)
+
+
+def refuse_at_once(pod: PodInfo) -> Refused | None:
+    """Why a pod need not be tried, whatever there is in the cluster."""
+    if pod.fault is not None:
+        return Refused(pod.fault)
+    return Refused(Gated()) if pod.pod.spec.scheduling_gates else None
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A node that fits, how good it is, and what the claims get there."""
+
+    score: Score
+    node: NodeInfo
+    allocated: Allocated | None = None
+
+
+class _Attempt:
+    """Looks for nodes for one pod, with what is known of its devices, if it has claims."""
+
+    def __init__(self, cluster: Cluster, pod: PodInfo, devices: PodDevices | None) -> None:
+        self._nodes = cluster.nodes
+        self._pod = pod
+        self._devices = devices
+        self._filter: NodeFilter = cluster.nodes.filter(pod)
+        self._preferences = Preferences(pod, cluster.nodes.topology)
+        self._counts: Counts = Counter()
+        self._is_narrowed = False
+        self._nominated = cluster.nodes.get(cluster.nominations.node_of(pod)) if cluster.nominations else None
+
+    def run(self, most: int) -> tuple[Chosen, ...] | Refused:
+        """The best of the first nodes that fit."""
+        pod, devices = self._pod, self._devices
+        refuses = self._filter.refuses
+        fault = None if devices is None else devices.find_fault(refuses)
+        if fault is not None:
+            return Refused(fault)
+        enough = max(most, ENOUGH_NODES) if self._is_choosy() else most
+        found: list[_Found] = []
+        if self._nominated is not None and not refuses(self._nominated):
+            enough = most  # the node that others were made to leave for it
+        for node in self._candidates():
+            refusal = refuses(node)
+            if refusal:
+                self._counts[refusal] += 1
+                continue
+            if devices is None:
+                found.append(_Found(rate(pod, node), node))
+            else:
+                answer = devices.allocate(node)
+                if isinstance(answer, ClaimsUnjudgeable):
+                    return Refused(answer)
+                if not isinstance(answer, Allocated):
+                    self._counts[answer] += 1
+                    continue
+                score = (*preference(pod, node), -devices.concessions(answer)) if enough > 1 else ()
+                found.append(_Found(score, node, answer))
+            if len(found) >= enough:
+                break
+        if not found:
+            return self._refused()
+        if self._preferences:
+            found = self._with_preferences(found)
+        best = [max(found, key=_score)] if most == 1 else sorted(found, key=_score, reverse=True)[:most]
+        return tuple([self._chosen(one) for one in best])
+
+    def _is_choosy(self) -> bool:
+        """Whether nodes that fit may differ in how good they are; otherwise the first ones are taken."""
+        devices = self._devices
+        return (
+            devices is None
+            or self._nodes.any_disliked
+            or bool(preferred_terms(self._pod))
+            or devices.has_alternatives
+            or bool(self._preferences)
+        )
+
+    def _with_preferences(self, found: list[_Found]) -> list[_Found]:
+        """What is said about other pods counts as much as what is said about nodes, and before everything else."""
+        heaviest = max(max(one.score[1] for one in found), 1)
+        wishes = self._preferences.rate([one.node for one in found])
+        return [
+            msgspec.structs.replace(one, score=(one.score[0], BEST * one.score[1] // heaviest + wish, *one.score[2:]))
+            for one, wish in zip(found, wishes, strict=True)
+        ]
+
+    def _candidates(self) -> Iterable[NodeInfo]:
+        """The nodes to look at: the one that it waits for, then those that are left."""
+        if self._nominated is None:
+            return self._others()
+        return chain((self._nominated,), (node for node in self._others() if node is not self._nominated))
+
+    def _others(self) -> Iterable[NodeInfo]:
+        """Those that may have devices, the one that the pod's selector names, or all."""
+        if self._devices is not None:
+            return self._devices.candidates()
+        wanted = self._pod.pod.spec.node_selector.get(HOSTNAME)
+        only = self._nodes.get(wanted) if wanted else None
+        if only is not None and only.node.metadata.labels.get(HOSTNAME) == wanted:
+            return (only,)
+        left = self._filter.candidates()
+        self._is_narrowed = left is not None
+        nodes = self._nodes if left is None else left
+        return in_turns([*self._preferences.best_first(), iter(nodes)]) if self._preferences else nodes
+
+    def _chosen(self, found: _Found) -> Chosen:
+        volumes = self._choose_volumes(found.node) if self._pod.volume_claims else ()
+        if self._devices is None or found.allocated is None:
+            return Chosen(found.node.name, volumes=volumes)
+        return Chosen(found.node.name, self._devices.claims, self._devices.by_claim(found.allocated), volumes)
+
+    def _choose_volumes(self, node: NodeInfo) -> tuple[VolumeChoice, ...]:
+        volumes = self._nodes.volumes.of(self._pod)
+        return () if isinstance(volumes, PodReason) else self._nodes.volumes.choose(volumes, node) or ()
+
+    def _refused(self) -> Refused:
+        total = len(self._nodes)
+        if self._is_narrowed:
+            self._counts = Counter(map(self._filter.refuses, self._nodes))
+        passed_over = total - sum(self._counts.values())
+        devices = self._devices
+        if devices is None:
+            if passed_over > 0:
+                self._counts[NOT_AFFINE] += passed_over
+            return Refused(NodesRefuse(total, self._counts))
+        if devices.is_being_judged:
+            return Refused(ClaimBeingJudged())
+        if passed_over > 0 and devices.pending:
+            self._counts[LACKING] += passed_over
+        return Refused(NodesRefuse(total, self._counts), tuple(devices.pending), devices.in_the_way)
+
+
+def _score(found: _Found) -> Score:
+    return found.score

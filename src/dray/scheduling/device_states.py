@@ -1,0 +1,270 @@
+"""What every device is good for now: free, held, tainted or blocked. The one place that decides it.
+
+    inventory (who holds what, counters, capacities) ┐
+    nodes (there, ready, not cordoned)               ├─▶ DeviceStates ─▶ sets of devices for who counts
+    taints                                           ┘              └─▶ DeviceState for who shows or asks why
+
+    free      a claim without tolerations can have it now, all of it or a share
+    held      claims have it, or shares of it
+    tainted   a taint keeps claims without toleration away
+    blocked   not held whole, and no claim can have it: `Block` says why
+
+A device can be held and tainted, held and free (there is room for another share) or held and blocked (there is not).
+Neither held, tainted nor free is blocked. Asking costs what changed since the last time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from dray.allocator.flow import members
+from dray.allocator.holdings import Occupancy
+from dray.allocator.obstacles import capacity_obstacle, counter_obstacle
+from dray.allocator.pools import reaches
+from dray.allocator.reasons import CapacityShort, CounterShort, GroupsIncompatible
+from dray.api.generated.core import Node
+from dray.api.nodes import is_known_unready
+from dray.api.resource.taint import EFFECT_NONE
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.node_info import NodeInfo
+from dray.tracker.view import EffectiveDevice, NodeAccess, PoolView
+
+
+class NodeProblem(StrEnum):
+    """Why no pod can come to a node."""
+
+    GONE = "gone"
+    NOT_READY = "not ready"
+    CORDONED = "cordoned"
+
+
+class NodeBlock(msgspec.Struct, frozen=True):
+    """The device is local to a node that takes no pods; without a name: no node in reach does."""
+
+    node: str | None
+    problem: NodeProblem
+
+
+class PoolBlock(msgspec.Struct, frozen=True):
+    """The device's pool cannot be allocated from: it is incomplete or invalid (SVS-50)."""
+
+    message: str
+    incomplete: bool
+
+
+Block: TypeAlias = NodeBlock | PoolBlock | CounterShort | GroupsIncompatible | CapacityShort
+
+
+class DeviceState(msgspec.Struct, frozen=True):
+    """One device. `block` says why it cannot be had if that is not for its holders or taints alone."""
+
+    device: EffectiveDevice
+    holders: tuple[str, ...]
+    """The claims that have it or a share of it."""
+    is_free: bool
+    is_tainted: bool
+    is_blocked: bool
+    block: Block | None = None
+    node_block: NodeBlock | None = None
+    """Why no new pod can use it where it is, whoever holds it."""
+
+    @property
+    def words(self) -> str:
+        """`free`, `tainted`, `blocked` or `held`; held ones may be tainted, blocked or shared besides."""
+        told = [
+            word
+            for word, is_so in (
+                ("held", self.holders),
+                ("tainted", self.is_tainted),
+                ("blocked", self.is_blocked),
+                ("shareable" if self.holders else "free", self.is_free),
+            )
+            if is_so
+        ]
+        return ", ".join(told)
+
+
+class PoolState(NamedTuple):
+    """Sets of positions in a pool, or in a part of one."""
+
+    occupancy: Occupancy
+    held: int
+    tainted: int
+    blocked: int
+    free: int
+
+    @property
+    def view(self) -> PoolView:
+        """The devices."""
+        return self.occupancy.pool.view
+
+
+class _Fixed(NamedTuple):
+    """What stays while a pool is as it is published."""
+
+    view: PoolView
+    tainted: int
+    limited: int
+    """Devices that draw from counters, or whose capacity is given away by a policy."""
+    by_access: dict[NodeAccess, int]
+
+
+class _Known(NamedTuple):
+    occupancy: Occupancy
+    revision: int
+    away: int
+    state: PoolState
+
+
+class DeviceStates:
+    """The devices of a cluster. Remembers what it found out of a pool while nothing about it changes."""
+
+    def __init__(self) -> None:
+        self._fixed: dict[int, _Fixed] = {}
+        self._known: dict[int, _Known] = {}
+        self._nodes = _Nodes()
+
+    def pools(self, cluster: Cluster) -> Iterator[PoolState]:
+        """Every pool, or part of one, by driver and name."""
+        self._nodes.look(cluster)
+        fixed, self._fixed = self._fixed, {}
+        known, self._known = self._known, {}
+        for occupancy in list(cluster.inventory.occupancies()):
+            view = occupancy.pool.view
+            place = id(view)
+            one = fixed.get(place)
+            if one is None or one.view is not view:
+                one = _read(view)
+            self._fixed[place] = one
+            away = 0
+            for access, mask in one.by_access.items():
+                if self._nodes.problem(access, view.hidden_from) is not None:
+                    away |= mask
+            found = known.get(place)
+            if found is None or (found.occupancy, found.revision, found.away) != (occupancy, occupancy.revision, away):
+                found = _Known(occupancy, occupancy.revision, away, _judge(occupancy, one, away))
+            self._known[place] = found
+            yield found.state
+
+    def devices(self, cluster: Cluster) -> Iterator[DeviceState]:
+        """Every device, by driver, pool and position."""
+        for pool in list(self.pools(cluster)):
+            for position, device in enumerate(pool.view.devices):
+                bit = 1 << position
+                is_blocked = bool(pool.blocked & bit)
+                away = self._node_block(pool.view, device)
+                yield DeviceState(
+                    device=device,
+                    holders=pool.occupancy.holders(position) if pool.held & bit else (),
+                    is_free=bool(pool.free & bit),
+                    is_tainted=bool(pool.tainted & bit),
+                    is_blocked=is_blocked,
+                    block=(away or _block(pool, position)) if is_blocked else None,
+                    node_block=away,
+                )
+
+    def _node_block(self, view: PoolView, device: EffectiveDevice) -> NodeBlock | None:
+        problem = self._nodes.problem(device.access, view.hidden_from)
+        return NodeBlock(device.access.node_name, problem) if problem is not None else None
+
+
+def _block(pool: PoolState, position: int) -> Block | None:
+    problem = pool.occupancy.pool.problem
+    return PoolBlock(problem, pool.view.incomplete) if problem is not None else _used_up(pool.occupancy, position)
+
+
+def _read(view: PoolView) -> _Fixed:
+    tainted = limited = 0
+    by_access: dict[NodeAccess, int] = {}
+    last, mask, bit = None, 0, 1
+    for device in view.devices:
+        if device.access is not last:
+            if last is not None:
+                by_access[last] = by_access.get(last, 0) | mask
+            last, mask = device.access, 0
+        mask |= bit
+        if device.taints and any(taint.effect != EFFECT_NONE for taint in device.taints):
+            tainted |= bit
+        entry = device.device
+        if entry.consumes_counters or any(one.request_policy is not None for one in entry.capacity.values()):
+            limited |= bit
+        bit <<= 1
+    if last is not None:
+        by_access[last] = by_access.get(last, 0) | mask
+    return _Fixed(view, tainted, limited, by_access)
+
+
+def _judge(occupancy: Occupancy, fixed: _Fixed, away: int) -> PoolState:
+    """`away` are the devices that no node can use."""
+    everything = (1 << len(fixed.view.devices)) - 1
+    held = occupancy.taken | occupancy.shared
+    lost = everything if occupancy.pool.problem is not None else away
+    for position in members((fixed.limited | occupancy.shared) & ~occupancy.taken & ~lost):
+        if _used_up(occupancy, position) is not None:
+            lost |= 1 << position
+    blocked = lost & ~occupancy.taken & ~(fixed.tainted & ~held)
+    free = everything & ~occupancy.taken & ~fixed.tainted & ~lost
+    return PoolState(occupancy, held, fixed.tainted, blocked, free)
+
+
+def _used_up(occupancy: Occupancy, position: int) -> CounterShort | GroupsIncompatible | CapacityShort | None:
+    """What a device that nobody holds alone draws from, if others leave too little of it."""
+    is_shared = occupancy.shared >> position & 1
+    draws = not (is_shared and occupancy.pool.view.devices[position].device.allow_multiple_allocations)
+    short = counter_obstacle(occupancy, position) if draws else None
+    return short or capacity_obstacle(occupancy, position)
+
+
+class _Nodes:
+    """What is the matter with nodes, and so with the devices that can be used from there."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[Node, NodeProblem | None]] = {}
+        self._shared: dict[tuple[NodeAccess, frozenset[str]], NodeProblem | None] = {}
+
+    def look(self, cluster: Cluster) -> None:
+        """Takes the nodes as they are now."""
+        seen = {info.name: self._judged(info) for info in cluster.nodes}
+        if len(seen) != len(self._seen) or any(self._differs(name, now) for name, now in seen.items()):
+            self._shared.clear()
+        self._seen = seen
+
+    def problem(self, access: NodeAccess, hidden_from: frozenset[str]) -> NodeProblem | None:
+        """Why devices cannot be used from anywhere in reach; None if they can."""
+        if access.node_name is not None:
+            found = self._seen.get(access.node_name)
+            return NodeProblem.GONE if found is None else found[1]
+        key = (access, hidden_from)
+        if key not in self._shared:
+            self._shared[key] = self._problem_of_all(access, hidden_from)
+        return self._shared[key]
+
+    def _problem_of_all(self, access: NodeAccess, hidden_from: frozenset[str]) -> NodeProblem | None:
+        problems: set[NodeProblem] = set()
+        for name, (node, problem) in self._seen.items():
+            if name not in hidden_from and reaches(access, name, node.metadata.labels):
+                if problem is None:
+                    return None
+                problems.add(problem)
+        return problems.pop() if len(problems) == 1 else NodeProblem.NOT_READY if problems else NodeProblem.GONE
+
+    def _judged(self, info: NodeInfo) -> tuple[Node, NodeProblem | None]:
+        known = self._seen.get(info.name)
+        return known if known is not None and known[0] is info.node else (info.node, problem_of(info.node))
+
+    def _differs(self, name: str, now: tuple[Node, NodeProblem | None]) -> bool:
+        before = self._seen.get(name)
+        if before is None or before is now:
+            return before is None
+        return before[1] != now[1] or before[0].metadata.labels != now[0].metadata.labels
+
+
+def problem_of(node: Node) -> NodeProblem | None:
+    """Why no new pod comes to a node, None if some can: taints that people choose are not the node's problem."""
+    if is_known_unready(node):
+        return NodeProblem.NOT_READY
+    return NodeProblem.CORDONED if node.spec.unschedulable else None

@@ -1,0 +1,32 @@
+"""What cannot be judged here: pods that another scheduler decides on, or whose volumes nobody knows.
+
+Explanations, previews and plans say so, instead of answering for somebody else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dray.scheduling.pod_info import PodInfo
+from dray.scheduling.reasons import Gated, OtherScheduler, PodReason, VolumeReason
+from dray.scheduling.volumes import Volumes
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+"""What pods name that name none; kube-scheduler and dray's decide alike for these."""
+
+
+def cannot_judge(pod: PodInfo, volumes: Volumes) -> PodReason | None:
+    """Why nobody here knows whether a pod fits somewhere; None if that can be found out.
+
+    A dump may lack the claims for volumes that pods mount, and nobody knows then where these can be used.
+    """
+    name = pod.pod.spec.scheduler_name
+    if name not in ("", DEFAULT_SCHEDULER):
+        return OtherScheduler(name)
+    found = volumes.of(pod) if pod.volume_claims else None
+    return found if isinstance(found, VolumeReason) else None
+
+
+def not_for_new_nodes(pod: PodInfo, volumes: Volumes) -> PodReason | None:
+    """Why it cannot be said that more nodes help a pod: it waits for something else, or cannot be judged."""
+    return Gated() if pod.pod.spec.scheduling_gates else cannot_judge(pod, volumes)

@@ -1,0 +1,184 @@
+"""All nodes, and what was found out about which pods they suit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dray.api.generated.core import Node
+from dray.scheduling import filters
+from dray.scheduling.candidates import narrow
+from dray.scheduling.filters.inter_pod_affinity import CompanyCheck
+from dray.scheduling.filters.topology_spread import SpreadCheck
+from dray.scheduling.filters.volumes import VolumeCheck
+from dray.scheduling.node_info import NodeInfo
+from dray.scheduling.pod_info import PodInfo
+from dray.scheduling.reasons import NodeReason
+from dray.scheduling.topology import Topology
+from dray.scheduling.volumes import Volumes
+
+Refusal = tuple[NodeReason, ...]
+
+
+class NodeTable:
+    """All nodes, and what was found out about which pods they suit.
+
+    Whether a node suits a pod depends on the pod's placement key and the node alone, so it is found out once for all
+    pods of a kind, and forgotten when the node changes.
+    """
+
+    MAX_KEYS = 512
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeInfo] = {}
+        self.topology = Topology(self._nodes)
+        self.volumes = Volumes()
+        self._waiting: dict[str, dict[str, PodInfo]] = {}
+        self._verdicts: dict[bytes, dict[str, Refusal]] = {}
+        self._disliked: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[NodeInfo]:
+        return iter(self._nodes.values())
+
+    @property
+    def any_disliked(self) -> bool:
+        """Whether there is a node that pods should avoid if they can."""
+        return bool(self._disliked)
+
+    def names(self) -> list[str]:
+        """The names of all nodes."""
+        return list(self._nodes)
+
+    def get(self, name: str) -> NodeInfo | None:
+        """A node, None if it is not there."""
+        return self._nodes.get(name)
+
+    def set(self, node: Node, *, is_known: bool = True) -> None:
+        """A node is new or has changed. One of which only the name is known has room for every pod."""
+        name = node.metadata.name
+        info = self._nodes.get(name)
+        if info is None:
+            info = self._nodes[name] = NodeInfo(node, is_known=is_known)
+            for pod in self._waiting.pop(name, {}).values():
+                info.add(pod)
+            self.topology.add_node(info)
+        elif (info.node.metadata.labels, info.node.spec.taints) == (node.metadata.labels, node.spec.taints):
+            info.update(node, is_known=is_known)
+        else:
+            self.topology.remove_node(info)
+            info.update(node, is_known=is_known)
+            self.topology.add_node(info)
+        if any(taint.effect == "PreferNoSchedule" for taint in node.spec.taints):
+            self._disliked.add(name)
+        else:
+            self._disliked.discard(name)
+        self._forget(name)
+
+    def remove(self, name: str) -> None:
+        """A node is gone; its pods may stay for a while."""
+        info = self._nodes.pop(name, None)
+        if info is not None:
+            self.topology.remove_node(info)
+            if info.pods:
+                self._waiting[name] = dict(info.pods)
+        self._disliked.discard(name)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        for verdicts in self._verdicts.values():
+            verdicts.pop(name, None)
+
+    def place(self, pod: PodInfo, node: str) -> None:
+        """A pod is on a node, or about to be."""
+        info = self._nodes.get(node)
+        if info is None:
+            self._waiting.setdefault(node, {})[pod.pod.metadata.uid] = pod
+        else:
+            known = info.pods.get(pod.pod.metadata.uid)
+            if known is not None:
+                self.topology.add_pod(known, info, -1)
+            info.add(pod)
+            self.topology.add_pod(pod, info)
+
+    def displace(self, uid: str, node: str) -> None:
+        """A pod is no longer on a node."""
+        info = self._nodes.get(node)
+        if info is None:
+            waiting = self._waiting.get(node, {})
+            waiting.pop(uid, None)
+            if not waiting:
+                self._waiting.pop(node, None)
+        elif uid in info.pods:
+            self.topology.add_pod(info.pods[uid], info, -1)
+            info.remove(uid)
+
+    def filter(self, pod: PodInfo) -> NodeFilter:
+        """What nodes have against a pod."""
+        verdicts = self._verdicts.get(pod.placement_key)
+        if verdicts is None:
+            if len(self._verdicts) >= self.MAX_KEYS:
+                self._verdicts.pop(next(iter(self._verdicts)))
+            verdicts = self._verdicts[pod.placement_key] = {}
+        return NodeFilter(pod, verdicts, self.topology, self.volumes)
+
+
+class NodeFilter:
+    """What nodes have against one pod, devices aside. Of use until nodes or pods change."""
+
+    __slots__ = ("_checks", "_company", "_pod", "_spread", "_topology", "_verdicts")
+
+    def __init__(self, pod: PodInfo, verdicts: dict[str, Refusal], topology: Topology, volumes: Volumes) -> None:
+        """`verdicts` holds, by node, what is known already, and gets what is found out."""
+        self._pod = pod
+        self._verdicts = verdicts
+        self._topology = topology
+        self._checks = filters.of_its_pods(pod)
+        self._company: CompanyCheck | None = None
+        self._spread: SpreadCheck | None = None
+        if pod.volume_claims:
+            with_volumes = VolumeCheck(pod, volumes)
+            self._checks = (*self._checks, with_volumes.check) if with_volumes.is_needed else self._checks
+        if pod.terms is not None or topology.keeps_any_away:
+            self._spread, self._company = SpreadCheck(pod, topology), CompanyCheck(pod, topology)
+            of_others = (self._spread, self._company)
+            self._checks = (*self._checks, *(one.check for one in of_others if one.is_needed))
+
+    def candidates(self) -> Iterable[NodeInfo] | None:
+        """The only nodes that the pod's own terms may leave to it; None if it has none that leave some out."""
+        if self._company is None or self._spread is None:
+            return None
+        return narrow(self._topology, self._company, self._spread)
+
+    def refuses(self, node: NodeInfo) -> Refusal:
+        """Why the pod cannot run on a node: it is not for it, or lacks room. Empty if it can."""
+        refusal = self._verdicts.get(node.name)
+        if refusal is None:
+            refusal = self.is_unsuitable(node)
+        if refusal:
+            return refusal
+        for check in self._checks:
+            refusal = check(self._pod, node)
+            if refusal:
+                return refusal
+        return ()
+
+    def is_unsuitable(self, node: NodeInfo) -> Refusal:
+        """What the node has against the pod whoever else is there."""
+        refusal = self._verdicts.get(node.name)
+        if refusal is None:
+            refusal = self._verdicts[node.name] = self._judge(node)
+        return refusal
+
+    @property
+    def depends_on_room_alone(self) -> bool:
+        """Whether nothing but resources decides where the pod may go, of the nodes that are for it."""
+        return len(self._checks) == 1
+
+    def _judge(self, node: NodeInfo) -> Refusal:
+        for check in filters.OF_THE_NODE:
+            refusal = check(self._pod, node)
+            if refusal:
+                return refusal
+        return ()

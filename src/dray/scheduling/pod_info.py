@@ -1,0 +1,151 @@
+"""What the scheduler needs to know of a pod, read off once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api.generated.core import Container, Pod, PodSpec
+from dray.api.quantity import Quantity
+from dray.api.references import ObjectName, full_name
+from dray.api.sharing import remembered
+from dray.api.struct import encode_value
+from dray.scheduling.pod_terms import PodTerms, read_terms
+from dray.scheduling.reasons import PodReason, TermUnreadable
+
+Resources = dict[str, int]
+"""Amounts in nano units, by resource name."""
+
+Port = tuple[str, str, int]
+"""Address, protocol and number."""
+
+_encode = msgspec.json.Encoder(enc_hook=encode_value).encode
+
+
+class PodInfo(msgspec.Struct, frozen=True, eq=False):
+    """A pod and what follows from its spec."""
+
+    pod: Pod
+    requests: Resources
+    ports: frozenset[Port]
+    placement_key: bytes
+    """Equal for pods that the same nodes suit, resources and devices aside."""
+    fault: PodReason | None = None
+    """What is wrong with the pod itself; None if nothing is."""
+    claims: tuple[ObjectName, ...] = ()
+    """The claims that it names, or that were made for it."""
+    terms: PodTerms | None = None
+    """What it says about other pods; None if it says nothing."""
+    volume_claims: tuple[str, ...] = ()
+    """The PersistentVolumeClaims that it mounts."""
+
+    @property
+    def name(self) -> ObjectName:
+        """Namespace and name."""
+        return ObjectName.of(self.pod)
+
+
+def read_pod(pod: Pod, known: PodInfo | None = None) -> PodInfo:
+    """The facts of a pod; those of `known` where its spec has not changed."""
+    if known is not None and known.pod.spec is pod.spec and (not known.terms or _have_same_labels(known.pod, pod)):
+        return replace(known, pod=pod, claims=_claims(pod))
+    requests, ports, key = _facts(pod.spec)
+    terms = read_terms(pod)
+    fault = terms if isinstance(terms, TermUnreadable) else None
+    terms = None if isinstance(terms, TermUnreadable) else terms
+    return PodInfo(pod, requests, ports, key, fault, _claims(pod), terms, _volume_claims(pod))
+
+
+def _have_same_labels(one: Pod, other: Pod) -> bool:
+    return one.metadata.labels == other.metadata.labels
+
+
+def identified(pod: Pod) -> Pod:
+    """The pod with a uid, by which places, owners and reservations are told apart: manifests have none."""
+    if pod.metadata.uid:
+        return pod
+    return replace(pod, metadata=replace(pod.metadata, uid=full_name(pod)))
+
+
+def _claims(pod: Pod) -> tuple[ObjectName, ...]:
+    if not pod.spec.resource_claims:
+        return ()
+    names = [reference.resource_claim_name for reference in pod.spec.resource_claims]
+    names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+    namespace = pod.metadata.namespace
+    return tuple([ObjectName(namespace, name) for name in dict.fromkeys(names) if name])
+
+
+def _volume_claims(pod: Pod) -> tuple[str, ...]:
+    """Those that it names, and those that are made for it and called after it."""
+    if not pod.spec.volumes:
+        return ()
+    names = []
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            names.append(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None:
+            names.append(f"{pod.metadata.name}-{volume.name}")
+    return tuple(dict.fromkeys(names))
+
+
+@remembered
+def _facts(spec: PodSpec) -> tuple[Resources, frozenset[Port], bytes]:
+    key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations))
+    return total_requests(spec), host_ports(spec), key
+
+
+def total_requests(spec: PodSpec) -> Resources:
+    """What a pod needs at its hungriest moment: all containers at once, or an init container before them.
+
+    What the pod asks for as a whole counts instead, resource by resource.
+    """
+    running = _sum(_requests(container) for container in spec.containers)
+    sidecars: Resources = {}
+    peak: Resources = {}
+    for container in spec.init_containers:
+        asked = _requests(container)
+        if container.restart_policy == "Always":
+            sidecars = _sum((sidecars, asked))
+            peak = _larger(peak, sidecars)
+        else:
+            peak = _larger(peak, _sum((sidecars, asked)))
+    total = _larger(_sum((running, sidecars)), peak)
+    if spec.resources is not None:
+        total |= amounts(spec.resources.requests)
+    overhead = {name: quantity.nanos for name, quantity in spec.overhead.items()}
+    return _sum((total, overhead)) if overhead else total
+
+
+def _requests(container: Container) -> Resources:
+    resources = container.resources
+    return {name: quantity.nanos for name, quantity in resources.requests.items()} if resources else {}
+
+
+def _sum(parts: Iterable[Resources]) -> Resources:
+    total: Resources = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _larger(first: Resources, second: Resources) -> Resources:
+    return {name: max(first.get(name, 0), second.get(name, 0)) for name in {**first, **second}}
+
+
+def amounts(quantities: dict[str, Quantity]) -> Resources:
+    """Quantities in nano units."""
+    return {name: quantity.nanos for name, quantity in quantities.items()}
+
+
+def host_ports(spec: PodSpec) -> frozenset[Port]:
+    """The ports of the node that a pod occupies: (address, protocol, port)."""
+    return frozenset(
+        (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        for container in (*spec.containers, *spec.init_containers)
+        for port in container.ports
+        if port.host_port
+    )

@@ -1,0 +1,192 @@
+"""A cluster in memory in which pods are scheduled, nodes come, and everything can be taken back.
+
+Each step is what the scheduler does (decide, reserve, bind), against this state instead of the API, so that the next
+pod sees what the one before it took (4381-201).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.allocator import Explanation, Options, explain
+from dray.api import codec
+from dray.api.generated.core import Node, Pod
+from dray.api.pod_claims import consumer
+from dray.api.references import full_name
+from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice, ResourceSlicePatch
+from dray.scheduling.claims import is_in_reach
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.company import name_company
+from dray.scheduling.decide import Chosen, find_places
+from dray.scheduling.pod_info import PodInfo, identified, read_pod
+from dray.scheduling.preemption import find_victims
+from dray.scheduling.reasons import NodeReason, PodReason
+from dray.scheduling.refusal import Refused
+from dray.tracker import Remove, Upsert
+
+Tracked = DeviceClass | ResourceSlice | ResourceSlicePatch | DeviceTaintRule
+
+
+class Rehearsal:
+    """Changes a cluster and takes back what it changed. Whoever lends the cluster gets it back after `go_back(0)`."""
+
+    def __init__(self, cluster: Cluster, options: Options | None = None) -> None:
+        self.cluster = cluster
+        self.pending: tuple[PodInfo, ...] = ()
+        """The pods that wait, in the scheduler's order."""
+        self._options = options or Options()
+        self._likeness: dict[PodInfo, tuple[bytes, ...] | None] = {}
+        self._keeps_away = False
+        """Whether some pods keep others away, so that it matters which labels a pod has."""
+        self._undo: list[Callable[[], None]] = []
+
+    @property
+    def mark(self) -> int:
+        """The state now, for `go_back`."""
+        return len(self._undo)
+
+    def go_back(self, mark: int) -> None:
+        """Takes back everything that happened since."""
+        while len(self._undo) > mark:
+            self._undo.pop()()
+
+    # What happens in the cluster
+
+    def expect(self, pods: Iterable[Pod], claims: Iterable[ResourceClaim]) -> None:
+        """These pods wait for nodes, in this order, with these claims besides those that are there."""
+        for claim in claims:
+            self.set_claim(None, claim)
+        self.pending = tuple(read_pod(identified(pod)) for pod in pods)
+        self._keeps_away = self.cluster.nodes.topology.keeps_any_away or any(pod.terms for pod in self.pending)
+        self._likeness = {pod: self._alike(pod) for pod in self.pending}
+
+    def track(self, obj: Tracked) -> None:
+        """A class, slice, patch or rule comes that was not there."""
+        cluster = self.cluster
+        if isinstance(obj, DeviceClass):
+            cluster.set_class(obj.metadata.name, obj)
+            self._undo.append(lambda: cluster.set_class(obj.metadata.name, None))
+        cluster.track(Upsert(obj))
+        self._undo.append(lambda: _discard(cluster.track(Remove.of(obj))))
+
+    def has_class(self, name: str) -> bool:
+        """Whether a device class of this name is there."""
+        return name in self.cluster.classes
+
+    def add_node(self, node: Node, slices: Iterable[ResourceSlice]) -> None:
+        """A node joins, with its devices."""
+        self.cluster.set_node(None, node)
+        self._undo.append(lambda: self.cluster.set_node(node, None))
+        for one in slices:
+            self.track(one)
+
+    def remove_pod(self, pod: Pod) -> None:
+        """A pod leaves its node; its claims stay as they are."""
+        placed = identified(pod)
+        self.cluster.set_pod(None, placed.metadata.uid)
+        self._undo.append(lambda: self.cluster.set_pod(placed, placed.metadata.uid))
+
+    def set_claim(self, old: ResourceClaim | None, new: ResourceClaim) -> None:
+        """A claim comes or changes."""
+        self.cluster.set_claim(old, new)
+        self._undo.append(lambda: self.cluster.set_claim(new, old))
+
+    # What the scheduler does
+
+    def schedule(self, pods: Iterable[PodInfo]) -> dict[PodInfo, str]:
+        """Schedules pods of those that wait, one after the other; the nodes of those that fit."""
+        placed: dict[PodInfo, str] = {}
+        refused: set[tuple[bytes, ...]] = set()
+        for pod in pods:
+            alike = self._likeness[pod]
+            if alike is not None and alike in refused:
+                continue  # nothing was freed since, so what did not fit before does not fit now
+            chosen = self.find_places(pod)
+            if not isinstance(chosen, Refused):
+                self.bind(pod, chosen[0])
+                placed[pod] = chosen[0].node
+            elif alike is not None:
+                refused.add(alike)
+        return placed
+
+    def decide(self, pod: PodInfo) -> Chosen | Refused:
+        """What the scheduler would decide now; nothing is bound."""
+        mark = self.mark
+        answer = self.find_places(pod)
+        self.go_back(mark)
+        return answer if isinstance(answer, Refused) else answer[0]
+
+    def find_places(self, pod: PodInfo, most: int = 1) -> tuple[Chosen, ...] | Refused:
+        """Nodes for a pod, the best first. As the scheduler does, a claim in the way that nobody uses is made anew."""
+        answer = find_places(self.cluster, pod, self._options, most)
+        while isinstance(answer, Refused) and answer.unused_claims:
+            old = answer.unused_claims[0]
+            self.set_claim(old, replace(old, status=replace(old.status, allocation=None, devices=())))  # 4381-113
+            answer = find_places(self.cluster, pod, self._options, most)
+        return answer
+
+    def bind(self, pod: PodInfo, chosen: Chosen) -> None:
+        """The pod gets the node, and its claims what was chosen for them."""
+        for claim in chosen.claims:
+            found = chosen.allocations.get(full_name(claim))
+            allocation = found[1] if found is not None else claim.status.allocation
+            users = (*claim.status.reserved_for, consumer(pod.pod))
+            status = replace(claim.status, allocation=allocation, reserved_for=users)
+            self.set_claim(claim, replace(claim, status=status))
+        uid = pod.pod.metadata.uid
+        self.cluster.set_pod(replace(pod.pod, spec=replace(pod.pod.spec, node_name=chosen.node)), uid)
+        self._undo.append(lambda: self.cluster.set_pod(None, uid))
+
+    def find_victims(self, pod: PodInfo, refused: Refused) -> Refused:
+        """The refusal, with who would have to go for the pod, or why that does not help."""
+        return find_victims(self.cluster, pod, self._options, refused)
+
+    # Why not
+
+    def unsuitable(self, pod: PodInfo, node: str) -> tuple[NodeReason, ...]:
+        """What a node has against a pod, whatever devices there are."""
+        info = self.cluster.nodes.get(node)
+        return () if info is None else self.cluster.nodes.filter(pod).refuses(info)
+
+    def is_in_reach(self, claim: ResourceClaim, node: str) -> bool:
+        """Whether what a claim has can be used on a node."""
+        info = self.cluster.nodes.get(node)
+        return info is not None and is_in_reach(claim, node, info.node.metadata.labels)
+
+    def name_company(self, pod: PodInfo, node: str, reason: NodeReason) -> str:
+        """Which pods, and which of the pod's or their terms, are behind a reason; empty if none are."""
+        info = self.cluster.nodes.get(node)
+        return "" if info is None else name_company(self.cluster, pod, info, reason)
+
+    def explain(self, pod: PodInfo, nodes: Iterable[str]) -> Explanation | PodReason | None:
+        """Why the claims of a pod fit on nodes or not; what keeps them from every node; None if all are allocated."""
+        found = self.cluster.claims_of(pod.pod)
+        if found.problem is not None:
+            return found.problem
+        pending = [claim for claim in found.claims if claim.status.allocation is None]
+        if not pending:
+            return None
+        return explain(self.cluster.inventory, self.cluster.classes, pending, nodes)
+
+    def _alike(self, pod: PodInfo) -> tuple[bytes, ...] | None:
+        """Equal for pods that fit in the same places; None if others may help the pod to fit, or share its claim."""
+        if (
+            pod.terms is not None
+            or pod.volume_claims
+            or any(entry.resource_claim_name for entry in pod.pod.spec.resource_claims)
+        ):
+            return None
+        found = self.cluster.claims_of(pod.pod)
+        if found.problem is not None:
+            return None
+        needs = msgspec.json.encode([sorted(pod.requests.items()), sorted(pod.ports)])
+        if self._keeps_away:
+            needs += msgspec.json.encode([pod.pod.metadata.namespace, sorted(pod.pod.metadata.labels.items())])
+        return (pod.placement_key, needs, *(codec.encode(claim.spec) for claim in found.claims))
+
+
+def _discard(_: object) -> None:
+    """For what is called for what it does."""

@@ -1,0 +1,142 @@
+"""Has MutatingAdmissionPolicies change what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dray.admission.conditions import ConditionsFailed
+from dray.admission.evaluation import ExpressionFailed, OutOfBudget
+from dray.admission.matching import BadSelector
+from dray.admission.mutating_policy import Binding, Change, Policy
+from dray.admission.params import BadParams, UnknownParamKind, collect_params
+from dray.admission.request import Resource
+from dray.api.meta import Object, StatusCause
+from dray.api.status import ApiError
+from dray.server import errors
+from dray.server.admission.admission_request import AdmissionRequest
+from dray.server.admission.patched import patched
+from dray.server.admission.policy_inputs import StoredParams
+from dray.server.admission.policy_runner import PolicyRunner
+from dray.server.admission.reinvocation import Reinvocation
+from dray.server.admission.slow_policies import TookTooLong
+from dray.server.indexes.admission_configuration import BoundMutating
+from dray.server.patch import json_patch
+from dray.server.patch.applied_changes import merge_applied
+from dray.server.patch.errors import FailedTest, PatchError
+
+__all__ = ["MutatingPolicies"]
+
+_FAILURES = (BadSelector, BadParams, ConditionsFailed, ExpressionFailed, OutOfBudget, PatchError, TookTooLong)
+"""What is up to the failure policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Invocation:
+    """A policy that is concerned, with one object as its parameters."""
+
+    policy: Policy
+    binding: Binding
+    params: Any
+    resource: Resource
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        meta = None if self.params is None else self.params.metadata
+        place = () if meta is None else (meta.namespace, meta.name)
+        return (self.policy.name, self.binding.name, *place)
+
+
+class MutatingPolicies:
+    """Changes `asked.new`, policy by policy, mutation by mutation."""
+
+    def __init__(self, runner: PolicyRunner) -> None:
+        self._runner = runner
+
+    async def mutate(self, asked: AdmissionRequest, hooks: Sequence[BoundMutating], again: Reinvocation) -> None:
+        """Has all policies that are concerned change the object. Raises ApiError."""
+        if asked.new is None:
+            return
+        again.begin(asked.new)
+        problems: list[str] = []
+        for each in list(self._invocations(asked, hooks, problems)):
+            if again.includes(each.key):
+                try:
+                    await self._invoke(asked, each, again)
+                except _FAILURES as error:
+                    _note(each.policy, each.binding.name, str(error), problems)
+        again.end(asked.new)
+        if problems:
+            raise _refusal(asked, problems)
+
+    def _invocations(
+        self, asked: AdmissionRequest, hooks: Sequence[BoundMutating], problems: list[str]
+    ) -> Iterator[_Invocation]:
+        for policy, bindings in hooks:
+            try:
+                resource = self._runner.matched(asked, policy.matcher)
+            except BadSelector as error:
+                _note(policy, "", f"failed to configure policy: {error}", problems)
+                continue
+            if resource is None:
+                continue
+            for binding in bindings:
+                try:
+                    if self._runner.matched(asked, binding.matcher) is None:
+                        continue
+                    params = collect_params(
+                        policy.param_kind, binding.params, asked.request.namespace, StoredParams(asked.engine)
+                    )
+                except UnknownParamKind as error:
+                    _note(policy, "", f"failed to configure policy: {error}", problems)
+                    break
+                except (BadSelector, BadParams) as error:
+                    _note(policy, binding.name, f"failed to configure binding: {error}", problems)
+                    continue
+                for each in params:
+                    yield _Invocation(policy, binding, each, resource)
+
+    async def _invoke(self, asked: AdmissionRequest, each: _Invocation, again: Reinvocation) -> None:
+        """Raises what is up to the failure policy, and ApiError."""
+        runner, policy = self._runner, each.policy
+        await runner.compiled(policy)
+        given = runner.given(asked, each.resource)
+        is_met = await runner.evaluate(given, lambda given, budget: policy.is_met(given, each.params, budget))
+        if not is_met:
+            return
+        before = asked.new
+        for index in range(len(policy)):
+            change = await runner.evaluate(
+                runner.given(asked, each.resource), partial(policy.change, index, each.params)
+            )
+            asked.new = _changed(asked, each.resource, change)
+        again.invoked(each.key, has_changed=asked.new != before, wants_more=policy.is_reinvoked)
+
+
+def _changed(asked: AdmissionRequest, resource: Resource, change: Change) -> Object:
+    """Raises PatchError, and ApiError."""
+    assert asked.new is not None
+    if change.operations is not None:
+        operations = change.operations
+        try:
+            return patched(asked, resource, lambda document: json_patch.apply(document, operations))
+        except FailedTest:  # a patch whose test fails is no patch for this object
+            return asked.new
+    applied = change.applied or {}
+    definition = asked.definition_of(resource)
+    return patched(asked, resource, lambda document: merge_applied(document, applied, definition))
+
+
+def _note(policy: Policy, binding: str, message: str, problems: list[str]) -> None:
+    if policy.ignores_failures:
+        return
+    who = f"policy '{policy.name}' with binding '{binding}'" if binding else f'policy "{policy.name}"'
+    problems.append(f"{who} denied request: {message}")
+
+
+def _refusal(asked: AdmissionRequest, problems: list[str]) -> ApiError:
+    causes = [StatusCause(message=problem) for problem in problems]
+    details = errors.forbidden(asked.call.route.kind, asked.request.name, "", *causes).status.details
+    return ApiError(403, "Invalid", problems[0], details)

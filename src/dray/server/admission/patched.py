@@ -1,0 +1,54 @@
+"""What an admission patch makes of an object: in the version it was written for, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from dray.admission.request import Resource
+from dray.api import codec
+from dray.api.meta import Object
+from dray.server import errors
+from dray.server.admission.admission_request import AdmissionRequest
+from dray.server.bodies import body
+from dray.server.bodies.options import WriteOptions
+from dray.server.objects import with_metadata
+
+Change = Callable[[dict[str, Any]], Any]
+"""Makes another document of one. Raises PatchError."""
+
+
+def patched(asked: AdmissionRequest, resource: Resource, change: Change) -> Object:
+    """The new object after a change of it in one of its versions, with defaults. Raises PatchError, ApiError (500)."""
+    assert asked.new is not None
+    shown = asked.in_version(asked.new, resource)
+    document = change(codec.to_builtins(shown))
+    if not isinstance(document, dict):
+        raise errors.internal("the patch does not leave an object")
+    try:
+        changed = _read(asked, resource, document)
+    except errors.ApiError as error:
+        raise errors.internal(str(error)) from None
+    before = asked.new.metadata
+    kept = {
+        "namespace": before.namespace,
+        "uid": before.uid,
+        "creation_timestamp": before.creation_timestamp,
+        "managed_fields": before.managed_fields,
+    }
+    return asked.with_defaults(with_metadata(changed, **kept))
+
+
+def _read(asked: AdmissionRequest, resource: Resource, document: dict[str, Any]) -> Object:
+    if asked.view is not None:
+        assert asked.new is not None
+        return asked.view.merge(asked.new, asked.view.read(document, asked.request.name))
+    if asked.posts is not None:
+        reading = codec.read(document, asked.posts)
+        if reading.obj is None:
+            raise errors.bad_request("; ".join(map(str, reading.errors)))
+        return reading.obj
+    route = replace(asked.call.route, kind=asked.kind_of(resource), version=resource.version)
+    return body.from_value(document, route, WriteOptions(field_validation="Ignore"), [])

@@ -1,0 +1,100 @@
+"""What asking a policy or a webhook takes: whether it is concerned, what it sees, and time to evaluate expressions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+
+from dray import cel
+from dray.admission.authorizer import Authorizer, Decision, ResourceCheck
+from dray.admission.evaluation import Given
+from dray.admission.matching import Matcher, NamespaceMissing
+from dray.admission.request import Resource
+from dray.api.kinds import NAMESPACES
+from dray.server import errors
+from dray.server.admission.admission_request import AdmissionRequest
+from dray.server.admission.policy_inputs import asking, namespace_labels
+from dray.server.admission.slow_policies import SlowPolicies
+from dray.server.security.authorization import Authorizer as Rights
+
+__all__ = ["PolicyRunner"]
+
+QUICK_TO_COMPILE: Final = 1_000
+"""Letters. What is longer is compiled beside the event loop."""
+
+T = TypeVar("T")
+
+
+class _Compilable(Protocol):
+    is_compiled: bool
+
+    @property
+    def size(self) -> int: ...
+
+    def compile(self) -> None: ...
+
+
+class PolicyRunner:
+    """One per server."""
+
+    def __init__(self, rights: Rights) -> None:
+        self.slow: Final = SlowPolicies()
+        self._ask = asking(rights)
+
+    def matched(self, asked: AdmissionRequest, matcher: Matcher) -> Resource | None:
+        """The resource that rules and selectors are about. Raises ApiError, and BadSelector."""
+        try:
+            return matcher.match(asked.request, asked.new, asked.old, lambda name: namespace_labels(asked.engine, name))
+        except NamespaceMissing as missing:
+            raise errors.not_found(NAMESPACES, missing.name) from None
+
+    def given(self, asked: AdmissionRequest, resource: Resource, *, needs_namespace: bool = True) -> Given:
+        """What is seen of a request, in the version that a rule is about. Raises ApiError."""
+        request, engine = asked.request, asked.engine
+        namespace = None
+        if needs_namespace and request.namespace and not request.is_about_namespace:
+            namespace = engine.namespace(request.namespace)
+            if namespace is None:
+                raise errors.not_found(NAMESPACES, request.namespace)
+        return Given(
+            request,
+            resource,
+            asked.in_version(asked.new, resource),
+            asked.in_version(asked.old, resource),
+            namespace,
+            Authorizer(self._ask, asked.call.caller),
+        )
+
+    async def compiled(self, policy: _Compilable) -> None:
+        """Makes sure that expressions are compiled. Raises TookTooLong."""
+        if policy.is_compiled:
+            return
+        if policy.size <= QUICK_TO_COMPILE:
+            policy.compile()
+        else:
+            await self.slow.compile(policy.compile)
+
+    async def evaluate(self, given: Given, evaluate: Callable[[Given, cel.Budget], T]) -> T:
+        """What expressions say: at once, or beside the event loop if that takes too long. Raises TookTooLong."""
+        try:
+            return evaluate(given, cel.NOW)
+        except cel.Postponed:
+            patient = msgspec.structs.replace(given, authorizer=_asked_from_thread(given.authorizer))
+            return await self.slow.run(lambda budget: evaluate(patient, budget))
+
+
+def _asked_from_thread(authorizer: Authorizer) -> Authorizer:
+    """The same, for an evaluation beside the event loop: rights are looked up on the loop, which owns them."""
+    loop = asyncio.get_running_loop()
+
+    def ask(who: Authorizer, verb: str, what: ResourceCheck | str) -> Decision:
+        async def answer() -> Decision:
+            return authorizer.ask(who, verb, what)
+
+        return asyncio.run_coroutine_threadsafe(answer(), loop).result()
+
+    return replace(authorizer, ask=ask)

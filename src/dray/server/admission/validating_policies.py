@@ -1,0 +1,180 @@
+"""Asks ValidatingAdmissionPolicies about a write."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dray import cel
+from dray.admission import validating_policy
+from dray.admission.evaluation import Given
+from dray.admission.matching import BadSelector
+from dray.admission.params import BadParams, UnknownParamKind, collect_params
+from dray.admission.validating_policy import Binding, Policy, Verdict, Violation
+from dray.api.meta import StatusCause
+from dray.api.status import ApiError
+from dray.server import errors
+from dray.server.admission.admission_request import AdmissionRequest
+from dray.server.admission.policy_inputs import StoredParams
+from dray.server.admission.policy_runner import PolicyRunner
+from dray.server.admission.slow_policies import TookTooLong
+from dray.server.indexes.admission_configuration import Bound
+
+__all__ = ["ValidatingPolicies"]
+
+FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
+MOST_FAILURES: Final = 50
+LONGEST_ANNOTATION: Final = 10 * 1024
+_NO_PARAMS: Final = (None,)
+_CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
+
+
+@dataclass(frozen=True, slots=True)
+class _Denial:
+    """Why a request is refused; `binding` is empty if the policy itself is at fault."""
+
+    policy: str
+    binding: str
+    message: str
+    reason: str = ""
+    index: int = 0
+
+    def __str__(self) -> str:
+        where = f" with binding '{self.binding}'" if self.binding else ""
+        return f"ValidatingAdmissionPolicy '{self.policy}'{where} denied request: {self.message}"
+
+
+class ValidatingPolicies:
+    """Refuses what policies deny, says what they warn of, and notes what they want noted."""
+
+    def __init__(self, runner: PolicyRunner) -> None:
+        self._runner = runner
+
+    async def check(self, asked: AdmissionRequest, hooks: Sequence[Bound]) -> None:
+        """Asks all policies. Raises ApiError with the first denial."""
+        denials: list[_Denial] = []
+        failures: list[_Denial] = []
+        for policy, bindings in hooks:
+            await self._ask(asked, policy, bindings, denials, failures)
+        if failures:
+            asked.call.annotations[FAILURES] = _as_json(failures, hooks)
+        if denials:
+            raise _refusal(asked, denials[0])
+
+    async def _ask(
+        self,
+        asked: AdmissionRequest,
+        policy: Policy,
+        bindings: tuple[Binding, ...],
+        denials: list[_Denial],
+        failures: list[_Denial],
+    ) -> None:
+        """Adds what one policy denies, and what it wants to be noted as failed."""
+        runner = self._runner
+        fault = ""
+        try:
+            resource = runner.matched(asked, policy.matcher)
+        except BadSelector as error:
+            resource, fault = asked.request.resource, f"failed to configure policy: {error}"
+        if resource is None:
+            return
+        if fault:
+            _deny(policy, "", fault, denials)
+            return
+        verdicts: list[Verdict] = []
+        given: Given | None = None
+        for binding in bindings:
+            try:
+                if runner.matched(asked, binding.matcher) is None:
+                    continue
+                params = _params(asked, policy, binding)
+            except UnknownParamKind as error:
+                _deny(policy, "", f"failed to configure policy: {error}", denials)
+                return
+            except (BadSelector, BadParams) as error:
+                _deny(policy, binding.name, f"failed to configure binding: {error}", denials)
+                continue
+            if given is None:
+                given = runner.given(asked, resource)
+            for each in params:
+                verdict = await self._judge(policy, given, each)
+                verdicts.append(verdict)
+                _act(asked, policy, binding, verdict, denials, failures)
+        if not policy.has_annotations:
+            return
+        for key, value in validating_policy.join_annotations(verdicts).items():
+            asked.call.annotations[f"{policy.name}/{key}"] = value[:LONGEST_ANNOTATION]
+
+    async def _judge(self, policy: Policy, given: Given, params: Any) -> Verdict:
+        try:
+            if policy.is_compiled:
+                with contextlib.suppress(cel.Postponed):
+                    return policy.judge(given, params)
+            await self._runner.compiled(policy)
+            return await self._runner.evaluate(given, lambda given, budget: policy.judge(given, params, budget))
+        except TookTooLong as error:
+            return Verdict() if policy.ignores_failures else Verdict((Violation(0, str(error)),))
+
+
+def _params(asked: AdmissionRequest, policy: Policy, binding: Binding) -> Sequence[Any]:
+    """The objects that a policy is evaluated with. Raises BadParams."""
+    if policy.param_kind is None:
+        return _NO_PARAMS
+    return collect_params(policy.param_kind, binding.params, asked.request.namespace, StoredParams(asked.engine))
+
+
+def _deny(policy: Policy, binding: str, message: str, denials: list[_Denial]) -> None:
+    if not policy.ignores_failures:
+        denials.append(_Denial(policy.name, binding, message))
+
+
+def _act(
+    asked: AdmissionRequest,
+    policy: Policy,
+    binding: Binding,
+    verdict: Verdict,
+    denials: list[_Denial],
+    failures: list[_Denial],
+) -> None:
+    """Does what a binding wants done about violations."""
+    for violation in verdict.violations:
+        denial = _Denial(policy.name, binding.name, violation.message, violation.reason, violation.index)
+        for action in binding.actions:
+            match action:
+                case "Deny":
+                    denials.append(denial)
+                case "Audit":
+                    failures.append(denial)
+                case "Warn":
+                    asked.call.warnings.append(
+                        f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' "
+                        f"with binding '{binding.name}': {violation.message}"
+                    )
+    denials.extend(_Denial(policy.name, binding.name, failure) for failure in verdict.failures)
+
+
+def _refusal(asked: AdmissionRequest, denial: _Denial) -> ApiError:
+    reason = denial.reason or "Invalid"
+    cause = StatusCause(message=str(denial))
+    status = errors.forbidden(asked.call.route.kind, asked.request.name, str(denial), cause).status
+    return ApiError(_CODES.get(reason, 422), reason, status.message, status.details)
+
+
+def _as_json(failures: list[_Denial], hooks: Sequence[Bound]) -> str:
+    actions = {(policy.name, binding.name): binding.actions for policy, bindings in hooks for binding in bindings}
+    return json.dumps(
+        [
+            {
+                "message": failure.message,
+                "policy": failure.policy,
+                "binding": failure.binding,
+                "expressionIndex": failure.index,
+                "validationActions": actions[failure.policy, failure.binding],
+            }
+            for failure in failures[:MOST_FAILURES]
+        ],
+        separators=(",", ":"),
+    )

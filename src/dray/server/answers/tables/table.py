@@ -1,0 +1,66 @@
+"""Tables of objects in the form that kubectl asks for (`as=Table`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from dray.api import codec
+from dray.api.meta import ListMeta
+from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
+from dray.api.times import Time
+from dray.custom.kinds import CustomKind
+from dray.server import objects
+from dray.server.answers.tables import clusters, core, devices, services, workloads
+from dray.server.answers.tables.columns import AGE, NAME, Column
+from dray.server.answers.tables.custom import columns_of
+from dray.store import Record
+
+_BY_GROUP: dict[str, dict[str, tuple[Column, ...]]] = {
+    RESOURCE_GROUP: devices.COLUMNS,
+    CLUSTER_GROUP: clusters.COLUMNS,
+    "": core.COLUMNS | services.COLUMNS,
+    "coordination.k8s.io": core.COLUMNS,
+    "events.k8s.io": core.COLUMNS,
+    "apps": workloads.COLUMNS,
+    "batch": workloads.COLUMNS,
+    "policy": workloads.COLUMNS,
+    "networking.k8s.io": services.COLUMNS,
+    "scheduling.k8s.io": workloads.COLUMNS,
+}
+
+
+class Tables:
+    """Tables of one kind at one time; `include` is None, Metadata or Object, as the client wants rows to carry."""
+
+    def __init__(self, kind: Kind, now: Time, version: str, include: str) -> None:
+        self._columns = (
+            columns_of(kind)
+            if isinstance(kind, CustomKind)
+            else _BY_GROUP.get(kind.group, {}).get(kind.kind, (NAME, AGE))
+        )
+        self._now = now
+        self._version = version if version in ("v1", "v1beta1") else "v1"
+        self._include = include
+
+    def render(self, records: Iterable[Record], meta: ListMeta, *, columns: bool) -> bytes:
+        """A table as bytes; a watch leaves the columns out after its first event."""
+        return msgspec.json.encode(
+            {
+                "kind": "Table",
+                "apiVersion": f"meta.k8s.io/{self._version}",
+                "metadata": codec.to_builtins(meta),
+                "columnDefinitions": [column.definition() for column in self._columns] if columns else None,
+                "rows": [self._row(record) for record in records],
+            }
+        )
+
+    def _row(self, record: Record) -> dict[str, Any]:
+        row: dict[str, Any] = {"cells": [column.read(record.obj, self._now) for column in self._columns]}
+        if self._include == "Object":
+            row["object"] = msgspec.Raw(record.data)
+        elif self._include != "None":
+            row["object"] = msgspec.Raw(codec.encode(objects.metadata_only(record)))
+        return row

@@ -1,0 +1,227 @@
+"""Request bodies: from bytes to a typed object in hub shape, with the complaints that Kubernetes would make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from dray.api import codec, manifest, registry
+from dray.api.kinds import PODS, SLICES
+from dray.api.meta import Object
+from dray.api.registry import RESOURCE_GROUP, Kind
+from dray.api.status import ApiError
+from dray.custom.kinds import CustomKind
+from dray.server import errors
+from dray.server.beside import LARGE
+from dray.server.bodies import number_ranges, pod_bodies
+from dray.server.bodies.options import WriteOptions
+from dray.server.bodies.protobuf import decode as protobuf
+from dray.server.bodies.protobuf.wire import WireError
+from dray.server.custom import bodies as custom_bodies
+from dray.server.patch.formats import APPLY_PATCH, FORMATS, Patch
+from dray.server.routes import Route
+from dray.validation import to_hub
+
+JSON_TYPES = ("application/json", "")
+YAML_TYPE = "application/yaml"
+LARGE_YAML = 4 * 1024
+"""Bytes from which on a body that may be YAML is read beside the loop: each takes as long as a hundred of JSON."""
+LARGE_WITH_SELECTORS = 1024
+"""The same for objects with selectors in CEL: to compile a kilobyte takes twenty milliseconds."""
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+READ_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
+
+
+def media_type(header: str) -> str:
+    """`application/json; charset=utf-8` → `application/json`."""
+    return header.partition(";")[0].strip().lower()
+
+
+def is_large(body: bytes, content_type: str, kind: Kind) -> bool:
+    """Whether reading a body, and looking at what is in it, is nothing for the event loop."""
+    size = len(body)
+    if size <= LARGE_WITH_SELECTORS:
+        return False
+    if size > LARGE or (size > LARGE_YAML and media_type(content_type) in (YAML_TYPE, APPLY_PATCH)):
+        return True
+    return kind.group == RESOURCE_GROUP and kind is not SLICES
+
+
+def parse(body: bytes, content_type: str) -> Any:
+    """A body as plain values. Raises ApiError for other media types and for what is not JSON or YAML."""
+    given = media_type(content_type)
+    if given in JSON_TYPES:
+        try:
+            return codec.parse_json(body)
+        except codec.DecodeError as error:
+            raise errors.bad_request(f"the body is not JSON: {error}") from None
+    if given == YAML_TYPE:
+        return parse_yaml(body)
+    if given == protobuf.MEDIA_TYPE:
+        return parse_protobuf(body)
+    raise errors.unsupported_media_type(given, READ_TYPES)
+
+
+def parse_yaml(body: bytes) -> Any:
+    """A body with one YAML document. Raises ApiError."""
+    try:
+        documents = manifest.parse(body)
+    except manifest.ManifestError as error:
+        raise errors.bad_request(f"the body is not YAML: line {error.line}: {error.message}") from None
+    if len(documents) != 1:
+        raise errors.bad_request(f"the body must be one YAML document, not {len(documents)}")
+    return documents[0].value
+
+
+def parse_protobuf(body: bytes) -> Any:
+    """A body from a typed client. Raises ApiError for kinds that are not read in protobuf (415)."""
+    try:
+        return protobuf.decode(body)
+    except WireError as error:
+        raise errors.bad_request(f"the body is not protobuf: {error}") from None
+    except protobuf.UnknownMessage as error:
+        message = (
+            f"{error} is not read in protobuf; send it as application/json (--kube-api-content-type for components)"
+        )
+        raise ApiError(415, "UnsupportedMediaType", message) from None
+
+
+def read_patch(body: bytes, content_type: str) -> Patch:
+    """A patch, as its media type says. Raises ApiError for other media types and for what cannot be read."""
+    given = media_type(content_type)
+    if given not in FORMATS:
+        raise errors.unsupported_media_type(given, FORMATS)
+    value = parse_yaml(body) if given == APPLY_PATCH else parse(body, "application/json")
+    return Patch(given, value, number_ranges.may_be_in(body))
+
+
+def decode(body: bytes, content_type: str, route: Route, options: WriteOptions, warnings: list[str]) -> Object:
+    """The object in a body, in hub shape. Unknown and duplicate fields fail or warn, as `fieldValidation` says."""
+    if media_type(content_type) in JSON_TYPES:
+        return _decode_json(body, route, options, warnings)
+    value = parse(body, content_type)
+    obj = from_value(value, route, options, warnings)
+    number_ranges.check(value, route)
+    return obj
+
+
+def _decode_json(body: bytes, route: Route, options: WriteOptions, warnings: list[str]) -> Object:
+    strict = options.field_validation != "Ignore"
+    try:
+        reading = _read_json(body, route, find_duplicates=strict)
+    except codec.DecodeError as error:
+        kind = route.kind.kind
+        raise errors.bad_request(f"the object provided is unrecognized (must be of type {kind}): {error}") from None
+    if reading.obj is None:
+        value = codec.parse_json(body)
+        check_type(value, route)
+        if value is None:
+            reading = _read_json(b"{}", route, find_duplicates=False)
+    number_ranges.check_json(body, route)
+    return _judge(reading, route, options, warnings)
+
+
+def _read_json(body: bytes, route: Route, *, find_duplicates: bool) -> codec.Reading[Any]:
+    if isinstance(route.kind, CustomKind):
+        return custom_bodies.read_json(route.kind, body, find_duplicates=find_duplicates)
+    if route.kind is PODS:
+        return pod_bodies.read(body, find_duplicates=find_duplicates)
+    return codec.read_json(body, route.kind.type_of(route.version), find_duplicates=find_duplicates)
+
+
+def from_value(value: Any, route: Route, options: WriteOptions, warnings: list[str]) -> Object:
+    """Plain values as an object in hub shape. Raises ApiError."""
+    check_type(value, route)
+    if isinstance(route.kind, CustomKind):
+        return _judge(custom_bodies.read_value(route.kind, value or {}), route, options, warnings)
+    return _judge(codec.read(value, route.kind.type_of(route.version)), route, options, warnings)
+
+
+def _judge(reading: codec.Reading[Any], route: Route, options: WriteOptions, warnings: list[str]) -> Object:
+    kind = route.kind.kind
+    if reading.obj is None:
+        problems = "; ".join(str(error) for error in reading.errors)
+        message = f'{kind} in version "{route.version}" cannot be handled as a {kind}: {problems}'
+        raise errors.bad_request(message)
+    obj = reading.obj
+    _check_names(obj.api_version, obj.kind, route)
+    complain(reading, kind, route.version, options, warnings)
+    home = route.kind if route.kind.converts else route.kind.storage  # who is converted is so when it is stored
+    hub = to_hub(obj, home.api_version)
+    return hub if hub.kind else replace(hub, kind=kind)  # the path tells what the body left out
+
+
+def complain(reading: codec.Reading[Any], kind: str, version: str, options: WriteOptions, warnings: list[str]) -> None:
+    """Warns of unknown and duplicate fields, or refuses them (ApiError), as `fieldValidation` says."""
+    complaints = [f'unknown field "{_escaped(path)}"' for path in reading.unknown]
+    complaints += [f'duplicate field "{_escaped(path)}"' for path in reading.duplicates]
+    if complaints and options.field_validation == "Strict":
+        said = ", ".join(complaints)
+        message = f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {said}'
+        raise errors.bad_request(message)
+    if options.field_validation == "Warn":
+        warnings.extend(complaints)
+
+
+def _escaped(path: str) -> str:
+    """Names may be anything: what cannot be seen is written as Go writes it between quotes."""
+    if path.isprintable() and '"' not in path and "\\" not in path:
+        return path
+    return "".join(_escaped_letter(letter) for letter in path)
+
+
+def _escaped_letter(letter: str) -> str:
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def check_type(value: Any, route: Route) -> None:
+    """That a body is of the kind and version that the path names. Raises ApiError."""
+    kind = route.kind.kind
+    if value is None:
+        return  # null is an empty object of the kind that the path names
+    if not isinstance(value, dict):
+        raise errors.bad_request(f"the object provided is unrecognized (must be of type {kind}): it is not an object")
+    api_version, given = value.get("apiVersion", ""), value.get("kind", "")
+    if not isinstance(api_version, str | None) or not isinstance(given, str | None):
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type {kind}): kind and apiVersion must be strings"
+        )
+    _check_names(api_version or "", given or "", route)
+
+
+def _check_names(api_version: str, given: str, route: Route) -> None:
+    kind = route.kind.kind
+    if given and given != kind:
+        version = registry.split_api_version(api_version)[1] or route.version
+        raise errors.bad_request(f'{given} in version "{version}" cannot be handled as a {kind}')
+    if api_version and api_version != route.api_version:
+        _raise_other_version(api_version, given, route)
+
+
+def _raise_other_version(api_version: str, given: str, route: Route) -> None:
+    kind = route.kind
+    try:
+        registry.by_kind(api_version, kind.kind)
+    except registry.UnknownKind:
+        version = registry.split_api_version(api_version)[1]
+        message = f'{given or kind.kind} in version "{version}" cannot be handled as a {kind.kind}: '
+        raise errors.bad_request(message + f"there is no {kind.kind} in {api_version}") from None
+    raise errors.bad_request(
+        f"the API version in the data ({api_version}) does not match the expected API version ({route.api_version})"
+    )

@@ -1,0 +1,63 @@
+"""Documents of custom resources: read, cut down to what the definition knows, and completed with defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api import codec
+from dray.api.custom import CustomObject
+from dray.api.field import FieldError
+from dray.api.meta import ObjectMeta
+from dray.custom.defaulting import drop_nulls
+from dray.custom.kinds import CustomKind
+from dray.custom.pruning import shown
+
+NAMELESS = frozenset(("kind", "apiVersion", "metadata"))
+
+
+def read_json(kind: CustomKind, body: bytes, *, find_duplicates: bool) -> codec.Reading[CustomObject]:
+    """A document as an object; unknown fields are dropped and named. Raises DecodeError."""
+    twice = codec.duplicate_fields(body) if find_duplicates else ()
+    document = codec.parse_json(body)
+    if not isinstance(document, dict) or not _has_names(document):
+        return codec.Reading(None)  # whoever called looks for what is wrong with it
+    if b"null" in body:
+        drop_nulls(document, kind.version.schema)
+    return _read(kind, document, twice)
+
+
+def read_value(kind: CustomKind, value: dict[str, Any]) -> codec.Reading[CustomObject]:
+    """The same, from plain values that are left as they are."""
+    return read_json(kind, msgspec.json.encode(value), find_duplicates=False)
+
+
+def _has_names(document: dict[str, Any]) -> bool:
+    return isinstance(document.get("kind"), str | None) and isinstance(document.get("apiVersion"), str | None)
+
+
+def _read(kind: CustomKind, document: dict[str, Any], duplicates: tuple[str, ...]) -> codec.Reading[CustomObject]:
+    version = kind.version
+    dropped = version.prune(document) if version.prune is not None else None
+    unknown = sorted(map(shown, dropped)) if dropped is not None else []
+    meta = codec.read(document.get("metadata") or {}, ObjectMeta)
+    errors = tuple(_in_metadata(error) for error in meta.errors)
+    if meta.obj is None:
+        return codec.Reading(None, errors=errors)
+    content = {name: value for name, value in document.items() if name not in NAMELESS}
+    if version.default is not None:
+        version.default(content)
+    unknown += [f"metadata.{path}" for path in meta.unknown]
+    obj = CustomObject(
+        kind=document.get("kind") or "",
+        api_version=document.get("apiVersion") or "",
+        metadata=meta.obj,
+        content=content,
+    )
+    return codec.Reading(obj, unknown=tuple(unknown[: codec.MOST_PROBLEMS]), duplicates=duplicates)
+
+
+def _in_metadata(error: FieldError) -> FieldError:
+    return replace(error, field=f"metadata.{error.field}" if error.field else "metadata")

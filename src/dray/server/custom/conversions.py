@@ -1,0 +1,93 @@
+"""Custom objects in other versions, where a definition has a webhook that converts them.
+
+Objects are stored in one version. Whoever asks in another gets what the webhook makes of them; without a webhook only
+the apiVersion differs, and nobody is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from dray.api.custom import CustomObject
+from dray.api.generated.admissionregistration import ServiceReference, WebhookClientConfig
+from dray.api.registry import Kind
+from dray.custom import conversion
+from dray.custom.conversion import ConversionFailed
+from dray.custom.kinds import CustomKind
+from dray.server import errors
+from dray.server.engine import Engine
+from dray.server.objects import finish
+from dray.server.webhooks import WebhookClient, WebhookFailed, find_target
+from dray.server.webhooks.targets import NoTarget
+from dray.store import Event, Record
+
+SECONDS: Final = 30.0
+
+
+class Conversions:
+    """Asks the webhooks of definitions. Everything raises ApiError (500) if they do not answer as they should."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._client = WebhookClient()
+
+    async def close(self) -> None:
+        """Closes connections."""
+        await self._client.close()
+
+    async def convert(self, kind: Kind, objects: Sequence[CustomObject]) -> list[CustomObject]:
+        """Objects in the version of a kind, in the same order."""
+        wanted = kind.api_version
+        others = [one for one in objects if one.api_version != wanted]
+        if not others or not isinstance(kind, CustomKind):
+            return list(objects)
+        made = iter(await self._ask(kind, others))
+        return [kind.shown(next(made)) if one.api_version != wanted else one for one in objects]
+
+    async def records(self, kind: Kind, records: Sequence[Record]) -> list[Record]:
+        """Records as a version shows them."""
+        made = await self.convert(kind, [record.obj for record in records])
+        return [
+            record if record.obj is obj else _showing(record, obj) for record, obj in zip(records, made, strict=True)
+        ]
+
+    async def events(self, kind: Kind, events: Sequence[Event]) -> list[Event]:
+        """Events as a version shows them; what was before is only looked at, and stays as it is stored."""
+        made = await self.records(kind, [event.record for event in events])
+        return [replace(event, record=record) for event, record in zip(events, made, strict=True)]
+
+    async def _ask(self, kind: CustomKind, objects: Sequence[CustomObject]) -> list[CustomObject]:
+        hook = kind.webhook
+        assert hook is not None
+        config = hook.client_config
+        uid = self._engine.new_uid()
+        asked = conversion.question(uid, kind.api_version, objects, hook.conversion_review_versions)
+        try:
+            if config is None:
+                raise NoTarget("the definition does not say where it is")
+            service = config.service
+            target = find_target(
+                self._engine,
+                WebhookClientConfig(
+                    url=config.url,
+                    service=None
+                    if service is None
+                    else ServiceReference(
+                        name=service.name, namespace=service.namespace, path=service.path, port=service.port
+                    ),
+                ),
+            )
+            told = await self._client.post(target, config.ca_bundle, asked, SECONDS)
+            return conversion.answer(told, uid, kind.api_version, objects)
+        except (NoTarget, WebhookFailed, ConversionFailed) as error:
+            raise errors.internal(
+                f"conversion webhook for {kind.api_version}, Kind={kind.kind} failed: {error}"
+            ) from None
+
+
+def _showing(record: Record, obj: CustomObject) -> Record:
+    shown, data = finish(obj)(record.revision)
+    return Record(record.key, record.revision, record.create_revision, data, shown)

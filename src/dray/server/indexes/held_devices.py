@@ -1,0 +1,165 @@
+"""A device is not given away twice, however many schedulers run at once.
+
+The versions of claims keep two schedulers from giving one claim twice. Nothing in Kubernetes keeps them from giving one
+device to two claims; here the write of the second allocation is refused with a conflict, and its scheduler looks again.
+
+    write of an allocation ─▶ staged ─▶ who else holds the device: as stored, or as on its way to disk? ─▶ 409 or go on
+
+Only decisions of schedulers are judged, which reserve the claim in the same write, and all that users of the system
+write: a person who only writes an allocation knows what they do, as with kube-apiserver. What counts are devices that
+were published when they were given away. Results with adminAccess hold nothing (4381-48).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from dray.api.kinds import CLAIMS, PATCHES
+from dray.api.resource import DeviceRequestAllocationResult, ResourceClaim
+from dray.api.resource.allocated_node import allocated_node
+from dray.api.resource.pool import PoolKey
+from dray.api.resource.slice import Device
+from dray.server import errors
+from dray.server.indexes.published_pools import CounterKey, PublishedPool, PublishedPools
+from dray.store import Finish, Key, Store
+
+Result = DeviceRequestAllocationResult
+
+
+class HeldDevices:
+    """Which claims were given which devices. Entries are hints: what a claim holds is read from the claim."""
+
+    def __init__(self, store: Store, pools: PublishedPools) -> None:
+        self._store = store
+        self._pools = pools
+        self._holders: dict[PoolKey, dict[str, dict[Key, None]]] = {}
+        self._is_loaded = False
+
+    def guarded(self, key: Key, new: ResourceClaim, old: ResourceClaim, finish: Finish, *, is_judged: bool) -> Finish:
+        """How the store completes a claim, and refuses (ApiError 409) one that takes what another claim has.
+
+        The store calls this when it numbers the write, after which it counts as being on its way: nobody can come
+        between the look and the write.
+        """
+        if new.status.allocation is None or old.status.allocation is not None:
+            return finish
+
+        def complete(revision: int) -> tuple[Any, bytes]:
+            self._take(key, new, is_judged)
+            return finish(revision)
+
+        return complete
+
+    def _take(self, key: Key, claim: ResourceClaim, is_judged: bool) -> None:
+        """Notes who holds the devices of a claim from now on. Raises ApiError if another claim does."""
+        if not self._is_loaded:
+            self._load()
+        results, node = list(_held(claim)), allocated_node(claim.status.allocation)
+        for result in results if is_judged else ():
+            problem = self._problem(key, node, result, results)
+            if problem:
+                device = f"{result.driver}/{result.pool}/{result.device}"
+                raise errors.conflict(CLAIMS, claim.metadata.name, f"device {device} {problem}; allocate anew")
+        for result in results:
+            self._note(key, node, result)
+
+    def _load(self) -> None:
+        self._is_loaded = True
+        for record in self._store.list(CLAIMS.resource).records:
+            node = allocated_node(record.obj.status.allocation)
+            for result in _held(record.obj):
+                self._note(record.key, node, result)
+
+    def _note(self, key: Key, node: str, result: Result) -> None:
+        pool = self._pools.find((result.driver, result.pool), node)
+        if pool is not None and result.device in pool.devices:
+            held = self._holders.setdefault((result.driver, result.pool), {})
+            held.setdefault(result.device, {})[key] = None
+
+    def _problem(self, key: Key, node: str, wanted: Result, together: list[Result]) -> str:
+        """Why a device cannot be given to a claim, besides what the claim gets `together` with it; empty if it can."""
+        place = (wanted.driver, wanted.pool)
+        pool = self._pools.find(place, node)
+        device = pool.devices.get(wanted.device) if pool is not None else None
+        others = self._others(key, place, wanted.device)
+        for owner, held in others.items():
+            if wanted.share_id is None or any(result.share_id is None for result in held):
+                return f"is allocated to ResourceClaim {owner.namespace}/{owner.name}"
+        if pool is None or device is None:
+            return ""
+        if wanted.share_id is not None:
+            shares = [result for held in others.values() for result in held]
+            problem = self._capacity_problem(device, [*shares, *(each for each in together if _is_same(each, wanted))])
+            if problem:
+                return problem
+        return self._counter_problem(key, place, pool, device, together)
+
+    def _others(self, key: Key, place: PoolKey, device: str) -> dict[Key, list[Result]]:
+        """What other claims hold of a device. Claims that have let go of it are forgotten."""
+        holders = self._holders.get(place, {}).get(device)
+        found = {}
+        for owner in list(holders or ()):
+            held = [one for one in self._results(owner) if (one.driver, one.pool, one.device) == (*place, device)]
+            if held:
+                found[owner] = held
+            elif holders is not None:
+                del holders[owner]
+        if holders is not None and not holders:
+            del self._holders[place][device]
+        found.pop(key, None)
+        return found
+
+    def _results(self, key: Key) -> Iterator[Result]:
+        """What a claim holds: as stored, and if that is nothing, as it is going to be."""
+        for record in (self._store.get(key), self._store.pending(key)):
+            if record is not None and record.obj.status.allocation is not None:
+                return _held(record.obj)
+        return iter(())
+
+    def _capacity_problem(self, device: Device, shares: list[Result]) -> str:
+        """What shares take of a device must be there. Patches may change how much there is: then it is not judged."""
+        used: Counter[str] = Counter()
+        for share in shares:
+            for name, amount in share.consumed_capacity.items():
+                used[name] += amount.nanos
+        short = sorted(
+            name for name, sum_ in used.items() if name in device.capacity and sum_ > device.capacity[name].value.nanos
+        )
+        if not short or self._store.list(PATCHES.resource, limit=1).records:
+            return ""
+        return f"has not enough {short[0]} left"
+
+    def _counter_problem(
+        self, key: Key, place: PoolKey, pool: PublishedPool, device: Device, together: list[Result]
+    ) -> str:
+        """What the held devices of a pool take of the counters that this one draws on must be there."""
+        drawn = dict(_consumption(device))
+        if not drawn:
+            return ""
+        names = {each.device for each in together if (each.driver, each.pool) == place}
+        names.update(name for name in list(self._holders.get(place, ())) if self._others(key, place, name))
+        used: Counter[CounterKey] = Counter()
+        for name in names:
+            if name in pool.devices:
+                used.update(dict(_consumption(pool.devices[name])))
+        for counter in drawn:
+            if counter in pool.counters and used[counter] > pool.counters[counter]:
+                return f"needs more of counter {'/'.join(counter)} than is left"
+        return ""
+
+
+def _held(claim: ResourceClaim) -> Iterator[Result]:
+    allocation = claim.status.allocation
+    return (each for each in allocation.devices.results if not each.admin_access) if allocation else iter(())
+
+
+def _is_same(one: Result, other: Result) -> bool:
+    return (one.driver, one.pool, one.device) == (other.driver, other.pool, other.device)
+
+
+def _consumption(device: Device) -> Iterator[tuple[CounterKey, int]]:
+    for consumption in device.consumes_counters:
+        for name, counter in consumption.counters.items():
+            yield (consumption.counter_set, name), counter.value.nanos

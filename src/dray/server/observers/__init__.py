@@ -1,0 +1,1 @@
+"""Those who hear of every request and change none: metrics, the audit log, the log of requests."""

@@ -1,0 +1,285 @@
+"""The audit log: who asked for what and what came of it, as one audit.k8s.io/v1 Event per line.
+
+    request ─▶ answered ─▶ policy ─▶ [ pending entries ] ─▶ a few times a second, on a thread: encode, append ─▶ file
+
+The event loop only notes what it has at hand, so a slow disk delays the log and not the requests. If the disk is so
+slow that too many entries, or bytes of them, pile up, or refuses, entries are lost: that is logged, with their number.
+The stage RequestReceived is noted with the answer, when it is known who asked for what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from time import time
+from typing import Any
+
+import msgspec
+
+from dray.api.meta import Status
+from dray.process.http import Answer, Request, Response
+from dray.process.logs import printable_json
+from dray.server.observers.audit_file import AuditFile, Rotation
+from dray.server.observers.audit_policy import DEFAULT, NOTHING, Level, Policy, Stage, Wanted, wanted_of
+from dray.server.observers.handling import Handling, SilentObserver
+from dray.server.routes import Route
+from dray.server.security.identity import Identity
+
+FLUSH_SECONDS = 0.25
+MAX_PENDING = 100_000
+MAX_PENDING_BYTES = 64 * 1024 * 1024
+LARGEST_OBJECT = 1024 * 1024
+"""Objects that are larger are left out, and that is noted: a large list would keep the interpreter busy for long."""
+TRUNCATED = "audit.k8s.io/truncated"
+
+log = logging.getLogger(__name__)
+
+
+class _Entry(msgspec.Struct, gc=False):
+    """What is noted of a request. `body` is kept only where the answer tells more: failures and new objects."""
+
+    id: str
+    stage: Stage
+    request: Request
+    caller: Identity | None
+    sender: Identity | None
+    route: Route | None
+    code: int
+    received: float
+    at: float
+    body: bytes = b""
+    annotations: Mapping[str, str] | None = None
+    wanted: Wanted = NOTHING
+    answer: bytes = b""
+    """What was answered, if that is to be told."""
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+
+
+class _Created(msgspec.Struct):
+    """What is read of a new object: what the path did not tell."""
+
+    metadata: _Named = msgspec.field(default_factory=_Named)
+
+
+_read_created = msgspec.json.Decoder(_Created).decode
+_read_status = msgspec.json.Decoder(Status).decode
+
+
+class AuditLog(SilentObserver):
+    """Writes what a policy wants to have of every request to a file (an `Observer`)."""
+
+    def __init__(self, path: Path, policy: Policy = DEFAULT, rotation: Rotation = Rotation()) -> None:  # noqa: B008
+        self._path = path
+        self._policy = policy
+        self._rotation = rotation
+        self._file: AuditFile | None = None
+        self._pending: list[_Entry] = []
+        self._pending_bytes = 0
+        self._lost = 0
+        self._flusher: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Opens the file for appending, made (0600) if absent, and begins to write. Raises OSError."""
+        self._file = AuditFile(self._path, self._rotation)
+        self._flusher = asyncio.get_running_loop().create_task(self._flush_often(self._file))
+
+    async def close(self) -> None:
+        """Writes what is left, and closes the file. Idempotent."""
+        if self._flusher is not None:
+            self._flusher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._flusher
+        if self._file is not None:
+            await self._flush(self._file)
+            self._file.close()
+            self._file = None
+
+    def answered(self, handling: Handling, answer: Answer) -> None:
+        """Notes the answer, or that a stream has begun."""
+        wanted = self._wanted(handling)
+        if wanted.level is Level.NONE:
+            return
+        if Stage.REQUEST_RECEIVED not in wanted.omit_stages:
+            self._note(handling, wanted, Stage.REQUEST_RECEIVED, 0)
+        if not isinstance(answer, Response):
+            self._note(handling, wanted, Stage.RESPONSE_STARTED, answer.code)
+            return
+        self._note(handling, wanted, Stage.RESPONSE_COMPLETE, answer.code, answer.body)
+
+    def ended(self, handling: Handling) -> None:
+        """Notes the end of a stream."""
+        wanted = self._wanted(handling)
+        if wanted.level is not Level.NONE:
+            self._note(handling, wanted, Stage.RESPONSE_COMPLETE, 200)
+
+    def _wanted(self, handling: Handling) -> Wanted:
+        request, route = handling.request, handling.route
+        verb = route.verb if route is not None else request.method.lower()
+        return wanted_of(self._policy, handling.sender or handling.caller, verb, route, request.path)
+
+    def _note(self, handling: Handling, wanted: Wanted, stage: Stage, code: int, body: bytes = b"") -> None:
+        if stage in wanted.omit_stages:
+            return
+        request, sent = handling.request, b""
+        if wanted.level is not Level.METADATA and stage is not Stage.REQUEST_RECEIVED:
+            sent = request.body
+        shown = body if wanted.level is Level.REQUEST_RESPONSE else b""
+        if len(self._pending) >= MAX_PENDING or self._pending_bytes + len(sent) + len(shown) > MAX_PENDING_BYTES:
+            self._lost += 1
+            return
+        self._pending_bytes += len(sent) + len(shown)
+        entry = _Entry(
+            id=handling.id,
+            stage=stage,
+            # The body may be megabytes, and mostly nobody will look at it.
+            request=msgspec.structs.replace(request, body=sent),
+            caller=handling.caller,
+            sender=handling.sender,
+            route=handling.route,
+            code=code,
+            received=handling.received,
+            at=handling.received if stage is Stage.REQUEST_RECEIVED else time(),
+            body=body if code >= 400 or code == 201 else b"",
+            annotations=handling.annotations,
+            wanted=wanted,
+            answer=shown,
+        )
+        self._pending.append(entry)
+
+    async def _flush_often(self, file: AuditFile) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            await self._flush(file)
+
+    async def _flush(self, file: AuditFile) -> None:
+        entries, self._pending, self._pending_bytes = self._pending, [], 0
+        lost, self._lost = self._lost, 0
+        if entries:
+            writing = asyncio.get_running_loop().run_in_executor(None, _append, file, entries)
+            try:
+                await asyncio.shield(writing)
+            except asyncio.CancelledError:
+                await writing
+                raise
+            except OSError as error:
+                lost += len(entries)
+                log.error("audit log %s: %s", self._path, error.strerror)
+        if lost:
+            log.error("audit log %s: %d entries are lost", self._path, lost)
+
+
+def _append(file: AuditFile, entries: list[_Entry]) -> None:
+    file.append([printable_json(msgspec.json.encode(event(entry)).decode()).encode() + b"\n" for entry in entries])
+
+
+def event(entry: _Entry) -> dict[str, Any]:
+    """An entry as an Event of audit.k8s.io/v1."""
+    request, route = entry.request, entry.route
+    found: dict[str, Any] = {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": entry.wanted.level,
+        "auditID": entry.id,
+        "stage": entry.stage,
+        "requestURI": request.uri,
+        "verb": route.verb if route is not None else request.method.lower(),
+        "user": _user(entry.sender or entry.caller),
+        "sourceIPs": [request.peer.address],
+        "userAgent": request.header("user-agent"),
+    }
+    if entry.sender is not None and entry.caller is not None and entry.sender != entry.caller:
+        found["impersonatedUser"] = _user(entry.caller)
+    if route is not None:
+        found["objectRef"] = _object_ref(route, entry)
+    if entry.stage != Stage.REQUEST_RECEIVED:
+        found["responseStatus"] = _response_status(entry)
+    found["requestReceivedTimestamp"] = _micro_time(entry.received)
+    found["stageTimestamp"] = _micro_time(entry.at)
+    annotations = dict(entry.annotations or {})
+    if route is not None:
+        for name, body in (("requestObject", request.body), ("responseObject", entry.answer)):
+            if len(body) > LARGEST_OBJECT:
+                annotations[TRUNCATED] = "true"
+            elif body and (written := _object(body, without_managers=entry.wanted.omit_managed_fields)) is not None:
+                found[name] = written
+    if annotations:
+        found["annotations"] = annotations
+    return found
+
+
+def _object(body: bytes, *, without_managers: bool) -> msgspec.Raw | dict[str, Any] | None:
+    """A body in one line; None for one that is no JSON."""
+    try:
+        body.decode()
+        if without_managers:
+            return _without_managers(msgspec.json.decode(body, type=dict[str, msgspec.Raw]))
+        return msgspec.Raw(msgspec.json.format(body, indent=-1))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _without_managers(found: dict[str, Any]) -> dict[str, Any]:
+    """An object, or a list of them, without `managedFields`."""
+    if "metadata" in found:
+        metadata = msgspec.json.decode(found["metadata"], type=dict[str, Any] | None)
+        (metadata or {}).pop("managedFields", None)
+        found["metadata"] = metadata
+    if "items" in found:
+        items = msgspec.json.decode(found["items"], type=list[dict[str, msgspec.Raw]] | None)
+        found["items"] = [_without_managers(item) for item in items or ()]
+    return {name: _in_one_line(value) for name, value in found.items()}
+
+
+def _in_one_line(value: Any) -> Any:
+    return msgspec.Raw(msgspec.json.format(bytes(value), indent=-1)) if isinstance(value, msgspec.Raw) else value
+
+
+def _user(identity: Identity | None) -> dict[str, Any]:
+    if identity is None:
+        return {}
+    user: dict[str, Any] = {"username": identity.user, "groups": identity.groups}
+    if identity.uid:
+        user["uid"] = identity.uid
+    if identity.extra:
+        user["extra"] = identity.extra
+    return user
+
+
+def _object_ref(route: Route, entry: _Entry) -> dict[str, str]:
+    created = _Named()
+    if entry.code == 201:
+        with contextlib.suppress(msgspec.DecodeError):
+            created = _read_created(entry.body).metadata
+    reference = {
+        "resource": route.kind.plural,
+        "namespace": route.namespace,
+        "name": route.name or created.name,
+        "uid": created.uid,
+        "apiGroup": route.kind.group,
+        "apiVersion": route.version,
+        "resourceVersion": created.resource_version,
+        "subresource": route.subresource,
+    }
+    return {name: value for name, value in reference.items() if value}
+
+
+def _response_status(entry: _Entry) -> dict[str, Any]:
+    status: dict[str, Any] = {"metadata": {}, "code": entry.code}
+    if entry.code >= 400:
+        with contextlib.suppress(msgspec.DecodeError):
+            told = _read_status(entry.body)
+            status |= {"status": told.status, "reason": told.reason, "message": told.message}
+    return status
+
+
+def _micro_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,82 @@
+"""`pods/binding`, and `bindings`: gives a pod its node."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from dray.api.field import FieldError, not_supported, required
+from dray.api.generated.core import Binding, ObjectReference, Pod, PodCondition
+from dray.api.kinds import PODS
+from dray.api.meta import Status, StatusDetails
+from dray.api.times import Time
+from dray.server import errors
+from dray.server.engine import Call, Engine
+from dray.server.objects import with_metadata
+from dray.server.subresources.posted_about import check_named
+from dray.server.verbs.rewrites import rewrite
+
+DONE = Status(status="Success", code=201)
+
+
+async def bind(engine: Engine, call: Call, binding: Binding) -> Status:
+    """Gives a pod its node. Raises ApiError if it has one, is being deleted, or is held by a gate."""
+    check_named(call, binding)
+    name = call.route.name or binding.metadata.name
+    if call.route.name:
+        await engine.admission.check(engine, call, None, engine.get(PODS.resource, call.route.namespace, name))
+    target = binding.target
+    problem = _target_problem(target)
+    if problem is not None:
+        raise errors.bad_request(str(problem))
+
+    def assign(pod: Pod) -> Pod:
+        _check_bindable(pod, binding)
+        meta = pod.metadata
+        pod = with_metadata(
+            pod,
+            annotations={**meta.annotations, **binding.metadata.annotations},
+            labels={**meta.labels, **binding.metadata.labels},
+        )
+        conditions = _scheduled(pod, call.now)
+        return replace(
+            pod,
+            spec=replace(pod.spec, node_name=target.name),
+            status=replace(pod.status, conditions=conditions, nominated_node_name=""),
+        )
+
+    await rewrite(engine, PODS, call.route.namespace, name, assign, dry_run=call.dry_run)
+    return DONE
+
+
+def _target_problem(target: ObjectReference) -> FieldError | None:
+    if target.kind not in ("", "Node"):
+        return not_supported("target.kind", target.kind, ("Node", "<empty>"))
+    return None if target.name else required("target.name")
+
+
+def _check_bindable(pod: Pod, binding: Binding) -> None:
+    name = pod.metadata.name
+    wanted_uid = binding.metadata.uid
+    if wanted_uid and wanted_uid != pod.metadata.uid:
+        raise _binding_conflict(name, f"pod {name} has another uid")
+    if pod.metadata.deletion_timestamp is not None:
+        raise _binding_conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if pod.spec.node_name:
+        raise _binding_conflict(name, f'pod {name} is already assigned to node "{pod.spec.node_name}"')
+    if pod.spec.scheduling_gates:
+        raise _binding_conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+def _binding_conflict(name: str, why: str) -> errors.ApiError:
+    message = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
+    return errors.ApiError(409, "Conflict", message, StatusDetails(name=name, kind="pods/binding"))
+
+
+def _scheduled(pod: Pod, now: Time) -> tuple[PodCondition, ...]:
+    others = tuple(condition for condition in pod.status.conditions if condition.type != "PodScheduled")
+    made = PodCondition(
+        type="PodScheduled",
+        status="True",
+        last_transition_time=now,
+    )
+    return (*others, made)

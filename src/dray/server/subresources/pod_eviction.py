@@ -1,0 +1,112 @@
+"""`pods/eviction`: deletes a pod if its disruption budget allows it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from dray.api.generated.core import Pod, PodCondition
+from dray.api.generated.policy import Eviction, PodDisruptionBudget
+from dray.api.kinds import BUDGETS, PODS
+from dray.api.labels import LabelSelector
+from dray.api.meta import DeleteOptions, Status, StatusCause
+from dray.api.pods import PENDING, is_active
+from dray.api.times import Time
+from dray.server import errors
+from dray.server.engine import Call, Engine
+from dray.server.subresources.posted_about import check_named
+from dray.server.verbs import deletes
+from dray.server.verbs.rewrites import rewrite
+
+DONE = Status(status="Success", code=201)
+
+
+async def evict(engine: Engine, call: Call, eviction: Eviction) -> Status:
+    """Deletes a pod if its disruption budget allows it. Raises ApiError (429) if not now."""
+    check_named(call, eviction)
+    name = call.route.name
+    pod = engine.get(PODS.resource, call.route.namespace, name)
+    await engine.admission.check(engine, call, None, pod)  # a node evicts only pods of its own
+    if not isinstance(pod, Pod):
+        raise errors.not_found(PODS, name)
+    given = eviction.delete_options or DeleteOptions()
+    dry_run = call.dry_run or bool(given.dry_run)
+    if is_active(pod) and pod.status.phase != PENDING:
+        await _spend_budget(engine, call, pod, dry_run)
+    if given.preconditions is None or given.preconditions.uid in (None, "", pod.metadata.uid):
+        await rewrite(
+            engine,
+            PODS,
+            call.route.namespace,
+            name,
+            lambda found: _disrupted(found, call.now),
+            dry_run=dry_run,
+        )
+    one = replace(call.route, verb="delete", subresource="")
+    deletion = Call(one, call.caller, call.now, dry_run=dry_run, warnings=call.warnings, turn=call.turn)
+    await deletes.delete(engine, deletion, given)
+    call.annotations.update(deletion.annotations)
+    return DONE
+
+
+def _disrupted(pod: Pod, now: Time) -> Pod:
+    """The pod with the condition that tells why it is going to be deleted."""
+    known = pod.status.conditions
+    before = next((one for one in known if one.type == "DisruptionTarget" and one.status == "True"), None)
+    made = PodCondition(
+        type="DisruptionTarget",
+        status="True",
+        reason="EvictionByEvictionAPI",
+        message="Eviction API: evicting",
+        last_transition_time=now if before is None else before.last_transition_time,
+    )
+    others = tuple(one for one in known if one.type != made.type)
+    return replace(pod, status=replace(pod.status, conditions=(*others, made)))
+
+
+async def _spend_budget(engine: Engine, call: Call, pod: Pod, dry_run: bool) -> None:
+    budgets = _budgets(engine, pod)
+    if len(budgets) > 1:
+        raise errors.internal(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+    for budget in budgets:
+        await rewrite(
+            engine,
+            BUDGETS,
+            budget.metadata.namespace,
+            budget.metadata.name,
+            lambda found: _spend(found, pod.metadata.name, call.now),
+            dry_run=dry_run,
+        )
+
+
+def _budgets(engine: Engine, pod: Pod) -> list[PodDisruptionBudget]:
+    stored = [record.obj for record in engine.store.list(BUDGETS.resource, pod.metadata.namespace).records]
+    return [
+        budget
+        for budget in stored
+        if budget.spec.selector is not None and LabelSelector.of(budget.spec.selector).matches(pod.metadata.labels)
+    ]
+
+
+def _spend(budget: PodDisruptionBudget, pod: str, now: Time) -> PodDisruptionBudget:
+    name, status = budget.metadata.name, budget.status
+    if (status.observed_generation or 0) < budget.metadata.generation:
+        cause = StatusCause(
+            reason="DisruptionBudget", message=f"The disruption budget {name} is still being processed."
+        )
+        raise errors.too_many_requests(
+            "Cannot evict pod as it would violate the pod's disruption budget.", retry_after=10, cause=cause
+        )
+    if (status.disruptions_allowed or 0) <= 0:
+        needs = f"needs {status.desired_healthy or 0} healthy pods and has {status.current_healthy or 0} currently"
+        cause = StatusCause(reason="DisruptionBudget", message=f"The disruption budget {name} {needs}")
+        raise errors.too_many_requests(
+            "Cannot evict pod as it would violate the pod's disruption budget.", retry_after=0, cause=cause
+        )
+    spent = replace(
+        status,
+        disruptions_allowed=status.disruptions_allowed - 1,
+        disrupted_pods={**status.disrupted_pods, pod: now},
+    )
+    return replace(budget, status=spent)

@@ -1,0 +1,134 @@
+"""Who set which field: keeps `managedFields` for every write over HTTP that is no apply.
+
+A writer is known by its `fieldManager`, or else by its User-Agent. Components inside the process name neither, and are
+not recorded: their four writes per pod would cost more than all the rest of the bookkeeping.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api import codec, schema
+from dray.api.custom import CustomObject
+from dray.api.meta import ManagedFieldsEntry, Object, ObjectMeta
+from dray.api.struct import decode_value
+from dray.api.text_memory import remember_texts
+from dray.custom.kinds import CustomKind
+from dray.server.bodies.options import MANAGER_LENGTH
+from dray.server.custom import shapes
+from dray.server.engine import Call
+from dray.server.objects import with_metadata
+from dray.server.patch import managed
+from dray.server.patch.entries import UPDATE
+from dray.server.patch.fields import FieldSet
+from dray.server.patch.inline import InlineDefinition
+from dray.validation import from_hub
+
+UNNAMED = "unknown"
+"""The manager of a client that says nothing of itself."""
+
+MOST_REMEMBERED = 1024
+LONGEST_REMEMBERED = 4096
+"""How many contents of new objects are remembered with their fields, and how long (in bytes) one may be."""
+
+_Entries = tuple[ManagedFieldsEntry, ...]
+
+
+@remember_texts(256)
+def manager_of(agent: str) -> str:
+    """The manager that a User-Agent stands for: `kubectl/v1.37 (linux)` is `kubectl`."""
+    name = "".join(letter for letter in agent.partition("/")[0] if letter.isprintable())
+    return name.encode()[:MANAGER_LENGTH].decode(errors="ignore") or UNNAMED
+
+
+def definition_of(call: Call) -> schema.Definition | InlineDefinition:
+    """The schema of what a call is about, in the version of the request."""
+    kind = call.route.kind
+    if isinstance(kind, CustomKind):
+        return shapes.definition_of(kind)
+    return schema.for_kind(kind.group, call.route.version, kind.kind)
+
+
+def document_of(call: Call, obj: Object) -> dict[str, Any]:
+    """A stored object as plain values, in the version of the request."""
+    plain: dict[str, Any] = codec.to_builtins(from_hub(obj, call.route.api_version))
+    return plain
+
+
+def typed(entries: list[dict[str, Any]]) -> _Entries:
+    """Entries as objects hold them."""
+    return msgspec.convert(entries, _Entries, dec_hook=decode_value)
+
+
+def track(call: Call, live: Object | None, new: Object) -> Object:
+    """The new object with `managedFields` after a write other than apply; `live` is None for a create.
+
+    An object without entries, because a component made it, stays without until somebody applies it: then all of it
+    belongs to `before-first-apply`, as in Kubernetes.
+    """
+    known = () if live is None else live.metadata.managed_fields
+    if live is not None and not known:
+        return new
+    if not call.field_manager:
+        return new if new.metadata.managed_fields or not known else with_metadata(new, managed_fields=known)
+    if live is None and not new.metadata.managed_fields and (_is_stored_form(call) or call.route.kind.is_custom):
+        return with_metadata(new, managed_fields=_first_entries(call, new))
+    write = managed.Write(definition_of(call), call.field_manager, str(call.now), call.route.subresource)
+    before = None if live is None else document_of(call, live)
+    return with_metadata(new, managed_fields=typed(managed.track_update(before, document_of(call, new), write)))
+
+
+def _is_stored_form(call: Call) -> bool:
+    kind = call.route.kind
+    return call.route.version == kind.versions[0] and kind.storage is kind
+
+
+def _first_entries(call: Call, new: Object) -> _Entries:
+    """The entry of who creates an object. Objects of one template have the same fields: they are found only once."""
+    if isinstance(new, CustomObject):
+        fields = _fields_of_new_custom(call, new)
+    else:
+        content = codec.encode(replace(new, metadata=_nameless(new.metadata)))
+        fields = _fields_of_new(call.route.kind.group, call.route.version, call.route.kind.kind, content)
+    if not fields:
+        return ()
+    entry = ManagedFieldsEntry(
+        manager=call.field_manager,
+        operation=UPDATE,
+        api_version=call.route.api_version,
+        time=call.now,
+        fields_type="FieldsV1",
+        fields_v1=fields,
+    )
+    return (entry,)
+
+
+def _fields_of_new_custom(call: Call, new: CustomObject) -> FieldSet:
+    """The same for a custom object: these rarely come in numbers with the same content."""
+    document = {"metadata": codec.to_builtins(_nameless(new.metadata)), **new.content}
+    entries = managed.track_update(None, document, managed.Write(definition_of(call), UNNAMED, ""))
+    found: FieldSet = entries[0]["fieldsV1"] if entries else {}
+    return found
+
+
+def _nameless(meta: ObjectMeta) -> ObjectMeta:
+    """The part of the metadata that makes a difference to which fields are set: keys, but no values."""
+    return ObjectMeta(
+        generate_name="x" if meta.generate_name else "",
+        labels=dict.fromkeys(meta.labels, ""),
+        annotations=dict.fromkeys(meta.annotations, ""),
+        owner_references=meta.owner_references,
+        finalizers=meta.finalizers,
+    )
+
+
+@remember_texts(MOST_REMEMBERED, longest=LONGEST_REMEMBERED)
+def _fields_of_new(group: str, version: str, kind: str, content: bytes) -> FieldSet:
+    """The fields that a create with this content sets; nothing for content that has no fields of its own."""
+    write = managed.Write(schema.for_kind(group, version, kind), UNNAMED, "")
+    entries = managed.track_update(None, msgspec.json.decode(content), write)
+    found: FieldSet = entries[0]["fieldsV1"] if entries else {}
+    return found

@@ -1,0 +1,157 @@
+"""Watches: the changes of a resource as a stream of lines, from a revision on, without gap or duplicate."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from dray.api import codec
+from dray.api.meta import Object, ObjectMeta
+from dray.server import errors
+from dray.server.beside import MANY
+from dray.server.bodies.options import ListOptions
+from dray.server.engine import Call, Engine
+from dray.server.verbs.reads import matcher
+from dray.store import Event, EventType, Expired, Record, StoreError, Watcher
+
+BOOKMARK_SECONDS = 60.0
+DEFAULT_SECONDS = 45 * 60
+CHUNK_EVENTS = 500
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+Test = Callable[[Object], bool] | None
+Sent = Callable[[int], None]
+"""Hears how many events go out."""
+
+
+class Form(Protocol):
+    """How the client wants to see objects."""
+
+    def render(self, record: Record) -> bytes:
+        """One object."""
+        ...
+
+    def bookmark(self, meta: ObjectMeta) -> bytes:
+        """An object that tells of nothing but its metadata."""
+        ...
+
+
+def line(kind: bytes, data: bytes) -> bytes:
+    """One event as it goes over the wire."""
+    return b'{"type":"%b","object":%b}\n' % (kind, data)
+
+
+def error_line(error: errors.ApiError) -> bytes:
+    """A failure inside a stream that has begun."""
+    return line(b"ERROR", codec.encode(error.status))
+
+
+class Watch:
+    """One client's watch. `chunks` yields bytes until the client's time is over or the watch cannot go on."""
+
+    def __init__(
+        self, engine: Engine, call: Call, options: ListOptions, form: Form, sent: Sent = lambda _: None
+    ) -> None:
+        """Raises ApiError for selectors that cannot be."""
+        self._engine = engine
+        self._call = call
+        self._options = options
+        self._render = form.render
+        self._form = form
+        self._sent = sent
+        self._test = matcher(call, options)
+        self._name = _only_name(options) or call.route.name
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The stream, in pieces of many events when there are many."""
+        store, options = self._engine.store, self._options
+        initial = self._wants_initial_events()
+        if options.revision is not None and options.revision > store.revision and not initial:
+            # A revision of another life of the server: only a fresh list can help.
+            yield error_line(errors.expired(f"too large resource version: {options.revision}"))
+            return
+        start = store.revision if initial else (options.revision or store.revision)
+        if initial:
+            async for chunk in self._initial_events():
+                yield chunk
+        try:
+            watcher = store.watch(self._call.route.kind.storage.resource, start, self._call.route.namespace or None)
+        except Expired as error:
+            yield error_line(errors.expired(f"too old resource version: {start} ({error})"))
+            return
+        with watcher:
+            async for chunk in self._follow(watcher):
+                yield chunk
+
+    def _wants_initial_events(self) -> bool:
+        if self._options.send_initial_events is not None:
+            return self._options.send_initial_events
+        return not self._options.revision
+
+    async def _initial_events(self) -> AsyncIterator[bytes]:
+        route = self._call.route
+        listing = self._engine.store.list(route.kind.storage.resource, route.namespace or None)
+        records = listing.records
+        for at in range(0, len(records), CHUNK_EVENTS):
+            some = records[at : at + CHUNK_EVENTS]
+            if route.kind.converts and self._engine.conversions is not None:
+                some = await self._engine.conversions.records(route.kind, some)
+            are_many = len(records) > MANY
+            count, chunk = await self._engine.beside(self._call, self._added, some) if are_many else self._added(some)
+            if count:
+                self._sent(count)
+                yield chunk
+        if self._options.send_initial_events:
+            yield line(b"BOOKMARK", self._bookmark(listing.revision, {INITIAL_EVENTS_END: "true"}))
+
+    def _added(self, records: list[Record]) -> tuple[int, bytes]:
+        """How many of some records the client should see, and the events that tell of them."""
+        lines = [line(b"ADDED", self._render(record)) for record in records if self._selects(record.obj)]
+        return len(lines), b"".join(lines)
+
+    async def _follow(self, watcher: Watcher) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + (self._options.timeout_seconds or DEFAULT_SECONDS)
+        sent = watcher.revision
+        while (left := end - loop.time()) > 0:
+            try:
+                events = await watcher.next(min(left, BOOKMARK_SECONDS), CHUNK_EVENTS)
+            except StoreError as error:
+                yield error_line(errors.expired(str(error)))
+                return
+            if events and self._call.route.kind.converts and self._engine.conversions is not None:
+                events = await self._engine.conversions.events(self._call.route.kind, events)
+            lines = [found for event in events if (found := self._line(event)) is not None]
+            if not events and self._options.bookmarks and watcher.revision > sent:
+                lines.append(line(b"BOOKMARK", self._bookmark(watcher.revision, {})))
+            if lines:
+                sent = watcher.revision
+                self._sent(len(lines))
+                yield b"".join(lines)
+
+    def _line(self, event: Event) -> bytes | None:
+        """An event as the client should see it: what enters its selection is added, what leaves it is deleted."""
+        if self._test is None and not self._name:
+            return line(event.type.value.encode(), self._render(event.record))
+        before = event.previous is not None and self._selects(event.previous.obj)
+        after = event.type is not EventType.DELETED and self._selects(event.record.obj)
+        if after:
+            return line(b"MODIFIED" if before else b"ADDED", self._render(event.record))
+        return line(b"DELETED", self._render(event.record)) if before else None
+
+    def _selects(self, obj: Object) -> bool:
+        if self._name and obj.metadata.name != self._name:
+            return False
+        return self._test is None or self._test(obj)
+
+    def _bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
+        return self._form.bookmark(ObjectMeta(resource_version=str(revision), annotations=annotations))
+
+
+def _only_name(options: ListOptions) -> str:
+    """A field selector for one name, which kubectl uses to watch one object."""
+    for requirement in options.field_selector.requirements:
+        if requirement.field == "metadata.name" and not requirement.negated:
+            return requirement.value
+    return ""

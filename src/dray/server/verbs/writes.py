@@ -1,0 +1,289 @@
+"""Create and update: decide what is stored, under which name and generation, and store it.
+
+decoded object → defaults → admission (may change it) → what the server decides → validation → admission (may
+refuse) → store
+
+What the server decides and checks is the strategy of the kind and subresource (`engine.strategies`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from dray.api.meta import Object
+from dray.api.resource import ResourceClaim
+from dray.cel import Postponed
+from dray.server import errors
+from dray.server.beside import LARGE
+from dray.server.bodies.request_namespace import check_namespace
+from dray.server.custom import slow_rules
+from dray.server.engine import Call, Engine
+from dray.server.objects import finish, finish_ahead, with_metadata
+from dray.server.strategies import UpdateStrategy
+from dray.server.verbs import dropped_fields, field_owners, quota
+from dray.store import Conflict, Create, Exists, Finish, Key, NotFound, Record
+from dray.validation import Context
+from dray.validation.rules import Rules
+
+LONGEST_PREFIX = 58
+GENERATE_ATTEMPTS = 8
+UPDATE_ATTEMPTS = 64
+
+Change = Callable[[Object], Object]
+"""Makes the new object from the stored one; called again if somebody else was faster. May raise ApiError."""
+
+
+async def finishing(engine: Engine, call: Call, obj: Object) -> Finish:
+    """How the store completes an object; of a large one, most is done before."""
+    return await engine.beside(call, finish_ahead, obj) if call.is_large else finish(obj)
+
+
+def dry(complete: Finish, revision: int) -> Record:
+    """What a dry run answers with: the record as it would be, stored nowhere."""
+    made, data = complete(revision)
+    return Record(Key("", made.metadata.namespace, made.metadata.name), revision, revision, data, made)
+
+
+def current(engine: Engine, call: Call) -> Record:
+    """The record that a call names. Raises ApiError if there is none."""
+    record = engine.store.get(call.key)
+    if record is None:
+        raise errors.not_found(call.route.kind, call.route.name)
+    return record
+
+
+async def create(engine: Engine, call: Call, obj: Object, *, track: bool = True) -> Record:
+    """Stores a new object; `track` records who set which field. Raises ApiError."""
+    obj = _placed(engine, call, obj)
+    generates = not obj.metadata.name and bool(obj.metadata.generate_name)
+    for attempt in range(GENERATE_ATTEMPTS):
+        named = obj
+        if generates:
+            named = with_metadata(obj, name=obj.metadata.generate_name[:LONGEST_PREFIX] + engine.new_suffix())
+        new = await _admitted(engine, call, named, track=track)
+        try:
+            if call.route.kind.converts:
+                return shown(await _insert(engine, call, await stored_form(engine, call, new)), new)
+            return await _insert(engine, call, new)
+        except Exists:
+            if not generates or attempt == GENERATE_ATTEMPTS - 1:
+                raise errors.already_exists(call.route.kind, new.metadata.name) from None
+    raise AssertionError("unreachable")
+
+
+def _placed(engine: Engine, call: Call, obj: Object) -> Object:
+    """In the namespace of the request, with a uid and a birthday."""
+    check_namespace(obj, call.route.namespace)
+    return with_metadata(
+        obj,
+        namespace=call.route.namespace,
+        uid=engine.new_uid(),
+        creation_timestamp=call.now,
+        deletion_timestamp=None,
+        deletion_grace_period_seconds=None,
+        resource_version="",
+        self_link="",
+    )
+
+
+async def _admitted(engine: Engine, call: Call, obj: Object, *, track: bool) -> Object:
+    """The new object after everything that may change or refuse it."""
+    rules, context = engine.strategies.rules(call.route.kind), engine.context(call)
+    if call.is_large:
+        obj = await engine.beside(call, _completed, call, rules, obj, track)
+        written = await engine.admission.mutate(engine, call, obj, None)
+    else:
+        written = await engine.admission.mutate(engine, call, _completed(call, rules, obj, track), None)
+    obj = await _in_time(engine, call, context, lambda given: _judged(call, rules, written, given))
+    await engine.admission.check(engine, call, obj, None)
+    return obj
+
+
+async def _in_time(engine: Engine, call: Call, context: Context, judge: Callable[[Context], Object]) -> Object:
+    """What becomes of an object: worked out at once, or beside the loop if it is large or has rules that take long."""
+    if not call.is_large:
+        try:
+            return judge(context)
+        except Postponed:
+            pass
+    return await engine.beside(call, lambda: judge(slow_rules.patient(context)))
+
+
+def _completed(call: Call, rules: Rules, obj: Object, track: bool) -> Object:
+    """The new object with defaults, and with who set its fields."""
+    obj = rules.default(obj, call.now)
+    # Before admission: what admission adds is nobody's, and a later apply leaves it alone.
+    return field_owners.track(call, None, obj) if track else obj
+
+
+def _judged(call: Call, rules: Rules, written: Object, context: Context) -> Object:
+    """The new object with what the server decides. Raises ApiError if something is wrong with it."""
+    obj: Object = rules.prepare_create(written, context)
+    if context.disabled_gates:
+        call.warnings += dropped_fields.warnings(lambda given: rules.prepare_create(written, given), context)
+    problems = slow_rules.problems(partial(rules.validate_create, obj), context)
+    if problems:
+        raise errors.invalid(call.route.kind, obj.metadata.name, problems)
+    call.warnings.extend(rules.warnings(obj))
+    return obj
+
+
+async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
+    """Stores a new object and what it uses up of quotas. Raises Exists or ApiError."""
+    key = Key(call.route.kind.storage.resource, obj.metadata.namespace, obj.metadata.name)
+    complete = await finishing(engine, call, obj)
+    if call.dry_run:
+        stored = engine.store.get(key)
+        if stored is not None:
+            raise Exists(stored)
+        return dry(complete, engine.store.revision)
+    for _ in range(UPDATE_ATTEMPTS):
+        charges = await quota.charges(engine, call, obj)
+        if not charges:
+            return await engine.store.create(key, complete)
+        try:
+            return (await engine.store.transact([Create(key, complete), *charges]))[0]
+        except (Conflict, NotFound):
+            continue  # somebody else changed a quota: count again
+    raise errors.conflict(call.route.kind, obj.metadata.name, "too many others are using up the quota")
+
+
+async def update(
+    engine: Engine,
+    call: Call,
+    change: Change,
+    *,
+    track: bool = True,
+    expected: str = "",
+    uid: str = "",
+    then: Call | None = None,
+) -> Record:
+    """Replaces a stored object by what `change` makes of it; `track` records who set which field.
+
+    With `expected` (a resourceVersion) the stored object must be that version, else `change` is tried again on what
+    somebody else stored meanwhile. `then` is an update of the status with the same object, judged next and stored in
+    the same write. Raises ApiError.
+    """
+    route = call.route
+    for _ in range(UPDATE_ATTEMPTS):
+        record = current(engine, call)
+        meta = record.obj.metadata
+        if expected and expected != meta.resource_version:
+            raise errors.conflict(route.kind, route.name)
+        if uid and uid != meta.uid:
+            raise errors.conflict(route.kind, route.name, _other_uid(uid, meta.uid))
+        call.is_large = call.is_large or len(record.data) > LARGE
+        old = record.obj if not route.kind.converts else await shown_form(engine, call, record.obj)
+        wanted = await engine.beside(call, change, old) if call.is_large else change(old)
+        if wanted.metadata.resource_version not in ("", meta.resource_version):
+            raise errors.conflict(route.kind, route.name)  # a patch may name the revision it is for
+        new = await _changed(engine, call, wanted, old)
+        if then is not None:
+            new = await _changed(engine, then, replace(new, status=wanted.status), new)  # type: ignore[attr-defined]
+        if call.is_large:
+            changed = await engine.beside(call, _if_changed, call, old, new, track)
+        else:
+            changed = _if_changed(call, old, new, track)
+        if changed is None:
+            return shown(record, old) if route.kind.converts else record
+        complete = await finishing(engine, call, changed)
+        if call.dry_run:
+            return dry(complete, record.revision)
+        try:
+            if route.kind.converts:
+                stored = await stored_form(engine, call, changed)
+                return shown(await _store(engine, call, stored, record, finish(stored)), changed)
+            return await _store(engine, call, changed, record, complete)
+        except Conflict:
+            continue
+        except NotFound:
+            raise errors.not_found(route.kind, route.name) from None
+    raise errors.conflict(route.kind, route.name, "too many others are writing the object")
+
+
+def _if_changed(call: Call, old: Object, new: Object, track: bool) -> Object | None:
+    """The new object, with who set its fields; None if it is as it was."""
+    if new == old:
+        return None
+    return field_owners.track(call, old, new) if track else new
+
+
+async def stored_form(engine: Engine, call: Call, obj: Object) -> Object:
+    """A custom object in the version that it is stored in. Raises ApiError."""
+    assert engine.conversions is not None
+    made: Object = (await engine.conversions.convert(call.route.kind.storage, [obj]))[0]
+    return made
+
+
+async def shown_form(engine: Engine, call: Call, obj: Object) -> Object:
+    """A stored custom object in the version of a call. Raises ApiError."""
+    assert engine.conversions is not None
+    made: Object = (await engine.conversions.convert(call.route.kind, [obj]))[0]
+    return made
+
+
+def shown(record: Record, obj: Object) -> Record:
+    """A record that shows an object in the version that it was written in, with the metadata that it got."""
+    return dry(finish(replace(obj, metadata=record.obj.metadata)), record.revision)
+
+
+def _other_uid(expected: str, actual: str) -> str:
+    return f"Precondition failed: UID in precondition: {expected}, UID in object meta: {actual}"
+
+
+async def _changed(engine: Engine, call: Call, new: Object, old: Object) -> Object:
+    """The new object after everything that may change or refuse it."""
+    context = engine.context(call)
+    strategy = engine.strategies.update(call.route.kind, call.route.subresource)
+    if new.metadata is not old.metadata:
+        new = with_metadata(new, resource_version=old.metadata.resource_version)
+    if call.is_large:
+        new = await engine.beside(call, strategy.default, new, call.now)
+    else:
+        new = strategy.default(new, call.now)
+    written = await engine.admission.mutate(engine, call, new, old)
+    new = await _in_time(engine, call, context, lambda given: _judged_update(call, strategy, written, old, given))
+    await engine.admission.check(engine, call, new, old)
+    return new
+
+
+def _judged_update(call: Call, strategy: UpdateStrategy, written: Object, old: Object, context: Context) -> Object:
+    """The new object with all that may change. Raises ApiError if something is wrong with it."""
+    new: Object = strategy.prepare(written, old, context)
+    if context.disabled_gates:
+        call.warnings += dropped_fields.warnings(lambda given: strategy.prepare(written, old, given), context)
+    problems = slow_rules.problems(partial(strategy.validate, new, old), context)
+    if problems:
+        raise errors.invalid(call.route.kind, old.metadata.name, problems)
+    call.warnings.extend(strategy.warnings(new))
+    return new
+
+
+async def _store(engine: Engine, call: Call, new: Object, record: Record, complete: Finish) -> Record:
+    """Stores the new object, or removes it if it was only waiting for its last finalizer."""
+    if is_done(new):
+        return await engine.store.delete(call.key, record.revision, complete)
+    if isinstance(new, ResourceClaim):
+        guard = engine.held_devices.guarded
+        complete = guard(call.key, new, record.obj, complete, is_judged=_is_decision(call, new))
+    return await engine.store.update(call.key, record.revision, complete)
+
+
+def _is_decision(call: Call, new: ResourceClaim) -> bool:
+    """Whether an allocation was decided by a scheduler, not written by a person who may know better what is free.
+
+    Schedulers allocate a claim for a pod, and reserve it for that pod in the same write. Users of the system
+    (components, nodes, ServiceAccounts) are no people, whatever they write.
+    """
+    return bool(new.status.reserved_for) or call.caller.user.startswith("system:")
+
+
+def is_done(obj: Object) -> bool:
+    """Whether an object that is being deleted has nothing left to wait for."""
+    meta = obj.metadata
+    if meta.deletion_timestamp is None or meta.finalizers or meta.deletion_grace_period_seconds:
+        return False
+    return not getattr(getattr(obj, "spec", None), "finalizers", ()) or obj.kind != "Namespace"

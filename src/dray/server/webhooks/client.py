@@ -1,0 +1,116 @@
+"""One question to a webhook: a POST over TLS, answered within a number of seconds and bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import ssl
+from collections import OrderedDict
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from dray.server.webhooks.targets import Target
+
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = ["MOST_BYTES", "WebhookClient", "WebhookFailed"]
+
+MOST_BYTES: Final = 8 * 1024 * 1024
+"""Of an answer: a patch of the largest object that is taken, in base64."""
+MOST_TRUSTED: Final = 64
+"""How many CA bundles are remembered."""
+HEADERS: Final = {
+    "Content-Type": "application/json",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "User-Agent": "dray-admission",
+}
+
+
+class WebhookFailed(Exception):
+    """A webhook could not be asked, or did not answer; the message says why."""
+
+
+class WebhookClient:
+    """Asks webhooks. Connections are kept between questions, and there is no limit to those in use: who hangs must not
+    take up what somebody else waits for.
+
+    What speaks HTTP is loaded with the first question, beside the event loop: it takes a while, and hardly any server
+    needs it."""
+
+    def __init__(self) -> None:
+        self._http: Any = None
+        self._session: aiohttp.ClientSession | None = None
+        self._trust: OrderedDict[str, ssl.SSLContext] = OrderedDict()
+
+    async def post(self, target: Target, ca_bundle: str, body: bytes, seconds: float) -> bytes:
+        """The answer of a webhook, which is trusted if the bundle (base64 of PEM) says so. Raises WebhookFailed."""
+        if self._http is None:
+            self._http = await asyncio.to_thread(import_module, "aiohttp")
+        trust = await self._trusted(ca_bundle)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._post(target, trust, body)
+        except TimeoutError:
+            raise WebhookFailed(f'Post "{target.url}": no answer within {seconds:g} seconds') from None
+        except (self._http.ClientError, OSError, ValueError) as error:
+            raise WebhookFailed(f'Post "{target.url}": {str(error) or type(error).__name__}') from None
+
+    async def _post(self, target: Target, trust: ssl.SSLContext, body: bytes) -> bytes:
+        session = self._session
+        if session is None:
+            http = self._http
+            session = self._session = http.ClientSession(
+                connector=http.TCPConnector(limit=0),
+                cookie_jar=http.DummyCookieJar(),
+                timeout=http.ClientTimeout(total=None),
+                auto_decompress=False,  # what is bounded is what arrives
+            )
+        assert session is not None
+        async with session.post(
+            target.url,
+            data=body,
+            headers=HEADERS | ({"Host": target.server_name} if target.server_name else {}),
+            ssl=trust,
+            server_hostname=target.server_name or None,
+            allow_redirects=False,  # a redirect would show the object to somebody who was not configured
+        ) as response:
+            if response.status != 200:
+                raise WebhookFailed(f'Post "{target.url}": the webhook answered {response.status}, not 200')
+            return await _read_all(response.content)
+
+    async def _trusted(self, bundle: str) -> ssl.SSLContext:
+        known = self._trust.get(bundle)
+        if known is None:
+            # Reading the system's authorities takes a while.
+            known = self._trust[bundle] = await asyncio.to_thread(_context, bundle)
+            while len(self._trust) > MOST_TRUSTED:
+                self._trust.popitem(last=False)
+        return known
+
+    async def close(self) -> None:
+        """Closes connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+def _context(bundle: str) -> ssl.SSLContext:
+    if not bundle:
+        return ssl.create_default_context()
+    try:
+        return ssl.create_default_context(cadata=base64.b64decode(bundle).decode("ascii"))
+    except (binascii.Error, ValueError, ssl.SSLError) as error:
+        raise WebhookFailed(f"the CA bundle cannot be used: {error}") from None
+
+
+async def _read_all(content: aiohttp.StreamReader) -> bytes:
+    """An answer to its end, in however many pieces it comes. Raises WebhookFailed if it is too long."""
+    answer = bytearray()
+    async for piece in content.iter_any():
+        answer += piece
+        if len(answer) > MOST_BYTES:
+            raise WebhookFailed(f"the answer is larger than {MOST_BYTES} bytes")
+    return bytes(answer)

@@ -1,0 +1,75 @@
+"""Whether what would help really does: tried on a copy of the cluster before anybody is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from dray.api.kinds import CLAIMS
+from dray.api.meta import Object
+from dray.api.resource import ResourceClaim, ResourceClaimStatus, ResourceSlice
+from dray.snapshot.snapshot import Snapshot
+
+
+class Advice:
+    """Answers for claims (`namespace/name`) on a node. Implements `prose.remedies.Trials`."""
+
+    def __init__(self, snapshot: Snapshot, expected: Iterable[ResourceClaim] = ()) -> None:
+        """`expected` are claims that somebody is going to make."""
+        self._snapshot = snapshot.with_typed(_named(claim) for claim in expected)
+
+    def released(self, claim: str, node: str, holders: Sequence[str]) -> bool:
+        """If some claims give back what they hold."""
+        freed = [replace(held, status=ResourceClaimStatus()) for held in map(self._find, holders) if held is not None]
+        return self._fits(claim, node, freed)
+
+    def without_rule(self, claim: str, node: str, rule: str) -> bool:
+        """If a taint rule is gone."""
+        return _is_allocated(self._snapshot.without(f"devicetaintrule/{rule}"), claim, node)
+
+    def without_constraint(self, claim: str, node: str, attribute: str) -> bool:
+        """If a claim does not demand that devices agree, or differ, in an attribute."""
+        wanted = self._find(claim)
+        if wanted is None:
+            return False
+        devices = wanted.spec.devices
+        left = tuple(
+            one for one in devices.constraints if attribute not in (one.match_attribute, one.distinct_attribute)
+        )
+        changed = replace(wanted, spec=replace(wanted.spec, devices=replace(devices, constraints=left)))
+        return self._fits(claim, node, [changed])
+
+    def with_whole_pool(self, claim: str, node: str, driver: str, pool: str) -> bool:
+        """If the slices of an incomplete pool that are there already were all of it."""
+        mine = [
+            one
+            for one in self._snapshot.objects(ResourceSlice)
+            if (one.spec.driver, one.spec.pool.name) == (driver, pool)
+        ]
+        newest = max((one.spec.pool.generation for one in mine), default=0)
+        there = [one for one in mine if one.spec.pool.generation == newest]
+        whole = [
+            replace(one, spec=replace(one.spec, pool=replace(one.spec.pool, resource_slice_count=len(there))))
+            for one in there
+        ]
+        return self._fits(claim, node, whole)
+
+    def _fits(self, claim: str, node: str, changed: Sequence[Object]) -> bool:
+        return _is_allocated(self._snapshot.with_typed(changed), claim, node)
+
+    def _find(self, name: str) -> ResourceClaim | None:
+        namespace, _, short = name.partition("/")
+        found = self._snapshot.get(CLAIMS.resource, namespace, short)
+        return found if isinstance(found, ResourceClaim) else None
+
+
+def _is_allocated(snapshot: Snapshot, claim: str, node: str) -> bool:
+    try:
+        return snapshot.allocate(claim, node=node).status == "allocated"
+    except LookupError:
+        return False  # somebody who is not there cannot be helped
+
+
+def _named(claim: ResourceClaim) -> ResourceClaim:
+    return replace(claim, kind=CLAIMS.kind, api_version=f"{CLAIMS.group}/{CLAIMS.versions[0]}")

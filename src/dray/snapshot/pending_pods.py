@@ -1,0 +1,72 @@
+"""The pods that wait for a node, with the claims that the claim controller would have made for them. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api.generated.core import Pod
+from dray.api.kinds import CLAIMS, TEMPLATES
+from dray.api.pod_claims import claim_for, lacks_claim, recorded_claims, with_statuses
+from dray.api.pods import is_active
+from dray.api.references import full_name
+from dray.api.resource import ResourceClaim, ResourceClaimTemplate
+from dray.scheduling.pod_info import identified
+from dray.scheduling.reasons import PodReason, TemplateMissing
+from dray.snapshot.snapshot import Snapshot
+
+
+class PendingPods(msgspec.Struct, frozen=True):
+    """Pods in the order in which a scheduler takes them, claims that are not stored, and pods that cannot be helped."""
+
+    pods: tuple[Pod, ...]
+    claims: tuple[ResourceClaim, ...] = ()
+    problems: dict[str, PodReason] = {}
+    """By `namespace/name`, why the claims of a pod cannot be made."""
+
+
+def pending_pods(snapshot: Snapshot) -> PendingPods:
+    """By priority, then by age, then as they were loaded."""
+    waiting = [identified(pod) for pod in snapshot.objects(Pod) if not pod.spec.node_name and is_active(pod)]
+    waiting.sort(key=lambda pod: (-(pod.spec.priority or 0), str(pod.metadata.creation_timestamp or "")))
+    pods: list[Pod] = []
+    claims: list[ResourceClaim] = []
+    problems: dict[str, PodReason] = {}
+    for pod in waiting:
+        made = _missing_claims(pod, snapshot)
+        if isinstance(made, PodReason):
+            problems[full_name(pod)] = made
+            continue
+        claims += made.values()
+        names = {entry: claim.metadata.name for entry, claim in made.items()}
+        status = replace(pod.status, resource_claim_statuses=with_statuses(pod, names)) if made else pod.status
+        pods.append(replace(pod, status=status))
+    return PendingPods(tuple(pods), tuple(claims), problems)
+
+
+def _missing_claims(pod: Pod, snapshot: Snapshot) -> dict[str, ResourceClaim] | PodReason:
+    """By entry of the pod, the claims that are still to be made from templates; a reason if one cannot be."""
+    namespace = pod.metadata.namespace
+
+    def find(name: str) -> ResourceClaim | None:
+        found = snapshot.get(CLAIMS.resource, namespace, name)
+        return found if isinstance(found, ResourceClaim) else None
+
+    recorded = recorded_claims(pod)
+    made: dict[str, ResourceClaim] = {}
+    for entry in pod.spec.resource_claims:
+        if not lacks_claim(entry, recorded, find):
+            continue
+        name = entry.resource_claim_template_name or ""
+        template = snapshot.get(TEMPLATES.resource, namespace, name)
+        if not isinstance(template, ResourceClaimTemplate):
+            return TemplateMissing(namespace, name)
+        claim = claim_for(pod, entry, template)
+        meta = replace(
+            claim.metadata,
+            name=f"{pod.metadata.name}/{entry.name}",  # no stored claim can be called like this
+            generate_name="",
+            uid=f"{pod.metadata.uid}/{entry.name}",
+        )
+        made[entry.name] = replace(claim, metadata=meta)
+    return made

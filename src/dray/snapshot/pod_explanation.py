@@ -1,0 +1,176 @@
+"""Why a pod is pending or cannot start: what keeps it away from nodes, and what is wrong with its claims."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from dray.allocator import Explanation
+from dray.api.generated.core import Pod
+from dray.prose.tables import lay_out, wrap
+from dray.prose.wording import names
+from dray.scheduling.judgeable import cannot_judge
+from dray.scheduling.pod_info import PodInfo
+from dray.scheduling.reasons import NodeReason
+from dray.scheduling.refusal import NodesRefuse, Preempts, Refused
+from dray.scheduling.rehearsal import Rehearsal
+from dray.scheduling.text import tell, tell_node, tell_pod, tell_preemption
+from dray.snapshot.advice import Advice
+from dray.snapshot.explanation import ClaimExplanation
+from dray.snapshot.pending_pods import pending_pods
+from dray.snapshot.snapshot import Snapshot, SnapshotError
+from dray.snapshot.stuck_pods import what_keeps_from_starting
+
+MAX_ROWS = 12
+
+
+class PodExplanation(msgspec.Struct, frozen=True):
+    """`status` is one of
+
+    - "scheduled": it is on `node`;
+    - "stuck": it is on `node` and cannot start there; `notes` say why;
+    - "fits": it would go to `node`;
+    - "pending": it fits nowhere;
+    - "unjudged": nobody here can say, for what `message` says.
+    """
+
+    pod: str
+    status: str
+    node: str = ""
+    message: str = ""
+    unsuitable: dict[str, str] = {}
+    """By node, what keeps the pod away, devices aside."""
+    claims: ClaimExplanation | None = None
+    """The claims that have nothing yet, on the nodes that suit the pod."""
+    notes: tuple[str, ...] = ()
+    """What else is in the way, a sentence each."""
+    preemption: Preempts | None = None
+    """Pods of lower priority that would have to go for it, if that would help."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        plain: dict[str, Any] = {"pod": self.pod, "status": self.status, "node": self.node, "message": self.message}
+        plain["unsuitableNodes"] = self.unsuitable
+        plain["notes"] = list(self.notes)
+        if self.preemption is not None:
+            victims = [str(victim.name) for victim in self.preemption.victims]
+            plain["preemption"] = {"node": self.preemption.node, "victims": victims}
+        return plain if self.claims is None else {**plain, "claims": self.claims.to_dict()}
+
+    def text(self, *, now: datetime | None = None, width: int | None = None) -> str:
+        """For people, in lines of at most `width`."""
+        if self.status == "scheduled":
+            return f"{self.pod} is on {self.node}."
+        if self.status == "fits":
+            return f"{self.pod} fits on {self.node}."
+        if self.status == "unjudged":
+            return wrap(f"{self.pod} cannot be judged: {self.message}.", width)
+        if self.status == "stuck":
+            return "\n".join([f"{self.pod} is on {self.node} and cannot start:", *self._listed(width)])
+        parts = [wrap(f"{self.pod} is pending: {self.message}", width)]
+        if self.notes:
+            parts.append("\n".join(self._listed(width)))
+        if self.preemption is not None:
+            parts.append(wrap(tell_preemption(self.preemption), width))
+        if self.unsuitable:
+            parts.append("\n".join(self._nodes(width)))
+        if self.claims is not None:
+            parts.append(self.claims.text(now=now, width=width))
+        return "\n\n".join(parts)
+
+    def _listed(self, width: int | None) -> list[str]:
+        return [wrap(f"- {note}", width) for note in self.notes]
+
+    def _nodes(self, width: int | None) -> list[str]:
+        """Nodes with the same reason share a row, the commonest reason first."""
+        rows = [("nodes", "why not")]
+        for reason, _ in Counter(self.unsuitable.values()).most_common(MAX_ROWS):
+            rows.append((names([node for node, why in self.unsuitable.items() if why == reason]), reason))
+        return lay_out(rows, width)
+
+
+def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None) -> PodExplanation:
+    """Why a pod (`namespace/name`) is where it is, or nowhere; on some nodes only, if given. Raises SnapshotError."""
+    pod = _find(snapshot, name)
+    key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    if pod.spec.node_name:
+        notes = tuple(what_keeps_from_starting(snapshot, pod))
+        return PodExplanation(key, "stuck" if notes else "scheduled", pod.spec.node_name, notes=notes)
+    waiting = pending_pods(snapshot)
+    if key in waiting.problems:
+        return PodExplanation(key, "pending", message=tell_pod(waiting.problems[key]))
+    looked_at = nodes if nodes is not None else snapshot.nodes()
+    with snapshot.rehearsal() as rehearsal:
+        rehearsal.expect(waiting.pods, waiting.claims)
+        info = next((one for one in rehearsal.pending if str(one.name) == key), None)
+        if info is None:
+            return PodExplanation(key, "pending", message=f"its phase is {pod.status.phase}")
+        unknown = cannot_judge(info, rehearsal.cluster.volumes)
+        if unknown is not None:
+            return PodExplanation(key, "unjudged", message=tell_pod(unknown))
+        answer = rehearsal.decide(info)
+        if isinstance(answer, Refused):
+            answer = rehearsal.find_victims(info, answer)
+            return _explain_refusal(rehearsal, info, answer, looked_at, Advice(snapshot, waiting.claims))
+        return PodExplanation(key, "fits", answer.node)
+
+
+def _explain_refusal(
+    rehearsal: Rehearsal, pod: PodInfo, refused: Refused, nodes: list[str], advice: Advice
+) -> PodExplanation:
+    refusals = {node: rehearsal.unsuitable(pod, node) for node in nodes}
+    unsuitable = {node: _tell(rehearsal, pod, node, refusal) for node, refusal in refusals.items() if refusal}
+    suitable = [node for node in nodes if node not in unsuitable]
+    told = rehearsal.explain(pod, suitable) if pod.pod.spec.resource_claims and suitable else None
+    claims = ClaimExplanation(told, advice) if isinstance(told, Explanation) else None
+    return PodExplanation(
+        str(pod.name),
+        "pending",
+        message=tell(refused),
+        unsuitable=unsuitable,
+        claims=claims,
+        preemption=refused.preemption if isinstance(refused.preemption, Preempts) else None,
+        notes=tuple(_claims_in_the_way(rehearsal, pod, refused, unsuitable, nodes)),
+    )
+
+
+def _claims_in_the_way(
+    rehearsal: Rehearsal, pod: PodInfo, refused: Refused, unsuitable: Mapping[str, str], nodes: Iterable[str]
+) -> Iterator[str]:
+    """Claims that are going, and claims whose devices tie the pod to nodes that do not take it."""
+    for name in pod.claims:
+        claim = rehearsal.cluster.find_claim(*name)
+        if claim is None:
+            continue
+        users = [f"{name.namespace}/{user.name}" for user in claim.status.reserved_for]
+        if claim.metadata.deletion_timestamp is not None:
+            until = f"{names(users)} no longer {'uses' if len(users) == 1 else 'use'} it" if users else "it is released"
+            yield f"Claim {name} is being deleted and goes once {until}; the pod needs it to be made again after that."
+        elif claim.status.allocation is not None and isinstance(refused.why, NodesRefuse):
+            within = [node for node in nodes if rehearsal.is_in_reach(claim, node)]
+            refusing = [f"{node} ({unsuitable[node]})" for node in within if node in unsuitable]
+            if refusing and len(refusing) == len(within):
+                yield f"Claim {name} has devices already, which can be used on {names(refusing)} only."
+
+
+def _tell(rehearsal: Rehearsal, pod: PodInfo, node: str, refusal: tuple[NodeReason, ...]) -> str:
+    """What a node has against the pod, with the pods and the constraint that are behind it."""
+    parts = []
+    for reason in refusal:
+        company = rehearsal.name_company(pod, node, reason)
+        parts.append(f"{tell_node(reason)} ({company})" if company else tell_node(reason))
+    return ", ".join(parts)
+
+
+def _find(snapshot: Snapshot, name: str) -> Pod:
+    namespace, _, short = name.rpartition("/")
+    found = snapshot.get("pods", namespace or "default", short)
+    if isinstance(found, Pod):
+        return found
+    there = sorted(f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in snapshot.objects(Pod))
+    known = f"there is {names(there, 5)}" if there else "there is none at all"
+    raise SnapshotError(f"no Pod {namespace or 'default'}/{short} in the snapshot; {known}")

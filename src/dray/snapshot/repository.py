@@ -1,0 +1,98 @@
+"""Files of a repository as people have them: manifests among templates, values and Kustomizations, some unreadable.
+
+    each file ─▶ skipped (a pattern) │ passed over: no manifest, for a reason │ unreadable │ its objects, one by one
+
+Nothing raises: what is wrong with one file does not hide what is wrong with the others.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from dray.snapshot.files import SUFFIXES, InputError, Item, read
+
+HELM_CHART = "Chart.yaml"
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+KUSTOMIZE_GROUP = "kustomize.config.k8s.io/"
+
+
+class PassedOver(msgspec.Struct, frozen=True):
+    """A file that is no manifest, and what it is instead."""
+
+    source: str
+    why: str
+
+
+def read_each(sources: Sequence[str], skip: Sequence[str] = ()) -> Iterator[Item | InputError | PassedOver]:
+    """Everything in files, directories or standard input (`-`), whatever it is."""
+    for source in sources:
+        if source == "-":
+            yield from _read("-")
+            continue
+        path = Path(source)
+        if not path.is_dir():
+            if not _is_skipped(path, skip):
+                yield from _look(path)
+            continue
+        found = [file for file in sorted(path.rglob("*")) if file.suffix in SUFFIXES and file.is_file()]
+        if not found:
+            yield InputError(source, f"no manifests here ({', '.join('*' + suffix for suffix in SUFFIXES)})")
+        for file in found:
+            if not _is_skipped(file, skip):
+                yield from _look(file)
+
+
+def _is_skipped(path: Path, patterns: Sequence[str]) -> bool:
+    """Whether a pattern matches the path, the name, or a directory on the way."""
+    return any(
+        fnmatch.fnmatch(str(path), pattern) or any(fnmatch.fnmatch(part, pattern) for part in path.parts)
+        for pattern in patterns
+    )
+
+
+def _look(path: Path) -> Iterator[Item | InputError | PassedOver]:
+    told = _what_else(path)
+    if told:
+        yield PassedOver(str(path), told)
+        return
+    yield from _read(str(path))
+
+
+def _what_else(path: Path) -> str:
+    """What a file is if its place says that it is no manifest; empty if it may be one."""
+    if path.name in KUSTOMIZATIONS:
+        return "a Kustomization; check what `kubectl kustomize` makes of it"
+    if path.name == HELM_CHART:
+        return "the description of a Helm chart"
+    if path.name.startswith("values") and (path.parent / HELM_CHART).exists():
+        return "values of a Helm chart"
+    for folder in path.parents:
+        if folder.name == "templates" and (folder.parent / HELM_CHART).exists():
+            return "a template of a Helm chart; check what `helm template` makes of it"
+    return ""
+
+
+def _read(source: str) -> Iterator[Item | InputError | PassedOver]:
+    try:
+        for item in read([source]):
+            if isinstance(item.value, dict) and str(item.value.get("apiVersion", "")).startswith(KUSTOMIZE_GROUP):
+                yield PassedOver(item.source, "a Kustomization; check what `kubectl kustomize` makes of it")
+            else:
+                yield item
+    except InputError as error:
+        if source != "-" and _is_template(Path(source)):
+            yield PassedOver(source, "a template ({{ … }}), not YAML; check what it is rendered to")
+        else:
+            yield error
+
+
+def _is_template(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return b"{{" in stream.read(1 << 20)
+    except OSError:
+        return False

@@ -1,0 +1,190 @@
+"""What would a rule, a patch, a node, a workload or a claim do? The difference of two snapshots.
+
+    before ─▶ facts ─┐
+                     ├─▶ devices, claims, nodes, evictions, who waits, workloads, quotas ─▶ Difference: text, to_dict()
+    after ──▶ facts ─┘
+
+What differs and is of a kind that nobody here looks at is named as such: nothing is concluded from it.
+
+Snapshots of one family share their machinery, which moves from one to the other; so each is asked for everything
+that is needed of it in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from dray.allocator.reasons import Report
+from dray.api.generated.core import Node, Pod, ResourceQuota
+from dray.api.meta import Object
+from dray.api.references import ObjectRef, full_name
+from dray.api.resource import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+    ResourceSlicePatch,
+)
+from dray.api.times import Time
+from dray.eviction import Preview
+from dray.snapshot.snapshot import Snapshot
+from dray.what_if import difference_text
+from dray.what_if.claim_changes import ClaimChange, compare_claims
+from dray.what_if.device_changes import DeviceChange, Inspection, compare_devices, inspect
+from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
+from dray.what_if.evictions import Eviction, Forecast, forecast, preview_rules
+from dray.what_if.node_changes import NodeChange, compare_nodes, differing_nodes, node_evictions
+from dray.what_if.pending_changes import MAX_PENDING, Chances, PendingChange, assess_pending, compare_pending
+from dray.what_if.quota_changes import QuotaChange, compare_quotas
+from dray.what_if.workload_changes import WORKLOADS, WorkloadChange, compare_workloads
+
+LOOKED_AT = (
+    *(Node, Pod, ResourceClaim, ResourceClaimTemplate, ResourceSlice, DeviceClass, DeviceTaintRule),
+    *(ResourceSlicePatch, ResourceQuota, *WORKLOADS),
+)
+"""The kinds of which it is known what a change of them does. Of others it is said that it is not."""
+
+
+class ObjectChange(Report, frozen=True, kw_only=True):
+    """An object that is `added`, `changed` or `removed`."""
+
+    object: str
+    change: str
+
+
+class RuleForecast(Report, frozen=True, kw_only=True):
+    """What a new or changed taint rule hits. With another effect than NoExecute: as if it were that (5055-105)."""
+
+    rule: str
+    effect: str
+    devices: int
+    """Devices that it selects."""
+    allocated: int
+    """Those of them that claims hold."""
+    pods: int
+    """Pods that it evicts, or would evict."""
+    namespaces: int
+
+
+class Difference(Report, frozen=True, kw_only=True):
+    """What is different after a change. `str()` is for people, `to_dict()` for programs."""
+
+    now: str
+    objects: tuple[ObjectChange, ...] = ()
+    devices: tuple[DeviceChange, ...] = ()
+    claims: tuple[ClaimChange, ...] = ()
+    rules: tuple[RuleForecast, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
+    """Pods that have to leave because of the change, in order."""
+    nodes: tuple[NodeChange, ...] = ()
+    spared: tuple[str, ...] = ()
+    """Pods that would have to leave without the change."""
+    protected: int = 0
+    """Pods that stay although their devices get a NoExecute taint, because they tolerate it."""
+    finished: str | None = None
+    """When the last pod has probably left."""
+    pending: tuple[PendingChange, ...] = ()
+    workloads: tuple[WorkloadChange, ...] = ()
+    quotas: tuple[QuotaChange, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    """Objects that differ, and of which nobody here knows what that does."""
+    notes: tuple[str, ...] = ()
+    """What was left out to keep the answer quick."""
+
+    @property
+    def is_disruptive(self) -> bool:
+        """Whether somebody loses something: a pod its place, a claim its device, who waits their chance."""
+        return (
+            bool(self.evictions)
+            or any(claim.gone for claim in self.claims)
+            or any(change.fitted_before and not change.fits for change in self.pending)
+            or any(change.loses for change in self.workloads)
+            or any(change.is_full for change in self.quotas)
+        )
+
+    def text(self, width: int | None = None) -> str:
+        """For people, in lines of at most `width`."""
+        return difference_text.tell(self, width)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+class _Facts(NamedTuple):
+    """All that is asked of one snapshot."""
+
+    inspection: Inspection
+    forecast: Forecast
+    previews: dict[str, Preview]
+    chances: Chances
+
+
+def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
+    """What `after` changes for devices, claims and pods, seen at `now`. Changes neither."""
+    differing = before.differing(after)
+    rules = [there for _, there in differing.values() if isinstance(there, DeviceTaintRule)]
+    old, new = _gather(before, now), _gather(after, now, rules)
+    devices = compare_devices(old.inspection, new.inspection)
+    nodes = differing_nodes(differing.values())
+    leaving = {pod: eviction for pod, eviction in new.forecast.evictions.items() if pod not in old.forecast.evictions}
+    leaving |= {pod: one for pod, one in node_evictions(after, nodes, now).items() if pod not in leaving}
+    claims = compare_claims(after.objects(ResourceClaim), old.inspection, new.inspection, devices)
+    return Difference(
+        now=str(Time.of(now)),
+        objects=tuple(_object_change(here, there) for here, there in differing.values()),
+        devices=tuple(devices),
+        claims=tuple(claims),
+        nodes=tuple(compare_nodes(nodes, after)),
+        rules=tuple(_tell_rule(rule, new.previews[rule.metadata.name]) for rule in rules),
+        evictions=move_elsewhere(after, leaving),
+        spared=tuple(gone.pod for pod, gone in old.forecast.evictions.items() if pod not in new.forecast.evictions),
+        protected=len(new.forecast.protected - old.forecast.protected),
+        finished=max((eviction.expected for eviction in leaving.values()), default=None),
+        pending=tuple(compare_pending(old.chances, new.chances)),
+        workloads=tuple(compare_workloads(differing.values(), after)),
+        quotas=tuple(compare_quotas(differing.values(), after)),
+        unjudged=tuple(_unjudged(differing.values())),
+        notes=tuple(_notes(new.chances, leaving)),
+    )
+
+
+def _object_change(here: Object | None, there: Object | None) -> ObjectChange:
+    obj = there or here
+    assert obj is not None, "one of them is there, or nothing would differ"
+    place = full_name(obj)
+    change = "added" if here is None else "removed" if there is None else "changed"
+    return ObjectChange(object=f"{obj.kind} {place}", change=change)
+
+
+def _gather(snapshot: Snapshot, now: datetime, rules: Iterable[DeviceTaintRule] = ()) -> _Facts:
+    names = [rule.metadata.name for rule in rules]
+    previews = preview_rules(snapshot, names)
+    return _Facts(inspect(snapshot), forecast(snapshot, now), previews, assess_pending(snapshot))
+
+
+def _tell_rule(rule: DeviceTaintRule, found: Preview) -> RuleForecast:
+    return RuleForecast(
+        rule=rule.metadata.name,
+        effect=rule.spec.taint.effect,
+        devices=found.published,
+        allocated=len(found.allocated),
+        pods=len(found.pods),
+        namespaces=found.namespaces,
+    )
+
+
+def _unjudged(differing: Iterable[tuple[Object | None, Object | None]]) -> Iterator[str]:
+    for here, there in differing:
+        obj = there if there is not None else here
+        if obj is not None and not isinstance(obj, LOOKED_AT):
+            yield f"{obj.kind} {full_name(obj)}"
+
+
+def _notes(chances: Chances, leaving: Mapping[ObjectRef, Eviction]) -> Iterator[str]:
+    if chances.skipped:
+        yield f"only the first {MAX_PENDING} pending claims and pods were tried, {chances.skipped} were not"
+    if len(leaving) > MAX_MOVED:
+        yield f"a new place was looked for only for the first {MAX_MOVED} of {len(leaving)} pods"

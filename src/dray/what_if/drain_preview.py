@@ -1,0 +1,69 @@
+"""What a drain that keeps budgets does, told before it begins: its pace, its end, and who waits for what. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from dray.api.times import Time
+from dray.eviction.drain import DrainTerms
+from dray.prose.wording import count, names
+from dray.what_if.taint_preview import TaintPreview
+
+
+def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...]) -> TaintPreview:
+    """The preview of the same pods leaving one by one, with the taints that are really written."""
+    now = Time.parse(preview.now).datetime()
+    free = now
+    pods = []
+    for pod in sorted(preview.pods, key=lambda one: (one.due, one.pod)):
+        leaves = max(Time.parse(pod.due).datetime(), free)
+        pods.append(replace(pod, expected=str(Time.of(leaves))))
+        if terms.rate:
+            free = leaves + timedelta(seconds=1.0 / terms.rate)
+    notes = (*_tell_pace(terms), *tell_budgets(preview), *_tell_homeless(preview), *preview.notes)
+    finished = max((one.expected for one in pods), default=None)
+    return replace(preview, taints=taints, pods=tuple(pods), finished=finished, notes=notes)
+
+
+def tell_broken(preview: TaintPreview) -> tuple[str, ...]:
+    """What is broken if budgets are ignored, budget by budget."""
+    return tuple(
+        f"disruption budget {name} is broken: {count(needed, 'pod')} leave, and it allows {allowed}"
+        for name, needed, allowed in _short(preview)
+    )
+
+
+def tell_budgets(preview: TaintPreview) -> tuple[str, ...]:
+    """Which budgets make pods wait."""
+    return tuple(
+        f"{needed - allowed} of {count(needed, 'pod')} wait for disruption budget {name}, which allows {allowed} now"
+        for name, needed, allowed in _short(preview)
+    )
+
+
+def _short(preview: TaintPreview) -> Iterator[tuple[str, int, int]]:
+    """Budgets that allow less than is needed: name, needed, allowed."""
+    found = {f"{pod.pod.partition('/')[0]}/{pod.budget.name}": pod.budget for pod in preview.pods if pod.budget}
+    for name, budget in sorted(found.items()):
+        if budget.granted < budget.needed:
+            yield name, budget.needed, budget.granted
+
+
+def _tell_pace(terms: DrainTerms) -> Iterator[str]:
+    if terms.rate:
+        yield f"{count(terms.rate, 'pod')} a second at most, from the first one on"
+    if terms.wait_for_replacements:
+        yield "a ready pod leaves only when those of its controller that left before are replaced"
+    if terms.deadline is not None:
+        yield "who is still there at the deadline is deleted, whatever budgets say"
+
+
+def _tell_homeless(preview: TaintPreview) -> Iterator[str]:
+    homeless = [pod for pod in preview.pods if pod.fits is False]
+    if homeless:
+        verb = "fits" if len(homeless) == 1 else "fit"
+        why = f" ({homeless[0].why_not})" if len(homeless) == 1 and homeless[0].why_not else ""
+        yield f"{names([pod.pod for pod in homeless], 5)} {verb} nowhere else{why}"

@@ -1,0 +1,84 @@
+"""What is different for who waits: claims and pods that fit now, or no longer, each looked at by itself.
+
+A pod is judged by what the scheduler would decide; a claim by what it would get for a pod without any wishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from dray.allocator.reasons import Report
+from dray.api.references import full_name
+from dray.scheduling.refusal import Refused
+from dray.scheduling.text import tell, tell_pod
+from dray.snapshot.pending_pods import pending_pods
+from dray.snapshot.snapshot import Snapshot
+
+MAX_PENDING = 200
+
+
+class PendingChange(Report, frozen=True, kw_only=True):
+    """A claim without devices, or a pod without a node, whose chances are others than before."""
+
+    claim: str = ""
+    pod: str = ""
+    fits: bool
+    node: str | None = None
+    fitted_before: bool | None = None
+    """Absent for a new one."""
+    message: str = ""
+
+
+class Chance(NamedTuple):
+    """Whether somebody who waits fits now, and where."""
+
+    fits: bool
+    node: str | None
+    message: str
+
+
+class Chances(NamedTuple):
+    """By `namespace/name`. `skipped` counts those that were not looked at, because there are too many."""
+
+    claims: dict[str, Chance]
+    pods: dict[str, Chance]
+    skipped: int = 0
+
+
+def assess_pending(snapshot: Snapshot) -> Chances:
+    """Each pending claim and pod by itself, MAX_PENDING of each at most."""
+    waiting = pending_pods(snapshot)
+    pods = {name: Chance(fits=False, node=None, message=tell_pod(why)) for name, why in waiting.problems.items()}
+    with snapshot.rehearsal() as rehearsal:
+        rehearsal.expect(waiting.pods, waiting.claims)
+        for pod in rehearsal.pending[:MAX_PENDING]:
+            answer = rehearsal.decide(pod)
+            if isinstance(answer, Refused):
+                pods[full_name(pod.pod)] = Chance(fits=False, node=None, message=tell(answer))
+            else:
+                pods[full_name(pod.pod)] = Chance(fits=True, node=answer.node, message="")
+    claims: dict[str, Chance] = {}
+    pending = snapshot.pending()
+    for name in pending[:MAX_PENDING]:
+        outcome = snapshot.allocate(name)
+        claims[name] = Chance(outcome.status == "allocated", outcome.node, outcome.message)
+    skipped = max(len(pending) - MAX_PENDING, 0) + max(len(waiting.pods) - MAX_PENDING, 0)
+    return Chances(claims, pods, skipped)
+
+
+def compare_pending(before: Chances, after: Chances) -> Iterator[PendingChange]:
+    """Who fits now, no longer fits, or is new."""
+    for name, chance, fitted in _differing(before.claims, after.claims):
+        yield PendingChange(
+            claim=name, fits=chance.fits, node=chance.node, fitted_before=fitted, message=chance.message
+        )
+    for name, chance, fitted in _differing(before.pods, after.pods):
+        yield PendingChange(pod=name, fits=chance.fits, node=chance.node, fitted_before=fitted, message=chance.message)
+
+
+def _differing(before: Mapping[str, Chance], after: Mapping[str, Chance]) -> Iterator[tuple[str, Chance, bool | None]]:
+    for name, chance in after.items():
+        fitted = before[name].fits if name in before else None
+        if fitted != chance.fits:
+            yield name, chance, fitted

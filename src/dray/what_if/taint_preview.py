@@ -1,0 +1,198 @@
+"""What a taint would do, before it is there: the devices or the node, who has to leave, when, and where to.
+
+Decided by the code that evicts (`eviction.DevicePlanner`, `eviction.NodePlanner`) on a copy of the cluster that has the
+taint. With another effect than NoExecute nobody leaves; then the preview says who would (5055-104).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from dray.allocator.reasons import Report
+from dray.api.generated.core import Node, Pod, Taint
+from dray.api.kinds import PODS
+from dray.api.node_annotations import Ration, write_rations
+from dray.api.references import ObjectRef, full_name
+from dray.api.resource import DeviceTaintRule, ResourceClaim
+from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
+from dray.api.taints import TaintName, taint_text
+from dray.api.times import Time
+from dray.eviction import can_be_evicted
+from dray.eviction.allocations import devices_of
+from dray.eviction.causes import names_device
+from dray.eviction.node_planner import NodePlanner
+from dray.snapshot.snapshot import Snapshot
+from dray.tracker import DeviceId
+from dray.what_if.budgets import with_budgets
+from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
+from dray.what_if.evictions import Eviction, forecast, play, told_by
+
+CHOICES = 2
+"""How many nodes are named to which a pod could go."""
+
+
+class TaintPreview(Report, frozen=True, kw_only=True):
+    """Who is hit. `evicts` tells whether the pods really leave, or only would with the effect NoExecute."""
+
+    now: str
+    taints: tuple[str, ...]
+    """`key=value:Effect`."""
+    rules: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    """Published devices, and those that are only held."""
+    held: int = 0
+    """How many of the devices claims hold."""
+    evicts: bool
+    pods: tuple[Eviction, ...] = ()
+    """In the order in which they leave."""
+    namespaces: dict[str, int] = {}
+    """How many pods leave each."""
+    protected: tuple[str, ...] = ()
+    """Pods that stay because they tolerate it."""
+    finished: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: datetime) -> TaintPreview:
+    """What new or changed rules, with one taint, would do."""
+    names = frozenset(rule.metadata.name for rule in rules)
+    after = snapshot.with_typed(_evicting(rule, now) for rule in rules)
+    then = forecast(after, now)
+    leaving = {ref: one for ref, one in then.evictions.items() if not names.isdisjoint(one.rules)}
+    published = [device.id for name in sorted(names) for device in after.selected_devices(name)]
+    used, users = _holding(snapshot, frozenset(published), rules)
+    effect = rules[0].spec.taint.effect if rules else ""
+    return replace(
+        _tell_pods(after, leaving, now),
+        taints=tuple(dict.fromkeys(taint_text(rule.spec.taint) for rule in rules)),
+        rules=tuple(rule.metadata.name for rule in rules),
+        devices=tuple(map(str, [*dict.fromkeys(published), *sorted(used.difference(published))])),
+        held=len(used & _held_alone(snapshot)),
+        evicts=effect == EFFECT_NO_EXECUTE,
+        protected=tuple(sorted(name for name in map(str, then.protected) if name in users)),
+    )
+
+
+def preview_nodes(
+    snapshot: Snapshot, nodes: Sequence[Node], taints: Sequence[Taint], now: datetime, ration: Ration | None = None
+) -> TaintPreview:
+    """What nodes with these taints, which are new or changed, would do to the pods on them.
+
+    With a ration pods leave for these taints at its rate.
+    """
+    names = tuple(node.metadata.name for node in nodes)
+    pods = [pod for pod in snapshot.objects(Pod) if pod.spec.node_name in names]
+    changed = [replace(node, spec=replace(node.spec, taints=_merged(node.spec.taints, taints))) for node in nodes]
+    claims = _claims_by_pod(snapshot, pods)
+    told = tuple(map(taint_text, taints))
+    leaving = {
+        ref: Eviction(
+            pod=str(ref),
+            claims=claims.get(ref.uid, ()),
+            devices=(),
+            causes=told,
+            due=str(Time.of(now + timedelta(seconds=due))),
+            expected=str(Time.of(now + timedelta(seconds=expected))),
+            **told_by(snapshot.get(PODS.resource, ref.namespace, ref.name)),
+        )
+        for ref, due, expected in _departures(names, taints, pods, ration)
+    }
+    stay = [ObjectRef.of(pod) for pod in pods if can_be_evicted(pod) and ObjectRef.of(pod) not in leaving]
+    return replace(
+        _tell_pods(snapshot.with_typed(changed), leaving, now),
+        taints=told,
+        nodes=names,
+        evicts=any(taint.effect == EFFECT_NO_EXECUTE for taint in taints),
+        protected=tuple(sorted(map(str, stay))),
+    )
+
+
+def _tell_pods(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], now: datetime) -> TaintPreview:
+    moved = move_elsewhere(after, with_budgets(after, leaving), CHOICES)
+    namespaces: dict[str, int] = {}
+    for ref in leaving:
+        namespaces[ref.namespace] = namespaces.get(ref.namespace, 0) + 1
+    note = f"a new place was looked for only for the first {MAX_MOVED} of {len(leaving)} pods"
+    return TaintPreview(
+        now=str(Time.of(now)),
+        taints=(),
+        evicts=False,
+        pods=moved,
+        namespaces=dict(sorted(namespaces.items())),
+        finished=max((one.expected for one in moved), default=None),
+        notes=(note,) if len(leaving) > MAX_MOVED else (),
+    )
+
+
+def _holding(
+    snapshot: Snapshot, published: Collection[DeviceId], rules: Sequence[DeviceTaintRule]
+) -> tuple[set[DeviceId], set[str]]:
+    """Devices that the rules reach and claims use, published or named (SVS-23), and the pods that use them."""
+    used: set[DeviceId] = set()
+    users: set[str] = set()
+    for claim in snapshot.objects(ResourceClaim):
+        mine = [
+            device
+            for device in devices_of(claim)
+            if device in published or any(names_device(rule, device) for rule in rules)
+        ]
+        if mine:
+            used.update(mine)
+            users.update(f"{claim.metadata.namespace}/{consumer.name}" for consumer in claim.status.reserved_for)
+    return used, users
+
+
+def _held_alone(snapshot: Snapshot) -> set[DeviceId]:
+    """Devices that are not free for others: access for admins takes nothing from anybody (4381-48)."""
+    return {
+        DeviceId(result.driver, result.pool, result.device)
+        for claim in snapshot.objects(ResourceClaim)
+        if claim.status.allocation is not None
+        for result in claim.status.allocation.devices.results
+        if not result.admin_access
+    }
+
+
+def _evicting(rule: DeviceTaintRule, now: datetime) -> DeviceTaintRule:
+    taint = rule.spec.taint
+    if taint.effect == EFFECT_NO_EXECUTE:
+        return rule
+    taint = replace(taint, effect=EFFECT_NO_EXECUTE, time_added=Time.of(now))
+    return replace(rule, spec=replace(rule.spec, taint=taint))
+
+
+def _departures(
+    nodes: Iterable[str], taints: Iterable[Taint], pods: Iterable[Pod], ration: Ration | None
+) -> Iterator[tuple[ObjectRef, float, float]]:
+    """After how many seconds each pod has to leave nodes that get these taints now, and does, in that order."""
+    pretended = [replace(taint, effect=EFFECT_NO_EXECUTE) for taint in taints]
+    said = write_rations({TaintName.of(taint): ration for taint in pretended}) if ration is not None else None
+    annotations = {EVICTIONS_PER_SECOND: said} if said is not None else {}
+    planner = NodePlanner()
+    for pod in sorted(pods, key=ObjectRef.of):
+        planner.put_pod(pod, 0.0)
+    for node in nodes:
+        planner.put_node(node, pretended, 0.0, annotations)
+    for taken, wait in play(planner.take, planner.wait):
+        yield taken.pod, taken.cause.due, max(wait, taken.cause.due)
+
+
+def _merged(old: Iterable[Taint], new: Sequence[Taint]) -> tuple[Taint, ...]:
+    replaced = {(taint.key, taint.effect) for taint in new}
+    return (*(taint for taint in old if (taint.key, taint.effect) not in replaced), *new)
+
+
+def _claims_by_pod(snapshot: Snapshot, pods: Iterable[Pod]) -> dict[str, tuple[str, ...]]:
+    wanted = {pod.metadata.uid for pod in pods}
+    found: dict[str, tuple[str, ...]] = {}
+    for claim in snapshot.objects(ResourceClaim):
+        for consumer in claim.status.reserved_for:
+            if consumer.resource == PODS.resource and consumer.uid in wanted:
+                name = full_name(claim)
+                found[consumer.uid] = (*found.get(consumer.uid, ()), name)
+    return found

@@ -1,0 +1,95 @@
+"""`dray drain` keeps disruption budgets, says what it waits for, and can be paused; on a cluster with real budgets."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from patience import PATIENCE, eventually
+from taint_cluster import DRAY, TaintCluster, taint_cluster
+
+BUDGETS = "policy/v1/namespaces/default/poddisruptionbudgets"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaintCluster]:
+    with taint_cluster(tmp_path_factory.mktemp("drains")) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(shared: TaintCluster) -> Iterator[TaintCluster]:
+    yield shared
+    shared.delete(BUDGETS)
+    shared.clean()
+
+
+def protect(cluster: TaintCluster, workload: str, available: int) -> None:
+    """A budget that lets so many pods of a workload be available at least."""
+    selector = {"matchLabels": {"app": workload}}
+    document = {"metadata": {"name": workload}, "spec": {"minAvailable": available, "selector": selector}}
+    cluster.create(BUDGETS, document)
+    eventually(lambda: cluster.get(f"{BUDGETS}/{workload}")["status"].get("currentHealthy"))
+
+
+def test_a_drain_keeps_a_budget_that_allows_nobody_and_says_so(cluster: TaintCluster) -> None:
+    pods = cluster.run_pods("api", 2, "node-1")
+    protect(cluster, "api", 2)
+    look = cluster.dray("drain", "node", "node-1", "--dry-run", "--evictions-per-second", "1")
+    assert "Note: 1 pod a second at most, from the first one on." in look.stdout
+    assert "Note: 2 of 2 pods wait for disruption budget default/api, which allows 0 now." in look.stdout
+    done = cluster.dray("drain", "node", "node-1", "--timeout", "2s")
+    assert done.exit_code == 1, done.stderr
+    assert "0 of 2 pods evicted · 2 waiting for a disruption budget" in done.stdout
+    assert re.search(rf"default/{pods[0]}: .*disruption budget api", done.stdout)
+    assert "2 pods still there. Nobody else leaves; go on with the same command, or put back with:" in done.stdout
+    assert cluster.pods("api") == pods
+    broken = cluster.dray("drain", "node", "node-1", "--ignore-budgets", "--dry-run")
+    assert "Note: disruption budget default/api is broken: 2 pods leave, and it allows 0." in broken.stdout
+    late = cluster.dray("drain", "node", "node-1", "--deadline", "1s", "--timeout", f"{PATIENCE:g}s", "-o", "json")
+    assert late.exit_code == 0, late.stderr
+    assert json.loads(late.stdout)["result"]["evicted"] == 2
+
+
+def test_pods_leave_one_by_one_as_they_are_replaced(cluster: TaintCluster) -> None:
+    pods = cluster.run_pods("web", 3, "node-2")
+    protect(cluster, "web", 2)
+    done = cluster.dray("drain", "node", "node-2", "--wait-for-replacements", "--wait")
+    assert done.exit_code == 0, done.stderr
+    assert "✔ 3 of 3 evicted   ✔ 3 gone" in done.stdout
+    eventually(lambda: len(cluster.pods("web")) == 3)
+    assert not set(pods) & set(cluster.pods("web"))
+
+
+def test_a_drain_is_paused_and_goes_on(cluster: TaintCluster) -> None:
+    pods = cluster.run_pods("job", 1, "node-3")
+    cluster.patch("v1/nodes/node-3", {"metadata": {"annotations": {"dray.dev/drain-paused": "true"}}})
+    environment = {**os.environ, "KUBECONFIG": str(cluster.server.kubeconfig)}
+    command = [DRAY, "drain", "node", "node-3"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "dray: the drain is paused\n"
+        assert cluster.pods("job") == pods
+        resumed = cluster.dray("drain", "resume", "node/node-3")
+        assert (resumed.exit_code, resumed.stdout) == (0, "The drain of node/node-3 goes on.\n")
+        said, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+        assert "✔ 1 of 1 evicted" in said
+    assert cluster.dray("drain", "pause", "pod/x").exit_code == 2
+
+
+def test_devices_are_drained_as_budgets_allow(cluster: TaintCluster) -> None:
+    cluster.run_pods("train", 2, "node-4")
+    protect(cluster, "train", 1)
+    done = cluster.dray("drain", "device", "--node", "node-4", "--wait")
+    assert done.exit_code == 0, done.stderr
+    assert "✔ 2 of 2 evicted   ✔ claims released" in done.stdout
+    (rule,) = cluster.rules()
+    assert rule["spec"]["taint"]["effect"] == "NoSchedule"

@@ -1,0 +1,140 @@
+"""Review, then do exactly that; confirm or cancel what is held; stop everything at once. On a running cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from dray.cli.shapes import schema
+from patience import eventually
+from taint_cluster import DRAY, TaintCluster, taint_cluster
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaintCluster]:
+    with taint_cluster(tmp_path_factory.mktemp("hands"), "--max-evictions", "1") as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(shared: TaintCluster) -> Iterator[TaintCluster]:
+    yield shared
+    shared.dray("stop-evictions", "--resume")
+    shared.clean()
+
+
+def test_a_plan_is_applied_only_while_it_does_what_was_reviewed(cluster: TaintCluster, tmp_path: Path) -> None:
+    cluster.run_pods("train", 1, "node-1")
+    file = str(tmp_path / "drain.plan")
+    planned = cluster.dray("plan", "drain", "node", "node-1", "--evictions-per-second", "5", "-o", file)
+    assert planned.exit_code == 0, planned.stderr
+    assert "Would evict 1 pod" in planned.stdout
+    assert planned.stdout.endswith(
+        f"Plan written to {file}; `dray apply {file}` does it if nothing that matters has changed until then.\n"
+    )
+    plan = json.loads(Path(file).read_text())
+    assert plan["command"] == ["drain", "node", "node-1", "--evictions-per-second", "5"]
+    assert cluster.node_taints("node-1") == []
+    assert cluster.dray("apply", file, "--dry-run").exit_code == 0
+    cluster.run_pods("late", 1, "node-1")
+    moved = cluster.dray("apply", file)
+    assert moved.exit_code == 1
+    assert "dray: the cluster has moved since" in moved.stderr
+    assert "preview.pods: default/late-" in moved.stderr
+    assert cluster.node_taints("node-1") == []
+    cluster.dray("plan", "drain", "node", "node-1", "-o", file)
+    done = cluster.dray("apply", file)
+    assert done.exit_code == 0, done.stderr
+    assert "✔ 2 of 2 evicted" in done.stdout
+    Path(file).write_text(json.dumps({**plan, "cluster": "elsewhere"}))
+    other = cluster.dray("apply", file)
+    assert (other.exit_code, cluster.rules()) == (2, [])
+    assert "was planned on another cluster" in other.stderr
+
+
+def test_manifests_are_planned_live_and_from_a_dump(cluster: TaintCluster, tmp_path: Path) -> None:
+    rule = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "planned"},
+        "spec": {"deviceSelector": {"pool": "node-1"}, "taint": {"key": "k", "effect": "NoSchedule"}},
+    }
+    manifest, file, dump = tmp_path / "rule.yaml", str(tmp_path / "rule.plan"), tmp_path / "dump.yaml"
+    manifest.write_text(yaml.safe_dump(rule))
+    assert "8 devices" in cluster.dray("what-if", "--apply", str(manifest)).stdout
+    planned = cluster.dray("plan", "rule", str(manifest), "-o", file)
+    assert planned.exit_code == 0, planned.stderr
+    manifest.unlink()  # the plan has what was reviewed
+    applied = cluster.dray("apply", file)
+    assert (applied.exit_code, applied.stdout) == (0, "DeviceTaintRule planned applied\n"), applied.stderr
+    assert [one["metadata"]["name"] for one in cluster.rules()] == ["planned"]
+    dump.write_text(
+        cluster.kubectl("get", "nodes,pods,resourceslices,resourceclaims,deviceclasses", "-A", "-o", "yaml")
+    )
+    offline = cluster.dray("plan", "taint", "node", "node-2", "k:NoExecute", "-f", str(dump), "-o", file)
+    assert offline.exit_code == 0, offline.stderr
+    assert json.loads(Path(file).read_text())["cluster"] == ""
+    assert cluster.dray("apply", file).exit_code == 0
+    assert [one["key"] for one in cluster.node_taints("node-2")] == ["k"]
+    assert cluster.dray("plan", "get", "nodes", "-o", file).exit_code == 2
+    assert cluster.dray("taint", "node", "node-2", "k:NoExecute", "-f", str(dump)).exit_code == 2
+
+
+def test_what_is_held_is_listed_confirmed_and_cancelled(cluster: TaintCluster) -> None:
+    assert cluster.dray("confirm").exit_code == 1
+    cluster.run_pods("train", 3, "node-1")
+    cluster.dray("taint", "device", "--node", "node-1", "k:NoExecute")
+    (rule,) = cluster.rules()
+    target = f"rule/{rule['metadata']['name']}"
+    eventually(lambda: target in cluster.dray("confirm").stdout)
+    assert cluster.dray("cancel", target).stdout == f"Cancelled: {target}.\n"
+    assert cluster.rules()[0]["spec"]["taint"]["effect"] == "NoSchedule"
+    eventually(lambda: cluster.dray("confirm").exit_code == 1)
+    cluster.dray("taint", "device", "--node", "node-1", "k:NoExecute")
+    eventually(lambda: json.loads(cluster.dray("confirm", "-o", "json").stdout)["items"])
+    before = cluster.pods("train")
+    assert cluster.dray("confirm", target).exit_code == 0
+    eventually(lambda: not set(before) & set(cluster.pods("train")))
+    assert cluster.dray("confirm", "pod/x").exit_code == 2
+
+
+def test_one_command_stops_all_evictions_and_one_lets_them_go_on(cluster: TaintCluster) -> None:
+    pods = cluster.run_pods("train", 1, "node-1")
+    stopped = cluster.dray("stop-evictions")
+    assert stopped.stdout.startswith("All evictions are stopped.")
+    waiting = cluster.dray("taint", "node", "node-1", "k:NoExecute", "--wait", "--timeout", "2s")
+    assert waiting.exit_code == 1
+    assert "all evictions are stopped" in waiting.stderr
+    assert cluster.dray("drain", "device", "--node", "node-1", "--timeout", "1s").exit_code == 1
+    assert cluster.pods("train") == pods
+    assert cluster.dray("stop-evictions", "--resume").stdout == "Evictions go on.\n"
+    eventually(lambda: not set(pods) & set(cluster.pods("train")))
+
+
+def test_programs_get_typed_values_once_and_as_they_change(cluster: TaintCluster) -> None:
+    for what in ("nodes", "devices", "claims"):
+        document = json.loads(cluster.dray("get", what, "-o", "json").stdout)
+        jsonschema_rs.validator_for(schema(document["kind"])).validate(document)
+    (line,) = cluster.dray("get", "nodes", "--node", "node-1", "-o", "jsonl").stdout.splitlines()
+    node = json.loads(line)
+    assert (node["name"], node["ready"], node["devices"], node["free"]) == ("node-1", True, 8, 8)
+    assert cluster.dray("get", "nodes", "-o", "name").stdout.splitlines()[0] == "node/node-1"
+    assert yaml.safe_load(cluster.dray("get", "nodes", "-o", "yaml").stdout)["items"][0]["pods"] == 0
+    environment = {**os.environ, "KUBECONFIG": str(cluster.server.kubeconfig)}
+    with subprocess.Popen(
+        [DRAY, "get", "nodes", "-w", "-o", "json"], stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        first = [json.loads(process.stdout.readline()) for _ in range(4)]
+        assert [event["type"] for event in first] == ["ADDED"] * 4
+        cluster.patch("v1/nodes/node-2", {"spec": {"unschedulable": True}})
+        event = json.loads(process.stdout.readline())
+        assert (event["type"], event["object"]["name"]) == ("MODIFIED", "node-2")
+        process.terminate()

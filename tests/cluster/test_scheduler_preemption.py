@@ -1,0 +1,49 @@
+"""A pod that is more important makes others go, on a real (in-memory) server."""
+
+from __future__ import annotations
+
+from dray.api.meta import DeleteOptions
+from scheduler_world import EVENTS, PODS, World, scheduler_world
+
+
+async def classes(here: World) -> None:
+    lower = "PreemptLowerPriority"
+    for name, value, policy in (("low", 1, lower), ("high", 10, lower), ("never", 10, "Never")):
+        await here.add("scheduling.k8s.io/v1", "PriorityClass", name, value=value, preemptionPolicy=policy)
+
+
+async def gone(here: World, name: str) -> bool:
+    found = [one for one in (await here.admin.list(PODS)).items if one.metadata.name == name]
+    return not found or found[0].metadata.deletion_timestamp is not None
+
+
+async def test_a_more_important_pod_takes_a_device_from_a_less_important_one() -> None:
+    async with scheduler_world() as here:
+        await classes(here)
+        await here.add_node("a", "gpu-0")
+        await here.add_class()
+        for name in ("c", "d"):
+            await here.add_claim(name)
+        await here.add_pod("low", "c", priorityClassName="low")
+        await here.settle()
+        assert (await here.pod("low")).spec.node_name == "a"
+        await here.add_pod("never", "d", priorityClassName="never")
+        await here.settle()
+        assert not await gone(here, "low")
+        assert "not eligible due to preemptionPolicy=Never" in await here.message("never")
+        await here.admin.delete(PODS, "default", "never", DeleteOptions(grace_period_seconds=0))
+        await here.add_pod("high", "d", priorityClassName="high")
+        await here.settle()
+        assert (await here.pod("high")).status.nominated_node_name == "a"
+        victim = await here.pod("low")
+        assert victim.metadata.deletion_timestamp is not None
+        assert [one.reason for one in victim.status.conditions if one.type == "DisruptionTarget"] == [
+            "PreemptionByScheduler"
+        ]
+        reasons = {getattr(event, "reason", "") for event in (await here.admin.list(EVENTS)).items}
+        assert {"Preempted", "FailedScheduling"} <= reasons
+        await here.admin.delete(PODS, "default", "low", DeleteOptions(grace_period_seconds=0))
+        claim = await here.claim("c")
+        await here.release(claim)
+        await here.settle()
+        assert (await here.pod("high")).spec.node_name == "a"

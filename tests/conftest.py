@@ -1,0 +1,46 @@
+"""What holds for every test: one that is `async def` runs on an event loop of its own, and examples are made calmly.
+
+Nothing else is needed to write one; what a test shares with others is an asynchronous context manager that it enters:
+
+async def test_a_pod_is_bound() -> None:
+    async with scheduler_world() as world:
+        ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no finding: how long an example takes says nothing unless the test measures it. And who has changed
+# nothing gets the examples that were there before; `--hypothesis-profile exploring` looks for new ones.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile("exploring", settings.get_profile("steady"), derandomize=False)
+settings.load_profile("steady")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a coroutine test on a fresh loop, which has no tasks left when the test is over."""
+    given = getattr(pyfuncitem.obj, "hypothesis", None)
+    if given is not None and inspect.iscoroutinefunction(given.inner_test):
+        given.inner_test = _run_each_time(given.inner_test)  # one loop per example, not per test
+        return None
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    asyncio.run(pyfuncitem.obj(**wanted))
+    return True
+
+
+def _run_each_time(test: Any) -> Any:
+    @functools.wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        asyncio.run(test(*arguments, **named))
+
+    return run

@@ -1,0 +1,127 @@
+"""Every number of devices that get, metrics, the hub and previews print, counted again from the manifests alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+import dray
+from allocation_strategies import DRIVERS, NODES, clusters
+from dray.api.generated.core import Node, Pod
+from dray.api.resource import DeviceTaintRule
+from dray.cli.get import Wanted, What, table_of
+from dray.hub_agent.device_counts import DeviceCounts
+from dray.live.device_metrics import DeviceMetrics
+from dray.scheduling.device_states import DeviceState
+from dray.snapshot import Snapshot
+from dray.what_if.taint_preview import preview_rules
+from snapshot_objects import node, rule
+
+Json = dict[str, Any]
+NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+KEEPING = ("NoSchedule", "NoExecute")
+
+
+class Counted(NamedTuple):
+    """A device as the manifests have it."""
+
+    id: tuple[str, str, str]
+    node: str
+    held: bool
+    tainted: bool
+
+
+def count_by_hand(manifests: list[Json]) -> Iterator[Counted]:
+    held = set(held_by_hand(manifests))
+    for manifest in manifests:
+        spec = manifest["spec"] if manifest["kind"] == "ResourceSlice" else {}
+        for device in spec.get("devices", ()):
+            place = (spec["driver"], spec["pool"]["name"], device["name"])
+            where = device.get("nodeName", "") if spec.get("perDeviceNodeSelection") else spec.get("nodeName", "")
+            tainted = any(taint["effect"] in KEEPING for taint in device.get("taints", ()))
+            yield Counted(place, where, place in held, tainted)
+
+
+def held_by_hand(manifests: list[Json]) -> Iterator[tuple[str, str, str]]:
+    for manifest in manifests:
+        allocation = manifest.get("status", {}).get("allocation", {})
+        for result in allocation.get("devices", {}).get("results", ()):
+            if not result.get("adminAccess"):
+                yield result["driver"], result["pool"], result["device"]
+
+
+class View:
+    """A snapshot, looked at as `dray get` looks at a cluster."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def devices(self) -> Iterator[DeviceState]:
+        return self._snapshot.device_states()
+
+    def nodes(self) -> list[Node]:
+        return list(self._snapshot.objects(Node))
+
+    def pods(self) -> list[Pod]:
+        return list(self._snapshot.objects(Pod))
+
+
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@given(clusters(), st.sampled_from(DRIVERS), st.booleans())
+def test_every_number_is_what_the_manifests_say(manifests: list[Json], driver: str, cordoned: bool) -> None:
+    nodes = [node(name, spec={"unschedulable": cordoned}, labels={"rack": f"r{name[-1]}"}) for name in NODES]
+    others = [{"apiVersion": "resource.k8s.io/v1", **one} for one in manifests if one["kind"] != "Node"]
+    snapshot = dray.load(*nodes, *others)
+    devices = list(count_by_hand(manifests))
+    check_get(snapshot, devices)
+    check_metrics_and_hub(snapshot, devices)
+    check_preview(snapshot, driver, devices, set(held_by_hand(manifests)))
+
+
+def check_get(snapshot: Snapshot, devices: list[Counted]) -> None:
+    view: Any = View(snapshot)
+    table = table_of(view, Wanted(What.NODES))
+    for cells in table.rows:
+        row = dict(zip(table.header, map(str, cells), strict=True))
+        own = [one for one in devices if one.node == row["NODE"]]
+        assert row["DEVICES"] == str(len(own))
+        assert row["HELD"] == str(sum(one.held for one in own))
+        assert row["TAINTED"] == str(sum(one.tainted for one in own))
+        free, blocked = int(row["FREE"]), int(row["BLOCKED"])
+        neither = sum(not one.held and not one.tainted for one in own)
+        assert neither <= free + blocked <= neither + sum(one.held for one in own), "and shares of held ones"
+
+
+def check_metrics_and_hub(snapshot: Snapshot, devices: list[Counted]) -> None:
+    snapshot.nodes()
+    cluster = snapshot._world.cluster
+    registry = CollectorRegistry()
+    DeviceMetrics(registry, lambda: cluster)
+
+    def metric(state: str) -> int:
+        values = [registry.get_sample_value("dray_devices", {"driver": one, "state": state}) for one in DRIVERS]
+        return int(sum(value or 0 for value in values))
+
+    assert metric("all") == len(devices)
+    assert metric("held") == sum(one.held for one in devices)
+    assert metric("tainted") == sum(one.tainted for one in devices)
+    counts = DeviceCounts().count(cluster, cluster.classes.values())
+    assert counts["any"].total == len(devices)
+    assert counts["any"].tainted == metric("tainted")
+    assert (counts["any"].free, counts["any"].blocked) == (metric("free"), metric("blocked"))
+    assert counts["gpu"].total == sum(one.id[0] == "gpu.example.com" for one in devices)
+
+
+def check_preview(snapshot: Snapshot, driver: str, devices: list[Counted], held: set[tuple[str, str, str]]) -> None:
+    made = snapshot.with_objects(rule("r", driver=driver))
+    (typed,) = [one for one in made.objects(DeviceTaintRule) if one.metadata.name == "r"]
+    preview = preview_rules(snapshot, [typed], NOW)
+    published = {one.id for one in devices if one.id[0] == driver}
+    of_driver = {one for one in held if one[0] == driver}
+    assert set(preview.devices) == {"/".join(one) for one in published | of_driver}
+    assert preview.held == len(of_driver)

@@ -1,0 +1,122 @@
+"""Custom resources in several versions: a webhook converts objects where their definition has one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from dray.api.custom import CustomObject
+from dray.api.status import ApiError
+from dray.process.http import Peer, Request, Response
+from dray.server import handlers
+from dray.server.engine import Call
+from local_server import ADMIN, LocalServer, local_server, typed
+from webhook_server import WebhookServer, webhook_server
+
+BASE = "/apis/example.com/{version}/namespaces/default/hosts"
+
+
+def definition(client: dict[str, Any]) -> dict[str, Any]:
+    def version(name: str, field: str, *, storage: bool) -> dict[str, Any]:
+        spec = {"type": "object", "properties": {field: {"type": "string"}}}
+        schema = {"type": "object", "properties": {"spec": spec}}
+        return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}}
+
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "hosts.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "hosts", "kind": "Host"},
+            "versions": [version("v1", "host", storage=True), version("v2", "address", storage=False)],
+            "conversion": {
+                "strategy": "Webhook",
+                "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]},
+            },
+        },
+    }
+
+
+def renamed(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
+    """`host` of v1 is `address` in v2."""
+    spec = obj.get("spec", {})
+    value = spec.get("host", spec.get("address"))
+    name = "address" if api_version.endswith("v2") else "host"
+    return {**obj, "apiVersion": api_version, "spec": {name: value}}
+
+
+class Http:
+    """Requests to the verbs, as HTTP brings them."""
+
+    def __init__(self, server: LocalServer) -> None:
+        self._engine = server.engine
+
+    async def __call__(self, method: str, version: str, name: str = "", body: Any = None, **more: str) -> Any:
+        path = BASE.format(version=version) + (f"/{name}" if name else "")
+        headers = {"content-type": more.get("type", "application/json"), "accept": "application/json"}
+        data = b"" if body is None else json.dumps(body).encode()
+        request = Request(method, path, {}, headers, data, Peer("127.0.0.1"))
+        route = self._engine.kinds.find(method, path, {})
+        call = Call(route, ADMIN, self._engine.clock(), warnings=[])
+        answer = await handlers.VERBS[route.verb](self._engine, request, call)
+        assert isinstance(answer, Response)
+        return json.loads(answer.body)
+
+
+@contextlib.asynccontextmanager
+async def world(path: str = "/rename") -> AsyncIterator[tuple[LocalServer, Http, WebhookServer]]:
+    async with local_server(with_roles=False) as server, webhook_server() as hooks:
+        hooks.converters["/rename"] = renamed
+        hooks.converters["/thief"] = lambda obj, version: {**renamed(obj, version), "metadata": {"name": "other"}}
+        hooks.converters["/lazy"] = lambda obj, _: obj
+        await server.client().create(typed(definition(hooks.client(path))))
+        try:
+            yield server, Http(server), hooks
+        finally:
+            await server.stop()
+
+
+def host(version: str, **spec: str) -> dict[str, Any]:
+    return {"apiVersion": f"example.com/{version}", "kind": "Host", "metadata": {"name": "a"}, "spec": spec}
+
+
+async def test_objects_are_stored_in_one_version_and_shown_in_all() -> None:
+    async with world() as (server, http, hooks):
+        made = await http("POST", "v2", body=host("v2", address="x"))
+        assert (made["apiVersion"], made["spec"]) == ("example.com/v2", {"address": "x"})
+        stored = server.engine.get("hosts.example.com", "default", "a")
+        assert isinstance(stored, CustomObject)
+        assert (stored.api_version, stored.content["spec"]) == ("example.com/v1", {"host": "x"})
+        assert (await http("GET", "v2", "a"))["spec"] == {"address": "x"}
+        assert (await http("GET", "v1", "a"))["spec"] == {"host": "x"}
+        assert [one["spec"] for one in (await http("GET", "v2"))["items"]] == [{"address": "x"}]
+        patch = {"spec": {"address": "y"}}
+        changed = await http("PATCH", "v2", "a", patch, type="application/merge-patch+json")
+        assert (changed["spec"], changed["metadata"]["generation"]) == ({"address": "y"}, 2)
+        assert (await http("GET", "v1", "a"))["spec"] == {"host": "y"}
+        before = len(hooks.asked)
+        await http("PUT", "v1", "a", {**(await http("GET", "v1", "a")), "spec": {"host": "z"}})
+        assert len(hooks.asked) == before, "nobody is asked where nothing is converted"
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/thief", "it came back with another name, namespace or uid"),
+        ("/lazy", "it came back as something else than Host in example.com/v1"),
+        ("/500", "the webhook answered 500, not 200"),
+        ("/garbage", "the answer is no ConversionReview"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_fails_the_request(path: str, why: str) -> None:
+    async with world(path) as (server, http, _):
+        with pytest.raises(ApiError, match=why) as failure:
+            await http("POST", "v2", body=host("v2", address="x"))
+        assert failure.value.code == 500
+        assert server.engine.get("hosts.example.com", "default", "a") is None

@@ -1,0 +1,232 @@
+"""No request keeps the event loop for long, however large it is: what takes long is done beside the loop (issue 14)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from dray.api.generated.core import Container, Pod, PodSpec
+from dray.api.meta import ObjectMeta
+from dray.server.instance import ADMIN, Instance
+from live_server import LiveServer
+from loop_turns import LoopTurns
+from patience import PATIENCE
+from server_process import server_on_thread
+
+LONGEST_TURN = 0.02
+"""Seconds of processor time of the loop's own thread."""
+COUNT = 4000
+
+PODS = "/api/v1/namespaces/default/pods"
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+SCALE = "/apis/apps/v1/namespaces/default/deployments/x/scale"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+YAML = "application/yaml"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+METADATA = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+
+
+class World(NamedTuple):
+    server: LiveServer
+    turns: LoopTurns
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A server with many pods, whose loop is measured. Garbage of the whole test process would count as the loop's."""
+    with server_on_thread(tmp_path_factory.mktemp("server")) as (server, instance):
+        turns = asyncio.run_coroutine_threadsafe(_fill(instance), instance._tasks[0].get_loop()).result(PATIENCE)
+        for path in (CONFIGMAPS, PODS, CLAIMS):  # the first of a kind brings modules with it
+            assert server.request("POST", path, {"metadata": {"name": "first"}}).code in (201, 422)
+        large = {"metadata": {"name": "large", "ownerReferences": _owners(8000)}, "data": {"a": "b"}}
+        assert server.request("POST", CONFIGMAPS, large).code == 201
+        gc.disable()
+        yield World(server, turns)
+        gc.enable()
+
+
+async def _fill(instance: Instance) -> LoopTurns:
+    client = instance.client_of(ADMIN)
+    spec = PodSpec(containers=(Container(name="main", image="x"),))
+    for start in range(0, COUNT, 500):
+        metas = [
+            ObjectMeta(name=f"pod-{number}", namespace="default", labels={"number": str(number)})
+            for number in range(start, start + 500)
+        ]
+        await asyncio.gather(
+            *(client.create(Pod(kind="Pod", api_version="v1", metadata=meta, spec=spec)) for meta in metas)
+        )
+    return LoopTurns(asyncio.get_running_loop())
+
+
+def _owners(count: int) -> list[dict[str, str]]:
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "name": f"o-{n}", "uid": f"uid-{n}"} for n in range(count)]
+
+
+def _pod(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"generateName": "large-"}, "spec": {"containers": [{"name": "main", "image": "x"}], **spec}}
+
+
+def _configmap(**changes: Any) -> dict[str, Any]:
+    return {"metadata": {"generateName": "large-"}, **changes}
+
+
+def _yaml(head: str, count: int) -> bytes:
+    return (head + "".join(f"  key-{number}: value\n" for number in range(count))).encode()
+
+
+def _claim(selectors: int) -> dict[str, Any]:
+    nested = " || ".join(["[1,2].all(x,[1,2].all(y,x==y))"] * 100)
+    cel = [{"cel": {"expression": f"{nested} || device.driver == '{number}'"}} for number in range(selectors)]
+    exactly = {"deviceClassName": "gpu", "selectors": cel}
+    return {"metadata": {"generateName": "c-"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
+
+
+class Heavy(NamedTuple):
+    method: str
+    path: str
+    body: Any = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+    code: int = 201
+
+
+_NEW = "metadata: {generateName: x-}\ndata:\n"
+_COPY = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: applied}\ndata:\n"
+_CLAIMS = [{"name": f"claim-{number}"} for number in range(10_000)]
+_MERGE = "application/merge-patch+json"
+
+BODIES = {
+    "owners": Heavy(
+        "POST", CONFIGMAPS, _configmap(metadata={"generateName": "x-", "ownerReferences": _owners(10_000)})
+    ),
+    "owners-twice": Heavy(
+        "POST", CONFIGMAPS, _configmap(metadata={"generateName": "y-", "ownerReferences": _owners(5_000) * 2})
+    ),
+    "keys": Heavy("POST", CONFIGMAPS, _configmap(data={f"key-{n}": "v" for n in range(40_000)})),
+    "keys-of-a-wrong-type": Heavy(
+        "POST", CONFIGMAPS, _configmap(data={f"key-{n}": n for n in range(20_000)}), code=400
+    ),
+    "unknown-fields": Heavy("POST", CONFIGMAPS, _configmap(**{f"key-{n}": n for n in range(40_000)})),
+    "fields-twice": Heavy(
+        "POST",
+        f"{CONFIGMAPS}?fieldValidation=Strict",
+        b'{"data":{%b}}' % b",".join([b'"k":""'] * 50_000),
+        code=400,
+    ),
+    "claims-of-a-container": Heavy(
+        "POST",
+        PODS,
+        _pod(containers=[{"name": "main", "image": "x", "resources": {"claims": _CLAIMS}}]),
+        code=422,
+    ),
+    "containers": Heavy(
+        "POST", PODS, _pod(containers=[{"name": f"c-{number}", "image": "x"} for number in range(4_000)])
+    ),
+    "selectors": Heavy("POST", CLAIMS, _claim(3)),
+    "yaml": Heavy("POST", CONFIGMAPS, _yaml("metadata: {generateName: x-}\ndata:\n", 10_000), YAML),
+}
+
+CHANGES = {
+    "replace": Heavy("PUT", f"{CONFIGMAPS}/large", _configmap(metadata={"name": "large"}), code=200),
+    "merge-patch": Heavy(
+        "PATCH", f"{CONFIGMAPS}/large", {"metadata": {"ownerReferences": _owners(8_001)}}, _MERGE, code=200
+    ),
+    "small-patch-of-a-large-object": Heavy("PATCH", f"{CONFIGMAPS}/large", {"data": {"a": "c"}}, _MERGE, code=200),
+    "strategic-patch": Heavy(
+        "PATCH",
+        f"{CONFIGMAPS}/large",
+        {"metadata": {"ownerReferences": _owners(4_000)}},
+        "application/strategic-merge-patch+json",
+        code=200,
+    ),
+    "json-patch": Heavy(
+        "PATCH",
+        f"{CONFIGMAPS}/large",
+        [{"op": "add", "path": "/data/a", "value": "d"}] * 5_000,
+        "application/json-patch+json",
+        code=200,
+    ),
+    "apply": Heavy(
+        "PATCH", f"{CONFIGMAPS}/applied?fieldManager=m", _yaml(_COPY, 8_000), "application/apply-patch+yaml"
+    ),
+    "apply-again": Heavy(
+        "PATCH",
+        f"{CONFIGMAPS}/applied?fieldManager=m",
+        _yaml(_COPY, 8_001),
+        "application/apply-patch+yaml",
+        code=200,
+    ),
+    "scale": Heavy(
+        "PUT",
+        "/apis/apps/v1/namespaces/default/deployments/x/scale",
+        _yaml("spec:\n", 10_000),
+        YAML,
+        code=400,
+    ),
+    "delete-options": Heavy("DELETE", f"{CONFIGMAPS}/x", _yaml("kind: X\na:\n", 10_000), YAML, code=400),
+    "groups": Heavy(
+        "POST",
+        REVIEWS,
+        {
+            "spec": {
+                "groups": [f"g-{n}" for n in range(50_000)],
+                "resourceAttributes": {"verb": "get", "resource": "pods"},
+            }
+        },
+    ),
+}
+
+LISTS = {
+    "list": Heavy("GET", PODS, code=200),
+    "list-by-label": Heavy("GET", f"{PODS}?labelSelector=number%3D5", code=200),
+    "list-by-many-labels": Heavy(
+        "GET", f"{PODS}?labelSelector=number+in+({','.join(map(str, range(10_000)))})", code=200
+    ),
+    "list-by-field": Heavy("GET", f"{PODS}?fieldSelector=spec.nodeName%3Da,status.phase!%3Db", code=200),
+    "table": Heavy("GET", PODS, accept=TABLE, code=200),
+    "metadata": Heavy("GET", PODS, accept=METADATA, code=200),
+    "answer-in-yaml": Heavy("GET", f"{PODS}?limit=150", accept=YAML, code=200),
+    "watch-as-table": Heavy("GET", f"{PODS}?watch=1&timeoutSeconds=1", accept=TABLE, code=200),
+    "delete-many": Heavy("DELETE", f"{PODS}?labelSelector=number+in+(1,2)", code=200),
+}
+
+
+@pytest.mark.parametrize("requests", [BODIES, CHANGES, LISTS], ids=["bodies", "changes", "lists"])
+def test_no_turn_is_long(world: World, requests: dict[str, Heavy]) -> None:
+    longest = {}
+    for name, one in requests.items():
+        data = one.body if isinstance(one.body, bytes | None) else json.dumps(one.body).encode()
+        world.turns.reset()
+        answer = world.server.request(one.method, one.path, data, one.content_type, Accept=one.accept)
+        assert answer.code == one.code, (name, answer.body[:500])
+        longest[name] = world.turns.longest
+    assert {name: turn for name, turn in longest.items() if turn > LONGEST_TURN} == {}
+
+
+def test_others_are_answered_meanwhile(world: World) -> None:
+    """While a thread is at a megabyte of YAML, small requests come and go."""
+    data = _yaml(_NEW, 40_000)
+    done = threading.Event()
+
+    def send() -> None:
+        other = LiveServer(world.server.url, world.server.directory)
+        other.request("POST", CONFIGMAPS, data, YAML)
+        other.close()
+        done.set()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    answered = 0
+    while not done.is_set():
+        assert world.server.request("GET", f"{CONFIGMAPS}/first").code == 200
+        answered += 1
+    thread.join()
+    assert answered > 20

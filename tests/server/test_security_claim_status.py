@@ -1,0 +1,169 @@
+"""Each part of a claim's status has its own right: `resourceclaims/status` alone is not enough for any of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
+
+import pytest
+
+from dray.api.registry import by_kind
+from dray.api.status import ApiError
+from dray.client.interface import PatchFormat
+from dray.server.local import LocalClient
+from dray.server.security.identity import NODE_NAME, Identity, authenticated, service_account_groups
+from local_server import LocalServer, local_server
+from server_objects import binding, claim, node_slice, role, rule
+
+CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
+RESOURCE = "resource.k8s.io"
+DRIVER = "gpu.example.com"
+USER = "system:serviceaccount:default:driver"
+
+ALLOCATION: dict[str, Any] = {
+    "devices": {"results": [{"request": "gpu", "driver": DRIVER, "pool": "n1", "device": "gpu-0"}]},
+    "nodeSelector": {
+        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
+    },
+}
+ENTRY = {"driver": DRIVER, "pool": "n1", "device": "gpu-0", "data": {"ok": True}}
+ANYWHERE = {**ALLOCATION, "nodeSelector": None}
+
+
+def driver(node: str = "") -> Identity:
+    extra: dict[str, tuple[str, ...]] = {NODE_NAME: (node,)} if node else {}
+    return authenticated(USER, service_account_groups("default"), extra=extra)
+
+
+@contextlib.asynccontextmanager
+async def server_with_claim() -> AsyncIterator[tuple[LocalServer, LocalClient]]:
+    """With the admin, and a claim `c`; whoever is called `driver` may write `resourceclaims/status`."""
+    async with local_server() as server:
+        admin = server.client()
+        await admin.create(node_slice("n1", "n1"))
+        await admin.create(claim("c"))
+        await admin.create(role("status", rule("update patch", "resourceclaims/status", RESOURCE)))
+        await admin.create(binding("status", "status", USER))
+        yield server, admin
+
+
+async def write(client: LocalClient, **status: Any) -> None:
+    await client.patch(CLAIMS, "default", "c", {"status": status}, subresource="status")
+
+
+async def grant(admin: LocalClient, name: str, verbs: str, subresource: str, *names: str) -> None:
+    rights = rule(verbs, f"resourceclaims/{subresource}", RESOURCE) | {"resourceNames": list(names)}
+    await admin.create(role(name, rights))
+    await admin.create(binding(name, name, USER))
+
+
+async def denied(call: Awaitable[None], field: str, why: str) -> None:
+    """As Kubernetes has it: the field is forbidden, the object invalid."""
+    with pytest.raises(ApiError, match=why) as failure:
+        await call
+    assert failure.value.code == 422
+    assert failure.value.status.details is not None
+    assert [cause.field for cause in failure.value.status.details.causes] == [field]
+    assert "is forbidden" in str(failure.value)
+
+
+@pytest.mark.req("4381-188")
+async def test_allocation_and_reservations_need_the_right_to_bind() -> None:
+    async with server_with_claim() as (server, admin):
+        client = server.client(driver())
+        why = 'cannot patch resource "resourceclaims/binding" in API group "resource.k8s.io" at the cluster scope'
+        await denied(write(client, allocation=ALLOCATION), "status.allocation", why)
+        await write(admin, allocation=ALLOCATION)
+        consumer = {"resource": "pods", "name": "p", "uid": "u"}
+        await denied(write(client, reservedFor=[consumer]), "status.allocation", why)
+        await denied(write(client, allocation=None), "status.allocation", why)
+        await grant(admin, "bind", "patch", "binding")
+        await write(client, reservedFor=[consumer])
+        await write(client, reservedFor=None)
+        await write(client, allocation=None)
+
+
+async def test_the_right_to_bind_is_for_all_claims_everywhere() -> None:
+    async with server_with_claim() as (server, admin):
+        client = server.client(driver())
+        await grant(admin, "one", "patch", "binding", "c")
+        await admin.create(role("here", rule("patch", "resourceclaims/binding", RESOURCE), namespace="default"))
+        await admin.create(binding("here", "here", USER, "default", "Role"))
+        await denied(write(client, allocation=ALLOCATION), "status.allocation", "at the cluster scope")
+
+
+async def test_components_bind() -> None:
+    async with server_with_claim() as (server, _):
+        await write(server.component("kube-scheduler"), allocation=ALLOCATION)
+        await write(server.component("resource-claim-controller"), allocation=None)
+
+
+ASSOCIATED = 'cannot associated-node:patch resource "resourceclaims/driver" in API group .* in the namespace "default"'
+ARBITRARY = 'cannot arbitrary-node:patch resource "resourceclaims/driver" in API group .* in the namespace "default"'
+
+
+async def test_status_alone_writes_no_devices() -> None:
+    async with server_with_claim() as (server, admin):
+        await write(admin, allocation=ALLOCATION)
+        await denied(write(server.client(driver("n1")), devices=[ENTRY]), "status.devices", ASSOCIATED)
+        await denied(write(server.client(driver("n2")), devices=[ENTRY]), "status.devices", ARBITRARY)
+        await denied(write(server.client(driver()), devices=[ENTRY]), "status.devices", ARBITRARY)
+
+
+async def test_a_driver_writes_the_devices_of_its_own_node() -> None:
+    async with server_with_claim() as (server, admin):
+        await write(admin, allocation=ALLOCATION)
+        await grant(admin, "own", "associated-node:patch", "driver", DRIVER)
+        own, other = server.client(driver("n1")), server.client(driver("n2"))
+        await denied(write(other, devices=[ENTRY]), "status.devices", ARBITRARY)
+        await write(own, devices=[ENTRY])
+        await denied(write(other, devices=[ENTRY | {"data": {"ok": False}}]), "status.devices", ARBITRARY)
+        await denied(write(other, devices=None), "status.devices", ARBITRARY)
+        await write(other, devices=[ENTRY])  # changes nothing
+        await write(own, devices=[ENTRY | {"data": {"ok": False}}])
+        await write(own, devices=None)
+
+
+async def test_a_claim_for_several_nodes_is_associated_with_none() -> None:
+    async with server_with_claim() as (server, admin):
+        await write(admin, allocation=ANYWHERE)
+        await grant(admin, "own", "associated-node:patch", "driver")
+        await denied(write(server.client(driver("n1")), devices=[ENTRY]), "status.devices", ARBITRARY)
+        await grant(admin, "any", "arbitrary-node:patch", "driver")
+        await write(server.client(driver("n1")), devices=[ENTRY])
+        await write(server.client(driver()), devices=None)
+
+
+async def test_the_right_is_by_driver_and_by_verb() -> None:
+    async with server_with_claim() as (server, admin):
+        await write(admin, allocation=ALLOCATION)
+        await grant(admin, "other-driver", "arbitrary-node:patch", "driver", "other.example.com")
+        await grant(admin, "other-verb", "arbitrary-node:update", "driver", DRIVER)
+        await denied(write(server.client(driver()), devices=[ENTRY]), "status.devices", ARBITRARY)
+
+
+async def test_an_apply_is_judged_as_a_patch() -> None:
+    async with server_with_claim() as (server, admin):
+        await write(admin, allocation=ALLOCATION)
+        status = {"devices": [ENTRY]}
+        applied = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "status": status}
+        client = server.client(driver("n1"))
+
+        async def apply() -> None:
+            form = PatchFormat.APPLY
+            await client.patch(
+                CLAIMS, "default", "c", applied, format=form, subresource="status", field_manager="driver"
+            )
+
+        await denied(apply(), "status.devices", ASSOCIATED)
+        await grant(admin, "own", "associated-node:patch", "driver", DRIVER)
+        await apply()
+
+
+async def test_whoever_deallocates_needs_no_right_for_the_devices_that_go_with_it() -> None:
+    async with server_with_claim() as (server, admin):
+        await write(admin, allocation=ALLOCATION, devices=[ENTRY])
+        await write(server.component("resource-claim-controller"), allocation=None)
+        stored: Any = await admin.get(CLAIMS, "default", "c")
+        assert stored.status.devices == ()

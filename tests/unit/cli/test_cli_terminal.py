@@ -1,0 +1,82 @@
+"""What others wrote does nothing to a terminal; programs get every byte of it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dray.cli import output, terminal
+
+HOSTILE = "a\x1b]0;owned\x07b\x9b31mc\u202ed\re"
+MANIFEST = f"""
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata:
+  name: "{HOSTILE.encode("unicode_escape").decode()}"
+"""
+COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_only_ends_of_lines_and_tabs_do_something() -> None:
+    shown = terminal.visible_lines(f"one\ttwo\n{HOSTILE}\n")
+    assert shown == "one\ttwo\na\\x1b]0;owned\\x07b\\x9b31mc\\u202ed\\re\n"
+
+
+def test_what_is_printed_to_a_terminal_is_guarded_and_to_a_file_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, file = Terminal(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setattr(sys, "stderr", file)
+    terminal.guard()
+    print(HOSTILE)
+    print(HOSTILE, file=sys.stderr)
+    assert "\x1b" not in screen.getvalue()
+    assert file.getvalue() == HOSTILE + "\n"
+
+
+def test_tables_have_colours_of_their_own_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.table import Table
+
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    terminal.guard()
+    output.console.cache_clear()
+    table = Table("NAME", style="red")
+    table.add_row(HOSTILE)
+    output.console().print(table)
+    output.console.cache_clear()
+    shown = screen.getvalue()
+    assert "\x1b[" in shown
+    assert COLOUR.sub("", shown).replace("\n", "").isprintable()
+
+
+def test_a_command_at_a_terminal(tmp_path: Path) -> None:
+    manifest = tmp_path / "class.yaml"
+    manifest.write_text(MANIFEST)
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "dray", "validate", str(manifest)]
+    with subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave) as process:
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(master, 65536)
+            except OSError:
+                break
+    os.close(master)
+    assert process.returncode == 1
+    text = COLOUR.sub("", shown.decode())
+    assert "owned" in text
+    assert text.replace("\r\n", "").isprintable()

@@ -1,0 +1,102 @@
+"""What people see first: help in groups and in their words, names as they type them, tables on narrow terminals."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dray.cli import completion, names, tables
+from dray.cli.help import SECTIONS
+from dray.cli.main import app
+from dray.cli.up import PROFILES
+from dray.server.discovery.openapi.descriptions import _docstring
+from dray.simulation.profile_files import shipped_profiles
+
+CLUSTER = str(Path(__file__).parents[3] / "examples" / "cluster")
+
+
+def every_command(command: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    below = getattr(command, "commands", {})
+    return [path, *(found for name, one in below.items() for found in every_command(one, (*path, name)))]
+
+
+COMMANDS = every_command(typer.main.get_command(app))
+
+
+def test_every_command_is_in_one_group() -> None:
+    grouped = [name for names_ in SECTIONS.values() for name in names_]
+    assert len(grouped) == len(set(grouped))
+    assert set(grouped) == {path[0] for path in COMMANDS if path}
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_is_in_whole_sentences_and_without_types_of_python(path: tuple[str, ...]) -> None:
+    said = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "100", "TERMINAL_WIDTH": "100"}).stdout
+    assert not re.findall(r"<(?:str|int|float|path|bool|list)[^>]*>|list\[|\[\[", said)
+    assert "..." not in re.sub(r"\S+\.\.\.|\[ARGS\]\.\.\.", "", said)
+
+
+def test_profiles_are_listed_and_offered() -> None:
+    assert set(PROFILES) == set(shipped_profiles())
+    assert completion.profiles("gpu") == ["gpu-8", "gpu-nic"]
+    up = CliRunner().invoke(app, ["up", "--help"]).stdout
+    assert all(name in up for name in PROFILES)
+
+
+def test_nothing_is_offered_if_there_is_no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert completion.nodes("") == completion.pods("") == completion.claims("") == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("claim", "ml/train-1"),
+        ("claim", "train-1", "-n", "ml"),
+        ("claim", "resourceclaim/train-1", "-n", "ml"),
+        ("claim", "resourceclaim.resource.k8s.io/train-1", "-n", "ml"),
+        ("claims", "ml/train-1"),
+        ("resourceclaim/train-1", "-n", "ml"),
+        ("resourceclaim/ml/train-1",),
+    ],
+)
+def test_a_claim_is_understood_however_it_is_named(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, ["explain", *words, "-f", CLUSTER])
+    assert done.stdout.startswith("ml/train-1 is allocated"), done.stderr
+
+
+@pytest.mark.parametrize(("text", "namespace"), [("a/b/c", ""), ("/b", ""), ("", ""), ("ml/x", "other")])
+def test_what_names_nothing_or_two_namespaces_is_refused(text: str, namespace: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        names.read(text, namespace, "pod")
+    assert end.value.code == 2
+
+
+def test_names_are_cut_in_the_middle_unless_that_hides_what_differs() -> None:
+    header = ("NODE", "STATE")
+    long = [("worker-eu-west-1a-rack-0007-host-01", "ready"), ("worker-eu-west-1a-rack-0007-host-02", "ready")]
+    cut = tables.cut_names(header, long, 40)
+    assert [row[0] for row in cut] == ["worker-eu-we…-0007-host-01", "worker-eu-we…-0007-host-02"]
+    alike = [(f"same-beginning-{middle}-and-the-very-same-end", "ready") for middle in "ab"]
+    assert tables.cut_names(header, alike, 40) == alike
+    assert tables.cut_names(header, long, 200) is long
+
+
+def test_states_have_colours_on_terminals_only() -> None:
+    assert tables.style_of("STATE", "not ready, unschedulable") == "red"
+    assert tables.style_of("STATE", "held, tainted") == "yellow"
+    assert tables.style_of("STATE", "ready") == "green"
+    assert tables.style_of("NODE", "ready") == ""
+    shown = CliRunner().invoke(app, ["devices", "-f", CLUSTER]).stdout
+    assert "\x1b" not in shown
+
+
+def test_kubectl_explain_speaks_the_names_of_the_api() -> None:
+    text = _docstring("io.k8s.api.resource.v1.DeviceTaint")
+    assert "evictionsPerSecond" in text
+    assert not re.search(r"[a-z]_[a-z]|[A-Z]_[A-Z]", text)

@@ -1,0 +1,94 @@
+"""Every document that commands print for programs has the shape that is promised, and every kind is on the page."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from typer.testing import CliRunner
+
+from dray.cli import items
+from dray.cli.main import app
+from dray.cli.shapes import SHAPES, schema
+
+ROOT = Path(__file__).parents[3]
+CLUSTER = str(ROOT / "examples" / "cluster")
+GROUPS = str(ROOT / "examples" / "scale-up")
+RULE = str(ROOT / "examples" / "what-if" / "retire-node-1.yaml")
+TRUE = "device.driver == 'gpu.example.com'"
+
+
+def check(document: Any) -> None:
+    """That a document is what it says it is."""
+    jsonschema_rs.validator_for(schema(document["kind"])).validate(document)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("Allocation", ("allocate", "-f", CLUSTER)),
+        ("ClaimExplanation", ("explain", "claim", "ml/train-7", "-f", CLUSTER)),
+        ("ClaimStatus", ("explain", "claim", "ml/train-1", "-f", CLUSTER)),
+        ("PodExplanation", ("explain", "pod", "ml/trainer-1", "-f", CLUSTER)),
+        ("DeviceReport", ("devices", "-f", CLUSTER)),
+        ("Difference", ("what-if", "-f", CLUSTER, "--apply", RULE)),
+        ("ScaleUp", ("scale-up", "-f", CLUSTER, "-f", GROUPS)),
+        ("SelectorTrial", ("cel", TRUE, "-f", CLUSTER)),
+        ("Taint", ("taint", "device", "--node", "node-1", "k:NoExecute", "--dry-run", "-f", CLUSTER)),
+        ("Taint", ("drain", "node", "node-1", "--dry-run", "-f", CLUSTER)),
+        ("ValidationReport", ("validate", str(ROOT / "examples" / "mistakes"))),
+    ],
+)
+def test_what_is_printed_has_the_shape_that_is_promised(kind: str, words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, [*words, "-o", "json"])
+    assert done.exit_code in (0, 1), done.stderr
+    document = json.loads(done.stdout)
+    assert document["kind"] == kind
+    check(document)
+    with pytest.raises(jsonschema_rs.ValidationError):
+        check({"kind": kind, "apiVersion": "dray.dev/v2"})
+
+
+def test_items_have_typed_values() -> None:
+    node = items.NodeItem(
+        name="a", ready=True, unschedulable=False, devices=8, free=1, held=7, blocked=0, tainted=0, pods=3
+    )
+    claim = items.ClaimItem(namespace="ml", name="c", state="pending", devices=None, used_by=())
+    for kind, one in (("NodeList", node), ("ClaimList", claim)):
+        document = json.loads(json.dumps({"apiVersion": "dray.dev/v1", "kind": kind, "items": [to_plain(one)]}))
+        check(document)
+        document["items"][0]["name"] = 7
+        with pytest.raises(jsonschema_rs.ValidationError):
+            check(document)
+    assert (node.key, claim.key) == ("node/a", "resourceclaim/ml/c")
+
+
+def to_plain(item: items.Item) -> Any:
+    import msgspec
+
+    return msgspec.to_builtins(item)
+
+
+def test_every_kind_that_is_printed_has_a_shape_and_a_row_on_the_page() -> None:
+    page = (ROOT / "docs" / "json.md").read_text()
+    assert not [kind for kind, printed in SHAPES.items() if f"| `{kind}` | `dray {printed.commands[0]}`" not in page]
+    calls = [
+        node
+        for file in (ROOT / "src" / "dray" / "cli").glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name)
+        if getattr(node.func, "attr", getattr(node.func, "id", "")) in ("print_json", "print_value", "print_report")
+    ]
+    printed = {one.value for call in calls for one in call.args[1:] if isinstance(one, ast.Constant)}
+    assert printed | {"DeviceList", "ClaimList", "NodeList", "ClusterList"} == set(SHAPES)
+
+
+def test_the_schema_of_a_kind_is_printed() -> None:
+    listed = CliRunner().invoke(app, ["schema"])
+    assert "Taint " in listed.stdout
+    assert json.loads(CliRunner().invoke(app, ["schema", "NodeList"]).stdout) == schema("NodeList")
+    assert CliRunner().invoke(app, ["schema", "Nothing"]).exit_code == 2

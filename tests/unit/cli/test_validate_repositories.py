@@ -1,0 +1,191 @@
+"""`dray validate` on a repository as people have them, in the forms that pipelines read; and `dray lint`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from dray.cli.main import app
+
+ROOT = Path(__file__).parents[3]
+CLAIM = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {}\n"
+BAD = CLAIM.replace("spec: {}", "spec: {devices: {requests: [{name: A}]}}")
+CRD = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: racks.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: racks, singular: rack, kind: Rack, listKind: RackList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, required: [units], properties: {units: {type: integer, maximum: 48}}}}
+"""
+RACK = "apiVersion: example.com/v1\nkind: Rack\nmetadata: {name: r}\nspec: {units: %s}\n"
+
+
+def dray(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    files = {
+        "chart/Chart.yaml": "name: x\nversion: 1.0.0\n",
+        "chart/values.yaml": "replicas: 1\n",
+        "chart/values-prod.yaml": "replicas: 3\n",
+        "chart/templates/claim.yaml": "metadata: {name: {{ .Values.name }}}\n",
+        "overlay/kustomization.yaml": "resources: [../base]\n",
+        "loose/template.yaml": "{{- if .x }}\na: b\n{{ end }}\n",
+        "base/broken.yaml": "a: [\n",
+        "base/claim.yaml": BAD,
+        "base/good.yaml": CLAIM,
+        "base/rack.yaml": RACK % 50,
+        "vendor/copy.yaml": BAD,
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text)
+    (tmp_path / "crds.yaml").write_text(CRD)
+    return tmp_path
+
+
+def test_what_cannot_be_read_does_not_hide_the_rest(repository: Path) -> None:
+    done = dray("validate", str(repository), "-o", "json")
+    assert done.exit_code == 2
+    assert "base/broken.yaml" in done.stderr
+    found = json.loads(done.stdout)["findings"]
+    notes = {Path(one["file"]).name: one["message"] for one in found if one.get("severity") == "note"}
+    assert notes.keys() == {
+        "Chart.yaml",
+        "values.yaml",
+        "values-prod.yaml",
+        "claim.yaml",
+        "kustomization.yaml",
+        "template.yaml",
+    }
+    assert "helm template" in notes["claim.yaml"]
+    assert "Kustomization" in notes["kustomization.yaml"]
+    errors = {
+        str(Path(one["file"]).relative_to(repository)) for one in found if one.get("severity", "error") == "error"
+    }
+    assert errors == {"base/claim.yaml", "base/rack.yaml", "vendor/copy.yaml"}
+
+
+def test_files_are_skipped_and_kinds_that_nobody_knows_are_noted(repository: Path) -> None:
+    options = ("--skip", "vendor", "--skip", "*/broken.yaml", "--skip", "base/claim.yaml", "--skip", "*claim.yaml")
+    unknown = dray("validate", str(repository), *options)
+    assert unknown.exit_code == 1
+    assert "unknown kind 'Rack'" in unknown.stdout
+    lenient = dray("validate", str(repository), *options, "--ignore-missing-schemas")
+    assert lenient.exit_code == 0, lenient.stdout
+    assert "note: not checked: nobody here knows this kind" in lenient.stdout
+
+
+@pytest.mark.parametrize(
+    ("units", "says"), [("50", "should be less than or equal to 48"), ("x", "must be of type integer")]
+)
+def test_objects_of_given_definitions_are_checked(repository: Path, units: str, says: str) -> None:
+    file = repository / "base" / "rack.yaml"
+    file.write_text(RACK % units)
+    done = dray("validate", str(file), "--crd", str(repository / "crds.yaml"))
+    assert (done.exit_code, says in done.stdout) == (1, True), done.stdout
+    file.write_text(RACK % 40)
+    assert dray("validate", "-f", str(file), "--crd", str(repository / "crds.yaml")).exit_code == 0
+
+
+def test_the_forms_that_pipelines_read(repository: Path) -> None:
+    file = str(repository / "base" / "claim.yaml")
+    github = dray("validate", file, "-o", "github").stdout.splitlines()[0]
+    assert github.startswith(f"::error file={file},line=4,title=ResourceClaim c::ResourceClaim c: spec.devices")
+    suite = ElementTree.fromstring(dray("validate", file, "-o", "junit").stdout)
+    assert (suite.get("failures"), suite[0].get("name")) == ("1", file)
+    sarif = json.loads(dray("validate", file, "-o", "sarif").stdout)
+    (run,) = sarif["runs"]
+    place = run["results"][0]["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == (file, 4)
+    assert {one["ruleId"] for one in run["results"]} == {one["id"] for one in run["tool"]["driver"]["rules"]}
+    clean = ElementTree.fromstring(dray("validate", str(repository / "base" / "good.yaml"), "-o", "junit").stdout)
+    assert (clean.get("tests"), clean.get("failures")) == ("1", "0")
+
+
+def test_the_hook_and_the_action_call_what_is_there() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert dray(*hook["entry"].split()[1:], str(ROOT / "examples" / "devices")).exit_code == 0
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    options = action["inputs"]["options"]["default"].split()
+    assert "dray validate -o github $OPTIONS $PATHS" in action["runs"]["steps"][-1]["run"]
+    assert dray("validate", "-o", "github", *options, str(ROOT / "examples" / "devices")).exit_code == 0
+
+
+ODD = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: tpu}
+spec: {selectors: [{cel: {expression: device.driver == "tpu.example.com"}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceTaintRule
+metadata: {name: all}
+spec: {deviceSelector: {driver: gpu.example.com}, taint: {key: k, effect: None}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceTaintRule
+metadata: {name: none}
+spec: {deviceSelector: {pool: nowhere}, taint: {key: k, effect: None}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: odd, namespace: ml}
+spec:
+  devices:
+    requests:
+    - name: a
+      exactly:
+        deviceClassName: gpu
+        tolerations: [{key: other, operator: Exists}]
+        selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].rack == "r1"'}}]
+    - {name: b, exactly: {deviceClassName: gpus}}
+"""
+
+
+def test_lint_names_what_is_valid_and_not_meant(tmp_path: Path) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_text(ODD)
+    cluster = str(ROOT / "examples" / "cluster")
+    assert dray("validate", str(file)).exit_code == 0
+    done = dray("lint", cluster, str(file), "-o", "json")
+    assert done.exit_code == 1, done.stderr
+    document = json.loads(done.stdout)
+    found = {(one["object"], one["reason"]): one for one in document["findings"] if one["file"] == str(file)}
+    claim = "ResourceClaim ml/odd"
+    assert found.keys() == {
+        ("DeviceTaintRule all", "SelectsEverything"),
+        ("DeviceTaintRule none", "SelectsNothing"),
+        ("DeviceClass tpu", "NobodyPublishes"),
+        (claim, "UnknownClass"),
+        (claim, "MatchesNothing"),
+        (claim, "MayFail"),
+    }
+    assert found[(claim, "MayFail")]["line"] == 27
+    assert ".? and orValue()" in found[(claim, "MayFail")]["message"]
+    assert dray("lint", str(ROOT / "examples" / "quota")).exit_code == 0
+
+
+def test_lint_names_pods_that_fit_no_node_group() -> None:
+    folders = [str(ROOT / "examples" / name) for name in ("cluster", "scale-up")]
+    done = dray("lint", *folders)
+    assert done.exit_code in (0, 1), done.stderr
+    assert "problems in" in done.stdout

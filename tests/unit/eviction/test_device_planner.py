@@ -1,0 +1,289 @@
+"""From events to evictions, without a server: what is computed, and that nothing else is."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from controller_world import manifest, typed
+from dray.api.conditions import with_condition
+from dray.api.generated.core import Pod, PodSpec, PodStatus
+from dray.api.meta import Condition, ObjectMeta
+from dray.api.references import ObjectName, ObjectRef
+from dray.api.resource import DeviceTaintRule
+from dray.api.times import Time
+from dray.eviction import DevicePlanner, preview
+from dray.eviction.claim_causes import ClaimCauses
+from dray.eviction.rule_condition import plan_condition
+from dray.eviction.settings import Limit
+from dray.tracker import Remove, Upsert
+from eviction_objects import DRIVER, V1, device_slice, rule, taint, toleration
+
+NOW = 2_000_000_000.0
+WHEN = Time("2026-06-01T12:00:00Z")
+
+
+def pod(number: int, **more: Any) -> Pod:
+    meta = ObjectMeta(name=f"p{number}", namespace=f"ns{number % 3}", uid=f"uid-{number}")
+    return Pod(metadata=meta, spec=PodSpec(node_name="node"), status=PodStatus(phase="Running", **more))
+
+
+def put_user(planner: DevicePlanner, number: int, *, seconds: int | None = -1) -> None:
+    """Pod and claim of a number, on the device of that number; -1 tolerates nothing."""
+    request = {"request": "gpu", "driver": DRIVER, "pool": "pool", "device": f"gpu-{number}"}
+    tolerations = [] if seconds == -1 else [toleration(seconds)]
+    status = {
+        "allocation": {"devices": {"results": [{**request, "tolerations": tolerations}]}},
+        "reservedFor": [{"resource": "pods", "name": f"p{number}", "uid": f"uid-{number}"}],
+    }
+    planner.put_pod(pod(number))
+    key = ObjectName(f"ns{number % 3}", f"c{number}")
+    planner.put_claim(key, typed(manifest(V1, "ResourceClaim", f"c{number}", status=status)))
+
+
+def make_rule(name: str = "rule", uid: str = "u1", **more: Any) -> DeviceTaintRule:
+    made: DeviceTaintRule = typed(rule(name, **{"timeAdded": "2026-06-01T12:00:00Z", **more}))
+    return replace(made, metadata=replace(made.metadata, uid=uid, generation=1))
+
+
+def planned(users: int, *, limit: int = 500) -> DevicePlanner:
+    planner = DevicePlanner()
+    planner.note(Upsert(typed(device_slice("pool", *(f"gpu-{number}" for number in range(users))))))
+    for number in range(users):
+        put_user(planner, number)
+    finish(planner, limit)
+    return planner
+
+
+def finish(planner: DevicePlanner, limit: int = 500) -> list[ObjectRef]:
+    cancelled = []
+    while not planner.is_current:
+        cancelled += planner.plan(0.0, limit)
+    return cancelled
+
+
+def evict(planner: DevicePlanner, tick: float = 0.0) -> set[str]:
+    gone = set()
+    for taken in planner.take(NOW, tick):
+        planner.departures.evicted(taken.pod, planner.departures.causes(taken.pod))
+        planner.put_pod(pod(int(taken.pod.name[1:])), is_gone=True)
+        gone.add(taken.pod.name)
+    return gone
+
+
+@pytest.mark.req("5055-102", "5055-106")
+@given(users=st.integers(1, 40), steps=st.integers(0, 30))
+def test_counts_add_up_at_every_moment(users: int, steps: int) -> None:
+    planner = planned(users)
+    planner.note(Upsert(make_rule()))
+    finish(planner)
+    for step in range(steps):
+        evict(planner, step * 0.1)
+        progress = planner.progress("rule")
+        assert progress.pending + progress.evicted == users
+        assert progress.namespaces <= min(progress.pending, 3)
+
+
+@pytest.mark.parametrize("generation", [1, 9])
+def test_another_node_cannot_taint_the_devices_of_a_pool(generation: int) -> None:
+    """A slice of node-2 in the pool of node-1, with the names of its devices: of no effect on who uses them."""
+    planner = DevicePlanner()
+    planner.note(Upsert(typed(device_slice("pool", "gpu-0"))))
+    planner.put_pod(pod(0))
+    key = {"key": "metadata.name", "operator": "In", "values": ["node-1"]}
+    status = {
+        "allocation": {
+            "devices": {"results": [{"request": "gpu", "driver": DRIVER, "pool": "pool", "device": "gpu-0"}]},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [key]}]},
+        },
+        "reservedFor": [{"resource": "pods", "name": "p0", "uid": "uid-0"}],
+    }
+    planner.put_claim(ObjectName("ns0", "c0"), typed(manifest(V1, "ResourceClaim", "c0", status=status)))
+    finish(planner)
+    tainted = [{"name": "gpu-0", "taints": [taint(timeAdded="2026-06-01T12:00:00Z")]}]
+    foreign = device_slice("pool", nodeName="node-2", devices=tainted)
+    foreign["metadata"]["name"] = "foreign"
+    foreign["spec"]["pool"] = {"name": "pool", "generation": generation, "resourceSliceCount": 1}
+    planner.note(Upsert(typed(foreign)))
+    finish(planner)
+    assert evict(planner) == set()
+    own = device_slice("pool", devices=tainted)
+    planner.note(Upsert(typed(own)))
+    finish(planner)
+    assert evict(planner) == {"p0"}
+
+
+@pytest.mark.req("5055-95")
+def test_a_rule_that_is_gone_evicts_nobody_while_the_plan_is_on_its_way() -> None:
+    planner = planned(50)
+    planner.note(Upsert(make_rule(evictionsPerSecond=1000)))
+    finish(planner)
+    assert len(evict(planner)) == 10
+    planner.note(Remove("DeviceTaintRule", "rule"))
+    cancelled = planner.plan(0.0, 3)
+    assert not planner.is_current
+    assert evict(planner, 1.0) == set()
+    cancelled += finish(planner, 3)
+    assert len(set(cancelled)) == len(cancelled) == 40
+    assert planner.wait(NOW, 2.0) is None
+
+
+@pytest.mark.req("5055-83", "5055-91")
+def test_the_first_leave_while_the_rest_is_still_being_planned() -> None:
+    planner = planned(400)
+    planner.note(Upsert(make_rule()))
+    planner.plan(0.0, 20)
+    assert len(evict(planner)) == 10
+    assert not planner.is_current
+    finish(planner, 20)
+    assert planner.progress("rule").pending == 390
+
+
+def test_a_pod_that_changes_in_what_does_not_matter_here_is_not_planned_again() -> None:
+    planner = planned(3)
+    finish(planner)
+    marked = replace(pod(1), status=replace(pod(1).status, message="marked"))
+    planner.put_pod(marked)
+    assert planner.is_current
+    planner.put_pod(marked, is_gone=True)
+    planner.put_pod(marked)
+    assert not planner.is_current
+
+
+@pytest.mark.req("5055-83")
+def test_what_a_taint_says_besides_does_not_matter() -> None:
+    planner = planned(3)
+    planner.note(Upsert(make_rule(data={"ticket": [1, 2]}, description="broken")))
+    finish(planner)
+    assert len(evict(planner)) == 3
+
+
+@pytest.mark.req("5055-80")
+def test_a_rule_of_the_same_name_starts_from_zero() -> None:
+    planner = planned(30)
+    planner.note(Upsert(make_rule()))
+    finish(planner)
+    evict(planner)
+    planner.note(Remove("DeviceTaintRule", "rule"))
+    planner.note(Upsert(make_rule(uid="u2")))
+    assert finish(planner) == []
+    assert planner.progress("rule")[:3] == (20, 3, 0)
+    assert len(evict(planner)) == 10
+
+
+@pytest.mark.req("SVS-23", "5055-90")
+def test_a_rule_on_published_and_unpublished_devices_has_one_rate() -> None:
+    planner = planned(10)
+    for number in range(10, 20):
+        put_user(planner, number)
+    planner.note(Upsert(make_rule()))
+    finish(planner)
+    assert planner.progress("rule").pending == 20
+    assert len(evict(planner)) == 10
+
+
+@pytest.mark.req("5055-105", "5055-104")
+@given(
+    seconds=st.lists(st.sampled_from([-1, None, 0, 60]), min_size=1, max_size=20),
+    selected=st.sets(st.integers(0, 19)),
+)
+def test_the_preview_is_what_then_happens(seconds: list[int | None], selected: set[int]) -> None:
+    planner = planned(len(seconds))
+    for number, each in enumerate(seconds):
+        put_user(planner, number, seconds=each)
+    for number in selected:
+        planner.note(Upsert(make_rule(f"r{number}", f"u{number}", effect="None", selector={"device": f"gpu-{number}"})))
+    finish(planner)
+    would = {one.name for number in selected for one in preview(planner, planner.rules[f"r{number}"]).pods}
+    for number in selected:
+        planner.note(Upsert(make_rule(f"r{number}", f"u{number}", selector={"device": f"gpu-{number}"})))
+    finish(planner)
+    assert {one for tick in range(9) for one in evict(planner, float(tick))} == would
+
+
+def test_only_claims_on_devices_that_changed_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner = planned(50)
+    looked: list[ObjectName] = []
+    update_claim = ClaimCauses._update_claim
+
+    def look(self: ClaimCauses, key: ObjectName) -> None:
+        looked.append(key)
+        update_claim(self, key)
+
+    monkeypatch.setattr(ClaimCauses, "_update_claim", look)
+    planner.note(Upsert(make_rule(selector={"device": "gpu-7"})))
+    finish(planner)
+    assert looked == [ObjectName("ns1", "c7")]
+
+
+@pytest.mark.req("5055-101", "5055-103", "SVS-25")
+@pytest.mark.parametrize(
+    ("effect", "status", "reason"),
+    [
+        ("NoExecute", "True", "PodsPendingEviction"),
+        ("NoSchedule", "False", "OtherEffect"),
+        ("None", "False", "NoEffect"),
+        ("Unheard", "False", "NoEffect"),
+    ],
+)
+def test_the_condition_says_what_the_rule_does(effect: str, status: str, reason: str) -> None:
+    planner = planned(3)
+    made = make_rule(effect=effect)
+    planner.note(Upsert(made))
+    finish(planner)
+    condition = plan_condition(planner, made, WHEN)
+    assert condition is not None
+    assert (condition.status, condition.reason, condition.observed_generation) == (status, reason, 1)
+    foreign = Condition(type="Other", status="True", reason="R", message="", last_transition_time=WHEN)
+    written = replace(made, status=replace(made.status, conditions=with_condition((foreign,), condition)))
+    assert written.status.conditions == (foreign, condition)
+    assert plan_condition(planner, written, Time("2026-06-01T13:00:00Z")) is None
+
+
+@pytest.mark.req("implied-5")
+def test_a_pod_that_finishes_is_no_longer_pending() -> None:
+    planner = planned(1)
+    planner.note(Upsert(make_rule()))
+    finish(planner)
+    done = pod(0)
+    planner.put_pod(replace(done, status=replace(done.status, phase="Succeeded")))
+    assert planner.progress("rule").pending == 0
+    assert planner.take(NOW, 0.0) == []
+    assert planner.active == 0
+
+
+def test_a_guarded_rule_that_changes_evicts_nobody_before_it_is_judged_again() -> None:
+    planner = DevicePlanner(max_evictions=Limit(count=20))
+    planner.note(Upsert(typed(device_slice("pool", *(f"gpu-{number}" for number in range(20))))))
+    for number in range(20):
+        put_user(planner, number)
+    planner.note(Upsert(make_rule()))
+    finish(planner)
+    assert len(evict(planner)) == 10
+    changed = make_rule(evictionsPerSecond=1000)
+    planner.note(Upsert(replace(changed, metadata=replace(changed.metadata, generation=2))))
+    planner.plan(0.0, 1)
+    assert not planner.is_current
+    assert planner.take(NOW, 100.0) == []
+    finish(planner)
+    assert len(evict(planner, 101.0) | evict(planner, 102.0)) == 10
+
+
+def test_what_is_too_much_is_held_while_the_preview_still_counts_it() -> None:
+    planner = DevicePlanner(max_evictions=Limit(count=5))
+    planner.note(Upsert(typed(device_slice("pool", *(f"gpu-{number}" for number in range(6))))))
+    for number in range(6):
+        put_user(planner, number)
+    made = make_rule()
+    planner.note(Upsert(made))
+    finish(planner)
+    assert planner.take(NOW, 0.0) == []
+    assert planner.progress("rule").pending == 6
+    assert planner.hold_of(made) is not None
+    assert len(preview(planner, made).pods) == 6
+    planner.note(Remove("DeviceTaintRule", "rule"))
+    finish(planner)
+    assert planner.hold_of(made) is None
+    assert planner.progress("rule").pending == 0

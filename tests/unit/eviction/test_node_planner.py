@@ -1,0 +1,77 @@
+"""Evictions from nodes, without a server: what policies put off or keep, and what the guard holds."""
+
+from __future__ import annotations
+
+from dray.api.generated.core import Pod, PodSpec, PodStatus, Taint, Toleration
+from dray.api.meta import ObjectMeta
+from dray.api.references import ObjectRef
+from dray.eviction.node_planner import NodePlanner
+from dray.eviction.settings import Limit
+
+A, B = (Taint(key=f"example.com/{name}", effect="NoExecute") for name in "ab")
+
+
+def pod(name: str, node: str = "n1", *tolerations: Toleration) -> Pod:
+    meta = ObjectMeta(name=name, namespace="ns", uid=f"uid-{name}")
+    return Pod(metadata=meta, spec=PodSpec(node_name=node, tolerations=tolerations), status=PodStatus(phase="Running"))
+
+
+def known(*pods: Pod, limit: Limit | None = None) -> NodePlanner:
+    evictions = NodePlanner(limit)
+    for one in pods:
+        evictions.put_pod(one, 0.0)
+    return evictions
+
+
+def taken(evictions: NodePlanner, tick: float) -> list[str]:
+    return [due.pod.name for due in evictions.take(tick)]
+
+
+def test_a_pod_that_is_put_off_is_taken_again_then() -> None:
+    evictions = known(pod("p"))
+    evictions.put_node("n1", [A], 1.0)
+    (due,) = evictions.take(1.0)
+    evictions.departures.postpone(due, 50.0)
+    assert evictions.wait(1.0) == 49.0
+    assert taken(evictions, 49.0) == []
+    assert taken(evictions, 50.0) == ["p"]
+
+
+def test_what_was_put_off_for_one_taint_is_not_put_off_for_another() -> None:
+    evictions = known(pod("p"))
+    evictions.put_node("n1", [A], 1.0)
+    (due,) = evictions.take(1.0)
+    evictions.departures.postpone(due, 50.0)
+    evictions.put_node("n1", [A, B], 10.0)
+    (again,) = evictions.take(10.0)
+    assert (again.pod.name, again.cause.key) == ("p", A.key)
+
+
+def test_a_pod_that_is_kept_stays_for_these_taints_alone() -> None:
+    evictions = known(pod("p"))
+    ref = ObjectRef.of(pod("p"))
+    evictions.put_node("n1", [A], 1.0)
+    assert taken(evictions, 1.0) == ["p"]
+    evictions.departures.exempt(ref)
+    assert not evictions.departures.must_leave(ref)
+    assert evictions.departures.is_put_off(ref)
+    assert taken(evictions, 100.0) == []
+    evictions.put_node("n1", [A, B], 100.0)
+    assert taken(evictions, 100.0) == ["p"]
+    evictions.departures.exempt(ref)
+    evictions.departures.recall(ref)
+    assert taken(evictions, 100.0) == ["p"]
+
+
+def test_the_guard_counts_a_taint_over_all_nodes() -> None:
+    evictions = known(*(pod(f"p{number}", f"n{number % 2}") for number in range(4)), limit=Limit(count=3))
+    evictions.put_node("n0", [A], 1.0)
+    assert sorted(taken(evictions, 1.0)) == ["p0", "p2"]
+    evictions.put_node("n1", [A], 1.0)
+    assert taken(evictions, 1.0) == []
+    assert list(evictions.holds("n1")) == [A.key]
+    assert evictions.take_changed_nodes() == {"n0", "n1"}
+    assert evictions.take_changed_nodes() == set()
+    evictions.put_node("n1", [A], 2.0, {"dray.dev/confirm-evictions": "example.com/a"})
+    assert sorted(taken(evictions, 2.0)) == ["p0", "p1", "p2", "p3"]
+    assert not evictions.holds("n1")

@@ -1,0 +1,170 @@
+"""Refusals in words: counts, the closest node, what would help, and what of it fits a terminal."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dray
+from dray.prose.device_reasons import tell_condition
+from snapshot_objects import claim, device, device_class, held, resource_slice, rule
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+NOW = datetime(2026, 6, 1, 12, 14, tzinfo=UTC)
+
+TOLD = """\
+ml/train-7 is pending: request "gpu" (class gpu, 2 devices, same numa) does not fit on any of 4 nodes.
+
+  node    match  free  blocked by
+  node-1  4      1     3 held (ml/embed, ml/train-1)
+  node-2  4      2     numa differs: gpu-1 numa 0, gpu-3 numa 1; 2 held (ml/serve-1, ml/serve-2)
+  node-3  4      0     4 tainted NoSchedule by rule rack-3-maintenance (since 14 min)
+  node-4  0      –     4 fail selector 2: memory >= 80Gi (memory 40Gi)
+
+12 of 16 devices match; 5 in use, 4 tainted by rule rack-3-maintenance, 2 free but of different numa, 1 free.
+
+Closest: node-2, short by 1 device. It would fit with constraint numa dropped, or when one of gpu-0 (ml/serve-1), \
+gpu-2 (ml/serve-2) is released."""
+
+
+def explain(*objects: Any, node: str | None = None) -> Any:
+    cluster = dray.load(device_class(), *objects)
+    return cluster.explain("ml/x", nodes=[node] if node else None)
+
+
+def test_a_refusal_as_a_whole() -> None:
+    assert dray.load(EXAMPLES / "cluster").explain("ml/train-7").text(now=NOW) == TOLD
+
+
+@pytest.mark.req("4381-217")
+def test_the_summary_for_a_pod_has_the_counts_and_the_nearest_node() -> None:
+    assert dray.load(EXAMPLES / "cluster").allocate("ml/train-7").explain().summary() == (
+        'cannot allocate all claims: ml/train-7: request "gpu": 12 of 16 devices match; 5 in use, '
+        "4 tainted by rule rack-3-maintenance, 2 free but of different numa, 1 free; "
+        "nearest node is node-2, short by 1 device"
+    )
+
+
+def test_one_node_device_by_device() -> None:
+    lines = dray.load(EXAMPLES / "cluster").explain("ml/train-7", nodes=["node-2"]).text().splitlines()
+    assert lines[2:7] == [
+        "  device        what is with it",
+        "  node-2/gpu-0  held by ml/serve-1, numa 0",
+        "  node-2/gpu-1  free, numa 0, but not with enough others",
+        "  node-2/gpu-2  held by ml/serve-2, numa 1",
+        "  node-2/gpu-3  free, numa 1, but not with enough others",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_nothing_is_wider_than_the_terminal(width: int) -> None:
+    for text in (
+        dray.load(EXAMPLES / "cluster").explain("ml/train-7").text(width=width),
+        dray.load(EXAMPLES / "cluster").explain("ml/train-7", nodes=["node-3"]).text(width=width, now=NOW),
+    ):
+        assert max(map(len, text.splitlines())) <= width
+
+
+def test_many_nodes_in_the_same_state_share_a_row() -> None:
+    nodes = [f"node-{number:02}" for number in range(1, 41)]
+    slices = [resource_slice(node, device("gpu-0"), device("gpu-1")) for node in nodes]
+    claims = [held(claim(f"c-{node}"), node, "gpu-0") for node in nodes[:30]]
+    text = explain(*slices, *claims, rule("off", "NoSchedule", pool="node-40"), claim("x", count=3)).text(now=NOW)
+    assert text.splitlines()[2:6] == [
+        "  node                 match  free  blocked by",
+        "  node-31 and 8 more   2      2     too few devices",
+        "  node-01 and 29 more  2      1     1 held",
+        "  node-40              2      0     2 tainted NoExecute by rule off (since 14 min)".replace(
+            "Execute", "Schedule"
+        ),
+    ]
+    assert "80 of 80 devices match; 30 in use, 2 tainted by rule off, 48 free." in text
+    assert "Closest: node-31, short by 1 device." in text
+
+
+def test_long_values_are_shortened() -> None:
+    odd = device("gpu-0")
+    odd["attributes"]["serial"] = {"string": "x" * 64}
+    text = explain(resource_slice("n", odd), claim("x", selector='device.attributes["gpu.example.com"].serial == "y"'))
+    assert "xxx…xxx" in str(text)
+    assert "x" * 64 not in str(text)
+    assert "x" * 64 in str(text.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("objects", "says"),
+    [
+        ((claim("x"),), "there are no nodes"),
+        ((resource_slice("n", device("a"), count=2), claim("x")), "incomplete"),
+        ((resource_slice("n", device("a")), claim("x", device_class_name="nic")), "cannot be judged"),
+        (
+            (
+                resource_slice("n", device("a", taints=[{"key": "hot", "value": "yes", "effect": "NoSchedule"}])),
+                claim("x"),
+            ),
+            "tainted hot=yes:NoSchedule by the driver",
+        ),
+        (
+            (resource_slice("n", device("a")), rule("r", pool="n"), claim("x")),
+            "It would fit without the taint of rule r.",
+        ),
+        (
+            (resource_slice("n", device("a")), held(claim("y"), "n", "a"), claim("x")),
+            "It would fit when a (ml/y) is released.",
+        ),
+        (
+            (
+                resource_slice("n", *(device(name) for name in "abc")),
+                *(held(claim(f"y{name}"), "n", name) for name in "abc"),
+                claim("x", count=2),
+            ),
+            "It would fit when 2 of a (ml/ya), b (ml/yb), c (ml/yc) are released.",
+        ),
+    ],
+)
+def test_reasons_and_remedies(objects: tuple[Any, ...], says: str) -> None:
+    assert says in explain(*objects).text(now=NOW)
+
+
+def test_a_rule_is_not_blamed_for_devices_that_are_held_too() -> None:
+    text = explain(
+        resource_slice("n", device("a")), rule("r", "NoSchedule", pool="n"), held(claim("y"), "n", "a"), claim("x")
+    ).text(now=NOW)
+    assert "tainted NoSchedule by rule r" in text
+    assert "without the taint" not in text
+
+
+def test_a_release_that_is_said_to_help_helps() -> None:
+    base = dray.load(EXAMPLES / "cluster")
+    for name in ("serve-1", "serve-2"):
+        assert base.without(f"resourceclaim/ml/{name}").allocate("ml/train-7").node == "node-2"
+    assert base.without("resourceclaim/ml/embed").allocate("ml/train-7").node == "node-1"
+
+
+def test_several_requests_that_fit_on_different_nodes() -> None:
+    wanted = claim("x")
+    for name, memory in (("small", "40Gi"), ("large", "80Gi")):
+        expression = f'device.capacity["gpu.example.com"].memory.compareTo(quantity("{memory}")) == 0'
+        wanted["spec"]["devices"]["requests"].append(
+            {"name": name, "exactly": {"deviceClassName": "gpu", "selectors": [{"cel": {"expression": expression}}]}}
+        )
+    del wanted["spec"]["devices"]["requests"][0]
+    text = str(explain(resource_slice("n-1", device("a", memory="40Gi")), resource_slice("n-2", device("a")), wanted))
+    assert 'Request "small" (class gpu, 1 device) by itself fits on n-1.' in text
+    assert text.splitlines()[-2:] == ["  n-1   large", "  n-2   small"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ('device.capacity["d.e"].memory.compareTo(quantity("80Gi")) >= 0', "memory >= 80Gi"),
+        ('device.attributes["d.e"].version.isLessThan(semver("2.0.0"))', "version < 2.0.0"),
+        ('device.attributes["d.e"].model == "H100"', 'model == "H100"'),
+        ('device.driver == "x"', 'device.driver == "x"'),
+    ],
+)
+def test_conditions_read_like_prose(condition: str, told: str) -> None:
+    assert tell_condition(condition) == told

@@ -1,0 +1,38 @@
+"""A mistake in a controller: the log shows where it is, and other keys are worked on all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+from dray.process.clock import VirtualClock
+from dray.reconcile import Controller
+
+
+async def test_a_mistake_is_logged_with_its_traceback_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    clock = VirtualClock()
+    seen: list[str] = []
+    reported: list[Exception] = []
+
+    async def reconcile(key: str) -> float | None:
+        seen.append(key)
+        if key == "bad" and seen.count("bad") < 3:
+            raise KeyError("no such thing")
+        return None
+
+    controller = Controller("test", reconcile, clock, report=lambda _name, _key, error: reported.append(error))
+    task = asyncio.create_task(controller.run())
+    controller.queue.add("bad")
+    controller.queue.add("good")
+    await clock.advance(5)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert seen == ["bad", "good", "bad", "bad"]
+    assert reported == []  # it is no answer of the API
+    shown = [record for record in caplog.records if record.exc_info]
+    assert [record.getMessage() for record in shown] == ["test: a mistake while handling bad; it is tried again"] * 2
+    assert shown[0].exc_info is not None
+    assert shown[0].exc_info[0] is KeyError

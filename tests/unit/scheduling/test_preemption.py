@@ -1,0 +1,208 @@
+"""Who would have to go for a pod that has no node: kube-scheduler's rules, and devices that victims free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dray.allocator import Options
+from dray.api.generated.core import Pod
+from dray.process.clock import as_time
+from dray.scheduling import preemption
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.decide import Chosen, decide
+from dray.scheduling.pod_info import PodInfo, read_pod
+from dray.scheduling.preemption import find_victims
+from dray.scheduling.refusal import Preempts, Refused
+from dray.scheduling.text import tell
+from scheduler_objects import (
+    allocated,
+    chosen_node,
+    claim,
+    cluster,
+    device_class,
+    node,
+    pod,
+    refusal,
+    resource_slice,
+    typed,
+)
+
+NO_VICTIMS = "No preemption victims found for incoming pod"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def low(name: str, on: str = "a", *, cpu: str = "2", priority: int = 0, started: int = 0, **fields: Any) -> Pod:
+    made = pod(name, cpu=cpu, priority=priority, nodeName=on, **fields)
+    return replace(made, status=replace(made.status, start_time=as_time(started))) if started else made
+
+
+def high(name: str = "high", *, cpu: str = "3", priority: int = 10, **fields: Any) -> Pod:
+    return pod(name, cpu=cpu, priority=priority, **fields)
+
+
+def asked(here: Cluster, wanted: Pod) -> Refused:
+    return find_victims(here, read_pod(wanted), Options(), refusal(here, wanted))
+
+
+def victims(here: Cluster, wanted: Pod) -> str:
+    found = asked(here, wanted).preemption
+    assert isinstance(found, Preempts), found
+    return f"{found.node}: {' '.join(sorted(one.name.name for one in found.victims))}"
+
+
+def budget(name: str, allowed: int, **labels: str) -> Any:
+    meta = {"name": name, "namespace": "ns"}
+    spec = {"selector": {"matchLabels": labels}}
+    status = {"disruptionsAllowed": allowed}
+    return typed(
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec, "status": status}
+    )
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        ([low("l1", cpu="2"), low("l2", cpu="1"), low("b1", "b", cpu="4", priority=5)], "a: l1"),
+        # Those that need not go stay, the more important first.
+        (
+            [
+                low("l1", cpu="1"),
+                low("l2", cpu="1", priority=1),
+                low("l3", cpu="2", priority=1),
+                low("b", "b", priority=9),
+            ],
+            "a: l1 l3",
+        ),
+        # The lowest highest priority, the lowest sum, the fewest, the youngest.
+        ([low("x", cpu="3", priority=3), low("y", "b", cpu="3", priority=2)], "b: y"),
+        ([low("x", cpu="2"), low("x2", cpu="2"), low("y", "b", cpu="3")], "b: y"),
+        ([low("x", cpu="3", started=50), low("y", "b", cpu="3", started=60)], "b: y"),
+        ([low("x", cpu="3", started=70), low("y", "b", cpu="3", started=60)], "a: x"),
+    ],
+)
+def test_who_goes(there: list[Pod], expected: str) -> None:
+    assert victims(cluster(node("a"), node("b"), *there), high()) == expected
+
+
+def test_budgets_are_kept_where_others_can_go_instead() -> None:
+    here = cluster(node("a"), node("b"), low("x", cpu="3", labels={"app": "x"}), low("y", "b", cpu="3", priority=9))
+    assert victims(here, high()) == "a: x"
+    here.budgets.change(None, budget("one", 0, app="x"))
+    assert victims(here, high()) == "b: y"
+    here.budgets.change(budget("one", 0, app="x"), budget("one", 1, app="x"))
+    assert victims(here, high()) == "a: x"
+    here.budgets.change(budget("one", 1, app="x"), None)
+    alone = cluster(node("a"), low("x", cpu="2", labels={"app": "x"}), low("y", cpu="2"))
+    alone.budgets.change(None, budget("one", 0, app="x"))
+    assert victims(alone, high(cpu="2")) == "a: y"
+    assert victims(alone, high(cpu="4")) == "a: x y", "a budget is violated rather than a pod left waiting"
+
+
+def test_pods_that_keep_others_away_go() -> None:
+    term = {"topologyKey": "host", "labelSelector": {"matchLabels": {"app": "web"}}}
+    alone = {"podAntiAffinity": {REQUIRED: [term]}}
+    here = cluster(
+        node("a", labels={"host": "a"}),
+        low("web", cpu="1", labels={"app": "web"}),
+        low("db", cpu="1", labels={"app": "db"}),
+    )
+    assert victims(here, high(cpu="1", labels={"app": "web"}, affinity=alone)) == "a: web"
+    spread = {"maxSkew": 1, "topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}
+    evenly = [{**spread, "labelSelector": term["labelSelector"]}]
+    assert victims(here, high(cpu="1", labels={"app": "web"}, topologySpreadConstraints=evenly)) == "a: web"
+
+
+def test_pods_that_hold_devices_go_for_one_that_needs_them() -> None:
+    holder = low("holder", cpu="1", claims=("held",))
+    used = {**allocated("gpu-0", "a"), "reservedFor": [{"resource": "pods", "name": "holder", "uid": "uid-holder"}]}
+    here = cluster(
+        node("a"),
+        node("b"),
+        resource_slice("a", "gpu-0"),
+        device_class(),
+        claim("c"),
+        claim("held", status=used),
+        holder,
+    )
+    here.set_pod(low("plain", cpu="1"), "uid-plain")
+    assert victims(here, high(cpu="1", claims=("c",))) == "a: holder"
+    assert isinstance(refusal(here, high(cpu="1", claims=("c",))), Refused), "nothing was really taken away"
+    shared = {**used, "reservedFor": [*used["reservedFor"], {"resource": "pods", "name": "o", "uid": "uid-other"}]}
+    here.set_claim(None, claim("held", status=shared))
+    assert not isinstance(asked(here, high(cpu="1", claims=("c",))).preemption, Preempts), "others use the claim, too"
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "says"),
+    [
+        ([low("x", cpu="4", priority=10)], high(), ""),
+        (
+            [low("x", cpu="1")],
+            high(cpu="9"),
+            f"0/2 nodes are available: 1 {NO_VICTIMS}, 1 Preemption is not helpful for scheduling.",
+        ),
+        ([low("x", cpu="4")], high(preemptionPolicy="Never"), "not eligible due to preemptionPolicy=Never."),
+    ],
+)
+def test_why_nobody_goes(there: list[Pod], wanted: Pod, says: str) -> None:
+    message = tell(asked(cluster(node("a"), node("c", spec={"unschedulable": True}), *there), wanted))
+    counts = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
+    assert message == (f"{counts} preemption: {says}" if says else counts)
+
+
+def test_a_pod_waits_for_those_that_it_made_go_and_then_takes_their_node() -> None:
+    here = cluster(node("a"), node("b"), low("x", "b", cpu="4"), low("y", "a", cpu="4", priority=9))
+    waiting = read_pod(high())
+    found = asked(here, high()).preemption
+    assert isinstance(found, Preempts)
+    here.nominations.set(waiting, found.node)
+    here.send_away(found.victims[0])
+    assert "terminating pod on the nominated node" in tell(asked(here, high()))
+    here.set_pod(None, "uid-x")
+    # Nobody less important takes the room meanwhile, and those that are more important do.
+    assert isinstance(decide(here, read_pod(high("low", priority=1)), Options()), Refused)
+    assert chosen_node(here, high("higher", priority=20)) == "b"
+    here.set_pod(None, "uid-y")
+    assert chosen_node(here, high()) == "b", "where it waits for room, however empty others are"
+    assert isinstance(decide(here, read_pod(high("low", priority=1)), Options()), Chosen)
+
+
+def test_room_that_another_was_promised_is_not_promised_twice() -> None:
+    here = cluster(node("a"), node("b"), low("x", "a", cpu="4"), low("y", "b", cpu="4", priority=5))
+    assert victims(here, high("first")) == "a: x"
+    here.nominations.set(read_pod(high("first")), "a")
+    assert victims(here, high("second")) == "b: y"
+    assert victims(here, high("more-important", priority=20)) == "a: x"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.sampled_from("ab")), max_size=6),
+    st.integers(1, 4),
+)
+def test_counting_room_finds_whom_trying_finds(there: list[tuple[int, int, str]], cpu: int) -> None:
+    here = cluster(node("a"), node("b"))
+    for number, (size, priority, on) in enumerate(there):
+        here.set_pod(low(f"p{number}", on, cpu=str(size), priority=priority), f"uid-p{number}")
+    wanted = high(cpu=str(cpu), priority=3)
+    if isinstance(decide(here, read_pod(wanted), Options()), Chosen):
+        return
+    counted = asked(here, wanted).preemption
+    before = {info.name: (dict(info.used), set(info.pods)) for info in here.nodes}
+    search = preemption._Search(here, read_pod(wanted), Options(), 3)
+    for info in here.nodes:
+        potential = sorted((one for one in info.pods.values() if priority_of(one) < 3), key=preemption._importance)
+        tried = search._in_the_way(info, potential)
+        if isinstance(counted, Preempts) and counted.node == info.name:
+            assert isinstance(tried, list)
+            assert {one.name for one in tried} == {one.name for one in counted.victims}
+    assert before == {info.name: (dict(info.used), set(info.pods)) for info in here.nodes}
+
+
+def priority_of(one: PodInfo) -> int:
+    return one.pod.spec.priority or 0

@@ -1,0 +1,70 @@
+"""Advice is tried on a copy before it is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dray
+from snapshot_objects import DRIVER, Manifest, claim, device, device_class, held, node, resource_slice
+
+
+def told(*objects: Manifest, name: str = "ml/x") -> str:
+    return str(dray.load(device_class(), *objects).explain(name))
+
+
+def partition(name: str, memory: str) -> Manifest:
+    draw = {"counterSet": "card", "counters": {"memory": {"value": memory}}}
+    return device(name, consumesCounters=[draw])
+
+
+def card() -> list[Manifest]:
+    """A card whole and in two halves."""
+    parts = resource_slice("n", partition("whole", "80"), partition("h0", "40"), partition("h1", "40"), count=2)
+    counters = resource_slice("n", count=2)
+    counters["metadata"] = {"name": "counters"}
+    counters["spec"]["sharedCounters"] = [{"name": "card", "counters": {"memory": {"value": "80"}}}]
+    del counters["spec"]["devices"]
+    return [parts, counters]
+
+
+def test_who_uses_up_a_counter_is_named_and_asked_to_give_it_back() -> None:
+    text = told(*card(), held(claim("y"), "n", "whole"), claim("x"))
+    assert "short of counter card/memory: needs 40, left 0 (used by ml/y)" in text
+    assert "It would fit when whole (ml/y) is released." in text
+
+
+def test_a_release_that_does_not_help_is_not_advised() -> None:
+    """h0 is held, but the whole that is wanted needs h1 as well."""
+    wants = claim("x", selector=f'device.capacity["{DRIVER}"].memory.compareTo(quantity("80Gi")) >= 0')
+    objects = [*card(), held(claim("y"), "n", "h0"), held(claim("z"), "n", "h1")]
+    objects[0]["spec"]["devices"][1]["capacity"]["memory"]["value"] = "40Gi"
+    objects[0]["spec"]["devices"][2]["capacity"]["memory"]["value"] = "40Gi"
+    text = told(*objects, wants)
+    assert "It would fit when ml/y, ml/z give back what they hold." in text
+    assert "is released" not in text
+
+
+def test_a_pool_of_another_driver_is_not_what_is_missing() -> None:
+    other: dict[str, Any] = resource_slice("n", device("nic"), count=2)
+    other["metadata"]["name"] = "other"
+    other["spec"]["driver"] = "nic.example.com"
+    objects = [resource_slice("n", device("a")), other, held(claim("y"), "n", "a"), claim("x")]
+    assert "complete" not in told(*objects).partition("It would fit")[2]
+
+
+def test_no_advice_for_a_node_that_takes_no_pods() -> None:
+    objects = [node("n", spec={"unschedulable": True}), resource_slice("n", device("a")), claim("x")]
+    text = told(*objects)
+    assert "It would fit" not in text
+    assert "Take no pods: n (cordoned)." in text
+
+
+def test_totals_are_the_sum_of_the_rows() -> None:
+    """A pool that publishes the same names on two nodes has twice as many devices."""
+    slices = []
+    for name in ("a", "b"):
+        made = resource_slice(name, device("gpu-0"), device("gpu-1"))
+        made["spec"]["pool"]["name"] = "shared"
+        slices.append(made)
+    text = told(*slices, claim("x", count=3))
+    assert "4 of 4 devices match; 4 free." in text

@@ -1,0 +1,59 @@
+"""`dray explain pod` names the constraint, the pods that are meant, and the victims that would help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import dray
+from dray.snapshot.pod_explanation import explain_pod
+
+TERM = {"topologyKey": "host", "labelSelector": {"matchLabels": {"app": "web"}}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ALONE: dict[str, Any] = {"affinity": {"podAntiAffinity": {REQUIRED: [TERM]}}}
+
+
+def node(name: str) -> dict[str, Any]:
+    status = {"allocatable": {"cpu": "4", "pods": "10"}}
+    meta = {"name": name, "labels": {"host": name}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}
+
+
+def pod(name: str, on: str = "", cpu: str = "1", app: str = "web", **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
+    placed = {"nodeName": on} if on else {}
+    meta = {"name": name, "namespace": "ns", "uid": name, "labels": {"app": app}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": containers, **placed, **spec}}
+
+
+SPREAD = {**TERM, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "says"),
+    [
+        (pod("web-1", "a"), pod("new", **ALONE), "avoids app=web in host a: ns/web-1"),
+        (pod("hermit", "a", app="db", **ALONE), pod("new"), "avoided in host a by ns/hermit"),
+        (
+            pod("web-1", "a"),
+            pod("new", topologySpreadConstraints=[SPREAD]),
+            "host a has 1 of app=web, the least is 0, maxSkew 1",
+        ),
+        (
+            pod("web-1", "a", app="db"),
+            pod("new", app="x", affinity={"podAffinity": {REQUIRED: [TERM]}}),
+            "wants app=web in the same host",
+        ),
+    ],
+)
+def test_the_term_and_the_pods_are_named(there: dict[str, Any], wanted: dict[str, Any], says: str) -> None:
+    explained = explain_pod(dray.load(node("a"), there, wanted), "ns/new")
+    assert says in explained.unsuitable["a"]
+
+
+def test_victims_that_would_help_are_named() -> None:
+    objects = [node("a"), pod("low", "a", "4"), pod("high", cpu="2", priority=10)]
+    explained = explain_pod(dray.load(*objects), "ns/high")
+    assert "Preempting ns/low (priority 0) on node a would help." in explained.text()
+    assert explained.to_dict()["preemption"] == {"node": "a", "victims": ["ns/low"]}

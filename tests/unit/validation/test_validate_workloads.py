@@ -1,0 +1,143 @@
+"""What may be said of workloads: how they are updated, when they start, and what counts as failure and success."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+SELECTOR = {"matchLabels": {"app": "a"}}
+PODS = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+JOB = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+INDEXED = {"completionMode": "Indexed", "completions": 4, "backoffLimitPerIndex": 1}
+CODES = {"operator": "In", "values": [1, 2]}
+
+
+def document(kind: str, api_version: str, spec: dict[str, Any]) -> dict[str, Any]:
+    meta = {"name": "x", "namespace": "default"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec}
+
+
+def daemon_set(**rolling: Any) -> dict[str, Any]:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    return document("DaemonSet", "apps/v1", {"selector": SELECTOR, "template": PODS, "updateStrategy": strategy})
+
+
+def stateful_set(**spec: Any) -> dict[str, Any]:
+    full = {"selector": SELECTOR, "template": PODS, "serviceName": "s", **spec}
+    return document("StatefulSet", "apps/v1", full)
+
+
+def cron_job(**spec: Any) -> dict[str, Any]:
+    full = {"schedule": "@hourly", "jobTemplate": {"spec": {"template": JOB}}, **spec}
+    return document("CronJob", "batch/v1", full)
+
+
+def job(**spec: Any) -> dict[str, Any]:
+    return document("Job", "batch/v1", {"template": JOB, **spec})
+
+
+def failure(**rule: Any) -> dict[str, Any]:
+    return job(podFailurePolicy={"rules": [{"action": "Ignore", **rule}]})
+
+
+def success(**rule: Any) -> dict[str, Any]:
+    return job(**INDEXED, successPolicy={"rules": [rule]})
+
+
+ROLLING, RULE, SUCCESS = (
+    "spec.updateStrategy.rollingUpdate",
+    "spec.podFailurePolicy.rules[0]",
+    "spec.successPolicy.rules",
+)
+CASES = [
+    (daemon_set(maxUnavailable=0, maxSurge="10%"), set()),
+    (daemon_set(maxUnavailable=1, maxSurge=1), {("Invalid", f"{ROLLING}.maxSurge")}),
+    (daemon_set(maxUnavailable=0, maxSurge=0), {("Required", f"{ROLLING}.maxUnavailable")}),
+    (daemon_set(maxUnavailable="101%"), {("Invalid", f"{ROLLING}.maxUnavailable")}),
+    (stateful_set(ordinals={"start": 3}, podManagementPolicy="Parallel"), set()),
+    (stateful_set(podManagementPolicy="Random"), {("NotSupported", "spec.podManagementPolicy")}),
+    (stateful_set(ordinals={"start": -1}), {("Invalid", "spec.ordinals.start")}),
+    (
+        stateful_set(updateStrategy={"type": "OnDelete", "rollingUpdate": {"partition": 1}}),
+        {("Invalid", ROLLING)},
+    ),
+    (
+        stateful_set(updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "partition": -1}}),
+        {("Invalid", f"{ROLLING}.maxUnavailable"), ("Invalid", f"{ROLLING}.partition")},
+    ),
+    (
+        stateful_set(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Keep"}),
+        {("NotSupported", "spec.persistentVolumeClaimRetentionPolicy.whenDeleted")},
+    ),
+    (cron_job(timeZone="Europe/Berlin", schedule="*/5 9-17 * * mon-fri"), set()),
+    (cron_job(schedule="61 * * * *"), {("Invalid", "spec.schedule")}),
+    (cron_job(schedule="TZ=UTC 1 * * * *"), {("Invalid", "spec.schedule")}),
+    (cron_job(timeZone=""), {("Invalid", "spec.timeZone")}),
+    (cron_job(timeZone="Mars/Olympus"), {("Invalid", "spec.timeZone")}),
+    (cron_job(startingDeadlineSeconds=-1), {("Invalid", "spec.startingDeadlineSeconds")}),
+    (job(**INDEXED, maxFailedIndexes=4), set()),
+    (job(**INDEXED, maxFailedIndexes=5), {("Invalid", "spec.maxFailedIndexes")}),
+    (job(backoffLimitPerIndex=1), {("Invalid", "spec.backoffLimitPerIndex")}),
+    (
+        job(completionMode="Indexed", completions=2, maxFailedIndexes=1),
+        {("Required", "spec.backoffLimitPerIndex")},
+    ),
+    (failure(onExitCodes=CODES), set()),
+    (failure(onExitCodes=CODES, onPodConditions=[{"type": "T"}]), {("Invalid", RULE)}),
+    (failure(), {("Invalid", RULE)}),
+    (failure(action="Panic", onExitCodes=CODES), {("NotSupported", f"{RULE}.action")}),
+    (failure(action="FailIndex", onExitCodes=CODES), {("Invalid", f"{RULE}.action")}),
+    (failure(onExitCodes={**CODES, "containerName": "z"}), {("Invalid", f"{RULE}.onExitCodes.containerName")}),
+    (failure(onExitCodes={**CODES, "values": [2, 1]}), {("Invalid", f"{RULE}.onExitCodes.values")}),
+    (failure(onExitCodes={**CODES, "values": [0, 1]}), {("Invalid", f"{RULE}.onExitCodes.values[0]")}),
+    (
+        job(podReplacementPolicy="TerminatingOrFailed", podFailurePolicy={"rules": []}),
+        {("NotSupported", "spec.podReplacementPolicy")},
+    ),
+    (success(succeededIndexes="0-1,3", succeededCount=2), set()),
+    (success(), {("Required", f"{SUCCESS}[0]")}),
+    (success(succeededIndexes="3,1"), {("Invalid", f"{SUCCESS}[0].succeededIndexes")}),
+    (success(succeededIndexes="2-4"), {("Invalid", f"{SUCCESS}[0].succeededIndexes")}),
+    (success(succeededIndexes="0-1", succeededCount=3), {("Invalid", f"{SUCCESS}[0].succeededCount")}),
+    (job(successPolicy={"rules": [{"succeededCount": 1}]}), {("Invalid", "spec.successPolicy")}),
+    (job(**INDEXED, successPolicy={"rules": []}), {("Required", SUCCESS)}),
+    (
+        document("ReplicationController", "v1", {"selector": {"app": "b"}, "template": PODS}),
+        {("Invalid", "spec.template.metadata.labels")},
+    ),
+    (document("ReplicationController", "v1", {}), {("Required", "spec.selector"), ("Required", "spec.template")}),
+    (document("ReplicationController", "v1", {"template": PODS}), set()),
+]
+
+
+@pytest.mark.parametrize(("manifest", "expected"), CASES)
+def test_rules(verdict: Any, manifest: dict[str, Any], expected: set[tuple[str, str]]) -> None:
+    assert verdict(manifest) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"spec.replicas": 3, "spec.minReadySeconds": 5}, set()),
+        ({"spec.serviceName": "other"}, {("Forbidden", "spec")}),
+        ({"spec.podManagementPolicy": "Parallel"}, {("Forbidden", "spec")}),
+    ],
+)
+def test_what_of_a_stateful_set_may_change(
+    verdict: Any, edit: Any, changes: dict[str, Any], expected: set[tuple[str, str]]
+) -> None:
+    old = stateful_set(podManagementPolicy="OrderedReady")
+    assert verdict(edit(old, changes), old) == expected
+
+
+def test_the_data_of_a_revision_stays(verdict: Any, edit: Any) -> None:
+    old = {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {"name": "x", "namespace": "default"},
+        "data": {"a": 1},
+        "revision": 1,
+    }
+    assert verdict(edit(old, {"revision": 2}), old) == set()
+    assert verdict(edit(old, {"data": {"a": 2}}), old) == {("Invalid", "data")}

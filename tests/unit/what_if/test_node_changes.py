@@ -1,0 +1,172 @@
+"""What if a node goes, is cordoned or tainted, a workload or a quota is another one? Whoever notices is told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import dray
+from dray.snapshot import Snapshot
+from dray.what_if.difference import Difference, compare
+from snapshot_objects import Manifest, claim, device, device_class, held, node, pod, resource_slice
+
+NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+
+
+def cluster(*objects: Manifest) -> Snapshot:
+    """Two nodes with a GPU each; ml/runs uses that of node-1."""
+    slices = [resource_slice(name, device("gpu-0")) for name in ("node-1", "node-2")]
+    used = held(claim("train"), "node-1", "gpu-0", pods=("runs",))
+    return dray.load(node("node-1"), node("node-2"), device_class(), *slices, used, pod("runs"), *objects)
+
+
+def waiting(name: str, claim_name: str = "", **spec: Any) -> Manifest:
+    made = pod(name, "", phase="Pending")
+    if claim_name:
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim_name}]
+    return {**made, "spec": {**made["spec"], **spec}}
+
+
+def apply(base: Snapshot, *objects: Manifest) -> Difference:
+    return compare(base, base.with_objects(*objects), NOW)
+
+
+def test_a_node_that_goes_takes_its_pods_and_devices_along() -> None:
+    base = cluster()
+    difference = compare(base, base.without("node/node-1"), NOW)
+    assert [(one.pod, one.causes, one.fits, one.fits_on) for one in difference.evictions] == [
+        ("ml/runs", ("node node-1 is gone",), True, "node-2")
+    ]
+    assert [(one.device, one.change, one.reasons) for one in difference.devices] == [
+        ("gpu-0", "unusable", ("node node-1 is gone",))
+    ]
+    assert [(one.claim, one.reasons) for one in difference.claims] == [("ml/train", ("node node-1 is gone",))]
+    assert [(one.node, one.reasons, one.pods) for one in difference.nodes] == [("node-1", ("gone",), 1)]
+    assert difference.is_disruptive
+    assert "would notice" not in str(difference)
+
+
+def test_who_waits_for_a_node_that_goes_or_is_cordoned_is_told() -> None:
+    base = cluster(claim("wants"), waiting("waits", "wants"))
+    changes = {
+        "gone": base.without("node/node-2"),
+        "cordoned": base.with_objects(node("node-2", spec={"unschedulable": True})),
+        "not ready": base.with_objects(node("node-2", ready="False")),
+    }
+    for what, after in changes.items():
+        difference = compare(base, after, NOW)
+        assert [(one.claim or one.pod, one.fitted_before, one.fits) for one in difference.pending][:1] == [
+            ("ml/wants", True, False)
+        ], what
+        assert difference.nodes[0].reasons == (what,)
+        assert difference.devices[0].reasons == (f"node node-2 is {what}",)
+        assert difference.is_disruptive
+    gone_pod = compare(base, changes["cordoned"], NOW).pending[1]
+    assert (gone_pod.pod, gone_pod.fits) == ("ml/waits", False)
+    assert "were unschedulable" in gone_pod.message
+
+
+def test_a_taint_on_a_node_makes_pods_leave_when_their_toleration_ends() -> None:
+    toleration = {"key": "bad", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+    patient = pod("patient")
+    patient["spec"]["tolerations"] = [toleration]
+    tainted = node("node-1", spec={"taints": [{"key": "bad", "effect": "NoExecute"}]})
+    difference = apply(cluster(patient), tainted)
+    assert [(one.pod, one.causes, one.expected) for one in difference.evictions] == [
+        ("ml/runs", ("bad:NoExecute",), "2026-06-01T12:00:00Z"),
+        ("ml/patient", ("bad:NoExecute",), "2026-06-01T12:01:00Z"),
+    ]
+    assert difference.nodes[0].reasons == ("tainted bad:NoExecute",)
+    harmless = apply(cluster(), node("node-1", spec={"taints": [{"key": "bad", "effect": "PreferNoSchedule"}]}))
+    assert not harmless.evictions
+
+
+def deployment(replicas: int, cpu: str = "4", kind: str = "Deployment") -> Manifest:
+    labels = {"app": "web"}
+    container = {"name": "main", "image": "image", "resources": {"requests": {"cpu": cpu}}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": "web", "namespace": "ml"}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def web(name: str) -> Manifest:
+    made = pod(name)
+    made["metadata"]["labels"] = {"app": "web"}
+    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "4"}}
+    return made
+
+
+def test_the_pods_of_a_workload_that_grows_shrinks_or_is_made_anew_are_told() -> None:
+    base = cluster(deployment(1), web("web-0"))
+    more = apply(base, deployment(5)).workloads[0]
+    assert (more.pods, more.wanted, more.tried, more.fitting) == (1, 5, 4, 3)
+    assert "Insufficient cpu" in more.why_not
+    fewer = apply(base, deployment(0))
+    assert (fewer.workloads[0].pods, fewer.workloads[0].wanted, fewer.is_disruptive) == (1, 0, True)
+    anew = apply(base, deployment(1, cpu="9")).workloads[0]
+    assert (anew.replaced, anew.tried, anew.fitting) == (True, 1, 0)
+    gone = compare(base, base.without("deployment/ml/web"), NOW)
+    assert (gone.workloads[0].wanted, gone.is_disruptive) == (0, True)
+    assert apply(base, deployment(1)).workloads == ()
+
+
+def test_a_job_wants_as_many_pods_as_it_has_work_for() -> None:
+    template = deployment(1)["spec"]["template"]
+    spec = {"parallelism": 3, "completions": 2, "template": template}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "ml"}, "spec": spec}
+    found = apply(cluster(), job).workloads[0]
+    assert (found.workload, found.wanted, found.fitting) == ("Job ml/j", 2, 2)
+
+
+def quota(**hard: str) -> Manifest:
+    metadata = {"name": "q", "namespace": "ml"}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
+
+
+def test_a_quota_that_is_used_up_lets_nothing_more_in() -> None:
+    difference = apply(cluster(quota(pods="9", secrets="1")), quota(pods="1", secrets="1"))
+    assert [(one.resource, one.before, one.after, one.used, one.is_full) for one in difference.quotas] == [
+        ("pods", "9", "1", "1", True)
+    ]
+    assert difference.is_disruptive
+    devices = apply(cluster(), quota(**{"gpu.deviceclass.resource.k8s.io/devices": "5"})).quotas[0]
+    assert (devices.used, devices.is_full) == ("1", False)
+
+
+def test_a_class_that_goes_is_missed_by_who_waits_for_it() -> None:
+    base = cluster(claim("wants"))
+    difference = compare(base, base.without("deviceclass/gpu"), NOW)
+    assert [(one.claim, one.fits) for one in difference.pending] == [("ml/wants", False)]
+
+
+NOTICED = "No device, claim or pod would notice."
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "ml"}},
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "ml"}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}},
+    ],
+)
+def test_nobody_is_said_to_notice_only_of_what_was_looked_at(unknown: Manifest) -> None:
+    told = str(apply(cluster(), unknown))
+    assert NOTICED not in told
+    assert f"What a change of {unknown['kind']} " in told
+    assert NOTICED in str(apply(cluster(), node("node-2", spec={"podCIDR": "10.0.0.0/24"})))
+
+
+@pytest.mark.parametrize("ready", ["True", "False"])
+def test_allocate_and_explain_pass_over_nodes_that_take_no_pods(ready: str) -> None:
+    closed = node("node-2", ready=ready, spec={} if ready == "False" else {"unschedulable": True})
+    snapshot = cluster(claim("wants")).with_objects(closed)
+    why = "not ready" if ready == "False" else "cordoned"
+    assert snapshot.allocate("ml/wants").status == "unsatisfiable"
+    assert snapshot.allocate("ml/wants", node="node-2").message == f"node node-2 is {why}"
+    told = snapshot.explain("ml/wants")
+    assert f"Take no pods: node-2 ({why})." in str(told)
+    assert told.to_dict()["passedOver"] == {"node-2": why}

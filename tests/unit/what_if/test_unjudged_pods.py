@@ -1,0 +1,50 @@
+"""Of pods that nobody here can judge, previews and plans say so."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import dray
+from dray.what_if.difference import compare
+from scale_up_objects import group, plan_for
+from snapshot_objects import Manifest, node, pod
+
+NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+VOLUME = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+
+
+def with_spec(made: Manifest, **spec: Any) -> Manifest:
+    return {**made, "spec": {**made["spec"], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [({"schedulerName": "volcano"}, "it is for scheduler volcano"), (VOLUME, 'persistentvolumeclaim "data" not found')],
+)
+def test_a_preview_does_not_say_that_they_fit_elsewhere(spec: dict[str, Any], why: str) -> None:
+    base = dray.load(node("node-1"), node("node-2"), with_spec(pod("p"), **spec))
+    difference = compare(base, base.without("node/node-1"), NOW)
+    (eviction,) = difference.evictions
+    assert eviction.fits is None
+    assert why in (eviction.why_not or "")
+    assert f"not known: {why}" in str(difference)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"schedulerName": "volcano"}, "it is for scheduler volcano"),
+        (VOLUME, 'persistentvolumeclaim "data" not found'),
+        ({"schedulingGates": [{"name": "g"}]}, "scheduling gates"),
+    ],
+)
+def test_no_node_is_planned_for_pods_that_wait_for_something_else(spec: dict[str, Any], why: str) -> None:
+    found = plan_for([with_spec(pod("p", "", phase="Pending"), **spec)], group("big"))
+    assert found.nodes == 0
+    (unplaced,) = found.unplaced
+    assert why in unplaced.message
+    assert not unplaced.groups
+    assert "would fit" not in found.text()

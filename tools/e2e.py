@@ -1,0 +1,169 @@
+"""`make e2e E2E=path/to/e2e.test`: Kubernetes' own end-to-end tests on `dray up`, counted in `docs/conformance.md`.
+
+The binary is built from Kubernetes' sources (`go test -c ./test/e2e`); nothing of it is part of this repository. The
+tests of each area below run one after the other on a fresh cluster of three simulated nodes. What can run only with
+images, a shell in a container or a network between pods is left out, and said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parents[1]
+PAGE = HERE / "docs" / "conformance.md"
+SECONDS = 1800
+START = "<!-- counts -->\n"
+
+
+class Area(NamedTuple):
+    """Tests by what their names say; `without` are those that cannot run here, because of `why`."""
+
+    name: str
+    focus: str
+    without: str = ""
+    why: str = ""
+
+
+NEEDS_IMAGES = "needs a server that runs in a container"
+AREAS = (
+    Area(
+        "Custom resources",
+        r"sig-api-machinery.*(CustomResourceDefinition (resources|Watch)|CustomResourceValidationRules)",
+    ),
+    Area(
+        "OpenAPI of custom resources",
+        r"sig-api-machinery.*CustomResourcePublishOpenAPI",
+        r"Flaky",
+        "marked flaky upstream",
+    ),
+    Area("Field validation", r"sig-api-machinery.*FieldValidation"),
+    Area(
+        "Admission policies",
+        r"sig-api-machinery.*(ValidatingAdmissionPolicy|MutatingAdmissionPolicy)",
+        r"by-node",
+        NEEDS_IMAGES,
+    ),
+    Area("Watches", r"sig-api-machinery.*Watchers"),
+    Area("Quotas", r"sig-api-machinery.*ResourceQuota.*Conformance"),
+    Area("Garbage collector", r"sig-api-machinery.*Garbage collector.*Conformance"),
+    Area("Namespaces", r"sig-api-machinery.*(Namespaces|OrderedNamespaceDeletion)"),
+    Area("Apply", r"sig-api-machinery.*ServerSideApply"),
+    Area(
+        "Tables and discovery",
+        r"sig-api-machinery.*(Servers with support for Table|Discovery|server version).*Conformance",
+    ),
+    Area(
+        "Certificates and accounts",
+        r"sig-auth.*(Certificates API|ServiceAccounts).*Conformance",
+        r"mount|OIDC|token",
+        NEEDS_IMAGES,
+    ),
+    Area("Devices: CRUD", r"DRA.*CRUD"),
+    Area("Devices: control plane", r"DRA.*control plane"),
+    Area("Scheduling", r"sig-scheduling.*(SchedulerPredicates|SchedulerPreemption).*Conformance"),
+    Area("DaemonSets, revisions", r"sig-apps.*(Daemon set|ControllerRevision).*Conformance"),
+    Area(
+        "Deployments, ReplicaSets",
+        r"sig-apps.*(Deployment|ReplicaSet|ReplicationController).*Conformance",
+        r"basic image",
+        NEEDS_IMAGES,
+    ),
+    Area("CronJobs, budgets", r"sig-apps.*(CronJob|DisruptionController).*Conformance"),
+)
+
+
+class Result(NamedTuple):
+    """What came of an area."""
+
+    area: Area
+    passed: int
+    failed: tuple[str, ...]
+
+
+def main() -> None:
+    """Runs all areas, or those whose names contain a word of the command line, and writes the page."""
+    binary = os.environ.get("E2E", "")
+    if not binary or not Path(binary).is_file():
+        raise SystemExit(
+            "name the binary: make e2e E2E=path/to/e2e.test (go test -c ./test/e2e in Kubernetes' sources)"
+        )
+    wanted = [area for area in AREAS if not sys.argv[1:] or any(word in area.name for word in sys.argv[1:])]
+    results = []
+    for area in wanted:
+        result = run(binary, area)
+        results.append(result)
+        print(
+            f"{area.name}: {result.passed} passed, {len(result.failed)} failed", *result.failed, sep="\n  ", flush=True
+        )
+    if not sys.argv[1:]:
+        PAGE.write_text(page(results, PAGE.read_text()))
+
+
+def run(binary: str, area: Area) -> Result:
+    """One area on a cluster of its own."""
+    with tempfile.TemporaryDirectory(prefix="dray-e2e-", ignore_cleanup_errors=True) as name:
+        directory = Path(name) / "state"
+        log = Path(name) / "log"
+        command = [sys.executable, "-c", "from dray.cli.main import main; main()"]
+        command += ["up", "--dir", str(directory), "--port", "0", "--nodes", "3"]
+        with log.open("w") as output:
+            cluster = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            while "\nnodes 3/3 ready" not in log.read_text():
+                if cluster.poll() is not None:
+                    raise SystemExit(f"the cluster did not start:\n{log.read_text()}")
+                time.sleep(0.1)
+            report = Path(name) / "report.json"
+            tests = [binary, "--kubeconfig", str(directory / "kubeconfig"), "--provider", "skeleton"]
+            tests += ["--allowed-not-ready-nodes=0", "--dump-logs-on-failure=false"]
+            tests += [f"--ginkgo.focus={area.focus}", f"--ginkgo.json-report={report}", "--ginkgo.no-color"]
+            if area.without:
+                tests.append(f"--ginkgo.skip={area.without}")
+            subprocess.run(tests, capture_output=True, timeout=SECONDS, check=False, cwd=name)
+            return _read(area, json.loads(report.read_text()))
+        finally:
+            cluster.send_signal(signal.SIGTERM)
+            cluster.wait(20)
+
+
+def _read(area: Area, suites: list[dict[str, Any]]) -> Result:
+    passed, failed = 0, []
+    for suite in suites:
+        for spec in suite.get("SpecReports") or ():
+            if spec["LeafNodeType"] != "It" or spec["State"] in ("skipped", "pending"):
+                continue
+            if spec["State"] == "passed":
+                passed += 1
+            else:
+                failed.append(" ".join([*spec["ContainerHierarchyTexts"], spec["LeafNodeText"]]))
+    return Result(area, passed, tuple(failed))
+
+
+def page(results: list[Result], before: str) -> str:
+    """The page, with the counts anew."""
+    head = before.partition(START)[0]
+    commit = subprocess.run(["git", "describe", "--always"], capture_output=True, text=True, check=True, cwd=HERE)
+    lines = [f"Counted {date.today().isoformat()} at {commit.stdout.strip()}.", ""]
+    lines += ["| Area | Passed | Failed | Left out |", "|---|---|---|---|"]
+    for area, passed, failed in results:
+        left_out = f"`{area.without}`: {area.why}" if area.without else ""
+        lines.append(f"| {area.name} | {passed} | {len(failed)} | {left_out.replace('|', ', ')} |")
+    lines.append(f"| all | {sum(it.passed for it in results)} | {sum(len(it.failed) for it in results)} | |")
+    lost = [re.sub(r"([|<>])", r"\\\1", name) for result in results for name in result.failed]
+    if lost:
+        lines += ["", "Those that fail:", "", *(f"- {name}" for name in lost)]
+    return head + START + "\n" + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
