@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from patience import PATIENCE, eventually
 from taint_cluster import DRAY, TaintCluster, taint_cluster
 
+LIMIT = "dray.dev/max-evictions"
 BUDGETS = "policy/v1/namespaces/default/poddisruptionbudgets"
 
 
@@ -54,6 +56,22 @@ def test_a_drain_keeps_a_budget_that_allows_nobody_and_says_so(cluster: TaintClu
     late = cluster.dray("drain", "node", "node-1", "--deadline", "1s", "--timeout", f"{PATIENCE:g}s", "-o", "json")
     assert late.exit_code == 0, late.stderr
     assert json.loads(late.stdout)["result"]["evicted"] == 2
+
+
+def test_a_drain_of_more_than_the_guard_allows_asks_first(tmp_path: Path) -> None:
+    with taint_cluster(tmp_path, "--max-evictions", "1") as guarded:
+        pods = guarded.run_pods("api", 2, "node-1")
+        eventually(lambda: LIMIT in guarded.get("v1/namespaces/kube-system")["metadata"].get("annotations", {}))
+        look = guarded.dray("drain", "node", "node-1", "--dry-run")
+        assert "Guard: 2 of 2 pods (100.0%), limit 1: 1 pod. It asks first; --yes for scripts." in look.stdout
+        for asked in (["node", "node-1"], ["device", "--node", "node-1"]):
+            refused = guarded.dray("drain", *asked, stdin="no\n")
+            assert refused.exit_code == 1
+            assert "More pods leave than the guard's limit of 1. Type the number of pods (2) to go on" in refused.stderr
+        assert guarded.pods("api") == pods
+        assert not guarded.node_taints("node-1")
+        done = guarded.dray("drain", "node", "node-1", "--yes", "--timeout", f"{PATIENCE:g}s")
+        assert done.exit_code == 0, done.stderr
 
 
 def test_pods_leave_one_by_one_as_they_are_replaced(cluster: TaintCluster) -> None:

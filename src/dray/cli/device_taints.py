@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from dray.api.resource.taint import EFFECT_NO_SCHEDULE
 from dray.api.taints import taint_text
 from dray.cli import inputs, live, output, tables
-from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm, mark
+from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm, confirm_many, mark
 from dray.prose.wording import names
 from dray.snapshot.device_selection import (
     DeviceSelection,
@@ -98,6 +98,7 @@ async def _go_on(
     if client is not None and not manner.dry_run:
         if request.selection.is_broad and request.effect != "None" and not manner.yes:
             confirm(len(preview.devices), f"This taints {request.selection}.", "devices")
+        confirm_many(preview, manner)
         await write_rules(client, snapshot, request, rules)
     code = output.YES
     if manner.dry_run:

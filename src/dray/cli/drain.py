@@ -87,6 +87,7 @@ def node(
     for_: options.For = "",
     wait: options.Wait = False,
     timeout: options.Timeout = "",
+    yes: options.Yes = False,
     format_: options.Format = output.Format.TEXT,
     files: inputs.Files = None,
     kubeconfig: component.Kubeconfig = None,
@@ -98,7 +99,8 @@ def node(
     they are gone. Ctrl-C stops it: the taint stays, nobody else leaves, and the same command again goes on. With
     --ignore-budgets the taint is NoExecute, and controllers delete the pods, whether this command goes on or not.
 
-    Exit code 0: done; 1: not done in time; 2: cannot.
+    Asks first if more pods leave than the eviction guard's limit. Exit code 0: done; 1: not confirmed, or not done in
+    time; 2: cannot.
     """
     names, taints = options.split_nodes([name, *(more or ())])
     if not names or len(taints) > 1:
@@ -112,7 +114,7 @@ def node(
         [text],
         options.Terms.read(rate, for_),
         options.Place.read(kubeconfig, context, files, dry_run=dry_run),
-        _manner(dry_run=dry_run, wait=wait, timeout=timeout, format_=format_, drain=terms),
+        _manner(dry_run=dry_run, wait=wait, timeout=timeout, yes=yes, format_=format_, drain=terms),
     )
 
 
@@ -170,7 +172,7 @@ def _manner(
     timeout: str,
     format_: output.Format,
     drain: DrainTerms | None,
-    yes: bool = False,
+    yes: bool,
 ) -> options.Manner:
     return options.Manner(
         dry_run=dry_run,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from dray.cli import component, output
 
 if TYPE_CHECKING:
+    from dray.api.registry import Kind
     from dray.client import Client
     from dray.client.http import HttpClient
     from dray.snapshot import Snapshot
@@ -55,6 +56,18 @@ def call(
 
 async def load_snapshot(client: Client) -> Snapshot:
     """The cluster as it is now, for everything that a snapshot answers. Raises ApiError or OSError."""
+    return await _load(client, ())
+
+
+async def load_snapshot_with_workloads(client: Client) -> Snapshot:
+    """The same with what makes pods and what limits them, for those who change it. Raises ApiError or OSError."""
+    from dray.api import kinds
+
+    workloads = (kinds.DEPLOYMENTS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS, kinds.JOBS)
+    return await _load(client, (*workloads, kinds.QUOTAS))
+
+
+async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:
     import gc
     from itertools import chain
 
@@ -64,7 +77,9 @@ async def load_snapshot(client: Client) -> Snapshot:
 
     gc.set_threshold(GARBAGE_AT)
     needed = (kinds.NODES, kinds.PODS, kinds.CLASSES, kinds.SLICES, kinds.CLAIMS)
-    optional = (kinds.RULES, kinds.PATCHES, kinds.TEMPLATES, kinds.BUDGETS)  # what is not served, there is none of
+    volumes = (kinds.VOLUMES, kinds.VOLUME_CLAIMS, kinds.STORAGE_CLASSES)
+    # What is not served, there is none of.
+    optional = (kinds.RULES, kinds.PATCHES, kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES, *volumes, *more)
     found = [(await client.list(kind)).items for kind in needed]
     found += [await list_if_served(client, kind) or () for kind in optional]
     gc.freeze()  # all of it stays to the end, and looking through it again and again takes as long as the answer

@@ -20,7 +20,7 @@ from dray.api.status import ApiError
 from dray.api.taints import TaintName, taint_text
 from dray.api.times import Time, TimeError
 from dray.cli import inputs, live, output, tables
-from dray.cli.taint_options import MAINTENANCE, Manner, Place, TaintText, Terms, mark
+from dray.cli.taint_options import MAINTENANCE, Manner, Place, TaintText, Terms, confirm_many, mark
 from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, read, without, write
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
 from dray.prose.wording import ends, names
@@ -76,6 +76,7 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
         if manner.dry_run or client is None:
             manner.say("\nNothing was changed. Run again without --dry-run to apply.")
         else:
+            confirm_many(preview, manner)
             await _write_all(client, nodes, lambda current: _with(_calm(current, manner), taints, terms.until, ration))
             if manner.wait and preview.evicts:
                 ending = await _wait(client, preview, taints, terms.until, manner)

@@ -118,7 +118,7 @@ def _do(plan: Plan, place: Sequence[str], kubeconfig: Path | None, context: str)
         print(plan.summary, end="")
         print("Nobody adds nodes here: do it where your nodes come from.")
         return output.YES
-    reviewed = ["--yes"] if plan.command[1:2] == ("device",) else []
+    reviewed = ["--yes"] if plan.command[1:2] == ("device",) or plan.command[:2] == ("drain", "node") else []
     return _invoke([*plan.command, *reviewed, *place])
 
 

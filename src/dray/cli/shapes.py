@@ -115,6 +115,15 @@ class PodPreview(msgspec.Struct, rename="camel", kw_only=True):
     fits: bool | None = None
 
 
+class GuardPreview(msgspec.Struct, rename="camel", kw_only=True):
+    pods: int
+    of: int
+    limit: str
+    allowed: int
+    is_over: bool
+    asks: bool = False
+
+
 class Preview(msgspec.Struct, rename="camel", kw_only=True):
     now: str
     taints: list[str]
@@ -122,6 +131,7 @@ class Preview(msgspec.Struct, rename="camel", kw_only=True):
     pods: list[PodPreview] = []
     protected: list[str] = []
     finished: str | None = None
+    guard: GuardPreview | None = None
     notes: list[str] = []
 
 

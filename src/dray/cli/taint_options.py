@@ -17,6 +17,7 @@ from dray.cli import completion, output
 if TYPE_CHECKING:
     from dray.api.times import Time
     from dray.eviction.drain import DrainTerms
+    from dray.what_if.taint_preview import TaintPreview
 
 DEVICE_EFFECTS: Final = ("None", "NoSchedule", "NoExecute")
 NODE_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -61,7 +62,7 @@ Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Wait until it is 
 Timeout: TypeAlias = Annotated[
     str, typer.Option("--timeout", metavar="TIME", help="Wait no longer than this, such as 90s or 10m.")
 ]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however many devices are hit.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however many devices or pods are hit.")]
 IgnoreBudgets: TypeAlias = Annotated[
     bool,
     typer.Option("--ignore-budgets", help="Taint with NoExecute: pods leave whatever disruption budgets say."),
@@ -198,6 +199,13 @@ def read_timeout(text: str) -> float | None:
 def mark(is_good: bool) -> str:
     """A tick, or a cross."""
     return "✔" if is_good else "✘"
+
+
+def confirm_many(preview: TaintPreview, manner: Manner) -> None:
+    """Asks before a drain makes more pods leave than the guard allows: no controller holds what a client evicts."""
+    guard = preview.guard
+    if manner.drain is not None and guard is not None and guard.is_over and not manner.yes:
+        confirm(guard.pods, f"More pods leave than the guard's limit of {guard.allowed}.", "pods")
 
 
 def confirm(count: int, what: str, noun: str) -> None:

@@ -44,7 +44,7 @@ def run(
     before = (
         inputs.load(files)
         if files
-        else live.call(live.load_snapshot, "what-if", kubeconfig=kubeconfig, context=context)
+        else live.call(live.load_snapshot_with_workloads, "what-if", kubeconfig=kubeconfig, context=context)
     )
     try:
         after = before.without(*(delete or ()))

@@ -86,7 +86,7 @@ class Allocations:
         for device in had.keys() | has.keys():
             note = self._by_pool.add if device in self._by_device else self._by_pool.discard
             note((device.driver, device.pool), device)
-        left, came = dict.fromkeys(_consumers(before)), dict.fromkeys(_consumers(after))
+        left, came = dict.fromkeys(consumers_of(before)), dict.fromkeys(consumers_of(after))
         self._by_pod.move(key, left, came)
         return left.keys() | came.keys()
 
@@ -105,7 +105,7 @@ class Allocations:
 
     def users(self, key: ObjectName) -> Iterator[ObjectRef]:
         """The pods that can be evicted and that a claim is reserved for."""
-        for uid in _consumers(self._claims.get(key)):
+        for uid in consumers_of(self._claims.get(key)):
             pod = self._pods.get(uid)
             if pod is not None:
                 yield pod
@@ -134,8 +134,9 @@ def devices_of(claim: ResourceClaim | None) -> Iterator[DeviceId]:
             yield DeviceId(result.driver, result.pool, result.device)
 
 
-def _consumers(claim: ResourceClaim | None) -> Iterator[str]:
-    if claim is not None:
+def consumers_of(claim: ResourceClaim | None) -> Iterator[str]:
+    """The uids of the pods that an allocated claim is reserved for."""
+    if claim is not None and claim.status.allocation is not None:
         for consumer in claim.status.reserved_for:
             if consumer.resource == "pods" and not consumer.api_group:
                 yield consumer.uid

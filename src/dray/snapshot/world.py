@@ -25,6 +25,8 @@ Changes = Mapping[ObjectKey, Object | None]
 T = TypeVar("T", bound=Object)
 
 TRACKED = (ResourceSlice, ResourceSlicePatch, DeviceTaintRule, DeviceClass)
+READ = (*TRACKED, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, Node, ResourceClaim, Pod)
+"""The kinds that a decision depends on. Whoever makes a snapshot of a running cluster reads all of them."""
 
 
 class World:
@@ -83,6 +85,8 @@ class World:
         claims: list[tuple[ResourceClaim | None, ResourceClaim | None]] = []
         for old, new in steps:
             obj = new if new is not None else old
+            if not isinstance(obj, READ):
+                continue
             if isinstance(obj, TRACKED):
                 events.append(Upsert(obj) if new is not None else Remove.of(obj))
                 self._note(old, new)

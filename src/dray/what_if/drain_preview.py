@@ -25,7 +25,8 @@ def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...]) -> 
             free = leaves + timedelta(seconds=1.0 / terms.rate)
     notes = (*_tell_pace(terms), *tell_budgets(preview), *_tell_homeless(preview), *preview.notes)
     finished = max((one.expected for one in pods), default=None)
-    return replace(preview, taints=taints, pods=tuple(pods), finished=finished, notes=notes)
+    guard = replace(preview.guard, asks=True) if preview.guard is not None else None
+    return replace(preview, taints=taints, pods=tuple(pods), finished=finished, guard=guard, notes=notes)
 
 
 def tell_broken(preview: TaintPreview) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
     command ─▶ dry run ─▶ answer ─▶ effect: what matters of it ─▶ Plan, a file for people to review
                                      └── the same again later ─▶ differences(then, now): none, or why not
 
-Pure. Times, and which of several nodes a pod would go to, are no part of an effect: they change while people read.
+Pure. Times, which of several nodes a pod would go to, and what the guard counts are no part of an effect: they change
+while people read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,20 @@ import msgspec
 API_VERSION: Final = "dray.dev/v1"
 KIND: Final = "Plan"
 _PASSING: Final = frozenset(
-    {"now", "due", "expected", "finished", "since", "timeAdded", "fitsOn", "alsoOn", "notes", "whyNot", "dryRun"}
+    {
+        "now",
+        "due",
+        "expected",
+        "finished",
+        "since",
+        "timeAdded",
+        "fitsOn",
+        "alsoOn",
+        "notes",
+        "whyNot",
+        "dryRun",
+        "guard",
+    }
 )
 _NAMES: Final = ("pod", "claim", "device", "object", "group", "rule", "name")
 MISSING: Final = "nothing"

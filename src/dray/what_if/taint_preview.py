@@ -30,6 +30,7 @@ from dray.tracker import DeviceId
 from dray.what_if.budgets import with_budgets
 from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
 from dray.what_if.evictions import Eviction, forecast, play, told_by
+from dray.what_if.guard_preview import GuardPreview, preview_guard
 
 CHOICES = 2
 """How many nodes are named to which a pod could go."""
@@ -55,6 +56,8 @@ class TaintPreview(Report, frozen=True, kw_only=True):
     protected: tuple[str, ...] = ()
     """Pods that stay because they tolerate it."""
     finished: str | None = None
+    guard: GuardPreview | None = None
+    """What the guard says to it, where the cluster's controllers have told their limit."""
     notes: tuple[str, ...] = ()
 
 
@@ -73,6 +76,7 @@ def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: dat
         rules=tuple(rule.metadata.name for rule in rules),
         devices=tuple(map(str, [*dict.fromkeys(published), *sorted(used.difference(published))])),
         held=len(used & _held_alone(snapshot)),
+        guard=preview_guard(snapshot, len(leaving), nodes=False),
         evicts=effect == EFFECT_NO_EXECUTE,
         protected=tuple(sorted(name for name in map(str, then.protected) if name in users)),
     )
@@ -107,6 +111,7 @@ def preview_nodes(
         _tell_pods(snapshot.with_typed(changed), leaving, now),
         taints=told,
         nodes=names,
+        guard=preview_guard(snapshot, len(leaving), nodes=True),
         evicts=any(taint.effect == EFFECT_NO_EXECUTE for taint in taints),
         protected=tuple(sorted(map(str, stay))),
     )

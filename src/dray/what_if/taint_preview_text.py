@@ -9,6 +9,7 @@ from dray.api.times import Time
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count, ends, names, span
 from dray.what_if.evictions import Eviction
+from dray.what_if.guard_preview import tell_guard
 from dray.what_if.taint_preview import TaintPreview
 
 MAX_ROWS = 20
@@ -22,6 +23,8 @@ def tell(preview: TaintPreview, width: int | None = None, *, is_done: bool = Fal
         lines += ["", *_table(preview, width)]
     if len(preview.namespaces) > 1:
         lines += ["", *_by_namespace(preview, width)]
+    if preview.guard is not None and preview.evicts:
+        lines.append(wrap(tell_guard(preview.guard), width))
     lines += [wrap(f"Note: {note}.", width) for note in preview.notes]
     return "\n".join(lines)
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Coroutine, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from prometheus_client import Gauge
 
 from dray.api.generated.core import Namespace, Pod
 from dray.api.kinds import NAMESPACES, PODS
 from dray.api.references import ObjectRef
+from dray.api.status import ApiError
 from dray.client import Informer
 from dray.controllers.context import Context
 from dray.controllers.eviction.deletion_metrics import DeletionMetrics
@@ -31,7 +32,10 @@ from dray.eviction.departures import Departures
 from dray.eviction.pods import is_on_its_way
 from dray.eviction.policy import EvictionCause
 from dray.eviction.stop import PLACE, is_stopped
+from dray.eviction.told_limit import LIMIT_ANNOTATION, limit_text
 from dray.reconcile import Wakeup
+
+TELL_AGAIN_SECONDS: Final = 60.0
 
 
 class EvictionController(QueueController[Key]):
@@ -95,10 +99,24 @@ class EvictionController(QueueController[Key]):
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(super().run())
+                group.create_task(self._tell_limit())
                 for one in beside:
                     group.create_task(one)
         finally:
             await self._evictor.close()
+
+    async def _tell_limit(self) -> None:
+        """Writes down how much the guard lets go, for previews. Both controllers say the same; one writes it."""
+        await self._namespaces.synced()
+        told = limit_text(self._context.settings.eviction.max_evictions)
+        patch = {"metadata": {"annotations": {LIMIT_ANNOTATION: told}}}
+        while (place := self._namespaces.get("", PLACE)) and place.metadata.annotations.get(LIMIT_ANNOTATION) != told:
+            try:
+                await self._client.patch(NAMESPACES, "", PLACE, patch)
+                return
+            except ApiError as error:
+                self._context.report(self.name, LIMIT_ANNOTATION, error)
+            await self._clock.sleep(TELL_AGAIN_SECONDS)
 
     async def reconcile(self, key: Key) -> float | None:
         """Evicts one pod, tells that it may stay, or asks what to do about one that does not go."""

@@ -118,6 +118,7 @@ _DEVICES = (
         rule("patch update", CORE, "pods/status"),
         rule("create", CORE, "pods/eviction"),
         rule(READ, CORE, "namespaces"),  # kube-system says whether all evictions are stopped
+        rule("patch", CORE, "namespaces", "kube-system"),  # and how many may leave
         rule(READ, RESOURCE, "resourceclaims resourceslices resourceslicepatches deviceclasses devicetaintrules"),
         rule("patch update", RESOURCE, "devicetaintrules/status"),
     ),
@@ -140,6 +141,7 @@ _NODES = (
     *controller(
         "taint-eviction-controller",
         rule(READ, CORE, "nodes namespaces"),
+        rule("patch", CORE, "namespaces", "kube-system"),
         rule(f"{READ} delete", CORE, "pods"),
         rule("patch update", CORE, "pods/status"),
         # For eviction policies that respect budgets, and for the guard.

@@ -1,0 +1,64 @@
+"""What the eviction guard says to what leaves, before it does. Pure.
+
+The guard counts over all taints and over an hour (`eviction.guard`); who else leaves is not known here, so this is what
+it says if nobody else does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dray.allocator.reasons import Report
+from dray.api.generated.core import Namespace, Pod
+from dray.api.kinds import NAMESPACES
+from dray.api.resource import ResourceClaim
+from dray.eviction.allocations import consumers_of
+from dray.eviction.guard import Base
+from dray.eviction.pods import can_be_evicted
+from dray.eviction.stop import PLACE
+from dray.eviction.told_limit import told_limit
+from dray.prose.wording import count
+from dray.snapshot.snapshot import Snapshot
+
+
+class GuardPreview(Report, frozen=True, kw_only=True):
+    """So many of so many pods leave, and so many may without a confirmation."""
+
+    pods: int
+    of: int
+    limit: str
+    allowed: int
+    is_over: bool
+    """Whether more leave than may without a confirmation."""
+    asks: bool = False
+    """Whether the command asks for it, before anybody leaves; otherwise controllers hold the pods until it is given."""
+
+
+def preview_guard(snapshot: Snapshot, leaving: int, *, nodes: bool) -> GuardPreview | None:
+    """What the guard of a cluster says to so many pods that leave nodes, or devices; None if it has told no limit."""
+    place = snapshot.get(NAMESPACES.resource, "", PLACE)
+    limit = told_limit(place) if isinstance(place, Namespace) else None
+    if limit is None:
+        return None
+    base = _all_pods(snapshot) if nodes else _users_of_devices(snapshot)
+    allowed = limit.pods(base.pods, base.fullest_node)
+    return GuardPreview(pods=leaving, of=base.pods, limit=str(limit), allowed=allowed, is_over=leaving > allowed)
+
+
+def tell_guard(guard: GuardPreview) -> str:
+    """`Guard: 8 of 140 pods (5.7%), limit 50,10%,node: 50 pods.`, and what comes of it if it is more."""
+    share = f" ({100.0 * guard.pods / guard.of:.1f}%)" if guard.of else ""
+    told = f"Guard: {guard.pods} of {guard.of} pods{share}, limit {guard.limit}: {count(guard.allowed, 'pod')}."
+    if not guard.is_over:
+        return told
+    return f"{told} {'It asks first; --yes for scripts.' if guard.asks else 'They stay until `dray confirm`.'}"
+
+
+def _all_pods(snapshot: Snapshot) -> Base:
+    """What a limit is a share of for node taints: pods that can be evicted, by node."""
+    nodes = Counter(pod.spec.node_name for pod in snapshot.objects(Pod) if can_be_evicted(pod))
+    return Base(nodes.total(), max(nodes.values(), default=0))
+
+
+def _users_of_devices(snapshot: Snapshot) -> Base:
+    return Base(len({uid for claim in snapshot.objects(ResourceClaim) for uid in consumers_of(claim)}))

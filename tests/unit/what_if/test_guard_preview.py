@@ -1,0 +1,72 @@
+"""Previews say what the eviction guard of the cluster says to so many pods."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import dray
+from dray.api.generated.core import Namespace, Node, Taint
+from dray.api.meta import ObjectMeta
+from dray.eviction.drain import DrainTerms
+from dray.eviction.settings import Limit
+from dray.eviction.told_limit import LIMIT_ANNOTATION, limit_text, told_limit
+from dray.snapshot import Snapshot
+from dray.what_if.drain_preview import paced
+from dray.what_if.taint_preview import TaintPreview, preview_nodes
+from dray.what_if.taint_preview_text import tell
+from snapshot_objects import Manifest, pod
+
+NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+EVICT = (Taint(key="maintenance", effect="NoExecute"),)
+
+
+def place(**annotations: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "annotations": annotations}}
+
+
+def cluster(told: str | None, *, here: int, elsewhere: int) -> Snapshot:
+    """So many running pods on node-1, and on node-2; the controllers have told their limit, or nothing."""
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{number}"}} for number in (1, 2)]
+    pods: list[Any] = [pod(f"here-{number}", "node-1", phase="Running") for number in range(here)]
+    pods += [pod(f"there-{number}", "node-2", phase="Running") for number in range(elsewhere)]
+    pods.append(pod("done", "node-2", phase="Succeeded"))
+    return dray.load(*nodes, *pods, place(**({LIMIT_ANNOTATION: told} if told is not None else {})))
+
+
+def look(snapshot: Snapshot) -> TaintPreview:
+    node = next(one for one in snapshot.objects(Node) if one.metadata.name == "node-1")
+    return preview_nodes(snapshot, [node], EVICT, NOW)
+
+
+@pytest.mark.parametrize(
+    ("told", "allowed", "is_over"),
+    [("2", 2, True), ("3", 3, False), ("50%", 5, False), ("20%", 2, True), ("1,node", 7, False)],
+)
+def test_a_preview_says_how_many_of_how_many_leave_and_what_the_limit_is(
+    told: str, allowed: int, is_over: bool
+) -> None:
+    found = look(cluster(told, here=3, elsewhere=7))
+    assert found.guard is not None
+    assert (found.guard.pods, found.guard.of, found.guard.allowed, found.guard.is_over) == (3, 10, allowed, is_over)
+    said = f"Guard: 3 of 10 pods (30.0%), limit {told}: {allowed} pods."
+    assert said in tell(found)
+    assert ("They stay until `dray confirm`." in tell(found)) == is_over
+    drain = paced(found, DrainTerms(), ("maintenance:NoSchedule",))
+    assert said in tell(drain)
+    assert ("It asks first; --yes for scripts." in tell(drain)) == is_over
+
+
+@pytest.mark.parametrize("told", [None, "none", "", "many"])
+def test_nothing_is_said_where_no_limit_is_told(told: str | None) -> None:
+    found = look(cluster(told, here=3, elsewhere=7))
+    assert found.guard is None
+    assert "Guard" not in tell(found)
+
+
+@pytest.mark.parametrize("limit", [None, Limit(5), Limit(50, 10.0, True), Limit(percent=2.5)])
+def test_a_limit_comes_back_as_it_was_told(limit: Limit | None) -> None:
+    annotations = {LIMIT_ANNOTATION: limit_text(limit)}
+    assert told_limit(Namespace(metadata=ObjectMeta(name="kube-system", annotations=annotations))) == limit
