@@ -12,8 +12,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import json
+from collections.abc import Iterator
 from typing import Any
 
+import jsonschema_rs
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -22,6 +26,24 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.register_profile("exploring", settings.get_profile("steady"), derandomize=False)
 settings.load_profile("steady")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _printed_documents_have_their_shape() -> Iterator[None]:
+    """Whatever a command prints for programs in a test, whichever, is what its schema promises."""
+    from dray.cli import output
+    from dray.cli.shapes import schema
+
+    validator = functools.cache(lambda kind: jsonschema_rs.validator_for(schema(kind)))
+
+    def checked(value: object, kind: str) -> Any:
+        made = document(value, kind)
+        validator(kind).validate(json.loads(msgspec.json.encode(made, enc_hook=str)))
+        return made
+
+    document, output.document = output.document, checked
+    yield
+    output.document = document
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -116,6 +116,8 @@ def test_placements_that_nobody_has_decided_yet(hub: Hub) -> None:
         ["default/patient", "not", "decided"],
     ]
     described = hub.dray("placement", "describe", "default/one", "-o", "json")
+    listed = hub.dray("placement", "list", "-o", "json")
+    assert json.loads(listed.stdout)["kind"] == "PlacementList"
     shown = json.loads(described.stdout)
     assert (described.exit_code, shown["clusters"], shown["satisfied"]) == (1, ["a"], False)
     assert shown["explanation"]["clusters"][0]["cluster"] == "a"

@@ -171,7 +171,7 @@ def test_node_taint_drain_and_untaint(cluster: TaintCluster) -> None:
     assert "Node is idle. Put back with: dray untaint node node-4 maintenance:NoSchedule" in done.stdout
     assert not set(pods) & set(cluster.pods("train"))
     assert cluster.node_taints("node-4") == [{"key": "maintenance", "effect": "NoSchedule"}]
-    assert cluster.dray("untaint", "node", "node-4").exit_code == 0
+    assert cluster.dray("untaint", "node", "node-4", "-o", "json").exit_code == 0
     assert cluster.node_taints("node-4") == []
 
 
