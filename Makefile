@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: test demo up setup lint types layers unit soak e2e bench format generate clean
+.PHONY: test demo up setup lint types layers unit again soak e2e bench format generate clean
 
 test: lint types layers unit
 
@@ -28,6 +28,10 @@ layers: setup
 
 unit: setup
 	$(BIN)/pytest -n 3 -m 'not soak'
+
+# What failed beside other tests, once more by itself. One that passes now needs a quieter machine than it should: a fault.
+again: setup
+	$(BIN)/pytest --last-failed --last-failed-no-failures none -m 'not soak'
 
 # Hours; what is in .soak is gone on with. SOAK_DAYS and FUZZ_SECONDS make it shorter.
 SOAK_DAYS    ?= 10000
