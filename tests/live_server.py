@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from dray.server.protobuf import MEDIA_TYPE, wire
+from dray.server.protobuf import read as protobuf
 from patience import PATIENCE
 
 _numbers = itertools.count(1)
@@ -34,8 +36,9 @@ class Answer:
 
     @cached_property
     def json(self) -> Any:
-        """The body as JSON."""
-        return json.loads(self.body)
+        """The body as JSON has it, also if it is protobuf."""
+        is_protobuf = self.headers.get("Content-Type", "").startswith(MEDIA_TYPE)
+        return protobuf.decode(self.body) if is_protobuf else json.loads(self.body)
 
     @property
     def causes(self) -> set[tuple[str, str]]:
@@ -94,6 +97,8 @@ class LiveServer:
             connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}", **headers})
             response = connection.getresponse()
             assert response.status == 200, response.read()
+            if response.headers["Content-Type"].startswith(MEDIA_TYPE):
+                yield from _framed(response)
             for line in response:
                 yield json.loads(line)
         finally:
@@ -111,6 +116,15 @@ class LiveServer:
         if self._kept is not None:
             self._kept.close()
             self._kept = None
+
+
+def _framed(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    """The events of a watch in protobuf, each after its length."""
+    while size := response.read(4):
+        event = response.read(int.from_bytes(size, "big"))
+        kind, raw = (bytes(value) for _, _, value in wire.fields(memoryview(event)) if not isinstance(value, int))
+        (body,) = (bytes(value) for _, _, value in wire.fields(memoryview(raw)) if not isinstance(value, int))
+        yield {"type": kind.decode(), "object": protobuf.decode(body)}
 
 
 @contextlib.contextmanager

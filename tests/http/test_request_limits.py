@@ -151,7 +151,7 @@ def test_answers_in_yaml(server: LiveServer, namespace: str) -> None:
 
 
 def test_json_comes_first_if_it_is_named_first(server: LiveServer, secrets: str) -> None:
-    for accept in (f"application/json,{YAML}", f"*/*,{YAML}"):
+    for accept in (f"application/json,{YAML}", f"{YAML};q=0.5,*/*"):
         assert server.request("GET", f"{secrets}/m0", Accept=accept).headers["Content-Type"] == "application/json"
     table = server.request("GET", secrets, Accept=f"{YAML};as=Table;v=v1;g=meta.k8s.io")
     (document,) = manifest.parse(table.body)
@@ -159,7 +159,9 @@ def test_json_comes_first_if_it_is_named_first(server: LiveServer, secrets: str)
     assert document.value["kind"] == "Table"
 
 
-@pytest.mark.parametrize("accept", ["application/vnd.kubernetes.protobuf", "text/html", "application/cbor"])
+@pytest.mark.parametrize(
+    "accept", ["application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", "text/html", "application/cbor"]
+)
 def test_forms_that_there_are_not(server: LiveServer, secrets: str, accept: str) -> None:
     answer = server.request("GET", f"{secrets}/m0", Accept=accept)
     assert (answer.code, answer.json["reason"]) == (406, "NotAcceptable")

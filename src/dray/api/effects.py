@@ -111,7 +111,7 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "resourceclaims.resource.k8s.io": _acts("gets devices"),
     "resourceclaimtemplates.resource.k8s.io": _acts("claims are made from it for pods"),
     "resourceslices.resource.k8s.io": _acts("publishes devices"),
-    "resourcepoolstatusrequests.resource.k8s.io": _nothing("no controller answers it"),
+    "resourcepoolstatusrequests.resource.k8s.io": _acts("says how many devices of a driver's pools are left"),
     "flowschemas.flowcontrol.apiserver.k8s.io": _nothing("shares are given per user, not by it"),
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _nothing("shares are given per user, not by it"),
     "storageversionmigrations.storagemigration.k8s.io": _nothing("objects are always stored in one version"),

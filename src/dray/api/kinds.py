@@ -24,6 +24,7 @@ TEMPLATES: Final = by_kind(f"{RESOURCE_GROUP}/v1", "ResourceClaimTemplate")
 CLASSES: Final = by_kind(f"{RESOURCE_GROUP}/v1", "DeviceClass")
 SLICES: Final = by_kind(f"{RESOURCE_GROUP}/v1", "ResourceSlice")
 RULES: Final = by_kind(f"{RESOURCE_GROUP}/v1", "DeviceTaintRule")
+POOL_STATUS_REQUESTS: Final = by_kind(f"{RESOURCE_GROUP}/v1alpha3", "ResourcePoolStatusRequest")
 PATCHES: Final = by_kind(f"{RESOURCE_GROUP}/v1alpha3", "ResourceSlicePatch")
 
 CONTROLLER_REVISIONS: Final = by_kind("apps/v1", "ControllerRevision")

@@ -22,6 +22,7 @@ from dray.controllers.placement import PlacementController
 from dray.controllers.pod_garbage_collector import PodGarbageCollector
 from dray.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from dray.controllers.resource_claim import ResourceClaimController
+from dray.controllers.resource_pool_status import ResourcePoolStatusController
 from dray.controllers.resource_quota import ResourceQuotaController
 from dray.controllers.service_account import ServiceAccountController
 from dray.controllers.stateful_set import StatefulSetController
@@ -71,6 +72,7 @@ CATALOG: dict[str, Entry] = {
     DisruptionController.name: Entry("disruption-controller", DisruptionController),
     ServiceAccountController.name: Entry("service-account-controller", ServiceAccountController),
     DeviceTaintEvictionController.name: Entry("device-taint-eviction-controller", DeviceTaintEvictionController),
+    ResourcePoolStatusController.name: Entry("resourcepoolstatusrequest-controller", ResourcePoolStatusController),
     NodeLifecycleController.name: Entry("node-lifecycle-controller", NodeLifecycleController),
     TaintEvictionController.name: Entry("taint-eviction-controller", TaintEvictionController),
     TaintExpiryController.name: Entry("taint-expiry-controller", TaintExpiryController),

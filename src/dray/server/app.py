@@ -9,9 +9,9 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from dray.process.http import MAX_BODY_BYTES, Answer, Request, Response
+from dray.process.http import JSON, MAX_BODY_BYTES, Answer, Request, Response
 from dray.server import errors, handlers, routes
-from dray.server.answers import route_warnings, yaml_answers
+from dray.server.answers import compression, other_forms, route_warnings
 from dray.server.answers.failures import failure
 from dray.server.answers.warnings import with_warnings
 from dray.server.discovery.pages import Pages
@@ -85,7 +85,7 @@ class App:
         for observer in self._observers:
             observer.began(handling)
             observer.answered(handling, answer)
-        return answer
+        return other_forms.written_now(answer, request.header("accept"))
 
     async def __call__(self, request: Request) -> Answer:
         """Answers every request; failures become Status objects, even those that nobody thought of."""
@@ -106,12 +106,22 @@ class App:
         finally:
             for observer in self._observers:
                 observer.answered(handling, answer)
-        if yaml_answers.is_preferred(request.header("accept")):
-            caller = "" if handling.caller is None else handling.caller.user
-            answer = await yaml_answers.written(answer, self._engine.workers, caller)
-        if not isinstance(answer, Response):
-            answer.ended = lambda: self._ended(handling)
+        if isinstance(answer, Response):
+            return await self._as_accepted(handling, answer)
+        answer.ended = lambda: self._ended(handling)
         return answer
+
+    async def _as_accepted(self, handling: Handling, answer: Response) -> Answer:
+        """An answer in the form and the coding that the client accepts."""
+        request = handling.request
+        accept, coding = request.header("accept"), request.header("accept-encoding")
+        has_other_form = accept and accept != JSON
+        if not has_other_form and len(answer.body) <= compression.LARGE_ANSWER:
+            return answer
+        caller = "" if handling.caller is None else handling.caller.user
+        if has_other_form:
+            answer = await other_forms.written(answer, accept, self._engine.workers, caller)
+        return await compression.compressed(answer, coding, self._engine.workers, caller)
 
     async def _answer_in_turn(self, handling: Handling) -> Answer:
         """Answers a request that was admitted when it is its caller's turn. Raises ApiError."""

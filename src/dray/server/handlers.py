@@ -70,7 +70,7 @@ async def watch(engine: Engine, request: Request, call: Call, sent: watches.Sent
     """A stream of changes; `sent` hears how many events go out. Raises ApiError."""
     form = choose(engine, request, call)
     following = watches.Watch(engine, call, await _list_options(engine, request, call), form, sent)
-    return Stream(following.chunks(), form.content_type)
+    return Stream(following.chunks(), following.content_type)
 
 
 async def create(engine: Engine, request: Request, call: Call) -> Response:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from dray.api import codec
 from dray.api.meta import ListMeta, ObjectMeta, Status, StatusDetails
 from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
-from dray.api.text_memory import remember_texts
 from dray.process.http import JSON, Request, Response
-from dray.server import errors, objects
+from dray.server import errors, objects, protobuf
+from dray.server.answers.accepted import ANY_JSON, Accepted, accepted
 from dray.server.answers.tables import Tables
 from dray.server.answers.yaml_answers import YAML
 from dray.server.engine import Call, Engine
+from dray.server.protobuf import tables
 from dray.server.strategies import View
 from dray.server.verbs.reads import Page
 from dray.store import Record
 
-OFFERED = (JSON, YAML)
-OFFERED_TO_WATCHES = ("application/json;stream=watch",)
+OFFERED = (JSON, YAML, protobuf.MEDIA_TYPE)
+OFFERED_TO_WATCHES = ("application/json;stream=watch", f"{protobuf.MEDIA_TYPE};stream=watch")
 _RETURNS_DELETED = frozenset({"pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims"})
 
 
@@ -31,6 +30,8 @@ class Representation:
     """Objects as they are."""
 
     content_type = JSON
+    in_protobuf = False
+    """Whether the client gets in protobuf what is JSON here; `other_forms` and watches see to that."""
 
     def __init__(self, call: Call) -> None:
         self._kind = call.route.kind
@@ -111,23 +112,8 @@ class AsView(Representation):
         return codec.encode(self._show(record.obj))
 
 
-class _Accepted(msgspec.Struct, frozen=True):
-    media: str
-    parameters: dict[str, str]
-
-
-@remember_texts(256)
-def _accepted(header: str) -> tuple[_Accepted, ...]:
-    found = []
-    for part in header.split(","):
-        media, *rest = [piece.strip() for piece in part.split(";")]
-        pairs = (piece.partition("=") for piece in rest)
-        found.append(_Accepted(media.lower(), {name.strip(): value.strip() for name, _, value in pairs}))
-    return tuple(found)
-
-
 def choose(engine: Engine, request: Request, call: Call) -> Representation:
-    """The first form that the client accepts and the server has. Raises ApiError if there is none."""
+    """What the client likes most of what it accepts and the server has. Raises ApiError if there is none."""
     if call.route.subresource:
         view = engine.strategies.view(call.route.kind, call.route.subresource)
         if view is not None:
@@ -135,18 +121,28 @@ def choose(engine: Engine, request: Request, call: Call) -> Representation:
     header = request.header("accept")
     if not header or header == JSON:
         return Representation(call)
-    is_watch = call.route.verb == "watch"
-    for wanted in _accepted(header):
-        if wanted.media not in (JSON, "application/*", "*/*") and (wanted.media != YAML or is_watch):
-            continue
-        match wanted.parameters.get("as", ""):
-            case "Table":
-                version = wanted.parameters.get("v", "v1")
-                return AsTable(call, version, request.query.get("includeObject", "Metadata"))
-            case "PartialObjectMetadata" | "PartialObjectMetadataList" as form:
-                if form.endswith("List") and call.route.name:
-                    continue
-                return MetadataOnly(call)
-            case "":
-                return Representation(call)
-    raise errors.not_acceptable(OFFERED_TO_WATCHES if is_watch else OFFERED)
+    for wanted in accepted(header):
+        if (form := _form(wanted, request, call)) is not None:
+            form.in_protobuf = wanted.media == protobuf.MEDIA_TYPE
+            return form
+    raise errors.not_acceptable(OFFERED_TO_WATCHES if call.route.verb == "watch" else OFFERED)
+
+
+def _form(wanted: Accepted, request: Request, call: Call) -> Representation | None:
+    """What a client gets that accepts this; None if the server does not have it."""
+    if wanted.media not in (*ANY_JSON, protobuf.MEDIA_TYPE) and (wanted.media != YAML or call.route.verb == "watch"):
+        return None
+    match wanted.shape:
+        case "Table" if wanted.media != protobuf.MEDIA_TYPE:
+            version = wanted.parameters.get("v", "v1")
+            return AsTable(call, version, request.query.get("includeObject", "Metadata"))
+        case "PartialObjectMetadata" | "PartialObjectMetadataList" as form:
+            return MetadataOnly(call) if form == "PartialObjectMetadata" or not call.route.name else None
+        case "" if wanted.media != protobuf.MEDIA_TYPE or _has_messages(call):
+            return Representation(call)
+    return None
+
+
+def _has_messages(call: Call) -> bool:
+    kind = call.route.kind
+    return not kind.is_custom and tables.is_known(kind.api_version_of(call.route.version), kind.kind)

@@ -8,13 +8,7 @@ import msgspec
 import yaml
 from yaml.cyaml import CSafeDumper
 
-from dray.api.text_memory import remember_texts
-from dray.process.http import JSON, Answer, Response
-from dray.server.beside import Beside
-
 YAML = "application/yaml"
-LONG = 4 * 1024
-_ANY_JSON = (JSON, "application/*", "*/*")
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@%+=() -]*[A-Za-z0-9_./)]|[A-Za-z_/]")
 _OTHER_MEANINGS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 
@@ -34,27 +28,8 @@ def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-@remember_texts(256)
-def is_preferred(accept: str) -> bool:
-    """Whether YAML comes before JSON in what a client accepts."""
-    for part in accept.split(","):
-        media = part.partition(";")[0].strip().lower()
-        if media == YAML:
-            return True
-        if media in _ANY_JSON:
-            return False
-    return False
-
-
-async def written(answer: Answer, workers: Beside, caller: str) -> Answer:
-    """The same answer in YAML; what is no JSON stays as it is. A long one is written beside the loop, in turn."""
-    if not isinstance(answer, Response) or answer.content_type != JSON or not answer.body:
-        return answer
-    body = await workers.run(caller, _dump, answer.body) if len(answer.body) > LONG else _dump(answer.body)
-    return Response(answer.code, body, YAML, answer.headers)
-
-
-def _dump(body: bytes) -> bytes:
+def dump(body: bytes) -> bytes:
+    """An answer in JSON, in YAML."""
     value = msgspec.json.decode(body)
     text: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=120)
     return text.encode()

@@ -16,10 +16,12 @@ from dray.server import errors
 from dray.server.beside import LARGE
 from dray.server.bodies import number_ranges, pod_bodies
 from dray.server.bodies.options import WriteOptions
-from dray.server.bodies.protobuf import decode as protobuf
-from dray.server.bodies.protobuf.wire import WireError
 from dray.server.custom import bodies as custom_bodies
 from dray.server.patch.formats import APPLY_PATCH, FORMATS, Patch
+from dray.server.protobuf import MEDIA_TYPE as PROTOBUF
+from dray.server.protobuf import read as protobuf
+from dray.server.protobuf.tables import UnknownMessage
+from dray.server.protobuf.wire import WireError
 from dray.server.routes import Route
 from dray.validation import to_hub
 
@@ -40,7 +42,7 @@ _ESCAPES = {
     "\t": "\\t",
     "\v": "\\v",
 }
-READ_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
+READ_TYPES = ("application/json", "application/yaml", PROTOBUF)
 
 
 def media_type(header: str) -> str:
@@ -68,7 +70,7 @@ def parse(body: bytes, content_type: str) -> Any:
             raise errors.bad_request(f"the body is not JSON: {error}") from None
     if given == YAML_TYPE:
         return parse_yaml(body)
-    if given == protobuf.MEDIA_TYPE:
+    if given == PROTOBUF:
         return parse_protobuf(body)
     raise errors.unsupported_media_type(given, READ_TYPES)
 
@@ -90,7 +92,7 @@ def parse_protobuf(body: bytes) -> Any:
         return protobuf.decode(body)
     except WireError as error:
         raise errors.bad_request(f"the body is not protobuf: {error}") from None
-    except protobuf.UnknownMessage as error:
+    except UnknownMessage as error:
         message = (
             f"{error} is not read in protobuf; send it as application/json (--kube-api-content-type for components)"
         )

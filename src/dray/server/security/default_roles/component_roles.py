@@ -122,6 +122,12 @@ _DEVICES = (
         rule(READ, RESOURCE, "resourceclaims resourceslices resourceslicepatches deviceclasses devicetaintrules"),
         rule("patch update", RESOURCE, "devicetaintrules/status"),
     ),
+    *controller(
+        "resourcepoolstatusrequest-controller",
+        rule(f"{READ} delete", RESOURCE, "resourcepoolstatusrequests"),
+        rule("patch update", RESOURCE, "resourcepoolstatusrequests/status"),
+        rule(READ, RESOURCE, "resourceclaims resourceslices resourceslicepatches deviceclasses devicetaintrules"),
+    ),
 )
 
 _EXPIRY = controller(
