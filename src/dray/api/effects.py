@@ -48,7 +48,7 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "configmaps": _data("read by whoever may"),
     "endpoints": _data("addresses, written by whoever knows them"),
     "events": _acts("kept for an hour"),
-    "limitranges": _nothing("pods are neither given its defaults nor held to its limits"),
+    "limitranges": _acts("gives pods its defaults and holds pods and volume claims to its limits"),
     "namespaces": _acts("holds objects; deleting it deletes them"),
     "nodes": _acts("pods are scheduled to it; its taints evict"),
     "persistentvolumeclaims": _acts("decides where its pods may go; `dray up` binds it to a volume that only pretends"),
@@ -56,7 +56,7 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "pods": _acts("scheduled, and run by `dray node` or simulated"),
     "podtemplates": _data("read by whoever may"),
     "replicationcontrollers": _acts("keeps a number of pods"),
-    "resourcequotas": _acts("counted and enforced when objects are created"),
+    "resourcequotas": _acts("counted and enforced when objects are created or ask for more"),
     "secrets": _data("read by whoever may"),
     "serviceaccounts": _acts("an identity, with tokens on request"),
     "services": _nothing("no address is assigned and nothing is routed to its pods"),
@@ -104,7 +104,9 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "customresourcedefinitions.apiextensions.k8s.io": _acts("its custom resources are served"),
     "priorityclasses.scheduling.k8s.io": _acts("gives pods their priority"),
     "leases.coordination.k8s.io": _acts("signs of life of nodes, and who leads"),
-    "runtimeclasses.node.k8s.io": _nothing("its handler and overhead are not applied to pods"),
+    "runtimeclasses.node.k8s.io": _acts(
+        "its overhead and its choice of nodes are applied to pods; which handler runs them is the node's affair"
+    ),
     "endpointslices.discovery.k8s.io": _data("addresses, written by whoever knows them"),
     "deviceclasses.resource.k8s.io": _acts("devices that claims ask for"),
     "devicetaintrules.resource.k8s.io": _acts("taints devices, and evicts"),

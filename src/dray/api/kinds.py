@@ -8,6 +8,7 @@ from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, by_kind
 
 CONFIG_MAPS: Final = by_kind("v1", "ConfigMap")
 EVENTS: Final = by_kind("v1", "Event")
+LIMIT_RANGES: Final = by_kind("v1", "LimitRange")
 NAMESPACES: Final = by_kind("v1", "Namespace")
 NODES: Final = by_kind("v1", "Node")
 PODS: Final = by_kind("v1", "Pod")
@@ -37,6 +38,7 @@ JOBS: Final = by_kind("batch/v1", "Job")
 BUDGETS: Final = by_kind("policy/v1", "PodDisruptionBudget")
 LEASES: Final = by_kind("coordination.k8s.io/v1", "Lease")
 STORAGE_CLASSES: Final = by_kind("storage.k8s.io/v1", "StorageClass")
+RUNTIME_CLASSES: Final = by_kind("node.k8s.io/v1", "RuntimeClass")
 PRIORITY_CLASSES: Final = by_kind("scheduling.k8s.io/v1", "PriorityClass")
 
 CLUSTER_ROLES: Final = by_kind("rbac.authorization.k8s.io/v1", "ClusterRole")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus
+from dray.api.generated.core import PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
 from dray.api.kinds import QUOTAS
 from dray.api.meta import Object
 from dray.api.pods import is_finished
@@ -21,7 +21,9 @@ from dray.client.calls import list_if_served
 from dray.controllers.context import Context
 from dray.controllers.custom_kinds import CustomKinds
 from dray.controllers.queue_controller import QueueController
-from dray.validation.quota_usage import COUNT, ZERO, counted_kind, is_in_scope, usage
+from dray.validation.pod_resources import ZERO
+from dray.validation.quota_scopes import is_in_scope
+from dray.validation.quota_usage import COUNT, counted_kind, usage
 
 GATHER_SECONDS = 0.1
 """How long deletions gather before they are counted together."""
@@ -120,8 +122,13 @@ class ResourceQuotaController(QueueController[ObjectName]):
 def _uses_less(old: Object, new: Object) -> bool:
     """Whether an object that stays may have given something back."""
     if isinstance(old, Pod) and isinstance(new, Pod):
-        return is_finished(new) and not is_finished(old)
-    return isinstance(old, PersistentVolumeClaim) and isinstance(new, PersistentVolumeClaim) and old.spec != new.spec
+        if is_finished(new) and not is_finished(old):
+            return True
+        was, now = old.spec, new.spec
+        return was.containers != now.containers or was.active_deadline_seconds != now.active_deadline_seconds
+    if isinstance(old, PersistentVolumeClaim) and isinstance(new, PersistentVolumeClaim):
+        return old.spec != new.spec or old.status.modify_volume_status != new.status.modify_volume_status
+    return isinstance(old, Service) and isinstance(new, Service) and old.spec != new.spec
 
 
 def _namespace(quota: ResourceQuota) -> tuple[str]:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
-from dray.api.generated.core import (
-    Container,
-    PersistentVolumeClaim,
-    Pod,
-    PodSpec,
-    ResourceQuotaSpec,
-    ScopedResourceSelectorRequirement,
-)
+from dray.api.generated.core import PersistentVolumeClaim, Pod, Service
 from dray.api.meta import Object
 from dray.api.pods import is_finished
 from dray.api.quantity import Quantity
 from dray.api.registry import Kind, by_resource
 from dray.api.resource import DeviceRequest, ResourceClaim
 from dray.api.resource.claim import ALLOCATION_RESULTS, MODE_ALL
+from dray.validation.pod_resources import ZERO, limits_of, requests_of, total_of
+from dray.validation.resource_amounts import is_huge_page
 
 DEVICES: Final = "deviceclass.resource.k8s.io/devices"
 COUNT: Final = "count/"
+STORAGE_CLASS: Final = ".storageclass.storage.k8s.io/"
+OLD_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+LOAD_BALANCER: Final = "LoadBalancer"
 ONE: Final = Quantity.of_int(1)
-ZERO: Final = Quantity.of_int(0)
+COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+MUST_SPECIFY: Final = {
+    f"{prefix}{name}": (prefix == "limits.", name) for prefix in ("", "requests.", "limits.") for name in COMPUTE[:2]
+}
+"""What every container must say if a quota limits it: whether that is a limit, and of what."""
 
 # Objects that quotas can also count by their plural alone.
 COUNTED: Final = frozenset(
@@ -46,9 +48,9 @@ def usage(resource: str, obj: Object) -> Usage:
     elif isinstance(obj, Pod):
         used.update(_pod(obj))
     elif isinstance(obj, PersistentVolumeClaim):
-        requests = obj.spec.resources.requests if obj.spec.resources is not None else {}
-        if "storage" in requests:
-            used["requests.storage"] = requests["storage"]
+        used.update(_volume_claim(obj))
+    elif isinstance(obj, Service):
+        used.update(_service(obj))
     return used
 
 
@@ -67,96 +69,58 @@ def _pod(pod: Pod) -> Usage:
     if is_finished(pod):
         return {}
     used: Usage = {"pods": ONE}
-    for name, amount in _at_its_peak(pod.spec, limits=False).items():
-        used[f"requests.{name}"] = amount
-        if name in ("cpu", "memory", "ephemeral-storage"):
+    overhead = pod.spec.overhead
+    for name, amount in total_of((requests_of(pod.spec), overhead)).items():
+        if name in COMPUTE or is_huge_page(name):
             used[name] = amount
-    for name, amount in _at_its_peak(pod.spec, limits=True).items():
-        used[f"limits.{name}"] = amount
+        used[f"requests.{name}"] = amount
+    for name, amount in limits_of(pod.spec).items():
+        if name in COMPUTE:
+            used[f"limits.{name}"] = amount + overhead[name] if name in overhead else amount
     return used
 
 
-def _at_its_peak(spec: PodSpec, *, limits: bool) -> Usage:
-    """All containers at once, or an init container before them, whichever is more."""
-    sidecars: Usage = {}
-    peak: Usage = {}
-    for container in spec.init_containers:
-        asked = _amounts(container, limits=limits)
-        if container.restart_policy == "Always":
-            sidecars = _sum((sidecars, asked))
-            asked = {}
-        peak = _larger(peak, _sum((sidecars, asked)))
-    running = _sum((sidecars, *(_amounts(container, limits=limits) for container in spec.containers)))
-    return _sum((_larger(running, peak), spec.overhead))
+def missing_amounts(limited: Iterable[str], obj: Object) -> str:
+    """What containers of a pod must ask for because a quota limits it, and do not; empty if there is nothing."""
+    if not isinstance(obj, Pod) or obj.spec.resources is not None:
+        return ""
+    containers = (*obj.spec.containers, *obj.spec.init_containers)
+    missing = []
+    for name in sorted(MUST_SPECIFY.keys() & set(limited)):
+        is_limit, plain = MUST_SPECIFY[name]
+        without = {
+            container.name
+            for container in containers
+            if plain not in (container.resources.limits if is_limit else container.resources.requests)
+        }
+        if without:
+            missing.append(f"{name} for: {','.join(sorted(without))}")
+    return f"must specify {'; '.join(missing)}" if missing else ""
 
 
-def _amounts(container: Container, *, limits: bool) -> Mapping[str, Quantity]:
-    if container.resources is None:
-        return {}
-    return container.resources.limits if limits else container.resources.requests
+def _service(service: Service) -> Usage:
+    """Ports on nodes that it gets, and whether it wants a load balancer."""
+    spec = service.spec
+    ports = 0
+    if spec.type == "NodePort" or (spec.type == LOAD_BALANCER and spec.allocate_load_balancer_node_ports is not False):
+        ports = len(spec.ports)
+    elif spec.type == LOAD_BALANCER:
+        ports = sum(1 for port in spec.ports if port.node_port)
+    balancers = ONE if spec.type == LOAD_BALANCER else ZERO
+    return {"services.nodeports": Quantity.of_int(ports), "services.loadbalancers": balancers}
 
 
-def _sum(parts: Iterable[Mapping[str, Quantity]]) -> Usage:
-    total: Usage = {}
-    for part in parts:
-        for name, amount in part.items():
-            total[name] = total[name] + amount if name in total else amount
-    return total
-
-
-def _larger(first: Usage, second: Usage) -> Usage:
-    return {name: max(first.get(name, ZERO), second.get(name, ZERO)) for name in {**first, **second}}
-
-
-def is_in_scope(spec: ResourceQuotaSpec, obj: Object) -> bool:
-    """Whether a quota counts an object at all. A quota with scopes counts only pods (and those that match them)."""
-    requirements = [ScopedResourceSelectorRequirement(scope_name=name, operator="Exists") for name in spec.scopes]
-    if spec.scope_selector is not None:
-        requirements += spec.scope_selector.match_expressions
-    if not requirements:
-        return True
-    return isinstance(obj, Pod) and all(_in_scope(one, obj) for one in requirements)
-
-
-def _in_scope(requirement: ScopedResourceSelectorRequirement, pod: Pod) -> bool:
-    name = requirement.scope_name
-    if name == "PriorityClass":
-        return _matches(requirement, pod.spec.priority_class_name)
-    has_deadline = pod.spec.active_deadline_seconds is not None
-    best_effort = not any(
-        container.resources is not None and (container.resources.requests or container.resources.limits)
-        for container in (*pod.spec.containers, *pod.spec.init_containers)
-    )
-    return {
-        "Terminating": has_deadline,
-        "NotTerminating": not has_deadline,
-        "BestEffort": best_effort,
-        "NotBestEffort": not best_effort,
-        "CrossNamespacePodAffinity": _reaches_other_namespaces(pod.spec),
-    }.get(name, False)
-
-
-def _matches(requirement: ScopedResourceSelectorRequirement, value: str) -> bool:
-    if requirement.operator == "Exists":
-        return bool(value)
-    if requirement.operator == "DoesNotExist":
-        return not value
-    return (value in requirement.values) is (requirement.operator == "In")
-
-
-def _reaches_other_namespaces(spec: PodSpec) -> bool:
-    affinity = spec.affinity
-    if affinity is None:
-        return False
-    return any(
-        term.namespaces or term.namespace_selector is not None
-        for group in (affinity.pod_affinity, affinity.pod_anti_affinity)
-        if group is not None
-        for term in (
-            *group.required_during_scheduling_ignored_during_execution,
-            *(one.pod_affinity_term for one in group.preferred_during_scheduling_ignored_during_execution),
-        )
-    )
+def _volume_claim(claim: PersistentVolumeClaim) -> Usage:
+    """Its storage, of all classes and of its own."""
+    used: Usage = {}
+    requests = claim.spec.resources.requests if claim.spec.resources is not None else {}
+    if "storage" in requests:
+        used["requests.storage"] = requests["storage"]
+    of_class = claim.metadata.annotations.get(OLD_CLASS_ANNOTATION) or claim.spec.storage_class_name
+    if of_class:
+        used.update([(f"{of_class}{STORAGE_CLASS}{name}", amount) for name, amount in used.items()])
+        used[f"{of_class}{STORAGE_CLASS}persistentvolumeclaims"] = ONE
+    return used
 
 
 def counted_kind(name: str) -> Kind | None:
@@ -168,8 +132,10 @@ def counted_kind(name: str) -> Kind | None:
         return by_resource("resource.k8s.io", "resourceclaims")
     if name in COUNTED:
         return by_resource("", name)
-    if name == "requests.storage":
+    if name in ("services.nodeports", "services.loadbalancers"):
+        return by_resource("", "services")
+    if name == "requests.storage" or STORAGE_CLASS in name:
         return by_resource("", "persistentvolumeclaims")
-    if name in ("pods", "cpu", "memory", "ephemeral-storage") or name.startswith(("requests.", "limits.")):
+    if name == "pods" or name in COMPUTE or name.startswith(("requests.", "limits.", "hugepages-")):
         return by_resource("", "pods")
     return None

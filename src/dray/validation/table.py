@@ -30,6 +30,7 @@ _GROUPS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "pod": ("Pod",),
         "node": ("Node",),
         "namespace": ("Namespace",),
+        "limit_range": ("LimitRange",),
         "resource_quota": ("ResourceQuota",),
         "config_data": ("ConfigMap", "Secret"),
         "service": ("Service",),

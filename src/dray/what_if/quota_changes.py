@@ -10,7 +10,9 @@ from dray.api.meta import Object
 from dray.api.quantity import Quantity
 from dray.api.references import full_name
 from dray.snapshot.snapshot import Snapshot
-from dray.validation.quota_usage import ZERO, counted_kind, is_in_scope, usage
+from dray.validation.pod_resources import ZERO
+from dray.validation.quota_scopes import is_in_scope
+from dray.validation.quota_usage import counted_kind, usage
 
 
 class QuotaChange(Report, frozen=True, kw_only=True):

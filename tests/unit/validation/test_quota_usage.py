@@ -6,7 +6,8 @@ import pytest
 
 from controller_world import manifest, pod, typed
 from dray.api.generated.core import ResourceQuotaSpec, ScopedResourceSelectorRequirement, ScopeSelector
-from dray.validation.quota_usage import counted_kind, is_in_scope, usage
+from dray.validation.quota_scopes import is_in_scope
+from dray.validation.quota_usage import counted_kind, usage
 
 RESOURCE = "resource.k8s.io/v1"
 DEVICES = "deviceclass.resource.k8s.io/devices"

@@ -10,10 +10,14 @@ from dray.server.admission.cluster_taints import ClusterTaints
 from dray.server.admission.creation_right import CreationRight
 from dray.server.admission.dynamic import DynamicAdmission
 from dray.server.admission.escalation import Escalation
+from dray.server.admission.limit_ranger import LimitRanger
 from dray.server.admission.namespace_lifecycle import NamespaceLifecycle
 from dray.server.admission.new_node_taint import NewNodeTaint
 from dray.server.admission.node_restriction import DriverRestriction, NodeRestriction
 from dray.server.admission.pod_defaults import PodPriority, PodTolerations
+from dray.server.admission.pod_security import PodSecurity
+from dray.server.admission.runtime_class import PodRuntimeClass
+from dray.server.admission.service_account import PodServiceAccount
 from dray.server.indexes.stored_roles import StoredRoles
 
 
@@ -22,8 +26,12 @@ def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None) -
     return Chain(
         [
             NamespaceLifecycle(),
-            PodTolerations(),
+            LimitRanger(),
+            PodServiceAccount(),
+            PodSecurity(),
             PodPriority(),
+            PodTolerations(),
+            PodRuntimeClass(),
             NewNodeTaint(),
             ClusterTaints(),
             CreationRight(roles),

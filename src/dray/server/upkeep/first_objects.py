@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from dray.api.generated.core import Namespace, Service, ServicePort, ServiceSpec
-from dray.api.kinds import NAMESPACES, SERVICES
+from dray.api.generated.core import Namespace, Service, ServiceAccount, ServicePort, ServiceSpec
+from dray.api.kinds import NAMESPACES, SERVICE_ACCOUNTS, SERVICES
 from dray.api.meta import Object, ObjectMeta
 from dray.api.registry import by_kind
+from dray.pod_admission.service_account import DEFAULT
 from dray.server import objects
 from dray.server.engine import Call, Engine
 from dray.server.routes import Route
@@ -29,9 +30,19 @@ async def ensure(engine: Engine, roles: Iterable[Stored]) -> None:
         if engine.namespace(name) is None:
             namespace = Namespace(kind="Namespace", api_version="v1", metadata=ObjectMeta(name=name))
             await _create(engine, namespace)
+    for record in engine.store.list(NAMESPACES.resource).records:
+        if record.obj.metadata.deletion_timestamp is None:
+            await _ensure_account(engine, record.key.name)
     if engine.get(SERVICES.resource, "default", "kubernetes") is None:
         await _create(engine, _own_service())
     await asyncio.gather(*(_reconcile(engine, wanted) for wanted in roles))
+
+
+async def _ensure_account(engine: Engine, namespace: str) -> None:
+    """For namespaces that were made before there were accounts."""
+    if engine.get(SERVICE_ACCOUNTS.resource, namespace, DEFAULT) is None:
+        meta = ObjectMeta(name=DEFAULT, namespace=namespace)
+        await _create(engine, ServiceAccount(kind="ServiceAccount", api_version="v1", metadata=meta))
 
 
 def _own_service() -> Service:

@@ -1,4 +1,4 @@
-"""Quotas: what a new object uses up, counted exactly however many clients create at once.
+"""Quotas: what an object uses up, counted exactly however many clients create at once.
 
 The object and the changed quotas are stored in one transaction. If anybody else changed a quota meanwhile, the store
 refuses and everything is counted again. Releasing is the quota controller's: usage follows the objects that exist.
@@ -8,34 +8,64 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import ResourceQuota
+from dray.api.generated.core import PersistentVolumeClaim, Pod, ResourceQuota, Service
 from dray.api.kinds import QUOTAS
 from dray.api.meta import Object
 from dray.server import errors
 from dray.server.engine import Call, Engine
 from dray.server.objects import finish
 from dray.store import Update
-from dray.validation.quota_usage import Usage, is_in_scope, usage
+from dray.validation.quota_scopes import is_in_scope
+from dray.validation.quota_usage import Usage, missing_amounts, usage
 
 
-async def charges(engine: Engine, call: Call, obj: Object) -> list[Update]:
-    """The changes to quotas that storing a new object means. Raises ApiError if one would be exceeded."""
+async def charges(engine: Engine, call: Call, obj: Object, old: Object | None = None) -> list[Update]:
+    """The changes to quotas that storing an object means, instead of `old` if that is stored.
+
+    Raises ApiError if a quota would be exceeded, or if a pod does not say how much it needs of what one limits.
+    """
     namespace = obj.metadata.namespace
     if not namespace or not engine.store.count(QUOTAS.resource):
+        return []
+    if old is not None and not _may_use_more(call, obj, old):
         return []
     records = engine.store.list(QUOTAS.resource, namespace).records
     if not records:
         return []
     resource = call.route.kind.resource
     requested = await engine.beside(call, usage, resource, obj) if call.is_large else usage(resource, obj)
+    before = usage(resource, old) if old is not None else {}
     changes = []
     for record in records:
-        if not is_in_scope(record.obj.spec, obj):
+        quota: ResourceQuota = record.obj
+        if not is_in_scope(quota.spec, obj):
             continue
-        charged = _charge(call, record.obj, requested, obj.metadata.name)
+        missing = missing_amounts(quota.status.hard, obj)
+        if missing:
+            raise errors.forbidden(
+                call.route.kind, obj.metadata.name, f"failed quota: {quota.metadata.name}: {missing}"
+            )
+        counted_before = before if old is not None and is_in_scope(quota.spec, old) else {}
+        charged = _charge(call, quota, _more(requested, counted_before), obj.metadata.name)
         if charged is not None:
             changes.append(Update(record.key, record.revision, finish(charged)))
     return changes
+
+
+def _may_use_more(call: Call, new: Object, old: Object) -> bool:
+    """Whether an update is of a kind that quotas look at; most are not."""
+    if isinstance(new, Pod) and isinstance(old, Pod):
+        is_other_scope = new.spec.active_deadline_seconds != old.spec.active_deadline_seconds
+        return call.route.subresource == "resize" or (is_other_scope and not call.route.subresource)
+    return isinstance(new, PersistentVolumeClaim | Service) and not call.route.subresource
+
+
+def _more(requested: Usage, before: Usage) -> Usage:
+    """What is used in addition; what is used less is the controller's."""
+    if not before:
+        return requested
+    more = {name: amount - before[name] if name in before else amount for name, amount in requested.items()}
+    return {name: amount for name, amount in more.items() if amount.sign() > 0}
 
 
 def _charge(call: Call, quota: ResourceQuota, requested: Usage, name: str) -> ResourceQuota | None:

@@ -23,8 +23,8 @@ from dray.server.custom import slow_rules
 from dray.server.engine import Call, Engine
 from dray.server.objects import finish, finish_ahead, with_metadata
 from dray.server.strategies import UpdateStrategy
-from dray.server.verbs import dropped_fields, field_owners, quota
-from dray.store import Conflict, Create, Exists, Finish, Key, NotFound, Record
+from dray.server.verbs import dropped_fields, field_owners, first_account, quota
+from dray.store import Conflict, Create, Exists, Finish, Key, NotFound, Record, Update
 from dray.validation import Context
 from dray.validation.rules import Rules
 
@@ -139,13 +139,15 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
         stored = engine.store.get(key)
         if stored is not None:
             raise Exists(stored)
+        await quota.charges(engine, call, obj)
         return dry(complete, engine.store.revision)
     for _ in range(UPDATE_ATTEMPTS):
-        charges = await quota.charges(engine, call, obj)
-        if not charges:
+        others: list[Create | Update] = [*await quota.charges(engine, call, obj)]
+        others += first_account.beside(engine, call, obj)
+        if not others:
             return await engine.store.create(key, complete)
         try:
-            return (await engine.store.transact([Create(key, complete), *charges]))[0]
+            return (await engine.store.transact([Create(key, complete), *others]))[0]
         except (Conflict, NotFound):
             continue  # somebody else changed a quota: count again
     raise errors.conflict(call.route.kind, obj.metadata.name, "too many others are using up the quota")
@@ -269,6 +271,9 @@ async def _store(engine: Engine, call: Call, new: Object, record: Record, comple
     if isinstance(new, ResourceClaim):
         guard = engine.held_devices.guarded
         complete = guard(call.key, new, record.obj, complete, is_judged=_is_decision(call, new))
+    charges = await quota.charges(engine, call, new, record.obj)
+    if charges:
+        return (await engine.store.transact([Update(call.key, record.revision, complete), *charges]))[0]
     return await engine.store.update(call.key, record.revision, complete)
 
 
