@@ -134,6 +134,13 @@ def test_a_node_that_is_there_as_the_template() -> None:
     objects += [waiting("a", claim_template="two"), waiting("b", claim_template="two")]
     answer = plan_for(objects, group("same", fromNode="old"))
     assert added(answer) == {"same": 2}
+    # What is on the network does not come with a node: there is one such device, however many nodes.
+    network = resource_slice("pool", device("net-0"))
+    del network["spec"]["nodeName"]
+    network["spec"]["allNodes"] = True
+    third = [template("three", 3), waiting("c", claim_template="three"), waiting("d", claim_template="three")]
+    answer = plan_for([*objects[:1], *objects[2:4], network, *third], group("same", fromNode="old"))
+    assert (added(answer), len(answer.unplaced)) == ({"same": 1}, 1)
 
 
 def test_a_profile_as_the_template_brings_its_class() -> None:
