@@ -54,6 +54,7 @@ async def use_devices(
     pool: str = "pool",
     namespace: str = "default",
     tolerations: tuple[Manifest, ...] = (),
+    pod_spec: Manifest | None = None,
 ) -> None:
     """Running pods that share a claim that holds devices, as the scheduler and a node would leave them."""
     request = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "tolerations": list(tolerations)}}
@@ -61,7 +62,7 @@ async def use_devices(
         manifest(V1, "ResourceClaim", claim, namespace, spec={"devices": {"requests": [request]}})
     )
     for name in pods:
-        await run_pod(world, name, claim, namespace=namespace)
+        await run_pod(world, name, claim, namespace=namespace, **(pod_spec or {}))
     result = {"request": "gpu", "driver": DRIVER, "pool": pool, "tolerations": list(tolerations)}
     allocation = {"devices": {"results": [{**result, "device": device} for device in devices]}}
     uids = {name: (await world.get("pods", name, namespace)).metadata.uid for name in pods}

@@ -18,7 +18,7 @@ Prepare = Callable[[dra.NodePrepareResourcesRequest], Awaitable[dra.NodePrepareR
 
 
 class ScriptedDriver:
-    """One instance. `prepare`, `unprepare_error` and `info` can be changed; the defaults are a good driver's."""
+    """One instance. `prepare`, `unprepare_error` and the like can be changed; the defaults are a good driver's."""
 
     def __init__(self, root: Path, name: str = "gpu.example.com", instance: str = "") -> None:
         suffix = f"-{instance}" if instance else ""
@@ -37,6 +37,7 @@ class ScriptedDriver:
         self.notified: list[registration.RegistrationStatus] = []
         self.prepare: Prepare = self.prepare_well
         self.unprepare_error = ""
+        self.unprepare_forgets = False
         self.unprepare_code = grpc.StatusCode.OK
         """What a whole call ends with."""
         self.held: set[str] = set()
@@ -119,6 +120,8 @@ class ScriptedDriver:
         self.unprepared.append([claim.name for claim in request.claims])
         if self.unprepare_code is not grpc.StatusCode.OK:
             await context.abort(self.unprepare_code, "no such claim")
+        if self.unprepare_forgets:
+            return dra.NodeUnprepareResourcesResponse()
         if not self.unprepare_error:
             self.held -= {claim.uid for claim in request.claims}
         answer = dra.NodeUnprepareResourceResponse(error=self.unprepare_error)

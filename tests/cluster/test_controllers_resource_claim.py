@@ -49,17 +49,22 @@ async def resource_claim_world() -> AsyncIterator[World]:
         yield world
 
 
-@pytest.mark.req("4381-71", "4381-75", "4381-78", "4381-133", "4381-143", "SVS-59")
+@pytest.mark.req("4381-71", "4381-75", "4381-78", "4381-133", "4381-143", "SVS-59", "5055-22", "4381-70")
 async def test_a_claim_is_made_from_the_template() -> None:
     async with resource_claim_world() as world:
-        await world.create(template(), with_template())
+        made_from = template()
+        toleration = {"key": "example.com/worn", "operator": "Exists"}
+        exactly = {"deviceClassName": "gpu", "tolerations": [toleration]}
+        made_from["spec"]["spec"] = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+        await world.create(made_from, with_template())
         await world.settle()
         (made,) = await world.objects("resourceclaims")
         assert made.metadata.name.startswith("p-dev-")
         assert len(made.metadata.name) == len("p-dev-") + 5
         assert made.metadata.annotations == {"note": "kept", "resource.kubernetes.io/pod-claim-name": "dev"}
         assert made.metadata.labels == {"team": "ml"}
-        assert made.spec.devices.requests[0].exactly.device_class_name == "gpu"
+        wanted = made.spec.devices.requests[0].exactly
+        assert (wanted.device_class_name, [one.key for one in wanted.tolerations]) == ("gpu", ["example.com/worn"])
         assert made.spec == (await world.get("resourceclaimtemplates", "gpu")).spec.spec
         stored = await world.get("pods", "p")
         (owner,) = made.metadata.owner_references
@@ -95,7 +100,7 @@ async def test_a_missing_template_is_told_and_its_creation_unblocks() -> None:
         assert len(await world.objects("resourceclaims")) == 1
 
 
-@pytest.mark.req("4381-77")
+@pytest.mark.req("4381-77", "4381-69")
 async def test_a_later_template_of_that_name_changes_nothing() -> None:
     async with resource_claim_world() as world:
         await world.create(template(), with_template())
@@ -212,7 +217,7 @@ async def test_consumers_that_are_no_pods_are_left_alone() -> None:
         assert left.status.allocation is not None
 
 
-@pytest.mark.req("4381-140", "4381-124", "4381-125")
+@pytest.mark.req("4381-140", "4381-124", "4381-125", "4381-104")
 async def test_a_deleted_claim_that_nobody_uses_goes() -> None:
     async with resource_claim_world() as world:
         await world.create(claim("plain"), claim("allocated"))

@@ -21,22 +21,26 @@ from eviction_objects import (
 )
 
 
-@pytest.mark.req("5055-83", "5055-84", "5055-62", "5055-135", "5055-136", "SVS-24", "SVS-28", "SVS-30")
+@pytest.mark.req(
+    "5055-83", "5055-84", "5055-62", "5055-135", "5055-136", "SVS-24", "SVS-28", "SVS-30", "5055-57", "5055-81"
+)
 async def test_a_rule_evicts_the_pods_that_use_the_device_and_no_others() -> None:
     async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",))
         await use_devices(world, "other", "gpu-1", pods=("neighbour",))
         await run_pod(world, "plain")
-        await world.create(rule(selector={"device": "gpu-0"}))
-        await world.settle()
+        await world.create(rule(selector={"device": "gpu-0"}), rule("idle", selector={"device": "gpu-2"}))
+        await world.settle(15)
         assert await leaving(world) == {"user"}
+        assert "1 pod evicted" in (await status(world)).message
+        assert (await status(world, "idle")).reason == "NotStarted"
         user = await world.get("pods", "user")
         marked = next(one for one in user.status.conditions if one.type == "DisruptionTarget")
         assert (marked.status, marked.reason) == ("True", "DeletionByDeviceTaintManager")
         assert await world.events("user") == [("DeviceTaintManagerEviction", "Marking for deletion")]
 
 
-@pytest.mark.req("5055-83", "5055-136", "5055-81")
+@pytest.mark.req("5055-83", "5055-136")
 async def test_a_taint_in_a_slice_evicts_as_a_rule_does() -> None:
     async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("user",))
@@ -72,7 +76,9 @@ async def test_other_effects_evict_nobody(effect: str) -> None:
         assert await leaving(world) == set()
 
 
-@pytest.mark.req("5055-86", "5055-87", "5055-88", "5055-89", "5055-134", "5055-148", "SVS-20", "SVS-21", "X-06")
+@pytest.mark.req(
+    "5055-86", "5055-87", "5055-88", "5055-89", "5055-134", "5055-148", "SVS-20", "SVS-21", "X-06", "5055-136"
+)
 @pytest.mark.parametrize(
     ("tolerations", "stays_for"),
     [
@@ -104,9 +110,11 @@ async def test_tolerations_count_from_when_the_taint_was_added(
 async def test_all_pods_that_share_a_claim_leave_whatever_the_pods_tolerate() -> None:
     async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", "gpu-1", pods=("a", "b"))
-        await world.create(rule(selector={"device": "gpu-1"}))
+        everything = {"tolerations": [{"operator": "Exists"}]}
+        await use_devices(world, "other", "gpu-2", pods=("c",), pod_spec=everything)
+        await world.create(rule(selector={"device": "gpu-1"}), rule("second", selector={"device": "gpu-2"}))
         await world.settle()
-        assert await leaving(world) == {"a", "b"}
+        assert await leaving(world) == {"a", "b", "c"}
 
 
 @pytest.mark.req("5055-55", "5055-84")
@@ -311,12 +319,13 @@ async def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None
         assert await leaving(world) == {"user"}
 
 
-@pytest.mark.req("implied-5")
-async def test_a_pod_that_finished_or_waits_for_a_node_is_left_alone() -> None:
+@pytest.mark.req("implied-5", "SVS-24")
+async def test_a_pod_that_finished_or_waits_for_a_node_or_holds_no_reservation_is_left_alone() -> None:
     async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("done", "waiting"))
         await world.patch("pods", "done", {"status": {"phase": "Succeeded"}}, "status")
         await run_pod(world, "unscheduled", "claim", nodeName="")
+        await run_pod(world, "unreserved", "claim")
         await world.delete("pods", "waiting")
         await world.create(rule())
         await world.settle(5)
@@ -384,7 +393,7 @@ async def test_a_selector_that_fails_is_told_on_the_rule() -> None:
         assert await leaving(world) == set()
 
 
-@pytest.mark.req("SVS-29", "5055-98")
+@pytest.mark.req("SVS-29")
 async def test_metrics() -> None:
     async with device_taint_world() as world:
         await use_devices(world, "claim", "gpu-0", pods=("a", "b"))

@@ -138,7 +138,7 @@ async def test_a_time_of_long_ago_or_of_the_future_is_taken_as_it_is(
         assert await leaving(world) == (set() if leaves_after is None else {"user"})
 
 
-@pytest.mark.req("X-11", "5055-100", "5055-57", "3902-14")
+@pytest.mark.req("X-11")
 async def test_device_and_node_eviction_at_once_delete_once() -> None:
     async with device_taint_world(NAME, "taint-eviction-controller") as world:
         await world.create(manifest("v1", "Node", "node-1"))

@@ -7,7 +7,7 @@ import pytest
 from controller_world import World, manifest
 from dray.controllers.settings import ControllerSettings
 from dray.eviction.settings import FailurePolicy
-from eviction_objects import leaving, rule, run_pod, use_devices
+from eviction_objects import leaving, rule, run_pod, taint, use_devices
 from eviction_policy_world import DEVICE, NODE, eviction_policy_world, policy, taint_node, waiting
 
 
@@ -178,7 +178,7 @@ async def test_pods_choose_among_what_is_offered() -> None:
         ]
 
 
-@pytest.mark.req("3902-32", "3902-24")
+@pytest.mark.req("3902-32", "3902-24", "5055-98")
 async def test_by_default_nobody_is_asked_and_nothing_more_is_written() -> None:
     async with eviction_policy_world(ControllerSettings()) as world:
         calls: list[str] = []
@@ -189,7 +189,13 @@ async def test_by_default_nobody_is_asked_and_nothing_more_is_written() -> None:
         await world.create(rule())
         await world.settle(20)
         assert await leaving(world) == {"a"}
-        assert sorted(calls) == ["create Event", "delete pods", "patch pods/status", "update status", "update status"]
+        per_pod = ["create Event", "delete pods", "patch pods/status"]
+        assert sorted(calls) == [*per_pod, "update status", "update status"]  # twice: the condition of the rule
+        calls.clear()
+        await world.create(manifest("v1", "Node", "node-2", spec={"taints": [taint()]}))
+        await world.settle(20)
+        assert await leaving(world) == {"a", "b"}
+        assert sorted(calls) == per_pod
 
 
 def _count(client: Any, calls: list[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from controller_world import World, controller_world, manifest
 from dray.controllers.settings import ControllerSettings, NodeLifecycleSettings
 from dray.process.clock import as_time
-from eviction_objects import ago, device_slice, ensure_namespace, leaving, rule, run_pod, taint, use_devices
+from eviction_objects import ago, device_slice, ensure_namespace, leaving, rule, run_pod, taint, toleration, use_devices
 from local_server import local_server
 
 DEVICE = "device-taint-eviction-controller"
@@ -31,7 +31,7 @@ async def use_both(world: World) -> None:
     await world.settle(10)
 
 
-@pytest.mark.req("5055-114", "5055-115", "SVS-14")
+@pytest.mark.req("5055-114", "5055-115", "SVS-14", "5055-108")
 @pytest.mark.parametrize(
     ("settings", "gone"),
     [
@@ -62,7 +62,26 @@ async def test_a_gate_that_is_on_again_evicts() -> None:
             assert await leaving(world) == {"driver", "rule", "name"}
 
 
-@pytest.mark.req("SVS-67", "3902-19", "3902-35", "3902-07", "3902-13", "3902-20")
+@pytest.mark.req("5055-100", "5055-57", "X-11", "3902-01")
+@pytest.mark.parametrize(
+    ("off", "gone"), [(DEVICE, {"plain", "tolerant"}), (NODE, {"user"}), ("", {"plain", "tolerant", "user"})]
+)
+async def test_each_of_the_two_evicts_without_the_other(off: str, gone: set[str]) -> None:
+    """What a claim tolerates is about devices: the taint of the node has the same key, and does not care."""
+    wanted = [name for name in (DEVICE, NODE) if name != off]
+    async with controller_world(*wanted) as world:
+        await world.create(device_slice("pool", "gpu-0", "gpu-1"))
+        await use_devices(world, "a", "gpu-0", pods=("user",))
+        there = {"nodeName": "node-2"}
+        await use_devices(world, "b", "gpu-1", pods=("tolerant",), tolerations=(toleration(),), pod_spec=there)
+        await run_pod(world, "plain", **there)
+        await world.create(manifest("v1", "Node", "node-2"), rule())
+        await world.patch("nodes", "node-2", {"spec": {"taints": [taint()]}})
+        await world.settle(10)
+        assert await leaving(world) == gone
+
+
+@pytest.mark.req("SVS-67", "3902-19", "3902-35", "3902-07", "3902-13", "3902-20", "3902-01", "3902-33")
 @pytest.mark.parametrize(
     ("wanted", "enabled", "runs"),
     [

@@ -177,7 +177,20 @@ async def test_it_can_be_switched_off_by_any_of_its_names(name: str) -> None:
         assert await leaving(world) == set()
 
 
-@pytest.mark.req("3902-08", "3902-18", "3902-01")
+@pytest.mark.req("3902-26", "3902-27")
+async def test_switched_off_and_on_again_it_evicts_those_who_are_still_there() -> None:
+    async with local_server() as server:
+        for wanted, gone in ((("*", "-taint-manager"), set[str]()), (("*",), {"pod"})):
+            async with controller_world(*wanted, server=server) as world:
+                if not gone:
+                    await world.create(manifest("v1", "Node", "node-1"))
+                    await run_pod(world, "pod")
+                    await set_taints(world, taint())
+                await world.settle(10)
+                assert await leaving(world) == gone
+
+
+@pytest.mark.req("3902-08", "3902-18", "3902-01", "3902-38")
 async def test_it_is_on_by_default_and_each_controller_has_a_name() -> None:
     async with node_taint_world("*") as world:
         assert {NAME, "node-lifecycle-controller", "device-taint-eviction-controller"} <= world.manager.health().keys()

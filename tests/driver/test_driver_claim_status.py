@@ -103,7 +103,7 @@ async def counted(fans: Fans) -> AsyncIterator[tuple[DriverWorld, CountingClient
             yield world, client
 
 
-@pytest.mark.req("4381-178", "SVS-48")
+@pytest.mark.req("SVS-48")
 async def test_health_is_in_the_claim_as_long_as_the_device_is() -> None:
     fans = WatchedFans()
     async with counted(fans) as (world, client):

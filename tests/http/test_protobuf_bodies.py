@@ -148,7 +148,7 @@ def test_over_http(server: LiveServer, namespace: str) -> None:
     assert server.request("DELETE", f"{path}/typed", options, MEDIA).code == 409
 
 
-@pytest.mark.req("4381-224", "4381-214")
+@pytest.mark.req("4381-224", "4381-214", "4381-57")
 def test_a_driver_in_go_publishes_and_reports_in_protobuf(server: LiveServer, namespace: str) -> None:
     """Typed clients in Go send all writes so, with empty texts and zeros for what is not set."""
     base = "/apis/resource.k8s.io/v1"

@@ -19,7 +19,7 @@ def cdi_ids(world: NodeWorld, uid: str, container: str = "main") -> tuple[str, .
     return world.runtime.orders[uid, container].cdi_ids
 
 
-@pytest.mark.req("4381-151", "4381-156", "4381-160", "4381-162", "5055-84")
+@pytest.mark.req("4381-151", "4381-156", "4381-160", "4381-162", "5055-84", "4381-224")
 async def test_a_pod_runs_after_its_claim_is_prepared_and_goes_after_it_is_unprepared() -> None:
     async with local_world() as world:
         driver = await world.driver()
@@ -88,7 +88,7 @@ async def test_a_claim_with_devices_of_two_drivers_is_prepared_by_both() -> None
             assert f'dra_resource_claims_in_use{{driver_name="{name}"}} 1.0' in page
 
 
-@pytest.mark.req("4381-169")
+@pytest.mark.req("4381-169", "4381-74")
 async def test_a_container_gets_only_the_devices_of_the_requests_that_it_names() -> None:
     async with local_world() as world:
         driver = await world.driver()
@@ -192,6 +192,23 @@ async def test_a_claim_that_its_driver_does_not_know_any_more_is_asked_for_until
         assert await world.get("p") is not None
         driver.unprepare_code = grpc.StatusCode.OK
         await world.gone("p")
+
+
+@pytest.mark.req("4381-173", "SVS-55")
+async def test_a_claim_that_is_missing_in_the_answer_is_not_unprepared() -> None:
+    async with local_world() as world:
+        driver = await world.driver()
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.phase("p", "Running")
+        driver.unprepare_forgets = True
+        await world.delete("p")
+        await world.event("FailedUnprepareDynamicResources", "c")
+        await world.until(lambda: len(driver.unprepared) >= 2)
+        assert await world.get("p") is not None
+        driver.unprepare_forgets = False
+        await world.gone("p")
+        assert not driver.held
 
 
 @pytest.mark.req("4381-159")

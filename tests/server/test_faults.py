@@ -167,7 +167,7 @@ def test_sigterm_ends_watches_in_good_order_and_keeps_what_was_acknowledged(tmp_
         assert again.request("GET", f"{MAPS}/kept").code == 200
 
 
-@pytest.mark.req("4381-38")
+@pytest.mark.req("4381-38", "4381-36")
 def test_the_status_of_a_claim_is_the_systems_alone_and_survives_a_restart(tmp_path: Path) -> None:
     directory = tmp_path / "state"
     allocation = {

@@ -68,7 +68,7 @@ def test_the_system_makes_no_rules_and_no_patches(cluster: LiveServer, path: str
     assert list(cluster.watch(f"{path}?watch=true&timeoutSeconds=1&resourceVersion={since}")) == []
 
 
-@pytest.mark.req("4381-228")
+@pytest.mark.req("4381-228", "4381-266")
 def test_the_use_of_devices_shows_in_pod_claim_and_allocation(cluster: LiveServer) -> None:
     templates = f"{RESOURCE}/namespaces/default/resourceclaimtemplates"
     created(cluster, templates, "template", spec={"spec": claim_spec("gpu.example.com")})

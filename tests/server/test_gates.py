@@ -100,7 +100,7 @@ def create(server: LiveServer, feature: Feature, name: str = "one") -> tuple[dic
     return made.json, " ".join(made.headers.get_all("Warning") or ())
 
 
-@pytest.mark.req("5055-110", "5027-42", "4381-79")
+@pytest.mark.req("5055-110", "5027-42", "4381-79", "5055-108", "4381-205")
 @BY_NAME
 def test_new_fields_of_a_gate_that_is_off_are_dropped_with_a_warning(tmp_path: Path, feature: Feature) -> None:
     with server_on_thread(tmp_path / "state", disabled_gates=frozenset({feature.gate})) as (server, _):
@@ -109,7 +109,7 @@ def test_new_fields_of_a_gate_that_is_off_are_dropped_with_a_warning(tmp_path: P
         assert f"{feature.path}: dropped, feature gate {feature.gate} is off" in warning
 
 
-@pytest.mark.req("5055-111", "5055-115", "5055-116", "5055-118", "5027-46", "5027-47", "4381-207")
+@pytest.mark.req("5055-111", "5055-115", "5055-116", "5055-118", "5027-47", "4381-207")
 @BY_NAME
 def test_stored_fields_survive_updates_while_the_gate_is_off(tmp_path: Path, feature: Feature) -> None:
     directory = tmp_path / "state"
@@ -140,7 +140,7 @@ def test_an_update_cannot_add_the_fields_of_a_gate_that_is_off(tmp_path: Path) -
         assert "spec.devices[0].taints" in put.headers["Warning"]
 
 
-@pytest.mark.req("5055-112", "5055-149", "5027-45")
+@pytest.mark.req("5055-112", "5055-149", "5027-45", "5027-02")
 @pytest.mark.parametrize(
     ("gate", "collection", "spec"),
     [

@@ -68,7 +68,7 @@ async def denied(call: Awaitable[None], field: str, why: str) -> None:
     assert "is forbidden" in str(failure.value)
 
 
-@pytest.mark.req("4381-188")
+@pytest.mark.req("4381-188", "4381-123")
 async def test_allocation_and_reservations_need_the_right_to_bind() -> None:
     async with server_with_claim() as (server, admin):
         client = server.client(driver())

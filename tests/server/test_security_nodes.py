@@ -87,7 +87,7 @@ async def test_a_node_evicts_its_own_pods_and_spends_no_budget_for_others() -> N
         assert stored.status.disruptions_allowed == 0
 
 
-@pytest.mark.req("4381-178")
+@pytest.mark.req("4381-178", "4381-123")
 async def test_claims_are_read_only_for_nodes_even_with_a_role_for_them() -> None:
     async with server_with_nodes() as (_, admin, n1):
         await admin.create(claim("c"))

@@ -164,7 +164,7 @@ def test_a_device_on_the_network_is_used_from_any_node(story: Story) -> None:
     assert sorted(one["name"] for one in common["reservedFor"]) == ["left", "right"]
 
 
-@pytest.mark.req("4381-210", "4381-217", "4381-221", "4381-228", "4381-239")
+@pytest.mark.req("4381-210", "4381-217", "4381-221", "4381-228", "4381-239", "4381-203")
 def test_a_driver_that_comes_late_and_goes_again(story: Story) -> None:
     driver = "late.example.com"
     story.apply(class_of(driver), claim(driver, "one", "ResourceClaimTemplate"))

@@ -16,7 +16,7 @@ RACK = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "rack", "operator": 
 # Pools
 
 
-@pytest.mark.req("4381-89")
+@pytest.mark.req("4381-89", "4381-09")
 def test_only_the_highest_generation_counts() -> None:
     old = resource_slice(device("old"), name="s1", generation=1)
     new = resource_slice(device("new"), name="s2", generation=2)

@@ -18,7 +18,7 @@ def by_numa(*values: Any) -> dict[str, Any]:
     return resource_slice(*(device(n, attributes={} if v is None else {"numa": v}) for n, v in found))
 
 
-@pytest.mark.req("4381-55", "SVS-40")
+@pytest.mark.req("4381-55", "SVS-40", "4381-26")
 @pytest.mark.parametrize(
     ("values", "count", "expected"),
     [

@@ -89,6 +89,22 @@ def test_a_device_that_is_held_is_held_in_every_part() -> None:
     assert candidates(cluster) == ["node-1", "node-2"]
 
 
+@pytest.mark.req("4381-02")
+def test_a_device_that_moves_to_another_slice_stays_held() -> None:
+    before = [resource_slice(device("a"), name="s1", count=2), resource_slice(device("b"), name="s2", count=2)]
+    cluster = cluster_of(*before)
+    first = allocate(cluster.inventory, cluster.classes, [ONE], "node-1")
+    assert isinstance(first, Allocated)
+    assert [result.device for result in first.allocations["ns/c"].devices.results] == ["a"]
+    cluster.inventory.hold("ns/x", first.allocations["ns/c"])
+    for moved in (resource_slice(name="s1", count=2), resource_slice(device("a"), device("b"), name="s2", count=2)):
+        change = cluster.tracker.apply(Upsert(typed(moved, ResourceSlice)))
+        cluster.inventory.apply_pools(cluster.tracker.pools[key] for key in change.pools)
+    second = allocate(cluster.inventory, cluster.classes, [ONE], "node-1")
+    assert isinstance(second, Allocated)
+    assert [result.device for result in second.allocations["ns/c"].devices.results] == ["b"]
+
+
 @pytest.mark.req("4381-62", "4381-100", "5027-35")
 def test_a_changed_class_counts_for_later_claims_only() -> None:
     cluster = cluster_of(resource_slice(device("a"), device("b", attributes={"x": 1})))

@@ -23,7 +23,6 @@ def steps_of(*objects: dict[str, Any], wanted: tuple[str, ...] = ("c",), fits: b
     return outcome.steps
 
 
-@pytest.mark.req("4381-110")
 @pytest.mark.parametrize("count", [9, 15, 31, 63])
 def test_two_requests_for_more_than_half_are_refused_at_once(count: int) -> None:
     half = (count + 1) // 2

@@ -97,7 +97,22 @@ def test_what_openapi_says_of_a_field_counts() -> None:
     assert schema.definition("io.k8s.api.resource.v1beta1.Device").properties["basic"].ref.endswith(".BasicDevice")
 
 
-@pytest.mark.req("5027-01")
+@pytest.mark.req("4381-80")
+@pytest.mark.parametrize("kind", ["ResourceSlice", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate"])
+def test_nothing_about_devices_refers_to_secrets(kind: str) -> None:
+    seen: set[str] = set()
+    waiting = [schema.for_kind("resource.k8s.io", "v1", kind)]
+    while waiting:
+        found = waiting.pop()
+        seen.add(found.name)
+        for name, prop in found.properties.items():
+            assert "secret" not in name.lower()
+            inner = [one.ref for one in (prop, prop.items, prop.values) if one is not None and one.ref]
+            waiting += [schema.definition(ref) for ref in inner if ref not in seen]
+    assert len(seen) > 3
+
+
+@pytest.mark.req("5027-01", "5027-04")
 def test_a_kind_that_kubernetes_does_not_ship() -> None:
     patch = schema.for_kind("resource.k8s.io", "v1alpha3", "ResourceSlicePatch")
     spec = schema.definition(patch.properties["spec"].ref)

@@ -12,7 +12,7 @@ def test_every_kind_has_a_type_in_every_version(kind: registry.Kind) -> None:
         assert issubclass(kind.type_of(version), Object)
 
 
-@pytest.mark.req("4381-01", "4381-36", "4381-62", "4381-69", "5055-29", "5027-01", "X-08")
+@pytest.mark.req("4381-01", "4381-36", "4381-62", "4381-69", "5055-29", "5027-01", "X-08", "5027-56")
 @pytest.mark.parametrize(
     ("kind", "namespaced", "versions"),
     [

@@ -30,7 +30,7 @@ def holds(expression: str, device: dict[str, Any] = DEVICE) -> bool:
     return cel.compile(expression).evaluate(device, driver=DRIVER)
 
 
-@pytest.mark.req("4381-81", "4381-86", "SVS-52")
+@pytest.mark.req("4381-81", "4381-86", "SVS-52", "4381-35")
 @pytest.mark.parametrize(
     "expression",
     [

@@ -114,7 +114,9 @@ def test_pods(subject: Pod, claims: list[ResourceClaim], made: dict[str, str], e
     assert summary(plan_pod(subject, known.get, lambda: made)) == expected
 
 
-@pytest.mark.req("4381-59", "4381-61", "4381-131", "4381-136", "4381-137", "4381-138", "4381-140", "4381-141")
+@pytest.mark.req(
+    "4381-59", "4381-61", "4381-131", "4381-136", "4381-137", "4381-138", "4381-140", "4381-141", "4381-39"
+)
 @pytest.mark.parametrize(
     ("subject", "gone", "is_needless", "allocated", "users", "steps"),
     [

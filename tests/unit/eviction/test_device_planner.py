@@ -43,6 +43,29 @@ def put_user(planner: DevicePlanner, number: int, *, seconds: int | None = -1) -
     planner.put_claim(key, typed(manifest(V1, "ResourceClaim", f"c{number}", status=status)))
 
 
+@pytest.mark.req("SVS-16")
+@pytest.mark.parametrize(
+    ("in_result", "in_spec", "leaves"), [(True, False, False), (False, True, False), (False, False, True)]
+)
+def test_what_the_allocation_tolerates_counts_and_else_what_the_claim_says(
+    in_result: bool, in_spec: bool, leaves: bool
+) -> None:
+    result = {"request": "gpu", "driver": DRIVER, "pool": "pool", "device": "gpu-0"}
+    exactly = {"deviceClassName": "gpu", "tolerations": [toleration()] if in_spec else []}
+    status = {
+        "allocation": {"devices": {"results": [{**result, "tolerations": [toleration()] if in_result else []}]}},
+        "reservedFor": [{"resource": "pods", "name": "p0", "uid": "uid-0"}],
+    }
+    planner = DevicePlanner()
+    planner.note(Upsert(typed(device_slice("pool", "gpu-0"))))
+    planner.put_pod(pod(0))
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+    planner.put_claim(ObjectName("ns0", "c0"), typed(manifest(V1, "ResourceClaim", "c0", spec=spec, status=status)))
+    planner.note(Upsert(make_rule()))
+    finish(planner)
+    assert evict(planner) == ({"p0"} if leaves else set())
+
+
 def make_rule(name: str = "rule", uid: str = "u1", **more: Any) -> DeviceTaintRule:
     made: DeviceTaintRule = typed(rule(name, **{"timeAdded": "2026-06-01T12:00:00Z", **more}))
     return replace(made, metadata=replace(made.metadata, uid=uid, generation=1))

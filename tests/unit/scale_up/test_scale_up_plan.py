@@ -106,7 +106,7 @@ def test_priority_decides_who_gets_the_last_node() -> None:
     assert list(answer.placements) == ["ml/high"]
 
 
-@pytest.mark.req("4381-203")
+@pytest.mark.req("4381-203", "4381-15")
 def test_slices_of_whoever_published_them_and_rules_count() -> None:
     """A rule that taints a driver's devices also taints those of nodes to come."""
     network = resource_slice("pool", device("net-0"), device("net-1"))
@@ -115,10 +115,13 @@ def test_slices_of_whoever_published_them_and_rules_count() -> None:
     objects = [device_class(), template("one"), *(waiting(f"pod-{n}", claim_template="one") for n in range(2))]
     answer = plan_for([*objects, network], group("plain"))
     assert added(answer) == {"plain": 1}, "devices come over the network, only a node is missing"
+    third = waiting("pod-2", claim_template="one")
+    assert len(plan_for([*objects, third, network], group("plain")).unplaced) == 1, "they do not come with nodes"
     everywhere = rule("all-bad", effect="NoSchedule", driver="gpu.example.com")
     assert len(plan_for([*objects, everywhere], group("gpu", devices=2)).unplaced) == 2
 
 
+@pytest.mark.req("4381-15")
 def test_a_node_that_is_there_as_the_template() -> None:
     like = {
         **node("old"),
@@ -131,6 +134,13 @@ def test_a_node_that_is_there_as_the_template() -> None:
     objects += [waiting("a", claim_template="two"), waiting("b", claim_template="two")]
     answer = plan_for(objects, group("same", fromNode="old"))
     assert added(answer) == {"same": 2}
+    # What is on the network does not come with a node: there is one such device, however many nodes.
+    network = resource_slice("pool", device("net-0"))
+    del network["spec"]["nodeName"]
+    network["spec"]["allNodes"] = True
+    third = [template("three", 3), waiting("c", claim_template="three"), waiting("d", claim_template="three")]
+    answer = plan_for([*objects[:1], *objects[2:4], network, *third], group("same", fromNode="old"))
+    assert (added(answer), len(answer.unplaced)) == ({"same": 1}, 1)
 
 
 def test_a_profile_as_the_template_brings_its_class() -> None:

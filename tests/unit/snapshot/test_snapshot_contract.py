@@ -12,7 +12,7 @@ import pytest
 
 import dray
 from dray.snapshot import InputError, SnapshotError
-from snapshot_objects import claim, device, device_class, held, patch, resource_slice, rule
+from snapshot_objects import DRIVER, claim, device, device_class, held, patch, resource_slice, rule
 
 CLUSTER = (
     device_class(),
@@ -152,6 +152,19 @@ def test_one_of_two_devices_out_of_service() -> None:
     maintenance = snapshot.allocate("ml/test", node="node-1")
     assert devices_of(ordinary.allocations["ml/ordinary"]) == ["node-1/gpu-1"]
     assert devices_of(maintenance.allocations["ml/test"]) == ["node-1/gpu-0"]
+
+
+@pytest.mark.req("5027-16")
+def test_a_patch_is_for_devices_of_every_version() -> None:
+    plain = resource_slice("node-1", {"name": "gpu-0"})
+    pool = {"name": "node-2", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": "node-2", "pool": pool, "devices": [{"name": "gpu-0", "basic": {}}]}
+    older = {**plain, "apiVersion": "resource.k8s.io/v1beta1", "metadata": {"name": "older"}, "spec": spec}
+    loaded = dray.load(device_class(), plain, older, patch("rack", {f"{DRIVER}/rack": {"int": 3}}))
+    assert {found.id.pool: found.device.attributes["rack"].int_value for found in loaded.devices()} == {
+        "node-1": 3,
+        "node-2": 3,
+    }
 
 
 @pytest.mark.req("5055-65", "5027-28")

@@ -218,11 +218,13 @@ def test_only_patched_devices_change() -> None:
     assert tracker.apply(Upsert(patch("q", {"model": "Q"}, device="y", priority=-1))) == Change()
 
 
-@pytest.mark.req("5027-43", "5027-44")
+@pytest.mark.req("5027-43", "5027-44", "5027-46")
 def test_without_the_feature_patches_do_nothing() -> None:
     tracker = tracking(*CLUSTER, patch("p", {"model": "Z"}, "nonsense"), patches=False)
     assert values(find(tracker, "x"))["model"] == "A"
     assert tracker.problems == []
+    again = (*CLUSTER, patch("p", {"model": "Z"}))
+    assert [values(find(tracking(*again, patches=on), "x"))["model"] for on in (True, False, True)] == ["Z", "A", "Z"]
 
 
 def test_the_view_is_of_the_patched_device() -> None:
@@ -230,7 +232,7 @@ def test_the_view_is_of_the_patched_device() -> None:
     assert view.attributes[DRIVER]["model"] == "Z"
 
 
-@pytest.mark.req("X-01", "5027-57")
+@pytest.mark.req("X-01", "5027-57", "5027-36")
 def test_taints_come_from_rules_only() -> None:
     assert "taints" not in DevicePatch.__struct_fields__
     tracker = tracking(*CLUSTER, patch("p", {"model": "Z"}), rule("r", model_is("Z"), driver=DRIVER, device="y"))

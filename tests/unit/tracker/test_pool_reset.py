@@ -8,7 +8,7 @@ from dray.snapshot import load
 from snapshot_objects import claim, device, device_class, resource_slice
 
 
-@pytest.mark.req("4381-264")
+@pytest.mark.req("4381-264", "4381-09")
 def test_the_old_higher_generation_counts_until_it_is_deleted() -> None:
     old = resource_slice("node-1", device("old"), generation=7)
     new = resource_slice("node-1", device("new"), generation=1)

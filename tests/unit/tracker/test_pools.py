@@ -36,7 +36,7 @@ def test_only_the_highest_generation_counts() -> None:
     assert names(pool(tracker).devices) == ["old"], "what is left is the newest there is"
 
 
-@pytest.mark.req("X-04", "5055-78", "5055-79", "SVS-50")
+@pytest.mark.req("X-04", "5055-78", "5055-79", "SVS-50", "4381-01")
 @pytest.mark.parametrize(
     ("slices", "is_complete"),
     [

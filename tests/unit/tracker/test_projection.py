@@ -69,6 +69,21 @@ def test_once_per_distinct_projection(counter: Counter) -> None:
 OWN_MEMORY = f'device.capacity["{DRIVER}"].memory'
 
 
+@pytest.mark.req("5027-30", "5027-38")
+def test_reading_the_devices_evaluates_nothing(counter: Counter) -> None:
+    """Scheduling looks at what is there already, with patches and rules or without."""
+    tracker = tracking(
+        *nodes(50),
+        patch("p", {"tier": "fast"}, f'{OWN}.model.startsWith("A")'),
+        rule("r", f'{OWN}.model == "B"'),
+    )
+    assert counter.taken() > 0
+    for _ in range(3):
+        assert sum("tier" in values(found) for found in tracker.devices()) == 100
+        assert len(tainted(tracker)) == 100
+    assert counter.taken() == 0
+
+
 @pytest.mark.req("5027-30")
 def test_a_change_evaluates_only_what_it_can_change(counter: Counter) -> None:
     tracker = tracking(*nodes(50), rule("r", f'{OWN}.model.startsWith("A")'))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dray import validation
-from dray.api.resource import ResourceClaim, ResourceSlice
+from dray.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dray.api.times import Time
 
 NOW = Time("2026-06-01T12:00:00Z")
@@ -67,7 +68,7 @@ def test_devices(gate: str, fields: dict[str, Any]) -> None:
     assert validation.prepare_for_update(full, plain, without(gate)).spec == plain.spec
 
 
-@pytest.mark.req("5055-110", "5055-111")
+@pytest.mark.req("5055-110", "5055-111", "5055-01")
 def test_separate_taints() -> None:
     full = a_slice(taints=[{"device": "a", "taint": TAINT}])
     assert validation.prepare_for_create(full, without("DRADeviceTaints")).spec == a_slice().spec
@@ -96,8 +97,26 @@ def test_a_slice_counts_changes_of_its_spec() -> None:
     ctx = without()
     stored = validation.prepare_for_create(a_slice(), ctx)
     assert stored.metadata.generation == 1
-    assert validation.prepare_for_update(stored, stored, ctx).metadata.generation == 1
+    labelled = replace(stored, metadata=replace(stored.metadata, labels={"a": "b"}, generation=99))
+    assert validation.prepare_for_update(labelled, stored, ctx).metadata.generation == 1
     assert validation.prepare_for_update(a_slice(devices=[{"name": "a"}]), stored, ctx).metadata.generation == 2
+
+
+@pytest.mark.req("4381-62")
+def test_a_class_may_change_and_counts_it() -> None:
+    def a_class(*expressions: str, **meta: Any) -> DeviceClass:
+        selectors = [{"cel": {"expression": expression}} for expression in expressions]
+        metadata = {"name": "gpu", **meta}
+        obj = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": metadata}
+        found = validation.documents.read({**obj, "spec": {"selectors": selectors}})[2]
+        assert isinstance(found, DeviceClass)
+        return found
+
+    ctx = without()
+    stored = validation.prepare_for_create(a_class("true"), ctx)
+    assert stored.metadata.generation == 1
+    assert validation.prepare_for_update(a_class("true", labels={"a": "b"}), stored, ctx).metadata.generation == 1
+    assert validation.prepare_for_update(a_class("false"), stored, ctx).metadata.generation == 2
 
 
 @pytest.mark.req("4381-130")

@@ -33,7 +33,7 @@ def subrequest(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "deviceClassName": "gpu.example.com", **more}
 
 
-@pytest.mark.req("4381-36", "4381-40", "4381-96")
+@pytest.mark.req("4381-40", "4381-96")
 def test_a_claim_may_ask_for_nothing(verdict: Any) -> None:
     assert verdict(a_claim()) == set()
 

@@ -22,7 +22,7 @@ def a_patch(**devices: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.req("5027-01", "5027-04", "5027-05", "5027-06", "5027-16", "5027-56", "5027-57")
+@pytest.mark.req("5027-01", "5027-05", "5027-06", "5027-57")
 def test_a_patch_needs_no_filter(verdict: Any) -> None:
     assert verdict(a_patch()) == set()
     assert verdict(a_patch(attributes={"example.com/a": {"int": 1}})) == set()
