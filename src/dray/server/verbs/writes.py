@@ -279,6 +279,8 @@ async def _store(engine: Engine, call: Call, new: Object, record: Record, comple
     if isinstance(new, ResourceClaim):
         guard = engine.held_devices.guarded
         complete = guard(call.key, new, record.obj, complete, is_judged=_is_decision(call, new))
+        guards = engine.held_devices.guards(new, record.obj)
+        return await engine.store.update(call.key, record.revision, complete, guards)
     return await engine.store.update(call.key, record.revision, complete)
 
 

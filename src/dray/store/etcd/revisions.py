@@ -1,4 +1,12 @@
-"""The revision inside an object: etcd gives it when the write is made, after the object was put into bytes."""
+"""What is at a key: an object without its revision, which etcd gives when the write is made, and the write's own mark.
+
+::
+
+    {"kind":"Pod", … "resourceVersion":"0" …}
+    <server>-<number of the write>
+
+The mark tells whose write it is that the watch tells of: two servers may write the same bytes, and only one succeeds.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +21,16 @@ class Numbered(Protocol):
     def __call__(self, obj: Any, revision: int) -> Any:
         """The same object, with that revision."""
         ...
+
+
+def marked(data: bytes, mark: bytes) -> bytes:
+    """An object's bytes as they are put into etcd."""
+    return b"%b\n%b" % (data, mark)
+
+
+def unmarked(value: bytes) -> bytes:
+    """The object's bytes in what etcd has. Raises ValueError if that is none of ours."""
+    return value[: value.rindex(b"\n")]
 
 
 def stamped(data: bytes, revision: int) -> bytes:

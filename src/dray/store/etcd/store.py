@@ -33,7 +33,7 @@ from dray.store.etcd.feed import Feed
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import Loaded, Loader
-from dray.store.etcd.revisions import Numbered, stamped
+from dray.store.etcd.revisions import Numbered, marked, stamped, unmarked
 from dray.store.etcd.rounds import Rounds
 from dray.store.etcd.session import Session
 from dray.store.etcd.transactions import Change, Write
@@ -80,6 +80,7 @@ class EtcdStore(Store):
         self._guarded: dict[bytes, Write] = {}
         self._outbox: list[Write] = []
         self._is_scheduled = False
+        self._written = 0
         self._calls = 0
         self._commits = 0
         self._commit_seconds = 0.0
@@ -181,12 +182,14 @@ class EtcdStore(Store):
 
     def _staged(self, operations: Sequence[Operation], stored: Sequence[Record | None], guards: list[bytes]) -> Write:
         """The write, on its way."""
+        self._written += 1
+        mark = f"{self._session.name}-{self._written}".encode()
         events = [stage(operation, previous, 0) for operation, previous in zip(operations, stored, strict=True)]
         changes = [
             Change(
                 self._layout.path(event.record.key),
                 0 if event.previous is None else event.previous.revision,
-                None if event.type is EventType.DELETED else event.record.data,
+                None if event.type is EventType.DELETED else marked(event.record.data, mark),
             )
             for event in events
         ]
@@ -275,7 +278,12 @@ class EtcdStore(Store):
             self._settle(group, error)
             return
         for write in group:
-            if not write.done.done():
+            if write.done.done():
+                continue
+            if write.gone_at:  # that it is gone is what was asked for
+                write.made_at = write.gone_at
+                self._settle([write], None)
+            else:
                 self._forget(write)
                 write.lose(fence)
 
@@ -310,8 +318,7 @@ class EtcdStore(Store):
             event = self._event(table, key, told, write)
             if event is not None:
                 table.apply(event)
-            if write is not None and write.values[key] == (kv.value if told.type == pb.Event.EventType.PUT else None):
-                write.made_at = kv.mod_revision
+            if write is not None and self._is_seen(write, key, told):
                 seen[id(write)] = write
         self._progress.revision = max(self._progress.revision, revision)
         self._pruned(touched.values())
@@ -321,6 +328,18 @@ class EtcdStore(Store):
                 group.notify(loop)
         self._settle(seen.values(), None)
         self._rounds.advanced(self._progress.revision)
+
+    def _is_seen(self, write: Write, key: Key, told: Any) -> bool:
+        """Whether a change is the one that a write makes. Who made a record go away is known from the answer only."""
+        value = write.values[key]
+        if told.type == pb.Event.EventType.DELETE:
+            if value is None:
+                write.gone_at = told.kv.mod_revision
+            return value is None and write.made_at == told.kv.mod_revision
+        if value != told.kv.value:
+            return False
+        write.made_at = told.kv.mod_revision
+        return True
 
     def _event(self, table: Table, key: Key, told: Any, write: Write | None) -> Event | None:
         kv, previous = told.kv, table.records.get(key)
@@ -332,7 +351,7 @@ class EtcdStore(Store):
         if write is not None and write.values[key] == kv.value:
             own = next(event.record for event in write.events if event.record.key == key)
             return Event(kind, self._record(own, kv.mod_revision, kv.create_revision), previous)
-        data = stamped(kv.value, kv.mod_revision)
+        data = stamped(unmarked(kv.value), kv.mod_revision)
         return Event(kind, Record(key, kv.mod_revision, kv.create_revision, data, None, self._decode), previous)
 
     def _record(self, record: Record, revision: int, create_revision: int) -> Record:
@@ -354,7 +373,7 @@ class EtcdStore(Store):
             if key is None:
                 self._take_own(kv.key, kv.mod_revision)
                 continue
-            data = stamped(kv.value, kv.mod_revision)
+            data = stamped(unmarked(kv.value), kv.mod_revision)
             record = Record(key, kv.mod_revision, kv.create_revision, data, None, self._decode)
             found.setdefault(key.resource, {})[key] = record
         for resource, records in found.items():

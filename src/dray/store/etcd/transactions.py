@@ -41,7 +41,7 @@ class Write(Submission):
     then has the revision up to which one must look to see what).
     """
 
-    __slots__ = ("changes", "guards", "lost_at", "made_at", "resources", "values")
+    __slots__ = ("changes", "gone_at", "guards", "lost_at", "made_at", "resources", "values")
 
     def __init__(
         self,
@@ -58,6 +58,8 @@ class Write(Submission):
         self.made_at = 0
         """The revision that it was made at, once that is known."""
         self.lost_at = 0
+        self.gone_at = 0
+        """The revision at which what it removes went away, by whomever."""
 
     @property
     def size(self) -> int:
