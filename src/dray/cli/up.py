@@ -208,7 +208,8 @@ def _announce_server(cluster: Cluster, seconds: float) -> None:
 
 def _announce_components(cluster: Cluster) -> None:
     totals = cluster.totals()
-    print(f"  {'scheduler, ' + output.plural(len(cluster.manager.controllers), 'controller'):<37} running")
+    state = "running" if cluster.leads else f"standing by for {cluster.leader}"
+    print(f"  {'scheduler, ' + output.plural(len(cluster.manager.controllers), 'controller'):<37} {state}")
     simulated = cluster.simulator.count
     if simulated:
         machines = f"{output.plural(simulated, 'simulated node')}, {output.plural(totals.devices, 'device')}"
