@@ -17,7 +17,7 @@ from dray.server.engine import Call
 from dray.server.instance import ADMIN, decode_stored
 from dray.server.routes import Route
 from dray.server.security.certificates import create_private_key
-from dray.store import MemoryBackend, Store
+from dray.store import LocalStore, MemoryBackend
 
 POLICY_LIMIT_US = 30.0
 ROUNDS, CALLS = 40, 250
@@ -48,7 +48,7 @@ async def _microseconds(work: Callable[[], Awaitable[object]]) -> float:
 
 
 async def _measure() -> dict[str, float]:
-    store = Store(MemoryBackend(), decode_stored)
+    store = LocalStore(MemoryBackend(), decode_stored)
     server = ApiServer(store, RealClock(), Options(signing_key=create_private_key()))
     await server.prepare(with_roles=False)
     engine, admin = server.engine, server.client_of(ADMIN)

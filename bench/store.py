@@ -12,7 +12,7 @@ from pathlib import Path
 
 import uvloop
 
-from dray.store import Finish, Key, MemoryBackend, Store, Watcher, open_store
+from dray.store import Finish, Key, LocalStore, MemoryBackend, Store, Watcher, open_store
 
 SECONDS = 2.0
 OBJECTS = 50_000
@@ -77,7 +77,7 @@ async def measure_fan_out(watchers: int = 100, rounds: int = 5) -> float:
 
 async def time_bursts(watchers: int) -> float:
     """Seconds until bursts of writes have reached every one of so many watchers."""
-    store = Store(MemoryBackend(), decode)
+    store = LocalStore(MemoryBackend(), decode)
 
     async def follow(watcher: Watcher) -> None:
         count = 0
@@ -101,7 +101,7 @@ async def measure_memory(records: int = 20_000) -> float:
     def own_data(revision: int) -> tuple[None, bytes]:
         return None, revision.to_bytes(8, "big") * 128
 
-    store = Store(MemoryBackend(), decode)
+    store = LocalStore(MemoryBackend(), decode)
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]

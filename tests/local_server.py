@@ -25,7 +25,7 @@ from dray.server.instance import decode_stored
 from dray.server.local import LocalClient
 from dray.server.security.certificates import create_private_key
 from dray.server.security.identity import MASTERS, Identity, authenticated
-from dray.store import MemoryBackend, Store
+from dray.store import LocalStore, MemoryBackend
 
 ADMIN = authenticated("admin", (MASTERS,))
 
@@ -51,7 +51,7 @@ class LocalServer(ApiServer):
     def __init__(self, clock: VirtualClock, backend: MemoryBackend, seed: int) -> None:
         self.clock = clock
         self.backend = backend
-        store = Store(backend, decode_stored, clock=clock.monotonic)
+        store = LocalStore(backend, decode_stored, clock=clock.monotonic)
         super().__init__(store, clock, Options(signing_key=create_private_key()), randomness=random.Random(seed))
 
     def client(self, identity: Identity = ADMIN) -> LocalClient:

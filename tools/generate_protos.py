@@ -1,8 +1,8 @@
-"""Makes the message modules of `dray.plugins`: `python -m tools.generate_protos`, in the root of the repository.
+"""Makes the gRPC message modules: `python -m tools.generate_protos`, in the root of the repository.
 
-Every `plugins/protos/*.proto` becomes `plugins/generated/*_pb2.py` and a `.pyi` with its types. Services need no
-generated code: `dray.plugins.contracts` names their methods. With `--check` nothing is written; the exit code is 1 if a
-file is out of date, and its name is printed.
+Every `plugins/protos/*.proto` becomes `plugins/generated/*_pb2.py` and a `.pyi` with its types, and so in `store/etcd`.
+Services need no generated code: `dray.plugins.contracts` and `dray.store.etcd.calls` name their methods. With `--check`
+nothing is written; the exit code is 1 if a file is out of date, and its name is printed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
-PROTOS = SOURCE / "dray" / "plugins" / "protos"
-PACKAGE = "dray/plugins/generated"
+PACKAGES = ("dray/plugins", "dray/store/etcd")
+"""Each has its protos in `protos`, and what is made of them in `generated`."""
 
 
 def main(arguments: list[str]) -> int:
@@ -35,14 +35,19 @@ def main(arguments: list[str]) -> int:
 
 def generate() -> dict[Path, str]:
     """The text of every generated file, by where it belongs. Raises RuntimeError if a proto cannot be compiled."""
+    return {path: text for package in PACKAGES for path, text in _generate(package).items()}
+
+
+def _generate(package: str) -> dict[Path, str]:
+    protos, made_in = SOURCE / package / "protos", f"{package}/generated"
     with tempfile.TemporaryDirectory() as directory:
         # The protos appear to the compiler in the package of its output, so that generated modules import each other.
-        command = ["protoc", f"-I{PACKAGE}={PROTOS}", f"--python_out={directory}", f"--pyi_out={directory}"]
-        names = [f"{PACKAGE}/{proto.name}" for proto in sorted(PROTOS.glob("*.proto"))]
+        command = ["protoc", f"-I{made_in}={protos}", f"--python_out={directory}", f"--pyi_out={directory}"]
+        names = [f"{made_in}/{proto.name}" for proto in sorted(protos.glob("*.proto"))]
         if protoc.main([*command, *names]) != 0:
             raise RuntimeError("protoc failed; see above")
-        made = sorted(Path(directory, PACKAGE).iterdir())
-        return {SOURCE / PACKAGE / path.name: path.read_text() for path in made}
+        made = sorted(Path(directory, made_in).iterdir())
+        return {SOURCE / made_in / path.name: path.read_text() for path in made}
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ from dray.store import (
     Finish,
     FutureRevision,
     Key,
+    LocalStore,
     MemoryBackend,
     NotFound,
     Operation,
     Retention,
     Slow,
     StorageError,
-    Store,
     Update,
     Watcher,
 )
@@ -84,7 +84,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.store = Store(self.disk, lambda _resource, data: data, retention=self.retention)
+        self.store = LocalStore(self.disk, lambda _resource, data: data, retention=self.retention)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)

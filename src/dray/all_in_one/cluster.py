@@ -8,6 +8,7 @@ import contextlib
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from dray.all_in_one import leadership
 from dray.controllers import ControllerSettings, Manager
 from dray.hub_agent import Access, Agent, Membership, Observer
 from dray.live.device_metrics import DeviceMetrics
@@ -80,6 +81,8 @@ class Cluster:
         for numbers in (self.manager.metrics, registry):
             self.instance.metrics.include(numbers)
         self._supervisor = Supervisor(clock)
+        self.leadership = leadership.candidate(own, clock) if plan.server.etcd is not None else None
+        """Who of several on one etcd does the work; None where there is one."""
         self.agent = self._new_agent(plan.membership) if plan.membership is not None else None
 
     async def start_server(self) -> None:
@@ -93,13 +96,25 @@ class Cluster:
         """
         run = self._supervisor.start
         run("informers", self._informers.run)
-        run("scheduler", self._run_scheduler)
-        run("controllers", self.manager.run)
-        run("simulated nodes", self.simulator.run)
-        run("simulated volumes", VolumeBinder(self._client, self._clock, self._informers).run)
+        work = {
+            "scheduler": self._run_scheduler,
+            "controllers": self.manager.run,
+            "simulated nodes": self.simulator.run,
+            "simulated volumes": VolumeBinder(self._client, self._clock, self._informers).run,
+        }
+        if self.leadership is None:
+            for name, each in work.items():
+                run(name, each)
+        else:
+            elector = self.leadership
+            run("leadership", lambda: leadership.lead(elector, work, self._clock))
         if self.agent is not None:
             run("hub agent", self.agent.run)
         plan = self.plan
+        while self.leadership is not None and not self.leadership.holder:
+            await asyncio.sleep(LOOK_SECONDS)
+        if not self.leads:
+            return
         if plan.profile is not None:
             self.registration = await register(self._client, plan.profile, plan.nodes, as_time(self._clock.now()))
         with contextlib.suppress(TimeoutError):
@@ -107,6 +122,16 @@ class Cluster:
                 await self.manager.ready()
                 while not (self.simulator.knows(self.registration.nodes) and self.simulator.idle):
                     await asyncio.sleep(LOOK_SECONDS)
+
+    @property
+    def leads(self) -> bool:
+        """Whether scheduler, controllers and simulated nodes run here, and not at another server of the cluster."""
+        return self.leadership is None or self.leadership.is_leader
+
+    @property
+    def leader(self) -> str:
+        """Who does the work, of several on one etcd."""
+        return "" if self.leadership is None else self.leadership.holder
 
     def totals(self) -> Totals:
         """The cluster in numbers."""

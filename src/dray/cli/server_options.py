@@ -12,6 +12,7 @@ from dray.cli import output
 
 if TYPE_CHECKING:
     from dray.server.kubelets.connection import KubeletTrust
+    from dray.store.etcd import EtcdAddress
 
 
 class Switch(StrEnum):
@@ -24,6 +25,7 @@ class Switch(StrEnum):
 FEW_FILES = 4096
 """A connection takes a descriptor."""
 DEFAULT_QUOTA = "8Gi"
+DEFAULT_PREFIX = "/registry"
 SMALLEST_QUOTA = 4 << 20
 DEFAULT_DIRECTORY = Path("~/.local/share/dray/default")
 
@@ -66,6 +68,28 @@ QuotaBytes = Annotated[
         help="How large the database may get, such as 2Gi; beyond it, only deletes and what adds nothing are taken.",
     ),
 ]
+StoreOption = Annotated[
+    str,
+    typer.Option(
+        "--store",
+        metavar="lmdb|etcd=URL,...",
+        help="Where the data is: in the state directory (lmdb), or in etcd, which several servers can share.",
+    ),
+]
+EtcdPrefix = Annotated[str, typer.Option("--etcd-prefix", help="Under which key of etcd everything is.")]
+EtcdAuthority = Annotated[
+    Path | None, typer.Option("--etcd-cacert", help="Who signs the certificates of etcd, for https.")
+]
+EtcdCertificate = Annotated[Path | None, typer.Option("--etcd-cert", help="As whom the server goes to etcd.")]
+EtcdKey = Annotated[Path | None, typer.Option("--etcd-key", help="Its key.")]
+ServerNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--server-name",
+        metavar="NAME",
+        help="Name or address that the server's certificate is good for, besides --bind; such as that of a balancer.",
+    ),
+]
 Verbosity = Annotated[int, typer.Option("--verbosity", "-v", help="1 logs every request.", min=0)]
 KubeletCertificate = Annotated[
     Path | None,
@@ -94,6 +118,29 @@ def kubelet_trust(certificate: Path | None, key: Path | None, authority: Path | 
         if path is not None and not path.is_file():
             output.fail(f"{path}: no such file")
     return KubeletTrust(*(str(path.absolute()) if path is not None else "" for path in (certificate, key, authority)))
+
+
+def etcd_address(
+    store: str, prefix: str, authority: Path | None, certificate: Path | None, key: Path | None
+) -> EtcdAddress | None:
+    """The etcd to use; None if none. Ends the command if that is nonsense."""
+    if store == "lmdb":
+        if authority or certificate or key or prefix != DEFAULT_PREFIX:
+            output.fail("--etcd-… options need --store etcd=URL[,URL…].")
+        return None
+    from dray.store.etcd import AddressError, EtcdAddress, read_address
+
+    if (certificate is None) != (key is None):
+        output.fail("--etcd-cert and --etcd-key go together")
+    try:
+        urls = read_address(store)
+        address = EtcdAddress(urls=urls, prefix=prefix, authority=authority, certificate=certificate, key=key)
+        if (authority or certificate) and not address.is_encrypted:
+            output.fail("--etcd-cacert and --etcd-cert are for https, and --store has http.")
+        address.credentials()
+    except AddressError as error:
+        output.fail(str(error))
+    return address
 
 
 def quota_bytes(text: str) -> int:

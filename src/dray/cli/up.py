@@ -80,6 +80,12 @@ def run(
     kubelet_key: server_options.KubeletKey = None,
     kubelet_authority: server_options.KubeletAuthority = None,
     quota_bytes: server_options.QuotaBytes = server_options.DEFAULT_QUOTA,
+    store: server_options.StoreOption = "lmdb",
+    etcd_prefix: server_options.EtcdPrefix = server_options.DEFAULT_PREFIX,
+    etcd_authority: server_options.EtcdAuthority = None,
+    etcd_certificate: server_options.EtcdCertificate = None,
+    etcd_key: server_options.EtcdKey = None,
+    server_names: server_options.ServerNames = None,
     anonymous_auth: server_options.AnonymousAuth = server_options.Switch.TRUE,
     log_format: server_options.LogFormat = output.Format.TEXT,
     verbosity: server_options.Verbosity = 0,
@@ -107,6 +113,8 @@ def run(
             disabled_gates=switches.disabled_gates(feature_gates),
             disabled_versions=switches.disabled_versions(runtime_config),
             quota_bytes=server_options.quota_bytes(quota_bytes),
+            names=tuple(server_names or ()),
+            etcd=server_options.etcd_address(store, etcd_prefix, etcd_authority, etcd_certificate, etcd_key),
             anonymous=anonymous_auth is server_options.Switch.TRUE,
             log_requests=verbosity >= logs.REQUESTS_FROM,
             kubelets=server_options.kubelet_trust(kubelet_certificate, kubelet_key, kubelet_authority),
@@ -200,7 +208,8 @@ def _announce_server(cluster: Cluster, seconds: float) -> None:
 
 def _announce_components(cluster: Cluster) -> None:
     totals = cluster.totals()
-    print(f"  {'scheduler, ' + output.plural(len(cluster.manager.controllers), 'controller'):<37} running")
+    state = "running" if cluster.leads else f"standing by for {cluster.leader}"
+    print(f"  {'scheduler, ' + output.plural(len(cluster.manager.controllers), 'controller'):<37} {state}")
     simulated = cluster.simulator.count
     if simulated:
         machines = f"{output.plural(simulated, 'simulated node')}, {output.plural(totals.devices, 'device')}"

@@ -195,6 +195,23 @@ class App:
             return await page(request, caller)
         if request.oversized:
             raise errors.too_large(MAX_BODY_BYTES)
+        seen = self._engine.store.revision
+        answer = await self._answer_verb(handling, caller, route)
+        if self._engine.store.is_shared and route.verb != "watch" and await self._was_early(answer, seen):
+            answer = await self._answer_verb(handling, caller, route)
+        return answer
+
+    async def _was_early(self, answer: Answer, seen: int) -> bool:
+        """Whether a refusal was one by a state that is not the latest: another server may know better."""
+        if not isinstance(answer, Response) or not 400 <= answer.code < 500:
+            return False
+        try:
+            return await self._engine.store.catch_up() > seen
+        except StorageError:
+            return False
+
+    async def _answer_verb(self, handling: Handling, caller: Identity, route: Route) -> Answer:
+        request = handling.request
         turn = Turn(self._fairness, self._fairness.flow(caller.user))
         call = Call(route, caller, self._engine.clock(), warnings=route_warnings.warnings(route), turn=turn)
         handling.annotations = call.annotations
@@ -207,5 +224,5 @@ class App:
         except ApiError as error:
             answer = failure(error)
         finally:
-            handling.seconds_beside = call.seconds_beside
+            handling.seconds_beside += call.seconds_beside
         return with_warnings(answer, call.warnings)

@@ -9,7 +9,7 @@ from dray.api.meta import StatusCause, StatusDetails
 from dray.api.registry import Kind
 from dray.api.status import ApiError as ApiError
 from dray.process.health import no_such_page
-from dray.store import OutOfSpace, StorageError
+from dray.store import OutOfSpace, StorageError, Uncertain, Unreachable
 
 
 def _about(kind: Kind, name: str) -> StatusDetails:
@@ -129,6 +129,10 @@ def storage(error: StorageError) -> ApiError:
     """The store refused a write. 507 if there is no room for it: deletes are taken still."""
     if isinstance(error, OutOfSpace):
         return ApiError(507, "InsufficientStorage", str(error))
+    if isinstance(error, Unreachable):
+        return ApiError(503, "ServiceUnavailable", str(error), StatusDetails(retry_after_seconds=1))
+    if isinstance(error, Uncertain):
+        return ApiError(504, "Timeout", f"it is not known whether the change was made: {error}")
     return internal(str(error))
 
 

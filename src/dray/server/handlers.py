@@ -36,7 +36,7 @@ Handler = Callable[[Engine, Request, Call], Awaitable[Response]]
 async def get(engine: Engine, request: Request, call: Call) -> Response:
     """One object, or a part of it."""
     form = choose(engine, request, call)
-    reads.check_revision(engine, options.revision(request.query.get("resourceVersion", "")))
+    await reads.see(engine, options.revision(request.query.get("resourceVersion", "")))
     record = writes.current(engine, call)
     if call.route.kind.converts and engine.conversions is not None:
         record = (await engine.conversions.records(call.route.kind, [record]))[0]

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,6 +24,7 @@ from dray.server.observers.audit_file import Rotation
 from dray.server.observers.audit_policy import DEFAULT, Policy
 from dray.server.observers.handling import Observer
 from dray.server.observers.request_log import RequestLog
+from dray.server.security import shared_keys
 from dray.server.security.credentials import Credentials
 from dray.server.security.identity import MASTERS, Identity, authenticated
 from dray.server.security.kubeconfig import server_url
@@ -30,6 +32,9 @@ from dray.server.security.state_directory import StateDirectory, StateDirectoryE
 from dray.server.upkeep import published_authority, root_certificate
 from dray.store import OutOfSpace, Store, open_store
 from dray.store.lmdb_backend import QUOTA_BYTES
+
+if TYPE_CHECKING:
+    from dray.store.etcd import EtcdAddress
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +61,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     kubelets: KubeletTrust = KubeletTrust("", "")
     """How to reach kubelets; without a certificate, one of the server's own authority."""
+    etcd: EtcdAddress | None = None
+    """Where the data is, if not in the directory."""
     quota_bytes: int = QUOTA_BYTES
     """How large the database may get."""
     around: Callable[[Application], Application] | None = None
@@ -70,7 +77,11 @@ def decode_stored(resource: str, data: bytes) -> Object:
 
 
 def open_in(settings: ServerSettings) -> Store:
-    """The store of a state directory. Raises StoreError."""
+    """The store of a state directory, or the etcd that it names instead. Raises StoreError."""
+    if settings.etcd is not None:
+        from dray.server.etcd_instance import open_etcd
+
+        return open_etcd(settings.etcd, settings.directory, decode_stored)
     return open_store(settings.directory, decode_stored, quota_bytes=settings.quota_bytes)
 
 
@@ -99,10 +110,21 @@ class Instance(ApiServer):
         store = open_store(settings)
         names = (settings.bind, *settings.names)
         self.settings = settings
-        self.credentials = Credentials(directory, names, datetime.fromtimestamp(clock.now(), UTC))
+        self.credentials = self._credentials(directory, names, datetime.fromtimestamp(clock.now(), UTC))
         self.url = ""
         self._audit = _audit_log(settings)
         super().__init__(store, clock, self._options_for(settings), observers=self._observers())
+
+    def _credentials(self, directory: StateDirectory, names: tuple[str, ...], now: datetime) -> Credentials:
+        """The server's secrets; those that all servers of a cluster have are the same in all of them."""
+        if self.settings.etcd is not None:
+            from dray.server.etcd_instance import SharedInEtcd
+
+            def make() -> None:
+                Credentials(directory, names, now)
+
+            shared_keys.share_keys(directory, SharedInEtcd(self.settings.etcd), make)
+        return Credentials(directory, names, now)
 
     def _options_for(self, settings: ServerSettings) -> Options:
         tls = self.credentials.tls_context() if settings.tls else None
@@ -147,6 +169,7 @@ class Instance(ApiServer):
         certificate = self.credentials.authority.pair.certificate
         if self.store.refusal:
             log.error("%s", self.store.refusal)
+        await self.store.start()
         try:
             await self.prepare()
             await published_authority.publish(self.engine, certificate)

@@ -86,6 +86,7 @@ class LocalClient:
         """One object."""
         with _AS_API_ERRORS:
             call = self._call("get", kind, namespace, name)
+            await reads.see(self._engine, None)
             return cast(Object, writes.current(self._engine, call).obj)
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:

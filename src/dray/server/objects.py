@@ -34,6 +34,11 @@ def with_metadata(obj: T, **changes: object) -> T:
     return replace(obj, metadata=replace(obj.metadata, **changes))
 
 
+def numbered(obj: Object, revision: int) -> Object:
+    """The object with another revision."""
+    return replace(obj, metadata=replace(obj.metadata, resource_version=str(revision)))
+
+
 def finish(obj: Object) -> Finish:
     """How the store completes an object: the revision goes into the metadata, and the object into bytes."""
 

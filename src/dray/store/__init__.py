@@ -51,9 +51,12 @@ from dray.store.errors import (
     Slow,
     StorageError,
     StoreError,
+    Uncertain,
+    Unreachable,
     Unusable,
 )
 from dray.store.lmdb_backend import LmdbBackend, open_store
+from dray.store.local_store import LocalStore
 from dray.store.log import Retention
 from dray.store.memory_backend import MemoryBackend
 from dray.store.records import (
@@ -90,6 +93,7 @@ __all__ = [
     "Key",
     "Listing",
     "LmdbBackend",
+    "LocalStore",
     "Locked",
     "MemoryBackend",
     "NotFound",
@@ -102,6 +106,8 @@ __all__ = [
     "StorageError",
     "Store",
     "StoreError",
+    "Uncertain",
+    "Unreachable",
     "Unusable",
     "Update",
     "Watcher",

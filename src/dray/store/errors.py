@@ -80,6 +80,14 @@ class OutOfSpace(StorageError):
     """There is no room for more: the disk is full, or the database has its quota. What needs none is written still."""
 
 
+class Unreachable(StorageError):
+    """The cluster that keeps the data does not answer. Nothing was changed by who is told so."""
+
+
+class Uncertain(StorageError):
+    """A change was asked for and not answered: it may be made or not."""
+
+
 class Locked(StoreError):
     """Another process uses the directory. `pid` is 0 when that process has not written its number yet."""
 

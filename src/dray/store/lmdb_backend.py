@@ -15,6 +15,7 @@ from dray.store import lmdb_file
 from dray.store.backend import FIRST_REVISION, Batch, Contents, Entry
 from dray.store.errors import Corrupt, OutOfSpace, StorageError, Unusable
 from dray.store.frame import FrameError, decode_entry, decode_revision, encode_event, encode_revision
+from dray.store.local_store import LocalStore
 from dray.store.lock import DirectoryLock
 from dray.store.log import Retention
 from dray.store.probe import probe, take_seal, write_seal
@@ -203,7 +204,7 @@ def open_store(
     """The store in a state directory, made if absent. Raises `Locked`, `Unusable` or `Corrupt`."""
     backend = LmdbBackend(directory, map_size=map_size, quota_bytes=quota_bytes)
     try:
-        return Store(backend, decode, retention=retention)
+        return LocalStore(backend, decode, retention=retention)
     except BaseException:
         backend.abandon()
         raise

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dray.store import MemoryBackend, Store
+from dray.store import LocalStore, MemoryBackend, Store
 
 
 @pytest.fixture
 def store() -> Store:
-    return Store(MemoryBackend(), decode=lambda resource, data: (resource, data))
+    return LocalStore(MemoryBackend(), decode=lambda resource, data: (resource, data))

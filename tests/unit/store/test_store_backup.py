@@ -15,6 +15,7 @@ from dray.store import (
     Expired,
     Finish,
     Key,
+    LocalStore,
     Locked,
     MemoryBackend,
     Store,
@@ -129,6 +130,6 @@ async def test_refusals_name_the_file_and_leave_nothing_behind(tmp_path: Path) -
 
 
 async def test_a_store_in_memory_says_that_it_has_no_backup(tmp_path: Path) -> None:
-    store = Store(MemoryBackend(), decode)
+    store = LocalStore(MemoryBackend(), decode)
     with pytest.raises(BackupError, match="in memory"):
         await store.backup(tmp_path / "backup")

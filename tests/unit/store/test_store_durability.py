@@ -8,7 +8,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from dray.store import EventType, Expired, Finish, Key, MemoryBackend, Record, Retention, Store, open_store
+from dray.store import EventType, Expired, Finish, Key, LocalStore, MemoryBackend, Record, Retention, open_store
 
 
 def made(text: str) -> Finish:
@@ -177,10 +177,10 @@ async def test_keys_and_data_of_any_kind_survive(tmp_path: Path) -> None:
 
 async def test_a_memory_backend_keeps_its_contents_for_the_next_store() -> None:
     backend = MemoryBackend()
-    store = Store(backend, decode, retention=Retention(max_events=1))
+    store = LocalStore(backend, decode, retention=Retention(max_events=1))
     await store.create(pod("a"), made("x"))
     await store.update(pod("a"), 2, made("y"))
     await store.close()
-    again = Store(backend, decode)
+    again = LocalStore(backend, decode)
     assert [record.obj for record in again.list("pods").records] == ["y"]
     assert again.revision == 3

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dray.store import Conflict, Finish, Key, MemoryBackend, StorageError, Store, open_store
+from dray.store import Conflict, Finish, Key, LocalStore, MemoryBackend, StorageError, Store, open_store
 from dray.store.backend import Batch
 
 
@@ -35,7 +35,7 @@ def backend() -> FailingBackend:
 
 @pytest.fixture
 def failing(backend: FailingBackend) -> Store:
-    return Store(backend, decode=lambda _resource, data: data)
+    return LocalStore(backend, decode=lambda _resource, data: data)
 
 
 def made(text: str) -> Finish:
@@ -103,7 +103,7 @@ async def test_who_waited_behind_a_failed_write_is_judged_by_what_is_stored(
 
 async def test_a_failed_compaction_is_made_up_for_later(backend: FailingBackend) -> None:
     now = 0.0
-    store = Store(backend, decode=lambda _resource, data: data, clock=lambda: now)
+    store = LocalStore(backend, decode=lambda _resource, data: data, clock=lambda: now)
     await store.create(pod("a"), made("x"))
     await store.delete(pod("a"), None, made("x"))
     now = 1000.0

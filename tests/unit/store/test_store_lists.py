@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dray.store import Expired, Finish, FutureRevision, Key, Listing, MemoryBackend, Retention, Store
+from dray.store import Expired, Finish, FutureRevision, Key, Listing, LocalStore, MemoryBackend, Retention, Store
 
 
 def made(text: str) -> Finish:
@@ -61,7 +61,7 @@ async def test_the_state_at_every_kept_revision_can_be_listed(store: Store) -> N
 
 
 async def test_a_revision_beyond_the_history_is_expired_and_one_to_come_is_refused() -> None:
-    store = Store(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_events=3))
+    store = LocalStore(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_events=3))
     await fill(store, "a/1", "a/2", "a/3", "a/4", "a/5")
     assert names(store.list("pods", revision=3)) == ["a/1", "a/2"]
     with pytest.raises(Expired) as expired:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dray.store import Finish, Key, MemoryBackend, OutOfSpace, Store, open_store
+from dray.store import Finish, Key, LocalStore, MemoryBackend, OutOfSpace, open_store
 from dray.store.backend import Batch
 from dray.store.log import Retention
 from dray.store.records import needs_room
@@ -42,7 +42,7 @@ def pod(name: str) -> Key:
 
 async def test_of_a_batch_that_does_not_fit_what_needs_no_room_is_written() -> None:
     backend = FullBackend()
-    store = Store(backend, decode=lambda _resource, data: data)
+    store = LocalStore(backend, decode=lambda _resource, data: data)
     old = [await store.create(pod(f"old-{number}"), made(2000)) for number in range(3)]
     backend.full = True
     outcomes = await asyncio.gather(
@@ -59,7 +59,7 @@ async def test_of_a_batch_that_does_not_fit_what_needs_no_room_is_written() -> N
     await store.delete(pod("old-1"), None, made(2100))
     backend.full = False
     await store.create(pod("new"), made(10))
-    again = Store(backend, decode=lambda _resource, data: data)
+    again = LocalStore(backend, decode=lambda _resource, data: data)
     assert {record.key.name for record in again.list("pods").records} == {"old-2", "new"}
 
 

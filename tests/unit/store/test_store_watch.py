@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dray.store import Closed, Event, EventType, Expired, Finish, Key, MemoryBackend, Retention, Slow, Store
+from dray.store import Closed, Event, EventType, Expired, Finish, Key, LocalStore, MemoryBackend, Retention, Slow, Store
 from dray.store.watch import WAKE_SECONDS
 from patience import PATIENCE
 
@@ -109,7 +109,7 @@ async def test_a_watch_from_a_revision_to_come_starts_there(store: Store) -> Non
 
 
 async def test_a_revision_older_than_the_history_is_expired() -> None:
-    store = Store(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_events=2))
+    store = LocalStore(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_events=2))
     for name in "abcd":
         await store.create(pod(name), made(name))
     with pytest.raises(Expired):
@@ -118,7 +118,7 @@ async def test_a_revision_older_than_the_history_is_expired() -> None:
 
 
 async def test_a_quiet_resource_keeps_its_history_while_a_busy_one_churns() -> None:
-    store = Store(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_events=2))
+    store = LocalStore(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_events=2))
     await store.create(Key("nodes", "", "n"), made("n"))
     for number in range(20):
         await store.create(pod(str(number)), made("x"))
@@ -126,7 +126,7 @@ async def test_a_quiet_resource_keeps_its_history_while_a_busy_one_churns() -> N
 
 
 async def test_a_stalled_reader_is_cut_off_and_the_others_go_on() -> None:
-    store = Store(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_events=3))
+    store = LocalStore(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_events=3))
     stalled, reader = store.watch("pods", 1), store.watch("pods", 1)
     count = 0
     for number in range(6):
@@ -141,7 +141,7 @@ async def test_a_stalled_reader_is_cut_off_and_the_others_go_on() -> None:
 
 async def test_history_ages() -> None:
     now = 0.0
-    store = Store(
+    store = LocalStore(
         MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_age=60), clock=lambda: now
     )
     await store.create(pod("old"), made("x"))
@@ -155,7 +155,7 @@ async def test_history_ages() -> None:
 
 
 async def test_history_is_bounded_in_bytes() -> None:
-    store = Store(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_bytes=1000))
+    store = LocalStore(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_bytes=1000))
     record = await store.create(pod("a"), made("x" * 400))
     for _ in range(5):
         record = await store.update(pod("a"), record.revision, made("x" * 400))

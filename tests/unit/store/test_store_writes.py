@@ -14,6 +14,7 @@ from dray.store import (
     Exists,
     Finish,
     Key,
+    LocalStore,
     MemoryBackend,
     NotFound,
     Operation,
@@ -173,7 +174,7 @@ async def test_a_transaction_names_each_key_once(store: Store) -> None:
 
 
 async def test_close_finishes_writes_under_way_and_refuses_new_ones() -> None:
-    store = Store(MemoryBackend(), decode=lambda _resource, data: data)
+    store = LocalStore(MemoryBackend(), decode=lambda _resource, data: data)
     writer = asyncio.ensure_future(store.create(POD, made("x")))
     await asyncio.sleep(0)
     await store.close()

@@ -1,5 +1,8 @@
 """A device is not given away twice, however many schedulers run at once.
 
+With several servers, allocations from one pool follow each other: each is judged by a state that has those before (the
+guards of `Store.update`).
+
 The versions of claims keep two schedulers from giving one claim twice. Nothing in Kubernetes keeps them from giving one
 device to two claims; here the write of the second allocation is refused with a conflict, and its scheduler looks again.
 
@@ -22,6 +25,7 @@ from dray.api.resource.allocated_node import allocated_node
 from dray.api.resource.pool import PoolKey
 from dray.api.resource.slice import Device
 from dray.server import errors
+from dray.server.indexes.followed import Followed
 from dray.server.indexes.published_pools import CounterKey, PublishedPool, PublishedPools
 from dray.store import Finish, Key, Store
 
@@ -36,6 +40,8 @@ class HeldDevices:
         self._pools = pools
         self._holders: dict[PoolKey, dict[str, dict[Key, None]]] = {}
         self._is_loaded = False
+        # Other servers give devices away, too: what they write is noted before each look.
+        self._claims = Followed(store, CLAIMS.resource, self._apply) if store.is_shared else None
 
     def guarded(self, key: Key, new: ResourceClaim, old: ResourceClaim, finish: Finish, *, is_judged: bool) -> Finish:
         """How the store completes a claim, and refuses (ApiError 409) one that takes what another claim has.
@@ -54,7 +60,9 @@ class HeldDevices:
 
     def _take(self, key: Key, claim: ResourceClaim, is_judged: bool) -> None:
         """Notes who holds the devices of a claim from now on. Raises ApiError if another claim does."""
-        if not self._is_loaded:
+        if self._claims is not None:
+            self._claims.catch_up()
+        elif not self._is_loaded:
             self._load()
         results, node = list(_held(claim)), allocated_node(claim.status.allocation)
         for result in results if is_judged else ():
@@ -64,6 +72,18 @@ class HeldDevices:
                 raise errors.conflict(CLAIMS, claim.metadata.name, f"device {device} {problem}; allocate anew")
         for result in results:
             self._note(key, node, result)
+
+    def guards(self, new: ResourceClaim, old: ResourceClaim) -> tuple[str, ...]:
+        """What the write of an allocation is judged by besides the claim: what others hold of the same pools."""
+        if self._claims is None or new.status.allocation is None or old.status.allocation is not None:
+            return ()
+        return tuple(dict.fromkeys(f"pools/{each.driver}/{each.pool}" for each in _held(new)))
+
+    def _apply(self, key: Key, claim: ResourceClaim | None) -> None:
+        if claim is not None and claim.status.allocation is not None:
+            node = allocated_node(claim.status.allocation)
+            for result in _held(claim):
+                self._note(key, node, result)
 
     def _load(self) -> None:
         self._is_loaded = True

@@ -19,7 +19,7 @@ from dray.server.beside import LARGE
 from dray.server.bodies.options import PROPAGATION, dry_run_problem, invalid_options, is_true, number
 from dray.server.engine import Call, Engine
 from dray.server.objects import with_metadata
-from dray.server.verbs.writes import UPDATE_ATTEMPTS, current, dry, finishing
+from dray.server.verbs.writes import UPDATE_ATTEMPTS, current, dry, finishing, is_stale
 from dray.store import Conflict, NotFound, Record
 
 ORPHAN = "orphan"
@@ -81,6 +81,8 @@ async def delete(engine: Engine, call: Call, given: DeleteOptions) -> Deleted:
             if marked is None:
                 return Deleted(await engine.store.delete(call.key, record.revision, complete), True)
             if marked == obj:
+                if await is_stale(engine, record):
+                    continue
                 return Deleted(record, False)
             return Deleted(await engine.store.update(call.key, record.revision, complete), False)
         except Conflict:

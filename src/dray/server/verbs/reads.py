@@ -55,9 +55,11 @@ async def list_page(engine: Engine, call: Call, options: ListOptions) -> Page:
     if options.continue_:
         token = _read_token(options.continue_)
         revision, after = token.revision, (token.namespace, token.name)
+        await see(engine, revision)
     elif options.match == "Exact" or (options.limit and not options.match):
         revision = options.revision or None
-    check_revision(engine, options.revision)
+    if revision is None or options.revision is not None:
+        await see(engine, options.revision)
     try:
         return await _collect(engine, call, options, test, revision, after)
     except Expired:
@@ -66,6 +68,16 @@ async def list_page(engine: Engine, call: Call, options: ListOptions) -> Page:
         ) from None
     except FutureRevision as error:
         raise _too_new(revision or 0, engine.store.revision) from error
+
+
+async def see(engine: Engine, asked: int | None) -> None:
+    """Waits until the state that a reader asks for is visible: the latest, or one not older than a revision.
+
+    Nothing to wait for where nobody else writes, or for who takes any state (0). Raises StorageError or ApiError.
+    """
+    if engine.store.is_shared and asked != 0 and (asked is None or asked > engine.store.revision):
+        await engine.store.catch_up()
+    check_revision(engine, asked)
 
 
 def check_revision(engine: Engine, asked: int | None) -> None:

@@ -14,7 +14,7 @@ from dray.server.bodies.options import ListOptions
 from dray.server.engine import Call, Engine
 from dray.server.protobuf import MEDIA_TYPE, write
 from dray.server.verbs.reads import matcher
-from dray.store import Event, EventType, Expired, Record, StoreError, Watcher
+from dray.store import Event, EventType, Expired, Record, StorageError, StoreError, Watcher
 
 BOOKMARK_SECONDS = 60.0
 DEFAULT_SECONDS = 45 * 60
@@ -71,6 +71,12 @@ class Watch:
         """The stream, in pieces of many events when there are many."""
         store, options = self._engine.store, self._options
         initial = self._wants_initial_events()
+        if store.is_shared:
+            try:
+                await self._see()
+            except StorageError as error:
+                yield error_line(errors.storage(error))
+                return
         if options.revision is not None and options.revision > store.revision and not initial:
             # A revision of another life of the server: only a fresh list can help.
             yield self._error(errors.expired(f"too large resource version: {options.revision}"))
@@ -87,6 +93,12 @@ class Watch:
         with watcher:
             async for chunk in self._follow(watcher):
                 yield chunk
+
+    async def _see(self) -> None:
+        """Waits for the state that the client starts from. Raises StorageError."""
+        asked, store = self._options.revision, self._engine.store
+        if asked is None or asked > store.revision:
+            await store.catch_up()
 
     def _wants_initial_events(self) -> bool:
         if self._options.send_initial_events is not None:

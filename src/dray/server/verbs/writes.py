@@ -189,6 +189,8 @@ async def update(
             changed = await engine.beside(call, _if_changed, call, old, new, track)
         else:
             changed = _if_changed(call, old, new, track)
+        if changed is None and await is_stale(engine, record):
+            continue
         if changed is None:
             return shown(record, old) if route.kind.converts else record
         complete = await finishing(engine, call, changed)
@@ -204,6 +206,14 @@ async def update(
         except NotFound:
             raise errors.not_found(route.kind, route.name) from None
     raise errors.conflict(route.kind, route.name, "too many others are writing the object")
+
+
+async def is_stale(engine: Engine, record: Record) -> bool:
+    """Whether somebody else has replaced a record meanwhile, which nobody notices who writes nothing."""
+    if not engine.store.is_shared:
+        return False
+    await engine.store.catch_up()
+    return engine.store.get(record.key) is not record
 
 
 def _if_changed(call: Call, old: Object, new: Object, track: bool) -> Object | None:
@@ -271,6 +281,8 @@ async def _store(engine: Engine, call: Call, new: Object, record: Record, comple
     if isinstance(new, ResourceClaim):
         guard = engine.held_devices.guarded
         complete = guard(call.key, new, record.obj, complete, is_judged=_is_decision(call, new))
+        guards = engine.held_devices.guards(new, record.obj)
+        return await engine.store.update(call.key, record.revision, complete, guards)
     charges = await quota.charges(engine, call, new, record.obj)
     if charges:
         return (await engine.store.transact([Update(call.key, record.revision, complete), *charges]))[0]

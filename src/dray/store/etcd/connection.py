@@ -1,0 +1,145 @@
+"""Calls to etcd, to whichever member answers, with failures told apart by what they mean for a write."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from dray.store.errors import OutOfSpace, StorageError, Uncertain, Unreachable
+from dray.store.etcd.address import OPTIONS, EtcdAddress
+from dray.store.etcd.calls import RANGE, WATCH, Method
+from dray.store.etcd.generated import etcd_pb2 as pb
+
+CALL_SECONDS: Final = 3.0
+"""How long one member has for an answer."""
+PATIENCE_SECONDS: Final = 8.0
+"""How long it is tried, with all members, until whoever waits is told that etcd is away."""
+PAUSE_SECONDS: Final = 0.1
+
+_REFUSALS: Final = frozenset(
+    (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+    )
+)
+"""What etcd answers when it has done nothing and will not."""
+_NOT_CONNECTED: Final = ("failed to connect", "connections to all backends failing", "Connection refused")
+
+
+class Refused(StorageError):
+    """etcd has said no, and nothing was changed."""
+
+    def __init__(self, message: str, code: Any) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Connection:
+    """Channels to the members of a cluster, one of which is used as long as it answers."""
+
+    def __init__(self, address: EtcdAddress) -> None:
+        """Needs a running loop. Raises AddressError."""
+        self.address = address
+        self._targets = address.targets()
+        self._credentials = address.credentials()
+        self._channels: dict[int, Any] = {}
+        self._methods: dict[tuple[int, str], Any] = {}
+        self._member = 0
+        self.failure = ""
+        """Why the last call got no answer; empty if it got one."""
+
+    async def call(self, method: Method, request: Any, seconds: float = CALL_SECONDS) -> Any:
+        """One call to one member. Raises Unreachable, Uncertain, Refused or OutOfSpace."""
+        member = self._member
+        try:
+            answer = await self._method(member, method)(request, timeout=seconds)
+        except grpc.aio.AioRpcError as error:
+            raise self._failed(member, error) from None
+        self.failure = ""
+        return answer
+
+    async def ask(self, method: Method, request: Any, patience: float = PATIENCE_SECONDS) -> Any:
+        """A call that may be made more than once, to one member after the other. Raises Unreachable or Refused."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + patience
+        while True:
+            try:
+                return await self.call(method, request, min(CALL_SECONDS, max(end - loop.time(), 0.05)))
+            except (Unreachable, Uncertain) as error:
+                if loop.time() + PAUSE_SECONDS >= end:
+                    raise Unreachable(str(error)) from None
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def revision(self, key: bytes) -> int:
+        """The latest revision: nothing that was acknowledged before the question is later. Raises Unreachable."""
+        answer = await self.ask(RANGE, pb.RangeRequest(key=key, keys_only=True, limit=1), 3.0)
+        revision: int = answer.header.revision
+        return revision
+
+    @contextlib.asynccontextmanager
+    async def stream(self, method: Method = WATCH) -> AsyncIterator[Any]:
+        """A conversation with the member that is used now, to `write` to and to `read` from."""
+        channel = self._channel(self._member)
+        call = channel.stream_stream(
+            method.path, request_serializer=method.serialize, response_deserializer=method.deserialize
+        )()
+        try:
+            yield call
+        finally:
+            call.cancel()
+
+    def move_on(self) -> None:
+        """Use the next member from now on."""
+        self._member = (self._member + 1) % len(self._targets)
+
+    async def close(self) -> None:
+        """Ends everything."""
+        for channel in self._channels.values():
+            await channel.close()
+        self._channels.clear()
+        self._methods.clear()
+
+    def _failed(self, member: int, error: Any) -> StorageError:
+        code, details = error.code(), error.details() or ""
+        where = self.address.urls[member]
+        if code in _REFUSALS:
+            self.failure = ""
+            if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "space" in details:
+                return OutOfSpace(f"etcd at {where}: {details}. Give it more room (--quota-backend-bytes), or delete.")
+            return Refused(f"etcd at {where}: {details}", code)
+        self.failure = f"etcd at {where} does not answer: {details or code.name}"
+        if member == self._member:
+            self.move_on()
+        if any(text in details for text in _NOT_CONNECTED):
+            return Unreachable(self.failure)
+        return Uncertain(self.failure)
+
+    def _channel(self, member: int) -> Any:
+        channel = self._channels.get(member)
+        if channel is None:
+            target, credentials = self._targets[member], self._credentials
+            if credentials is None:
+                channel = grpc.aio.insecure_channel(target, options=OPTIONS)
+            else:
+                channel = grpc.aio.secure_channel(target, credentials, options=OPTIONS)
+            self._channels[member] = channel
+        return channel
+
+    def _method(self, member: int, method: Method) -> Any:
+        found = self._methods.get((member, method.path))
+        if found is None:
+            found = self._methods[member, method.path] = self._channel(member).unary_unary(
+                method.path, request_serializer=method.serialize, response_deserializer=method.deserialize
+            )
+        return found

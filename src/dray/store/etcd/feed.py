@@ -1,0 +1,141 @@
+"""What etcd's watch tells, brought to the store in order: resumed where it broke off, loaded anew where it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import grpc
+import grpc.aio
+
+from dray.store.errors import StorageError, StoreError
+from dray.store.etcd.calls import PUT
+from dray.store.etcd.connection import CALL_SECONDS, Connection
+from dray.store.etcd.generated import etcd_pb2 as pb
+from dray.store.etcd.layout import Layout
+from dray.store.etcd.loading import Loaded, Loader
+
+SLICE: Final = 250
+"""So many events are taken in one turn of the loop."""
+PAUSE_SECONDS: Final = 0.1
+SILENT_SECONDS: Final = 1.0
+"""A stream that says nothing for so long after it was asked is given up."""
+
+
+class Target(Protocol):
+    """Who hears of it."""
+
+    @property
+    def revision(self) -> int:
+        """Up to where it has heard."""
+        ...
+
+    def apply(self, events: Sequence[Any], revision: int) -> None:
+        """Changes in order, and up to where everything was told."""
+        ...
+
+    def reload(self, loaded: Loaded) -> None:
+        """Everything, because changes are not known any more."""
+        ...
+
+
+class Feed:
+    """Follows everything under the prefix until it is cancelled."""
+
+    def __init__(self, target: Target, connection: Connection, layout: Layout, version: tuple[int, ...]) -> None:
+        self._target = target
+        self._connection = connection
+        self._layout = layout
+        # Before, an answer to the question how far it has told could overtake what it told.
+        self._may_ask = version >= (3, 5, 8) or (3, 4, 25) <= version < (3, 5)
+        self._call: Any = None
+        self._asked_at: float | None = None
+        self.problem = "etcd has not been reached yet"
+        """Why nothing is heard; empty if it is."""
+        self.reconnects = 0
+
+    async def run(self) -> None:
+        """Never returns. Whatever goes wrong is tried again."""
+        while True:
+            try:
+                await self._follow()
+            except (grpc.aio.AioRpcError, StorageError, TimeoutError) as error:
+                details = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
+                self.problem = f"the watch of etcd broke off: {details or 'no answer'}"
+                self._connection.move_on()
+            except StoreError as error:
+                self.problem = str(error)
+            finally:
+                self._call = None
+            self.reconnects += 1
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def nudge(self) -> None:
+        """Let etcd say how far it has told, even if nothing of ours has changed; who stays silent is left."""
+        call, now = self._call, asyncio.get_running_loop().time()
+        if call is None:
+            return
+        if self._asked_at is None:
+            self._asked_at = now
+        elif now - self._asked_at > SILENT_SECONDS:
+            self._asked_at = None
+            call.cancel()
+            return
+        try:
+            if self._may_ask:
+                await call.write(pb.WatchRequest(progress_request=pb.WatchProgressRequest()))
+            else:
+                await self._connection.ask(PUT, pb.PutRequest(key=self._layout.own("pulse")), 1.0)
+        except (grpc.aio.AioRpcError, StorageError, asyncio.InvalidStateError):
+            return  # the stream has ended, which `run` notices
+
+    async def _follow(self) -> None:
+        """One stream, from the first revision that was not told."""
+        start, end = self._layout.range
+        async with self._connection.stream() as call:
+            create = pb.WatchCreateRequest(
+                key=start, range_end=end, start_revision=self._target.revision + 1, progress_notify=True
+            )
+            async with asyncio.timeout(CALL_SECONDS):
+                await call.write(pb.WatchRequest(create_request=create))
+                first = await call.read()
+            if first is grpc.aio.EOF or not first.created:
+                raise StorageError("the watch was not accepted")
+            self._call = call
+            answer = first
+            while answer is not grpc.aio.EOF:
+                self._asked_at = None
+                if answer.canceled:
+                    await self._ended(answer)
+                    return
+                self.problem = ""
+                if answer.events:
+                    await self._tell(answer.events)
+                elif answer is not first:
+                    self._target.apply((), answer.header.revision)
+                answer = await call.read()
+
+    async def _tell(self, events: Sequence[Any]) -> None:
+        """All of a revision at once, and not too much in one turn."""
+        at = 0
+        while at < len(events):
+            end = min(at + SLICE, len(events))
+            while end < len(events) and events[end].kv.mod_revision == events[end - 1].kv.mod_revision:
+                end += 1
+            self._target.apply(events[at:end], events[end - 1].kv.mod_revision)
+            at = end
+            if at < len(events):
+                await asyncio.sleep(0)
+
+    async def _ended(self, answer: Any) -> None:
+        """etcd has let go of the revisions that we need, or ends the watch for another reason."""
+        if not answer.compact_revision:
+            raise StorageError(answer.cancel_reason or "etcd ended the watch")
+        logging.getLogger(__name__).warning("etcd has compacted what was not heard yet: everything is read anew")
+        loader = Loader(self._connection.address)
+        try:
+            self._target.reload(await asyncio.to_thread(loader.load, self._layout))
+        finally:
+            loader.close()

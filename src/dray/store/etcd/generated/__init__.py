@@ -1,0 +1,1 @@
+"""Made by `python -m tools.generate_protos`; do not edit."""

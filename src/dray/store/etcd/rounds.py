@@ -1,0 +1,93 @@
+"""Consistent reads: one question to etcd for all who wait, and then waiting until what it says is visible here."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from dray.store.errors import Closed, StorageError, Unreachable
+from dray.store.watch import Progress
+
+REACH_SECONDS: Final = 5.0
+"""How long somebody waits for a revision that etcd has."""
+NUDGE_SECONDS: Final = 0.02
+"""After so long, etcd is asked to say how far it has told: the revision may be one of somebody else's keys."""
+
+
+class Rounds:
+    """`join` waits for a question that is asked after it was called; `reach` for a revision."""
+
+    def __init__(
+        self, ask: Callable[[], Awaitable[int]], nudge: Callable[[], Awaitable[None]], progress: Progress
+    ) -> None:
+        self._ask = ask
+        self._nudge = nudge
+        self._progress = progress
+        self._next: asyncio.Future[int] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    async def join(self) -> int:
+        """Everything acknowledged before this call is visible afterwards; the revision. Raises Unreachable."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+            if self._task is None:
+                self._task = asyncio.get_running_loop().create_task(self._run())
+        return await asyncio.shield(self._next)
+
+    async def reach(self, revision: int) -> None:
+        """Waits until a revision is visible. Raises Unreachable."""
+        if self._progress.revision >= revision:
+            return
+        loop = asyncio.get_running_loop()
+        self._count += 1
+        future: asyncio.Future[None] = loop.create_future()
+        heapq.heappush(self._waiting, (revision, self._count, future))
+        done, _ = await asyncio.wait([future], timeout=NUDGE_SECONDS)
+        end = loop.time() + REACH_SECONDS
+        while not done:
+            if loop.time() > end:
+                future.cancel()
+                raise Unreachable(f"etcd has revision {revision}, and tells no more than {self._progress.revision}")
+            await self._nudge()
+            done, _ = await asyncio.wait([future], timeout=0.25)
+        future.result()
+
+    def advanced(self, revision: int) -> None:
+        """So much is visible now."""
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= revision:
+            future = heapq.heappop(waiting)[2]
+            if not future.done():
+                future.set_result(None)
+
+    def close(self) -> None:
+        """Nobody waits any longer."""
+        if self._task is not None:
+            self._task.cancel()
+        for *_, future in self._waiting:
+            if not future.done():
+                future.set_exception(Closed("the store is closing"))
+        if self._next is not None and not self._next.done():
+            self._next.cancel()
+
+    async def _run(self) -> None:
+        """One round after the other, as long as somebody waits."""
+        while self._next is not None:
+            await asyncio.sleep(0)  # all who ask in this turn
+            current, self._next = self._next, None
+            try:
+                revision = await self._ask()
+                await self.reach(revision)
+            except StorageError as error:
+                current.set_exception(error)
+                current.exception()  # those who wait may have gone
+            except BaseException:
+                current.cancel()
+                raise
+            else:
+                current.set_result(revision)
+        self._task = None

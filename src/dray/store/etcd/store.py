@@ -1,0 +1,487 @@
+"""The store on etcd: writes are guarded transactions, and what is read comes from etcd's watch."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from os import PathLike
+from typing import Any, ClassVar, Final
+
+from dray.store.backend import Horizons
+from dray.store.errors import (
+    BackupError,
+    Closed,
+    Conflict,
+    Exists,
+    NotFound,
+    OutOfSpace,
+    Slow,
+    StorageError,
+    Uncertain,
+    Unreachable,
+)
+from dray.store.etcd import transactions
+from dray.store.etcd.address import EtcdAddress
+from dray.store.etcd.calls import COMPACT, PUT, STATUS, TXN
+from dray.store.etcd.connection import Connection, Refused
+from dray.store.etcd.feed import Feed
+from dray.store.etcd.generated import etcd_pb2 as pb
+from dray.store.etcd.layout import Layout
+from dray.store.etcd.loading import Loaded, Loader
+from dray.store.etcd.revisions import Numbered, marked, stamped, unmarked
+from dray.store.etcd.rounds import Rounds
+from dray.store.etcd.session import Session
+from dray.store.etcd.transactions import Change, Write
+from dray.store.log import Retention
+from dray.store.records import Decode, Event, EventType, Key, Operation, Record
+from dray.store.staging import stage
+from dray.store.store import Stats, Store
+from dray.store.table import Table
+
+MOST_CALLS: Final = 64
+"""So many transactions are on their way at once; the others gather meanwhile."""
+LATE_SECONDS: Final = 5.0
+"""So long an acknowledged write waits until it is visible here. Then its writer is told all the same."""
+
+log = logging.getLogger(__name__)
+
+
+class EtcdStore(Store):
+    """A store that other servers write to, too. Open it with `open_store`, then `start` it on the loop."""
+
+    is_shared: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        address: EtcdAddress,
+        layout: Layout,
+        decode: Decode,
+        numbered: Numbered,
+        loaded: Loaded,
+        *,
+        retention: Retention | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        released: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(loaded.revision, Horizons(loaded.revision), retention or Retention(), clock)
+        self.address = address
+        self._layout = layout
+        self._decode = decode
+        self._numbered = numbered
+        self._released = released
+        self._version = loaded.version
+        self._guards: dict[bytes, int] = {}
+        self._in_flight: dict[Key, Write] = {}
+        self._guarded: dict[bytes, Write] = {}
+        self._outbox: list[Write] = []
+        self._is_scheduled = False
+        self._written = 0
+        self._calls = 0
+        self._commits = 0
+        self._commit_seconds = 0.0
+        self._refusal = ""
+        self._size = (0, 0)
+        self._past: deque[tuple[float, int]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._guard_prefix = layout.own("guards", "")
+        self._fill(loaded)
+
+    # ---- reads ------------------------------------------------------------------------------------------------
+
+    def pending(self, key: Key) -> Record | None:
+        """What is on its way to etcd for `key`, if anything is."""
+        write = self._in_flight.get(key)
+        return None if write is None else next(each.record for each in write.events if each.record.key == key)
+
+    async def catch_up(self) -> int:
+        """Waits until everything is visible that was acknowledged anywhere before. Raises Unreachable."""
+        self._check_open()
+        return await self._rounds.join()
+
+    @property
+    def problem(self) -> StorageError | None:
+        """Why etcd cannot be used now."""
+        why = self._feed.problem or self._connection.failure
+        return Unreachable(why) if why else None
+
+    @property
+    def refusal(self) -> str:
+        """Why etcd takes nothing that needs room."""
+        return self._refusal
+
+    def stats(self) -> Stats:
+        """Numbers for metrics."""
+        return Stats(
+            revision=self.revision,
+            objects={name: len(table.records) for name, table in self._tables.items()},
+            watchers={name: len(group) for name, group in self._groups.items()},
+            events={name: len(table.log.events) for name, table in self._tables.items()},
+            pending_writes=len(self._in_flight),
+            commits=self._commits,
+            commit_seconds=self._commit_seconds,
+            used_bytes=self._size[0],
+            quota_bytes=0,
+        )
+
+    # ---- writes -----------------------------------------------------------------------------------------------
+
+    async def transact(self, operations: Sequence[Operation]) -> Sequence[Record]:
+        """Do all operations or none, at one revision. Keys must differ."""
+        if len({operation.key for operation in operations}) != len(operations):
+            raise ValueError("a transaction names a key twice")
+        return await self._commit(operations, ()) if operations else []
+
+    async def _write(self, operation: Operation, guards: Sequence[str] = ()) -> Record:
+        return (await self._commit((operation,), guards))[0]
+
+    async def _commit(self, operations: Sequence[Operation], guards: Sequence[str]) -> Sequence[Record]:
+        """Judged by what is seen here; a refusal only by what is known to be current."""
+        is_current = False
+        paths = [self._guard_prefix + guard.encode() for guard in guards]
+        while True:
+            self._check_open()
+            try:
+                stored = [self._check(operation) for operation in operations]
+            except (Exists, NotFound, Conflict) as refusal:
+                if is_current or (isinstance(refusal, Conflict) and refusal.current.revision > refusal.expected):
+                    raise
+                await self.catch_up()
+                is_current = True
+                continue
+            other = self._in_the_way(operations, paths)
+            if other is not None:
+                with contextlib.suppress(StorageError):
+                    await other.settled()
+                continue
+            write = self._staged(operations, stored, paths)
+            await write.done
+            if not write.lost_at:
+                return [self._result(event, write.made_at) for event in write.events]
+            await self._rounds.reach(write.lost_at)
+            is_current = True
+
+    def _result(self, event: Event, revision: int) -> Record:
+        """What the writer is told: the record as others see it, or as it was last."""
+        record = event.record
+        if event.type is not EventType.DELETED:
+            found = self.get(record.key)
+            if found is not None and found.revision == revision:
+                return found
+        return self._record(record, revision, record.create_revision or revision)
+
+    def _in_the_way(self, operations: Iterable[Operation], guards: Iterable[bytes]) -> Write | None:
+        for operation in operations:
+            if (write := self._in_flight.get(operation.key)) is not None:
+                return write
+        return next((self._guarded[path] for path in guards if path in self._guarded), None)
+
+    def _staged(self, operations: Sequence[Operation], stored: Sequence[Record | None], guards: list[bytes]) -> Write:
+        """The write, on its way."""
+        self._written += 1
+        mark = f"{self._session.name}-{self._written}".encode()
+        events = [stage(operation, previous, 0) for operation, previous in zip(operations, stored, strict=True)]
+        changes = [
+            Change(
+                self._layout.path(event.record.key),
+                0 if event.previous is None else event.previous.revision,
+                None if event.type is EventType.DELETED else marked(event.record.data, mark),
+            )
+            for event in events
+        ]
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        write = Write(events, changes, {path: self._guards.get(path, 0) for path in guards}, done)
+        for event in events:
+            self._in_flight[event.record.key] = write
+        for path in guards:
+            self._guarded[path] = write
+        self._send(write)
+        return write
+
+    def _send(self, write: Write) -> None:
+        self._outbox.append(write)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._send_waiting)
+
+    def _send_waiting(self) -> None:
+        """At the end of a turn, what has gathered goes, in as few transactions as can be."""
+        self._is_scheduled = False
+        if self._calls >= MOST_CALLS:
+            return
+        waiting, self._outbox = self._outbox, []
+        for group in transactions.group(waiting):
+            if self._calls >= MOST_CALLS:
+                self._outbox += group
+                continue
+            self._calls += 1
+            self._run(self._make(group))
+
+    async def _make(self, group: list[Write]) -> None:
+        """One transaction, until it is known what became of it."""
+        epoch = self._session.epoch
+        started = time.perf_counter()
+        try:
+            answer = await self._connection.call(TXN, transactions.request(self._session.key, epoch, group))
+            self._commits += 1
+            self._commit_seconds += time.perf_counter() - started
+            self._refusal = ""
+            await self._take(group, answer, epoch)
+        except Uncertain as error:
+            await self._find_out(group, error)
+        except StorageError as error:
+            if isinstance(error, OutOfSpace):
+                self._refusal = str(error)
+            self._settle(group, error)
+        except Exception as error:  # A bug must fail the writers, not hang them for ever.
+            log.exception("a mistake while writing")
+            self._settle(group, StorageError(f"cannot write: {error!r}"))
+        finally:
+            self._calls -= 1
+            if self._outbox and not self._is_scheduled:
+                self._send_waiting()
+
+    async def _take(self, group: list[Write], answer: pb.TxnResponse, epoch: int) -> None:
+        """Writes that were made wait until they are seen; others are judged anew, once it is seen by what."""
+        made = transactions.outcomes(answer)
+        if made is None:
+            try:
+                await self._session.renew(epoch)
+            except StorageError as error:
+                self._settle(group, error)
+                return
+            for write in group:
+                self._send(write)
+            return
+        revision = answer.header.revision
+        for write, is_made in zip(group, made, strict=True):
+            if not is_made:
+                self._forget(write)
+                write.lose(revision)
+            elif not write.done.done():
+                write.made_at = revision
+                if self.revision >= revision:  # it was seen, as part of a state that was loaded anew
+                    self._settle([write], None)
+                else:
+                    asyncio.get_running_loop().call_later(LATE_SECONDS, self._settle, [write], None)
+
+    async def _find_out(self, group: list[Write], error: Uncertain) -> None:
+        """The answer was lost. Behind a fence, what has not been seen was not made, and may be tried anew."""
+        try:
+            fence = await self._session.fence()
+            await self._rounds.reach(fence)
+        except StorageError:
+            self._settle(group, error)
+            return
+        for write in group:
+            if write.done.done():
+                continue
+            if write.gone_at:  # that it is gone is what was asked for
+                write.made_at = write.gone_at
+                self._settle([write], None)
+            else:
+                self._forget(write)
+                write.lose(fence)
+
+    def _settle(self, writes: Iterable[Write], error: StorageError | None) -> None:
+        for write in writes:
+            self._forget(write)
+            write.settle(error)
+
+    def _forget(self, write: Write) -> None:
+        for event in write.events:
+            if self._in_flight.get(event.record.key) is write:
+                del self._in_flight[event.record.key]
+        for path in write.guards:
+            if self._guarded.get(path) is write:
+                del self._guarded[path]
+
+    # ---- what etcd tells --------------------------------------------------------------------------------------
+
+    def apply(self, events: Sequence[Any], revision: int) -> None:
+        """Take changes in the order of their revisions, all of each revision. Everything up to `revision` was told."""
+        touched: dict[str, Table] = {}
+        seen: dict[int, Write] = {}
+        for told in events:
+            kv = told.kv
+            key = self._layout.key(kv.key)
+            if key is None:
+                self._take_own(kv.key, kv.mod_revision if told.type == pb.Event.EventType.PUT else 0)
+                continue
+            table = touched.get(key.resource) or self._table(key.resource)
+            touched[key.resource] = table
+            write = self._in_flight.get(key)
+            event = self._event(table, key, told, write)
+            if event is not None:
+                table.apply(event)
+            if write is not None and self._is_seen(write, key, told):
+                seen[id(write)] = write
+        self._progress.revision = max(self._progress.revision, revision)
+        self._pruned(touched.values())
+        loop = asyncio.get_running_loop()
+        for resource in touched:
+            if (group := self._groups.get(resource)) is not None:
+                group.notify(loop)
+        self._settle(seen.values(), None)
+        self._rounds.advanced(self._progress.revision)
+
+    def _is_seen(self, write: Write, key: Key, told: Any) -> bool:
+        """Whether a change is the one that a write makes. Who made a record go away is known from the answer only."""
+        value = write.values[key]
+        if told.type == pb.Event.EventType.DELETE:
+            if value is None:
+                write.gone_at = told.kv.mod_revision
+            return value is None and write.made_at == told.kv.mod_revision
+        if value != told.kv.value:
+            return False
+        write.made_at = told.kv.mod_revision
+        return True
+
+    def _event(self, table: Table, key: Key, told: Any, write: Write | None) -> Event | None:
+        kv, previous = told.kv, table.records.get(key)
+        if told.type == pb.Event.EventType.DELETE:
+            if previous is None:
+                return None
+            return Event(EventType.DELETED, self._record(previous, kv.mod_revision, previous.create_revision), previous)
+        kind = EventType.ADDED if previous is None else EventType.MODIFIED
+        if write is not None and write.values[key] == kv.value:
+            own = next(event.record for event in write.events if event.record.key == key)
+            return Event(kind, self._record(own, kv.mod_revision, kv.create_revision), previous)
+        data = stamped(unmarked(kv.value), kv.mod_revision)
+        return Event(kind, Record(key, kv.mod_revision, kv.create_revision, data, None, self._decode), previous)
+
+    def _record(self, record: Record, revision: int, create_revision: int) -> Record:
+        """A record with another revision."""
+        data = stamped(record.data, revision)
+        if record._decode is not None:
+            return Record(record.key, revision, create_revision, data, None, self._decode)
+        return Record(record.key, revision, create_revision, data, self._numbered(record._obj, revision))
+
+    def _take_own(self, path: bytes, revision: int) -> None:
+        if path.startswith(self._guard_prefix):
+            self._guards[path] = revision
+
+    def _fill(self, loaded: Loaded) -> None:
+        """Tables of what was loaded."""
+        found: dict[str, dict[Key, Record]] = {}
+        for kv in loaded.values:
+            key = self._layout.key(kv.key)
+            if key is None:
+                self._take_own(kv.key, kv.mod_revision)
+                continue
+            data = stamped(unmarked(kv.value), kv.mod_revision)
+            record = Record(key, kv.mod_revision, kv.create_revision, data, None, self._decode)
+            found.setdefault(key.resource, {})[key] = record
+        for resource, records in found.items():
+            self._tables[resource] = Table.loaded(resource, self._retention, loaded.revision, records, ())
+
+    def reload(self, loaded: Loaded) -> None:
+        """The past that we have not seen is gone: begin anew, and so does whoever watches."""
+        for group in list(self._groups.values()):
+            group.end_all(Slow(group.resource, self.revision))
+        self._groups.clear()
+        self._tables.clear()
+        self._guards.clear()
+        self._horizons = Horizons(loaded.revision)
+        self._fill(loaded)
+        self._progress.revision = loaded.revision
+        for write in list({id(each): each for each in self._in_flight.values()}.values()):
+            if write.made_at:
+                self._settle([write], None)
+            else:
+                self._settle([write], Uncertain("it was not seen whether the change was made"))
+        self._rounds.advanced(loaded.revision)
+
+    # ---- life -------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Follow what others write. Raises Unreachable."""
+        self._connection = Connection(self.address)
+        self._session = Session(self._connection, self._layout)
+        self._feed = Feed(self, self._connection, self._layout, self._version)
+        self._rounds = Rounds(lambda: self._connection.revision(self._session.key), self._feed.nudge, self._progress)
+        self._run(self._feed.run())
+        await self._session.fence()
+        await self.catch_up()
+        self._run(self._session.keep(self._look))
+
+    async def _look(self) -> None:
+        """How large etcd is, for metrics; that it answers, for health."""
+        with contextlib.suppress(StorageError):
+            status = await self._connection.ask(STATUS, pb.StatusRequest(), 3.0)
+            self._size = (status.dbSizeInUse, status.dbSize)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def compact(self) -> None:
+        """Let go of history beyond the retention: here, and in etcd if it is this server's turn."""
+        self._check_open()
+        self._pruned(self._tables.values())
+        now = self._clock()
+        self._past.append((now, self.revision))
+        target = 0
+        while self._past and now - self._past[0][0] >= self._retention.max_age:
+            target = self._past.popleft()[1]
+        if not target or not await self._is_compactor():
+            return
+        note = pb.PutRequest(key=self._layout.own("compaction"), value=b"%d" % target)
+        await self._connection.ask(PUT, note)
+        with contextlib.suppress(Refused):  # somebody was there before
+            await self._connection.ask(COMPACT, pb.CompactionRequest(revision=target))
+
+    async def _is_compactor(self) -> bool:
+        """Whether it is for this server to let go of history: the first one that asks, for as long as it lives."""
+        key = self._layout.own("compactor")
+        absent = pb.Compare(target=pb.Compare.CompareTarget.MOD, key=key, mod_revision=0)
+        name = json.dumps({"server": self._session.name}).encode()
+        put = pb.RequestOp(request_put=pb.PutRequest(key=key, value=name, lease=self._session.lease))
+        get = pb.RequestOp(request_range=pb.RangeRequest(key=key))
+        answer = await self._connection.ask(TXN, pb.TxnRequest(compare=[absent], success=[put], failure=[get]))
+        return answer.succeeded or bytes(answer.responses[0].response_range.kvs[0].value) == name
+
+    async def backup(self, path: str | PathLike[str]) -> None:
+        """Not from here: etcd is backed up by its own means."""
+        raise BackupError(f"cannot write {path}: back etcd up with `etcdctl snapshot save`")
+
+    async def close(self) -> None:
+        """Ends watches and writes, and leaves etcd. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        for group in self._groups.values():
+            group.end_all(Closed("the store is closing"))
+        if hasattr(self, "_session"):
+            while self._calls:
+                await asyncio.sleep(0.01)
+            await self._session.end()
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._rounds.close()
+            await self._connection.close()
+        self._released()
+
+
+def open_store(
+    address: EtcdAddress,
+    layout: Layout,
+    decode: Decode,
+    numbered: Numbered,
+    *,
+    retention: Retention | None = None,
+    released: Callable[[], None] = lambda: None,
+) -> EtcdStore:
+    """The store on a cluster of etcd, with what it holds now. `start` must follow. Raises AddressError, CannotLoad."""
+    loader = Loader(address)
+    try:
+        loaded = loader.load(layout)
+    finally:
+        loader.close()
+    return EtcdStore(address, layout, decode, numbered, loaded, retention=retention, released=released)

@@ -1,0 +1,226 @@
+"""The store of one process: numbers writes on the event loop, applies them when its backend has made them durable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+
+from dray.store.backend import Backend, Contents
+from dray.store.errors import Closed, Corrupt, OutOfSpace, StorageError
+from dray.store.log import Retention
+from dray.store.pipeline import Pipeline, Submission
+from dray.store.records import Decode, Event, EventType, Key, Operation, Record, needs_room
+from dray.store.staging import stage
+from dray.store.store import Stats, Store
+from dray.store.table import Table
+
+
+class LocalStore(Store):
+    """A store that nobody else writes to: what it has numbered is the truth."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        decode: Decode,
+        *,
+        retention: Retention | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Load everything the backend holds. Raises `Corrupt`."""
+        contents = backend.load()
+        super().__init__(contents.revision, contents.horizons, retention or Retention(), clock)
+        self._backend = backend
+        self._decode = decode
+        self._in_flight: dict[Key, Submission] = {}
+        self._assigned = contents.revision
+        self._pipeline = Pipeline(backend, contents.revision, self._settle)
+        self._load(contents)
+        self._prune(self._tables.values())
+
+    def pending(self, key: Key) -> Record | None:
+        """What is on its way to disk for `key`, if anything is: nobody can see it yet, and it may still fail."""
+        submission = self._in_flight.get(key)
+        if submission is None:
+            return None
+        return next(event.record for event in submission.events if event.record.key == key)
+
+    @property
+    def problem(self) -> StorageError | None:
+        """Why the last write failed; None if it did not. Writes are tried all the same."""
+        return self._pipeline.problem
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing that needs more room can be written now; empty if it can."""
+        return self._backend.refusal()
+
+    def stats(self) -> Stats:
+        """Numbers for metrics."""
+        return Stats(
+            revision=self.revision,
+            objects={name: len(table.records) for name, table in self._tables.items()},
+            watchers={name: len(group) for name, group in self._groups.items()},
+            events={name: len(table.log.events) for name, table in self._tables.items()},
+            pending_writes=len(self._in_flight),
+            commits=self._pipeline.commits,
+            commit_seconds=self._pipeline.commit_seconds,
+            used_bytes=self._backend.used_bytes,
+            quota_bytes=self._backend.quota_bytes,
+        )
+
+    # ---- writes -----------------------------------------------------------------------------------------------
+
+    async def transact(self, operations: Sequence[Operation]) -> Sequence[Record]:
+        """Do all operations or none, with revisions that follow each other. Keys must differ.
+
+        One write per key is in flight at a time. Who meets another's waits for its outcome and is then judged by
+        what is stored, so a `Conflict` never tells of a write that could still be lost.
+        """
+        if not operations:
+            return []
+        if len({operation.key for operation in operations}) != len(operations):
+            raise ValueError("a transaction names a key twice")
+        while True:
+            self._check_open()
+            stored = [self._check(operation) for operation in operations]
+            other = self._in_the_way(operations)
+            if other is None:
+                break
+            await other.settled()
+        events = []
+        for revision, (operation, previous) in enumerate(zip(operations, stored, strict=True), self._assigned + 1):
+            events.append(stage(operation, previous, revision))
+            self._check_room(events[-1])
+        await self._submit(events)
+        return [event.record for event in events]
+
+    async def _write(self, operation: Operation, guards: Sequence[str] = ()) -> Record:  # noqa: ARG002 - one process
+        """A transaction of one operation, as nearly all are. All that `finish` judges by is here and now."""
+        while True:
+            self._check_open()
+            previous = self._check(operation)
+            other = self._in_flight.get(operation.key)
+            if other is None:
+                break
+            await other.settled()
+        event = stage(operation, previous, self._assigned + 1)
+        self._check_room(event)
+        await self._submit((event,))
+        return event.record
+
+    def _check_room(self, event: Event) -> None:
+        """Raises `OutOfSpace` for a change that needs more room than there is."""
+        if needs_room(event) and (why := self._backend.refusal()):
+            raise OutOfSpace(why)
+
+    def _in_the_way(self, operations: Iterable[Operation]) -> Submission | None:
+        for operation in operations:
+            submission = self._in_flight.get(operation.key)
+            if submission is not None:
+                return submission
+        return None
+
+    def _submit(self, events: Sequence[Event]) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        submission = Submission(events, done)
+        self._assigned += len(events)
+        for event in events:
+            self._in_flight[event.record.key] = submission
+        self._pipeline.submit(submission)
+        return done
+
+    def _settle(self, submissions: Sequence[Submission], error: StorageError | None) -> None:
+        """A batch is on disk, or failed: make it visible, or drop it as if it had never been."""
+        touched: dict[str, Table] = {}
+        for submission in submissions:
+            for event in submission.events:
+                record = event.record
+                key = record.key
+                del self._in_flight[key]
+                if error is None:
+                    table = touched.get(key[0])
+                    if table is None:
+                        table = touched[key[0]] = self._table(key[0])
+                    table.apply(event)
+                    self._progress.revision = record.revision
+        self._prune(touched.values())
+        for resource in touched:
+            if (group := self._groups.get(resource)) is not None:
+                group.notify(asyncio.get_running_loop())
+        for submission in submissions:
+            submission.settle(error)
+
+    # ---- history ----------------------------------------------------------------------------------------------
+
+    async def compact(self) -> None:
+        """Drop what is beyond the retention, also for resources without writes, from memory and from disk.
+
+        Raises `StorageError` when the disk refuses; the removal is then tried again later.
+        """
+        self._check_open()
+        self._prune(self._tables.values())
+        await self._pipeline.flush()
+
+    def _prune(self, tables: Iterable[Table]) -> None:
+        for table, dropped in self._pruned(tables):
+            self._pipeline.forget(_unneeded(dropped), table.resource, table.log.horizon)
+
+    # ---- life -------------------------------------------------------------------------------------------------
+
+    async def backup(self, path: str | PathLike[str]) -> None:
+        """Write a consistent copy of everything acknowledged so far to a new file, while writes go on."""
+        self._check_open()
+        await asyncio.to_thread(self._backend.backup, path)
+
+    async def close(self) -> None:
+        """Refuse new writes, finish those under way, end all watches, release the backend. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(StorageError):  # The writers were told; unneeded revisions may stay on disk.
+            await self._pipeline.flush()
+        self._pipeline.stop()
+        for group in self._groups.values():
+            group.end_all(Closed("the store is closing"))
+        self._backend.close()
+
+    def _load(self, contents: Contents) -> None:
+        """Replay the stored changes into tables. Those after a resource's horizon are its history."""
+        records: defaultdict[str, dict[Key, Record]] = defaultdict(dict)
+        history: defaultdict[str, list[Event]] = defaultdict(list)
+        older: defaultdict[str, list[Event]] = defaultdict(list)
+        decode, horizon_of = self._decode, contents.horizons.of
+        for entry in contents.entries:
+            resource = entry.key.resource
+            present = records[resource]
+            previous = present.get(entry.key)
+            record = Record(entry.key, entry.revision, entry.create_revision, entry.data, None, decode)
+            if entry.revision <= horizon_of(resource):
+                older[resource].append(Event(entry.type, record, previous))
+            elif entry.previous_revision != (previous.revision if previous is not None else 0):
+                raise Corrupt(self._backend.location, f"revision {entry.previous_revision} of {entry.key} is missing")
+            else:
+                history[resource].append(Event(entry.type, record, previous))
+            if entry.type is EventType.DELETED:
+                present.pop(entry.key, None)
+            else:
+                present[entry.key] = record
+        for resource, present in records.items():
+            horizon = horizon_of(resource)
+            self._tables[resource] = Table.loaded(resource, self._retention, horizon, present, history[resource])
+            self._pipeline.forget(_unneeded(older[resource]), resource, horizon)
+
+
+def _unneeded(dropped: Iterable[Event]) -> list[int]:
+    """The revisions that only these events held: versions replaced or deleted, and the deletions themselves."""
+    revisions: list[int] = []
+    for event in dropped:
+        if event.previous is not None:
+            revisions.append(event.previous.revision)
+        if event.type is EventType.DELETED:
+            revisions.append(event.record.revision)
+    return revisions

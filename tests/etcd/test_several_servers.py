@@ -1,0 +1,167 @@
+"""What was safe because there was one server is safe with several on one etcd."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+
+from controller_world import manifest, pod, typed
+from dray.api.registry import by_kind
+from dray.api.status import ApiError
+from dray.server.security.identity import MASTERS, authenticated
+from etcd_world import Etcd, EtcdServer, etcd_servers
+from eviction_objects import DRIVER, V1, device_slice
+from local_server import refused
+
+CLAIMS = by_kind(V1, "ResourceClaim")
+QUOTAS = by_kind("v1", "ResourceQuota")
+PODS = by_kind("v1", "Pod")
+MAPS = by_kind("v1", "ConfigMap")
+SCHEDULER = authenticated("system:kube-scheduler", (MASTERS,))
+
+
+def claim(name: str) -> Any:
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
+    return typed(manifest(V1, "ResourceClaim", name, spec={"devices": {"requests": requests}}))
+
+
+def allocation(device: str, **more: Any) -> Mapping[str, Any]:
+    result = {"request": "gpu", "driver": DRIVER, "pool": "pool", "device": device, **more}
+    return {"status": {"allocation": {"devices": {"results": [result]}}}}
+
+
+@contextlib.asynccontextmanager
+async def two_servers(etcd: Etcd) -> AsyncIterator[tuple[EtcdServer, EtcdServer]]:
+    async with etcd_servers(etcd.urls, 2) as (one, other):
+        yield one, other
+
+
+async def allocated(servers: tuple[EtcdServer, ...], names: list[str], *wanted: Mapping[str, Any]) -> int:
+    """How many of some claims get what they want, when schedulers on all servers give it to them at once."""
+    clients = [server.client(SCHEDULER) for server in servers]
+    outcomes = await asyncio.gather(
+        *(
+            clients[number % len(clients)].patch(
+                CLAIMS, "default", name, wanted[number % len(wanted)], subresource="status"
+            )
+            for number, name in enumerate(names)
+        ),
+        return_exceptions=True,
+    )
+    for each in outcomes:
+        assert not isinstance(each, BaseException) or (isinstance(each, ApiError) and each.code == 409), each
+    return sum(not isinstance(each, BaseException) for each in outcomes)
+
+
+async def test_a_device_is_given_to_one_claim_by_whichever_server(etcd: Etcd) -> None:
+    async with two_servers(etcd) as servers:
+        one = servers[0].client(SCHEDULER)
+        link = {"name": "link", "allowMultipleAllocations": True, "capacity": {"bandwidth": {"value": "10"}}}
+        devices = [*({"name": f"gpu-{number}"} for number in range(6)), link]
+        await one.create(typed(device_slice("pool", devices=devices)))
+        for number in range(6):
+            names = [f"c{number}-{each}" for each in range(4)]
+            await asyncio.gather(*(one.create(claim(name)) for name in names))
+            assert await allocated(servers, names, allocation(f"gpu-{number}")) == 1
+
+
+async def test_capacity_that_claims_share_is_not_given_away_twice(etcd: Etcd) -> None:
+    async with two_servers(etcd) as servers:
+        one = servers[0].client(SCHEDULER)
+        link = {"name": "link", "allowMultipleAllocations": True, "capacity": {"bandwidth": {"value": "10"}}}
+        await one.create(typed(device_slice("pool", devices=[link])))
+        names = [f"c{number}" for number in range(8)]
+        await asyncio.gather(*(one.create(claim(name)) for name in names))
+        shares = [
+            allocation(
+                "link", shareID=f"8d1a8a3c-3b53-4f6f-9c38-7e0d7f6f3f0{number}", consumedCapacity={"bandwidth": "3"}
+            )
+            for number in range(8)
+        ]
+        assert await allocated(servers, names, *shares) == 3
+
+
+async def test_quotas_are_counted_exactly(etcd: Etcd) -> None:
+    async with two_servers(etcd) as (one, other):
+        quota = manifest("v1", "ResourceQuota", "few", spec={"hard": {"count/configmaps": "5"}})
+        await one.client().create(typed({**quota, "status": {}}))
+        status = {"hard": {"count/configmaps": "5"}, "used": {"count/configmaps": "0"}}
+        await one.client().patch(QUOTAS, "default", "few", {"status": status}, subresource="status")
+        await other.store.catch_up()
+        clients = [server.client() for server in (one, other)]
+        outcomes = await asyncio.gather(
+            *(clients[n % 2].create(typed(manifest("v1", "ConfigMap", f"m{n}"))) for n in range(12)),
+            return_exceptions=True,
+        )
+        refusals = [each for each in outcomes if isinstance(each, ApiError)]
+        assert [each.code for each in refusals] == [403] * 7
+        charged: Any = await other.client().get(QUOTAS, "default", "few")
+        assert str(charged.status.used["count/configmaps"]) == "5"
+
+
+async def test_a_change_that_changes_nothing_is_judged_by_the_latest_state(
+    etcd: Etcd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who sets what another server shows as set already must not be told that it is, if somebody else has unset it."""
+    async with two_servers(etcd) as (one, other):
+        at_once, later = other.store.apply, asyncio.get_running_loop().call_later  # type: ignore[attr-defined]
+        monkeypatch.setattr(other.store, "apply", lambda *told: later(0.02, at_once, *told))
+        await one.client().create(typed(manifest("v1", "ConfigMap", "m", data={"x": "0"})))
+        await other.store.catch_up()
+        for number in range(3):
+            now, then = {"data": {"x": str(number + 1)}}, {"data": {"x": str(number)}}
+            await one.client().patch(MAPS, "default", "m", now)
+            await other.client().patch(MAPS, "default", "m", then)
+            found: Any = await one.client().get(MAPS, "default", "m")
+            assert found.data == then["data"]
+            await one.client().patch(MAPS, "default", "m", now)
+            await other.store.catch_up()
+
+
+async def test_a_name_is_given_once(etcd: Etcd) -> None:
+    async with two_servers(etcd) as (one, other):
+        for number in range(5):
+            outcomes = await asyncio.gather(
+                *(server.client().create(typed(pod(f"p{number}"))) for server in (one, other, one, other)),
+                return_exceptions=True,
+            )
+            assert sum(not isinstance(each, BaseException) for each in outcomes) == 1
+
+
+async def test_roles_made_on_one_server_count_on_the_other(etcd: Etcd) -> None:
+    async with etcd_servers(etcd.urls, 2, with_roles=True) as (one, other):
+        somebody = authenticated("jane")
+        await refused(other.client(somebody).get(MAPS, "default", "kube-root-ca.crt"), "cannot get")
+        rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]
+        await one.client().create(typed(manifest("rbac.authorization.k8s.io/v1", "Role", "maps", rules=rules)))
+        await one.client().create(
+            typed(
+                manifest(
+                    "rbac.authorization.k8s.io/v1",
+                    "RoleBinding",
+                    "jane",
+                    roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "maps"},
+                    subjects=[{"kind": "User", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"}],
+                )
+            )
+        )
+        await other.store.catch_up()
+        await other.client(somebody).create(typed(manifest("v1", "ConfigMap", "hers")))
+
+
+@pytest.mark.parametrize("server", [0, 1])
+async def test_lists_in_pages_go_on_at_another_server(etcd: Etcd, server: int) -> None:
+    async with two_servers(etcd) as servers:
+        for number in range(6):
+            await servers[0].client().create(typed(manifest("v1", "ConfigMap", f"m{number}")))
+        listing = await servers[0].client().list(MAPS, "default")
+        other = servers[server]
+        seen = int(listing.revision)
+        await servers[0].client().delete(MAPS, "default", "m3")
+        await other.store.catch_up()
+        page = other.store.list(MAPS.resource, "default", revision=seen, after=("default", "m1"), limit=3)
+        assert [record.key.name for record in page.records] == ["m2", "m3", "m4"]
