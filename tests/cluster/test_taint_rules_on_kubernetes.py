@@ -16,9 +16,9 @@ from dray.api.meta import Object
 from dray.api.resource import DeviceTaintRule, ResourceSlice
 from dray.api.status import ApiError
 from dray.cli.live import load_snapshot
-from dray.cli.rule_writing import Support, delete_rules, find_support, plan_rules, write_rules
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import load_kubeconfig
+from dray.maintenance.rule_writing import Support, delete_rules, find_support, plan_rules, write_rules
 from dray.snapshot.device_selection import DeviceSelection
 from dray.snapshot.taint_rules import TaintRequest
 from eviction_objects import device_slice, leaving, rule, use_devices

@@ -9,6 +9,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from dray.all_in_one import leadership
+from dray.all_in_one.dashboards import admin_link, mount_dashboard
 from dray.controllers import ControllerSettings, Manager
 from dray.hub_agent import Access, Agent, Membership, Observer
 from dray.live.device_metrics import DeviceMetrics
@@ -59,6 +60,7 @@ class Cluster:
         self.plan = plan
         clock = self._clock = clock or RealClock()
         self.instance = Instance(plan.server, clock=clock)
+        self.dashboard = mount_dashboard(self.instance, clock)
         self.registration = Registration((), 0)
         own = self.instance.client_of(authenticated(SIMULATION, (MASTERS,)))
         self._client = own
@@ -133,6 +135,10 @@ class Cluster:
         """Who does the work, of several on one etcd."""
         return "" if self.leadership is None else self.leadership.holder
 
+    def dashboard_link(self) -> str:
+        """Opens the dashboard as the admin, once, within an hour."""
+        return admin_link(self.dashboard, self.instance)
+
     def totals(self) -> Totals:
         """The cluster in numbers."""
         return self.overview.totals(self.scheduler.cluster, self.manager.controllers.values())
@@ -149,6 +155,7 @@ class Cluster:
         await self._supervisor.stop()
         if self.agent is not None:
             await self.agent.leave()
+        await self.dashboard.close()
         await self.instance.stop()
 
     async def _run_scheduler(self) -> None:

@@ -14,8 +14,8 @@ from dray.api.kinds import CLUSTERS
 from dray.api.status import ApiError
 from dray.api.taints import taint_text
 from dray.cli import live, output, tables
-from dray.cli.live_fleet import load_fleet
 from dray.cli.taint_options import Manner, Place, TaintText
+from dray.live.hubs import load_fleet
 from dray.placement import PlacementChange, preview_change
 from dray.placement.availability import AUTOMATIC_TAINTS
 from dray.prose.wording import names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -21,7 +21,6 @@ Targets = Annotated[
         metavar="rule/RULE|node/NODE|slice/SLICE...", help="What is held, as this command lists it without arguments."
     ),
 ]
-NO_EXECUTE = "NoExecute"
 
 
 class Held(NamedTuple):
@@ -110,39 +109,15 @@ def _read(target: str) -> tuple[Kind, str]:
 
 
 def _confirm(obj: Object, _target: str) -> dict[str, Any]:
-    from dray.api.generated.core import Node
-    from dray.api.resource import ResourceSlice
-    from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation
+    from dray.maintenance.confirmation import confirming
 
-    if isinstance(obj, Node):
-        said = ",".join(confirmation(taint) for taint in obj.spec.taints if taint.effect == NO_EXECUTE)
-    elif isinstance(obj, ResourceSlice):
-        said = str(obj.spec.pool.generation)
-    else:
-        said = str(obj.metadata.generation)
-    return {"metadata": {"uid": obj.metadata.uid, "annotations": {CONFIRM_ANNOTATION: said}}}
+    return confirming(obj)
 
 
 def _cancel(obj: Object, target: str) -> dict[str, Any]:
-    from dray.api import codec
-    from dray.api.generated.core import Node
-    from dray.api.resource import DeviceTaintRule
+    from dray.maintenance.confirmation import CannotCancel, cancelling
 
-    if isinstance(obj, DeviceTaintRule):
-        return {"metadata": {"uid": obj.metadata.uid}, "spec": {"taint": {"effect": "NoSchedule"}}}
-    if not isinstance(obj, Node):
-        output.fail(f"{target}: its driver publishes the taint; a patch or dray stop-evictions stops what comes of it.")
-    version = obj.metadata.resource_version
-    taints = list(_softened(codec.to_builtins(obj.spec.taints)))
-    return {"metadata": {"resourceVersion": version}, "spec": {"taints": taints or None}}
-
-
-def _softened(taints: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each key and effect once: where a key was NoSchedule already, that stays as it is."""
-    them = list(taints)
-    there = {one["key"] for one in them if one["effect"] == "NoSchedule"}
-    for one in them:
-        if one["effect"] != NO_EXECUTE:
-            yield one
-        elif one["key"] not in there:
-            yield {key: value for key, value in one.items() if key != "timeAdded"} | {"effect": "NoSchedule"}
+    try:
+        return cancelling(obj)
+    except CannotCancel as error:
+        output.fail(f"{target}: {error}.")

@@ -66,7 +66,7 @@ def taint(selection: DeviceSelection, text: TaintText, terms: Terms, place: Plac
 
 async def _plan(client: HttpClient | None, snapshot: Snapshot, request: TaintRequest) -> tuple[DeviceTaintRule, ...]:
     """The rules; none if there is nothing to taint. Ends with exit code 2 for what the cluster does not have."""
-    from dray.cli.rule_writing import Support, find_support, plan_rules
+    from dray.maintenance.rule_writing import Support, find_support, plan_rules
 
     try:
         check(snapshot, request.selection)
@@ -90,7 +90,7 @@ async def _go_on(
     preview: TaintPreview,
     manner: Manner,
 ) -> int:
-    from dray.cli.rule_writing import write_rules
+    from dray.maintenance.rule_writing import write_rules
 
     answer: dict[str, Any] = {"dryRun": manner.dry_run, "preview": preview.to_dict()}
     if not manner.is_json:

@@ -71,7 +71,7 @@ def _find(snapshot: Snapshot, selection: DeviceSelection, key: str) -> Unwanted:
 
 
 async def _remove(client: HttpClient, snapshot: Snapshot, unwanted: Unwanted, manner: Manner) -> int:
-    from dray.cli.rule_writing import delete_rules
+    from dray.maintenance.rule_writing import delete_rules
 
     removed = [rule.metadata.name for rule in unwanted.rules]
     devices = tuple(dict.fromkeys(str(device.id) for name in removed for device in snapshot.selected_devices(name)))

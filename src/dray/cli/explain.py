@@ -154,7 +154,7 @@ def _load(files: list[str] | None, kubeconfig: Path | None, context: str, node: 
 
 def _load_fleet(kubeconfig: Path | None, context: str) -> Snapshot:
     """The running hub. Ends with exit code 2 if it cannot be read."""
-    from dray.cli.live_fleet import load_fleet
+    from dray.live.hubs import load_fleet
     from dray.snapshot import from_objects
 
     return from_objects(live.call(load_fleet, "explain", kubeconfig=kubeconfig, context=context))

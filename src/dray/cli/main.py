@@ -15,6 +15,7 @@ from dray.cli import (
     cel,
     confirm,
     controllers,
+    dashboard,
     devices,
     down,
     drain,
@@ -88,6 +89,7 @@ app.command("node")(node.run)
 app.command("node-kubeconfig")(node_kubeconfig.run)
 app.command("driver-test")(driver_test.run)
 app.command("get")(get.run)
+app.command("dashboard")(dashboard.run)
 app.add_typer(taint.app, name="taint")
 app.add_typer(untaint.app, name="untaint")
 app.add_typer(drain.app, name="drain")

@@ -8,7 +8,7 @@ import typer
 
 from dray.api.references import full_name
 from dray.cli import component, live, names, output, tables
-from dray.cli.live_fleet import load_fleet
+from dray.live.hubs import load_fleet
 
 if TYPE_CHECKING:
     from dray.api.cluster import Placement, PlacementDecision

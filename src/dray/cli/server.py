@@ -13,6 +13,7 @@ import typer
 from dray.cli import output, server_options
 
 if TYPE_CHECKING:
+    from dray.dashboard.app import Dashboard
     from dray.server.instance import Instance, ServerSettings
 
 MEGABYTE = 1024 * 1024
@@ -106,6 +107,7 @@ def run(
 
 
 async def _serve(settings: ServerSettings) -> None:
+    from dray.dashboard.app import PREFIX
     from dray.process import garbage, open_files
     from dray.process.watchdog import watched
 
@@ -114,15 +116,19 @@ async def _serve(settings: ServerSettings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     open_files.raise_limit(server_options.FEW_FILES, "many clients")
     with garbage.loading():
-        instance = await _start(settings)
+        instance, dashboard = await _start(settings)
     print(f"API server {instance.url}  kubeconfig {instance.kubeconfig}", flush=True)
+    print(f"dashboard {instance.url}{PREFIX}", flush=True)
     with watched(instance.metrics.registry):
         await stop.wait()
+    await dashboard.close()
     await instance.stop()
 
 
-async def _start(settings: ServerSettings) -> Instance:
-    """A server that listens. Ends the process with a message if that cannot be."""
+async def _start(settings: ServerSettings) -> tuple[Instance, Dashboard]:
+    """A server that listens, and its dashboard. Ends the process with a message if that cannot be."""
+    from dray.all_in_one.dashboards import mount_dashboard
+    from dray.process.clock import RealClock
     from dray.server.instance import Instance
     from dray.server.security.state_directory import StateDirectoryError
     from dray.store import StoreError
@@ -131,12 +137,13 @@ async def _start(settings: ServerSettings) -> Instance:
         instance = Instance(settings)
     except (StateDirectoryError, StoreError) as error:
         output.fail(str(error))
+    dashboard = mount_dashboard(instance, RealClock())
     try:
         await instance.start()
     except (OSError, StateDirectoryError, StoreError) as error:
         await instance.stop()
         output.fail(explain_start(error, settings))
-    return instance
+    return instance, dashboard
 
 
 def explain_start(error: Exception, settings: ServerSettings) -> str:

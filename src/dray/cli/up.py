@@ -230,6 +230,7 @@ def _announce_ways_in(cluster: Cluster, manner: Manner) -> None:
             print(f"dray: --merge-kubeconfig: {error}.", file=sys.stderr)
         else:
             kubectl = f"kubectl --context {here.context}"
+    print(f"\n  {'dashboard':<12} {cluster.dashboard_link()}   (logs you in once, within an hour)")
     if kubectl == "kubectl":
         print(f"\n  export KUBECONFIG={output.short_path(here.kubeconfig)}", end="")
     print(f"\n  {kubectl} get resourceslices\n", flush=True)

@@ -74,7 +74,7 @@ def _summarise(claim: ClaimReport) -> str:
     if not blocked:
         return "no node has devices for all requests together"
     request = blocked[0]
-    text = f'request "{request.name}": {_totals(request)}'
+    text = f'request "{request.name}": {tell_totals(request)}'
     closest = find_closest(request)
     if closest is None or not closest.matching:
         return text
@@ -97,7 +97,7 @@ def _tell_claim(claim: ClaimReport, style: Style) -> str:
     place = f"node {claim.nodes[0].node}" if len(claim.nodes) == 1 else f"any of {where}"
     if len(claim.requests) == 1:
         request = claim.requests[0]
-        head = f'{claim.claim} is pending: request "{request.name}" ({_wish(request)}) does not fit on {place}.'
+        head = f'{claim.claim} is pending: request "{request.name}" ({tell_wish(request)}) does not fit on {place}.'
         return "\n\n".join([wrap(head, style.width), *_tell_reasons(claim.claim, request, style)])
     parts = [wrap(f"{claim.claim} is pending: it does not fit on {place}.", style.width)]
     for request in claim.requests:
@@ -116,7 +116,7 @@ def _tell_error(claim: ClaimReport) -> Iterator[str]:
 
 def _tell_request(claim: str, request: RequestReport, style: Style) -> Iterator[str]:
     """One of several requests of a claim, by itself."""
-    title = f'Request "{request.name}" ({_wish(request)})'
+    title = f'Request "{request.name}" ({tell_wish(request)})'
     fitting = [node.node for node in request.nodes if node.fits]
     if fitting:
         yield wrap(f"{title} by itself fits on {names(fitting)}.", style.width)
@@ -139,7 +139,8 @@ def _tell_together(claim: ClaimReport, style: Style) -> Iterator[str]:
     yield "\n".join(lay_out(rows, style.width))
 
 
-def _wish(request: RequestReport) -> str:
+def tell_wish(request: RequestReport) -> str:
+    """`class gpu, 2 devices, same numa`: what a request asks for."""
     number = "all devices" if request.count is None else count(request.count, "device")
     parts = [f"class {request.device_class}", number]
     parts += [f"same {local_name(attribute)}" for attribute in request.matching_attributes]
@@ -153,7 +154,7 @@ def _tell_reasons(claim: str, request: RequestReport, style: Style) -> Iterator[
         yield from _tell_devices(blocked[0], style)
     else:
         yield "\n".join(_node_table(blocked, style))
-    yield wrap(f"{_totals(request)}.", style.width)
+    yield wrap(f"{tell_totals(request)}.", style.width)
     hint = _hint(claim, request, style)
     if hint:
         yield wrap(hint, style.width)
@@ -196,7 +197,7 @@ def _tell_devices(node: NodeReport, style: Style) -> Iterator[str]:
         yield wrap(f"Its devices do not count: {tell_problem(problem)}.", style.width)
 
 
-def _totals(request: RequestReport) -> str:
+def tell_totals(request: RequestReport) -> str:
     """`8 of 40 devices match; 6 in use, 2 tainted by rule x`. A device that many nodes see counts once."""
     devices: dict[tuple[str, str, str, str], DeviceReport] = {}
     for node in request.nodes:

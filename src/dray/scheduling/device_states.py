@@ -153,19 +153,23 @@ class DeviceStates:
     def devices(self, cluster: Cluster) -> Iterator[DeviceState]:
         """Every device, by driver, pool and position."""
         for pool in list(self.pools(cluster)):
-            for position, device in enumerate(pool.view.devices):
-                bit = 1 << position
-                is_blocked = bool(pool.blocked & bit)
-                away = self._node_block(pool.view, device)
-                yield DeviceState(
-                    device=device,
-                    holders=pool.occupancy.holders(position) if pool.held & bit else (),
-                    is_free=bool(pool.free & bit),
-                    is_tainted=bool(pool.tainted & bit),
-                    is_blocked=is_blocked,
-                    block=(away or _block(pool, position)) if is_blocked else None,
-                    node_block=away,
-                )
+            yield from self.of_pool(pool)
+
+    def of_pool(self, pool: PoolState) -> Iterator[DeviceState]:
+        """The devices of a pool as `pools` found it last, by position."""
+        for position, device in enumerate(pool.view.devices):
+            bit = 1 << position
+            is_blocked = bool(pool.blocked & bit)
+            away = self._node_block(pool.view, device)
+            yield DeviceState(
+                device=device,
+                holders=pool.occupancy.holders(position) if pool.held & bit else (),
+                is_free=bool(pool.free & bit),
+                is_tainted=bool(pool.tainted & bit),
+                is_blocked=is_blocked,
+                block=(away or _block(pool, position)) if is_blocked else None,
+                node_block=away,
+            )
 
     def _node_block(self, view: PoolView, device: EffectiveDevice) -> NodeBlock | None:
         problem = self._nodes.problem(device.access, view.hidden_from)

@@ -20,7 +20,7 @@ from dray.custom import definition_rules
 from dray.custom.kinds import DEFINITIONS, served_kind
 from dray.process.clock import Clock
 from dray.process.health import Check, Health
-from dray.process.http import Application, Limits, Listener, Server
+from dray.process.http import Answer, Application, Limits, Listener, Request, Response, Server
 from dray.server.admission import DynamicAdmission, default_chain
 from dray.server.app import App
 from dray.server.custom.conversions import Conversions
@@ -119,6 +119,8 @@ class ApiServer:
             options.kubelets,
         )
         """Answers requests, whoever brings them."""
+        self.authenticator = authenticator
+        self._mounted: dict[str, Application] = {}
         self._http: Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -161,9 +163,25 @@ class ApiServer:
         self.keep(keep_checked(self.engine, self._clock))
         self.keep(keep_definitions(self.engine, self.defined_kinds, self._clock))
         around = self._options.around
-        application = self.application if around is None else around(self.application)
-        self._http = Server(application, self._options.limits, self.application.admit)
+        application = self._application if around is None else around(self._application)
+        self._http = Server(application, self._options.limits, self._admit)
         self.ports = tuple([await self._http.listen(listener) for listener in self._options.listeners])
+
+    def mount(self, path: str, application: Application) -> None:
+        """Has somebody else answer everything below a path (`/name/`), who also finds out who asks. Before `serve`."""
+        self._mounted[path] = application
+
+    def _mounted_at(self, request: Request) -> Application | None:
+        for path, application in self._mounted.items():
+            if request.path.startswith(path) or request.path == path.rstrip("/"):
+                return application
+        return None
+
+    async def _application(self, request: Request) -> Answer:
+        return await (self._mounted_at(request) or self.application)(request)
+
+    def _admit(self, request: Request) -> Response | None:
+        return self.application.admit(request) if self._mounted_at(request) is None else None
 
     def keep(self, work: Coroutine[Any, Any, None]) -> None:
         """Goes on with some work until `stop`."""

@@ -27,20 +27,20 @@ class ClaimExplanation:
         `passed_over` are nodes that take no pods, with why not; the report is about the others.
         """
         self.report = report
-        self._trials = trials
-        self._passed_over = dict(passed_over or {})
+        self.trials = trials
+        self.passed_over = dict(passed_over or {})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         plain = self.report.to_dict()
-        return {**plain, "passedOver": self._passed_over} if self._passed_over else plain
+        return {**plain, "passedOver": self.passed_over} if self.passed_over else plain
 
     def text(self, *, now: datetime | None = None, width: int | None = None) -> str:
         """For people: with the ages of taints if `now` is given, and in lines of at most `width`."""
-        told = explanations.tell(self.report, explanations.Style(now=now, width=width, trials=self._trials))
-        if not self._passed_over:
+        told = explanations.tell(self.report, explanations.Style(now=now, width=width, trials=self.trials))
+        if not self.passed_over:
             return told
-        closed = [f"{node} ({why})" for node, why in self._passed_over.items()]
+        closed = [f"{node} ({why})" for node, why in self.passed_over.items()]
         return f"{told}\n\n{wrap(f'Take no pods: {names(closed, 5)}.', width)}"
 
     def summary(self) -> str:

@@ -1,0 +1,160 @@
+"""Views that are sent whole, again whenever they are different: claims and pods, rules, the timeline, a hub, a device.
+
+Each is made in a thread of what the viewer's informers hold, which is immutable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeAlias
+
+from dray.api import kinds
+from dray.api.generated.core import Pod
+from dray.api.references import full_name
+from dray.api.resource import DeviceTaintRule, ResourceClaim
+from dray.api.status import ApiError
+from dray.api.times import Time
+from dray.dashboard.answers import encode
+from dray.live.hubs import load_fleet
+from dray.live.viewer import Viewer
+from dray.views import hub, service, timeline, waiting
+from dray.views.device import DevicePage, Surroundings, device_page
+
+HEARTBEAT_SECONDS: Final = 15.0
+CALM_SECONDS: Final = 0.5
+SHARE: Final = 30
+HUB_SECONDS: Final = 5.0
+MOST_ROWS: Final = 5000
+TIMELINE: Final = timedelta(hours=1)
+
+Parameters: TypeAlias = Mapping[str, str]
+Make: TypeAlias = Callable[[Viewer, Parameters], Awaitable[Any]]
+
+
+class NoSuchThing(Exception):
+    """What was asked for is not there, or not to be seen. The message says so."""
+
+
+async def claims_and_pods(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
+    """Who waits, first; then who has what."""
+    pods: list[Pod] = list(viewer.of(kinds.PODS))
+    claims: list[ResourceClaim] = list(viewer.of(kinds.CLAIMS))
+
+    def make() -> dict[str, Any]:
+        pod_rows, claim_rows = waiting.pod_rows(pods), waiting.claim_rows(claims)
+        return {
+            "pods": pod_rows[:MOST_ROWS],
+            "claims": claim_rows[:MOST_ROWS],
+            "morePods": max(0, len(pod_rows) - MOST_ROWS),
+            "moreClaims": max(0, len(claim_rows) - MOST_ROWS),
+            "missing": viewer.missing,
+        }
+
+    return await asyncio.to_thread(make)
+
+
+async def rules(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
+    """What is out of service."""
+    found: list[DeviceTaintRule] = list(viewer.of(kinds.RULES))
+    counts = {rule.metadata.name: len(viewer.cluster.tracker.selected(rule.metadata.name)) for rule in found}
+    return {"rules": service.rule_rows(found, lambda name: counts[name]), "missing": viewer.missing}
+
+
+async def history(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
+    """The last hour, and the curve since somebody looks on."""
+    entries = await _entries(viewer)
+    return {"entries": entries, "samples": list(viewer.log.samples), "missing": viewer.missing}
+
+
+async def _entries(viewer: Viewer) -> list[timeline.Entry]:
+    since = str(Time.of(datetime.now(UTC) - TIMELINE))
+    seen = timeline.Seen(*[list(viewer.of(kind)) for kind in (kinds.CLAIMS, kinds.RULES, kinds.NODES, kinds.EVENTS)])
+    log = timeline.Log()
+    log.entries.extend(viewer.log.entries)
+    return await asyncio.to_thread(timeline.timeline, log, seen, since)
+
+
+async def device(viewer: Viewer, parameters: Parameters) -> dict[str, Any]:
+    """One device with everything around it. Raises NoSuchThing."""
+    page = find_device(viewer, parameters.get("id", ""), parameters.get("node", ""))
+    names = [one.rule for one in page.taints if one.rule]
+    entries = timeline.about_device(
+        await _entries(viewer), page.id, names, [one.claim for one in page.holders], page.node or ""
+    )
+    return {"device": page, "history": entries[:100], "missing": viewer.missing}
+
+
+def find_device(viewer: Viewer, name: str, node: str) -> DevicePage:
+    """A device by `driver/pool/device`, on a node if several have one of that name. Raises NoSuchThing."""
+    driver, _, rest = name.partition("/")
+    pool, _, short = rest.rpartition("/")
+    rows = viewer.rows
+    for key in (f"{driver}/{pool}/{node}", f"{driver}/{pool}/"):
+        states = rows.devices(key)
+        state = next((one for one in states if one.device.id.device == short), None)
+        if state is None:
+            continue
+        claims = {full_name(one): one for held in state.holders if (one := _claim(viewer, held)) is not None}
+        users = [(claim, ref) for claim in claims.values() for ref in claim.status.reserved_for]
+        pods = [viewer.find(kinds.PODS, claim.metadata.namespace, ref.name) for claim, ref in users]
+        around = Surroundings(
+            slices=_by_name(viewer.find(kinds.SLICES, "", state.device.slice_name)),
+            patches={one.metadata.name: one for one in viewer.of(kinds.PATCHES)},
+            rules={one.metadata.name: one for one in viewer.of(kinds.RULES)},
+            claims=claims,
+            pods={pod.metadata.uid: pod for pod in pods if pod is not None},
+            counter_sets=rows.views[key].counter_sets,
+            neighbours=states,
+        )
+        return device_page(state, around)
+    raise NoSuchThing(f"there is no device {name}{f' on node {node}' if node else ''}, or you may not see it")
+
+
+def _claim(viewer: Viewer, name: str) -> ResourceClaim | None:
+    namespace, _, short = name.partition("/")
+    return viewer.find(kinds.CLAIMS, namespace, short)
+
+
+def _by_name(obj: Any | None) -> dict[str, Any]:
+    return {obj.metadata.name: obj} if obj is not None else {}
+
+
+async def fleet_of_clusters(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
+    """The hub, if this is one."""
+    try:
+        objects = await load_fleet(viewer.client)
+    except ApiError as error:
+        return {"hub": hub.Hub(), "problem": str(error) if error.code != 404 else "this server is no hub"}
+    return {"hub": await asyncio.to_thread(hub.hub, objects, datetime.now(UTC)), "problem": ""}
+
+
+VIEWS: Final[Mapping[str, Make]] = {
+    "waiting": claims_and_pods,
+    "rules": rules,
+    "timeline": history,
+    "device": device,
+    "hub": fleet_of_clusters,
+}
+
+
+async def follow(viewer: Viewer, name: str, parameters: Parameters) -> AsyncIterator[bytes]:
+    """A view as lines of JSON, one whenever it is different; `again` when the viewer's rights have changed."""
+    last = b""
+    while not viewer.is_outdated:
+        version = viewer.version
+        began = time.perf_counter()
+        try:
+            line = encode({"type": "view", "view": await VIEWS[name](viewer, parameters)}) + b"\n"
+        except NoSuchThing as error:
+            line = encode({"type": "gone", "error": str(error)}) + b"\n"
+        if line != last:
+            last = line
+            yield line
+        await asyncio.sleep(max(CALM_SECONDS, SHARE * (time.perf_counter() - began)))
+        pause = HUB_SECONDS if name == "hub" else HEARTBEAT_SECONDS
+        if not await viewer.changed(version, pause):
+            yield b'{"type":"alive"}\n'
+    yield b'{"type":"again"}\n'

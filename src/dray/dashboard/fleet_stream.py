@@ -1,0 +1,106 @@
+"""The fleet for a heat map: all rows at first, then those that changed, grouped and picked as the viewer asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Final
+
+from dray.api import kinds
+from dray.dashboard.answers import encode
+from dray.live.viewer import Viewer
+from dray.tracker.view import EffectiveDevice, PoolView
+from dray.views import grouping
+from dray.views.fleet import FleetRow
+
+HEARTBEAT_SECONDS: Final = 15.0
+BATCH: Final = 500
+"""Rows in a line: the first of a large fleet are drawn while the rest is on its way."""
+
+
+class FleetStream:
+    """One viewer's map. Raises GroupingError if it cannot be grouped or picked like that."""
+
+    def __init__(self, viewer: Viewer, by: str, expression: str) -> None:
+        self._viewer = viewer
+        labels = {node.metadata.name: node.metadata.labels for node in viewer.of(kinds.NODES)}
+        self._group = grouping.grouper(by, labels, viewer.cluster.classes)
+        self._pick = grouping.picker(expression) if expression else None
+        self._labels = labels
+        self._known: dict[str, tuple[PoolView, dict[str, Any]]] = {}
+        self._names: dict[tuple[str, ...], int] = {}
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Lines of JSON until the viewer's rights change, or until nobody reads."""
+        viewer = self._viewer
+        revision = -1
+        version = -1
+        yield encode({"type": "choices", "choices": grouping.choices(viewer.rows.views.values(), self._labels)}) + b"\n"
+        while not viewer.is_outdated:
+            is_first = revision < 0
+            if version != viewer.version:
+                version = viewer.version
+                changed, gone = viewer.rows.since(revision)
+                revision = viewer.rows.revision
+                for line in await asyncio.to_thread(self._tell, changed, gone, is_first):
+                    yield line
+                yield encode(self._summary()) + b"\n"
+            elif not await viewer.changed(version, HEARTBEAT_SECONDS):
+                yield b'{"type":"alive"}\n'
+        yield b'{"type":"again"}\n'
+
+    def _summary(self) -> dict[str, Any]:
+        viewer = self._viewer
+        ready, nodes = viewer.ready_nodes
+        return {
+            "type": "summary",
+            "totals": viewer.totals,
+            "nodes": nodes,
+            "ready": ready,
+            "pending": viewer.pending_pods,
+            "missing": viewer.missing,
+            "seesAllClaims": viewer.sees_all_claims,
+        }
+
+    def _tell(self, changed: Iterable[FleetRow], gone: list[str], is_first: bool) -> list[bytes]:
+        """In a thread: everything that it looks at is immutable, or its own."""
+        rows = [told for row in changed if (told := self._row(row)) is not None]
+        for key in gone:
+            self._known.pop(key, None)
+        if not rows and not gone and not is_first:
+            return []
+        pieces = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)] or [[]]
+        lines = []
+        for number, piece in enumerate(pieces):
+            line = {"type": "rows", "rows": piece, "gone": gone if not number else [], "all": is_first and not number}
+            lines.append(encode({**line, "more": number + 1 < len(pieces)}) + b"\n")
+        return lines
+
+    def _row(self, row: FleetRow) -> dict[str, Any] | None:
+        view = self._viewer.rows.views.get(row.key)
+        if view is None:
+            return None
+        known = self._known.get(row.key)
+        if known is None or known[0] is not view:
+            known = self._known[row.key] = (view, self._about(view))
+        told: dict[str, Any] = {"k": row.key, "d": row.driver, "p": row.pool, "n": row.node, "s": row.states}
+        told.update(known[1])
+        number = self._names.get(row.names)
+        if number is None:
+            number = self._names[row.names] = len(self._names)
+            told["names"] = row.names
+        told["c"] = number
+        return told
+
+    def _about(self, view: PoolView) -> dict[str, Any]:
+        """Groups and picks of a pool's devices: one value if all have the same."""
+        about: dict[str, Any] = {"g": _shortest(view, self._group)}
+        if self._pick is not None:
+            pick = self._pick
+            about["m"] = "".join("1" if pick(device) else "0" for device in view.devices)
+        return about
+
+
+def _shortest(view: PoolView, group: Callable[[EffectiveDevice], str]) -> str | list[str]:
+    each = [group(device) for device in view.devices]
+    return each[0] if each and all(one == each[0] for one in each) else each

@@ -1,0 +1,156 @@
+"""Who is logged in. A session is known by two secrets: a cookie, which scripts cannot read, and a key in a header,
+which no other site and no other port of this host can send. Neither is worth anything without the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from typing import Final
+
+from dray.api.status import ApiError
+from dray.dashboard.access import Access, Caller
+from dray.live.viewer import Viewer
+from dray.reconcile import Clock
+
+IDLE_SECONDS: Final = 8 * 3600.0
+LONGEST_SECONDS: Final = 24 * 3600.0
+CODE_SECONDS: Final = 3600.0
+UNWATCHED_SECONDS: Final = 60.0
+"""So long the view of a session that nobody looks at is kept current."""
+CHECK_SECONDS: Final = 30.0
+MOST_SESSIONS: Final = 200
+MOST_OF_ONE: Final = 20
+MOST_STREAMS: Final = 12
+"""Streams of one session: a browser has a few for each tab."""
+
+
+class Session:
+    """Somebody who is logged in. The viewer is started when something is to be seen, and ends when nobody looks."""
+
+    def __init__(self, caller: Caller, namespace: str, key: str, now: float) -> None:
+        self.caller = caller
+        self.namespace = namespace
+        self.began = self.used = self.checked = now
+        self.streams = 0
+        self._key = _digest(key)
+        self._viewer: Viewer | None = None
+        self._starting = asyncio.Lock()
+
+    def has_key(self, key: str) -> bool:
+        """Whether this is the session's key."""
+        return hmac.compare_digest(self._key, _digest(key))
+
+    async def viewer(self, clock: Clock) -> Viewer:
+        """The view of this session, current. Raises ApiError or OSError if it cannot be had."""
+        async with self._starting:
+            if self._viewer is not None and self._viewer.is_outdated:
+                await self.close_viewer()
+            if self._viewer is None:
+                viewer = Viewer(self.caller.reader, clock, self.namespace)
+                try:
+                    await viewer.start()
+                except BaseException:
+                    await viewer.stop()
+                    raise
+                self._viewer = viewer
+            return self._viewer
+
+    async def close_viewer(self) -> None:
+        """Ends the view; the next who looks starts another."""
+        viewer, self._viewer = self._viewer, None
+        if viewer is not None:
+            await viewer.stop()
+
+    def is_over(self, now: float) -> bool:
+        """Whether it has lasted, or lain idle, for too long."""
+        return now - self.began > LONGEST_SECONDS or now - self.used > IDLE_SECONDS
+
+
+class Sessions:
+    """All sessions, by the digest of their cookie; and links that log somebody in once."""
+
+    def __init__(self, access: Access, clock: Clock) -> None:
+        self.access = access
+        self.clock = clock
+        self._sessions: dict[bytes, Session] = {}
+        self._codes: dict[bytes, tuple[str, float]] = {}
+
+    def new_code(self, token: str) -> str:
+        """A code with which somebody gets in once, in the next hour, as the owner of a token."""
+        code = secrets.token_urlsafe(32)
+        self._codes[_digest(code)] = (token, self.clock.monotonic())
+        return code
+
+    async def log_in(self, *, token: str = "", code: str = "", namespace: str = "") -> tuple[Session, str, str]:
+        """A new session, its cookie and its key. Raises ApiError (401) or OSError."""
+        now = self.clock.monotonic()
+        if code:
+            token, made = self._codes.pop(_digest(code), ("", 0.0))
+            if not token or now - made > CODE_SECONDS:
+                raise ApiError(401, "Unauthorized", "this link was used already, or is too old; log in with a token")
+        elif not token or not token.isprintable() or len(token) > 16384:
+            raise ApiError(401, "Unauthorized", "the credential is not valid")
+        caller = await self.access.enter(token)
+        await self._make_room(caller)
+        cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        session = self._sessions[_digest(cookie)] = Session(caller, namespace, key, now)
+        return session, cookie, key
+
+    async def find(self, cookie: str, key: str) -> Session | None:
+        """The session of a cookie and a key; None if there is none, or its credential is no longer good."""
+        place = _digest(cookie)
+        session = self._sessions.get(place)
+        if session is None or not session.has_key(key):
+            return None
+        now = self.clock.monotonic()
+        if session.is_over(now):
+            await self._end(place)
+            return None
+        session.used = now
+        if now - session.checked > CHECK_SECONDS:
+            session.checked = now
+            if not await self.access.is_still_in(session.caller):
+                await self._end(place)
+                return None
+        return session
+
+    async def log_out(self, cookie: str) -> None:
+        """Ends a session."""
+        await self._end(_digest(cookie))
+
+    async def tidy(self) -> None:
+        """Ends sessions that are over, and views that nobody looks at. Until cancelled."""
+        while True:
+            await self.clock.sleep(UNWATCHED_SECONDS / 4)
+            now = self.clock.monotonic()
+            for place, session in list(self._sessions.items()):
+                if session.is_over(now):
+                    await self._end(place)
+                elif not session.streams and now - session.used > UNWATCHED_SECONDS:
+                    await session.close_viewer()
+
+    async def close(self) -> None:
+        """Ends all sessions."""
+        for place in list(self._sessions):
+            await self._end(place)
+
+    async def _make_room(self, caller: Caller) -> None:
+        """The oldest sessions end when there are too many, in all or of one user."""
+        own = [place for place, one in self._sessions.items() if one.caller.user == caller.user]
+        for place in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
+            await self._end(place)
+        for place in list(self._sessions)[: max(0, len(self._sessions) - MOST_SESSIONS + 1)]:
+            await self._end(place)
+
+    async def _end(self, place: bytes) -> None:
+        session = self._sessions.pop(place, None)
+        if session is not None:
+            await session.close_viewer()
+            await self.access.leave(session.caller)
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode(errors="surrogateescape")).digest()

@@ -1,0 +1,142 @@
+// One device: what it is, as published and as patched, what taints it, what it shares, who has it, what happened to it.
+
+import { watch } from "./api.js";
+import { ago, fill, h, moment } from "./dom.js";
+import { to } from "./routes.js";
+import { table } from "./tables.js";
+import { entries } from "./timeline.js";
+
+/**
+ * @param {HTMLElement} main
+ * @param {import("./routes.js").Route} route
+ */
+export function show(main, route) {
+  const id = route.query.id ?? "";
+  const node = route.query.node ?? "";
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const body = h("div", {});
+  fill(main, problem, body);
+  return watch(
+    "device",
+    { id, node },
+    (view) => {
+      problem.hidden = true;
+      fill(body, page(view));
+    },
+    (text) => {
+      problem.hidden = !text;
+      problem.textContent = text;
+    },
+  );
+}
+
+/** @param {any} view */
+function page(view) {
+  const device = view.device;
+  const chosen = `${device.id}@${device.node ?? ""}`;
+  return [
+    h(
+      "header",
+      { class: "page-head" },
+      h("p", { class: "crumbs" }, h("a", { href: to("fleet") }, "Fleet"), " / ", device.node ?? device.pool, " / "),
+      h("h1", {}, device.name),
+      h("span", { class: "states" }, device.state.map((/** @type {string} */ one) => h("span", { class: `pill ${one}` }, one))),
+      h("span", { class: "grow" }),
+      h("a", { class: "button", href: to("service", { device: chosen }) }, "Take out of service …"),
+    ),
+    device.blockedBy && h("p", { class: "notice" }, "Blocked: ", device.blockedBy, "."),
+    view.missing.length > 0 && h("p", { class: "notice" }, "You do not see everything: ", view.missing.join("; "), "."),
+    h(
+      "dl",
+      { class: "facts" },
+      fact("Driver", device.driver),
+      fact("Pool", device.pool),
+      fact("Node", device.node ?? "reached from several nodes"),
+      fact("Slice", device.slice),
+    ),
+    h("div", { class: "columns" }, holders(device.holders), taints(device.taints)),
+    values(device.values),
+    device.counters.length > 0 && partitions(device),
+    entries("history", "History of the last hour", view.history, "Nothing happened to it in the last hour."),
+  ];
+}
+
+/**
+ * @param {string} name
+ * @param {string} value
+ */
+function fact(name, value) {
+  return h("div", {}, h("dt", {}, name), h("dd", {}, value));
+}
+
+/** @param {any[]} list */
+function holders(list) {
+  return h(
+    "section",
+    { class: "card", "aria-label": "Holder" },
+    h("h2", {}, "Held by"),
+    list.length === 0 && h("p", { class: "empty" }, "Nobody holds it."),
+    list.map((one) =>
+      h(
+        "div",
+        { class: "holder" },
+        h("a", { href: to("claim", { name: one.claim }) }, one.claim),
+        one.since && h("span", { class: "quiet" }, ` for ${ago(one.since)}`),
+        one.pods.length > 0 && h("p", {}, "used by ", one.pods.map((/** @type {string} */ pod, /** @type {number} */ index) => [index ? ", " : "", h("a", { href: to("pod", { name: pod }) }, pod)]).flat()),
+        one.health.map((/** @type {string} */ text) => h("p", { class: "health" }, "Health: ", text)),
+        one.conditions.map((/** @type {string} */ text) => h("p", { class: "quiet" }, text)),
+      ),
+    ),
+  );
+}
+
+/** @param {any[]} list */
+function taints(list) {
+  return h(
+    "section",
+    { class: "card", "aria-label": "Taints" },
+    h("h2", {}, "Taints"),
+    list.length === 0 && h("p", { class: "empty" }, "None: any claim may have it."),
+    list.map((one) =>
+      h(
+        "div",
+        { class: "taint" },
+        h("code", {}, one.taint),
+        h("p", { class: "quiet" }, one.rule ? ["by rule ", h("a", { href: to("service") }, one.rule)] : "published by its driver", one.since ? [" since ", moment(one.since)] : "", one.until ? [", until ", moment(one.until)] : ""),
+        one.progress && h("p", {}, one.progress),
+      ),
+    ),
+  );
+}
+
+/** @param {any[]} rows */
+function values(rows) {
+  return table({
+    name: "values",
+    caption: "Attributes and capacities",
+    columns: [
+      { title: "Name", value: (row) => row.name },
+      { title: "Kind", value: (row) => row.kind },
+      { title: "Published", value: (row) => row.published ?? "–", show: (row) => h("span", { class: row.patch ? "replaced" : "" }, row.published ?? "–") },
+      { title: "In effect", value: (row) => row.effective ?? "–", show: (row) => h("b", {}, row.effective ?? "removed") },
+      { title: "Patched by", value: (row) => row.patch ?? "", show: (row) => (row.patch ? [row.patch, row.author ? ` (${row.author})` : ""] : "") },
+    ],
+    rows,
+  });
+}
+
+/** @param {any} device */
+function partitions(device) {
+  const related = (/** @type {string} */ relation) => device.relatives.filter((/** @type {any} */ one) => one.relation === relation);
+  const leaf = (/** @type {any} */ one) => h("li", {}, h("a", { href: to("device", { id: `${device.driver}/${device.pool}/${one.name}`, node: device.node ?? "" }) }, one.name), " ", h("span", { class: "quiet" }, one.state));
+  const own = h("li", {}, h("b", {}, device.name), " ", h("span", { class: "quiet" }, device.state.join(", ")), related("part").length > 0 && h("ul", { class: "tree" }, related("part").map(leaf)));
+  const wholes = related("whole");
+  return h(
+    "section",
+    { class: "card", "aria-label": "Counters and partitions" },
+    h("h2", {}, "Counters and partitions"),
+    h("ul", { class: "meters" }, device.counters.map((/** @type {any} */ one) => h("li", {}, h("code", {}, `${one.counterSet} / ${one.counter}`), ` draws ${one.draws} of ${one.of}`))),
+    h("ul", { class: "tree" }, wholes.length ? wholes.map((/** @type {any} */ one, /** @type {number} */ index) => { const item = leaf(one); if (index === wholes.length - 1) item.append(h("ul", { class: "tree" }, own)); return item; }) : own),
+    related("shares").length > 0 && h("p", { class: "quiet" }, `Shares counters with ${related("shares").map((/** @type {any} */ one) => one.name).join(", ")}.`),
+  );
+}

@@ -1,0 +1,114 @@
+// Tables: sorted by a click on a heading, cut where they get long, downloaded as CSV and JSON.
+
+import { count, h } from "./dom.js";
+
+/** @typedef {import("./dom.js").Child} Child */
+/**
+ * @typedef {object} Column
+ * @property {string} title
+ * @property {(row: any) => string | number} value for sorting, CSV, and to show if `show` is not given
+ * @property {(row: any) => Child | Child[]} [show]
+ * @property {boolean} [isNumber]
+ */
+
+const SHOWN = 300;
+const sorting = new Map();
+
+/**
+ * @param {{name: string, caption: string, columns: Column[], rows: any[], empty?: string, tools?: Child[]}} options
+ * @returns {HTMLElement}
+ */
+export function table({ name, caption, columns, rows, empty = "None.", tools = [] }) {
+  const body = h("tbody", {});
+  const heads = columns.map((column, index) =>
+    h(
+      "th",
+      { scope: "col", class: column.isNumber ? "number" : null },
+      h("button", { type: "button", class: "sort", onclick: () => sort(index) }, column.title),
+    ),
+  );
+  const more = h("p", { class: "quiet" });
+  const element = h(
+    "section",
+    { class: "table", id: `table-${name}`, "aria-label": caption },
+    h(
+      "div",
+      { class: "table-head" },
+      h("h2", {}, caption, " ", h("span", { class: "count" }, rows.length.toLocaleString("en"))),
+      h("span", { class: "grow" }),
+      ...tools,
+      rows.length > 0 && h("button", { type: "button", class: "small", onclick: () => save(`${name}.csv`, "text/csv", csv(columns, rows)) }, "CSV"),
+      rows.length > 0 && h("button", { type: "button", class: "small", onclick: () => save(`${name}.json`, "application/json", JSON.stringify(rows, null, 2)) }, "JSON"),
+    ),
+    rows.length ? h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, heads)), body)) : h("p", { class: "empty" }, empty),
+    more,
+  );
+  paint();
+  return element;
+
+  /** @param {number} index */
+  function sort(index) {
+    const now = sorting.get(name);
+    sorting.set(name, { index, down: now?.index === index ? !now.down : false });
+    paint();
+  }
+
+  function paint() {
+    const by = sorting.get(name);
+    let ordered = rows;
+    if (by) {
+      const value = columns[by.index].value;
+      ordered = [...rows].sort((one, other) => {
+        const [a, b] = [value(one), value(other)];
+        return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+      });
+      if (by.down) ordered.reverse();
+    }
+    heads.forEach((head, index) => head.setAttribute("aria-sort", by?.index !== index ? "none" : by.down ? "descending" : "ascending"));
+    body.replaceChildren(
+      ...ordered.slice(0, SHOWN).map((row) =>
+        h(
+          "tr",
+          {},
+          columns.map((column) =>
+            h("td", { class: column.isNumber ? "number" : null, "data-title": column.title }, column.show ? column.show(row) : column.value(row)),
+          ),
+        ),
+      ),
+    );
+    more.textContent = rows.length > SHOWN ? `${count(rows.length - SHOWN, "more row")}: download to see them all.` : "";
+  }
+}
+
+/**
+ * @param {Column[]} columns
+ * @param {any[]} rows
+ */
+export function csv(columns, rows) {
+  return [columns.map((column) => cell(column.title)), ...rows.map((row) => columns.map((column) => cell(column.value(row))))]
+    .map((line) => line.join(","))
+    .join("\r\n");
+}
+
+/**
+ * A spreadsheet must not take what is in a cell for a formula.
+ * @param {string | number} value
+ */
+function cell(value) {
+  if (typeof value === "number") return String(value);
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/**
+ * @param {string} name
+ * @param {string} type
+ * @param {string} text
+ */
+export function save(name, type, text) {
+  const link = /** @type {HTMLAnchorElement} */ (document.createElement("a"));
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = `dray-${name}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -1,0 +1,279 @@
+"""A cluster as one viewer may see it, live: everything comes through that viewer's client, with no other rights.
+
+    client of the viewer ─▶ rights (what may be listed) ─▶ informers ─▶ turns ─▶ cluster, log
+                                                                              └▶ rows of the fleet, refreshed when calm
+
+What the viewer may not read is named in `missing`. Rights are asked for again and again: when they have changed,
+`is_outdated` says so, and whoever keeps the viewer starts a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, Final
+
+from dray import cel
+from dray.api import kinds
+from dray.api.generated.core import Node, Pod
+from dray.api.meta import Object
+from dray.api.nodes import is_ready
+from dray.api.registry import Kind
+from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim
+from dray.api.status import ApiError
+from dray.client import Client, Informer
+from dray.client.calls import list_if_served
+from dray.live.rights import Sight, find_sights
+from dray.live.turns import TURN_SECONDS, Handler, Turns
+from dray.process.clock import as_time
+from dray.process.tasks import end
+from dray.reconcile import Clock
+from dray.reconcile.selector_work import SelectorWork
+from dray.scheduling.cluster import Cluster
+from dray.snapshot import Snapshot, from_objects
+from dray.tracker import Remove, Upsert
+from dray.views import fleet, waiting
+from dray.views.timeline import Log
+
+TRACKED: Final = (kinds.CLASSES, kinds.SLICES, kinds.RULES, kinds.PATCHES)
+FOLLOWED: Final = (*TRACKED, kinds.NODES, kinds.CLAIMS, kinds.PODS, kinds.EVENTS)
+ASKED_FOR: Final = (kinds.TEMPLATES, kinds.BUDGETS)
+"""What answers need besides, and nobody looks at meanwhile."""
+
+RIGHTS_SECONDS: Final = 30.0
+SAMPLE_SECONDS: Final = 5.0
+CALM_SECONDS: Final = 0.25
+SELECTOR_SECONDS: Final = 10.0
+"""What the selectors of a rule or patch may take for all devices together."""
+SHARE: Final = 30
+"""Looking at everything may take one part in so many of the time."""
+
+
+class Viewer:
+    """`start`, look as often as one likes, `stop`."""
+
+    def __init__(self, client: Client, clock: Clock, namespace: str = "") -> None:
+        self.client: Final = client
+        self.namespace: Final = namespace
+        self._backlog = cel.Backlog(clock.monotonic)
+        self.cluster: Final = Cluster(backlog=self._backlog)
+        self.rows: Final = fleet.FleetRows()
+        self.log: Final = Log()
+        self.totals = fleet.FleetTotals()
+        self.sights: tuple[Sight, ...] = ()
+        self.is_outdated = False
+        self.version = 0
+        """Counts changes of anything."""
+        self._clock = clock
+        self._informers: dict[Kind, Informer[Any]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._turns = Turns(self._on_done)
+        self._selector_work = SelectorWork(self._backlog, clock, self._on_selectors, seconds=SELECTOR_SECONDS)
+        self._news = asyncio.Event()
+        self._dirty = asyncio.Event()
+        self._waiting: set[str] = set()
+        self._leaving: dict[str, tuple[str, ...]] = {}
+        self._is_current = False
+
+    @property
+    def missing(self) -> list[str]:
+        """What the viewer may not see, a sentence each."""
+        return [told for sight in self.sights if (told := sight.told())]
+
+    @property
+    def sees_all_claims(self) -> bool:
+        """Whether a device that looks free is."""
+        return any(one.kind is kinds.CLAIMS and one.allowed and not one.namespace for one in self.sights)
+
+    async def start(self) -> None:
+        """Everything that may be seen has been read once, and is kept current. Raises ApiError or OSError."""
+        self.sights = await find_sights(self.client, FOLLOWED, self.namespace)
+        run = asyncio.get_running_loop().create_task
+        self._tasks += [run(self._turns.run()), run(self._selector_work.run())]
+        for sight in self.sights:
+            if sight.allowed:
+                self._follow(sight)
+        for informer in self._informers.values():
+            self._tasks.append(run(informer.run()))
+        for informer in self._informers.values():
+            await informer.synced()
+        await self._turns.idle.wait()
+        self._is_current = True
+        await self._refresh()
+        self._tasks += [run(self._keep_refreshed()), run(self._keep_sampling()), run(self._keep_asking())]
+
+    async def stop(self) -> None:
+        """Ends all watches."""
+        await end(self._tasks)
+        self._tasks.clear()
+
+    def _follow(self, sight: Sight) -> None:
+        kind = sight.kind
+        informer: Informer[Any] = Informer(self.client, kind, namespace=sight.namespace, sleep=self._clock.sleep)
+        handlers: dict[Kind, Handler] = {
+            kinds.NODES: self._on_node,
+            kinds.CLAIMS: self._on_claim,
+            kinds.PODS: self._on_pod,
+            kinds.EVENTS: self._on_other,
+        }
+        informer.on_change(self._turns.later(handlers.get(kind, self._on_tracked)))
+        self._informers[kind] = informer
+
+    # What there is
+
+    def of(self, kind: Kind) -> Iterator[Any]:
+        """The objects of a kind that the viewer sees."""
+        informer = self._informers.get(kind)
+        return iter(informer) if informer is not None else iter(())
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Any | None:
+        """One object, None if it is not there or not to be seen."""
+        informer = self._informers.get(kind)
+        return informer.get(namespace, name) if informer is not None else None
+
+    @property
+    def pending_pods(self) -> int:
+        """How many pods wait for a node."""
+        return len(self._waiting)
+
+    @property
+    def ready_nodes(self) -> tuple[int, int]:
+        """How many nodes are ready, and how many there are."""
+        nodes: list[Node] = list(self.of(kinds.NODES))
+        return sum(map(is_ready, nodes)), len(nodes)
+
+    async def snapshot(self) -> Snapshot:
+        """What the viewer sees as a value, for answers that take a while. Raises ApiError or OSError."""
+        seen = [list(self.of(kind)) for kind in FOLLOWED if kind is not kinds.EVENTS]
+        seen += [await self._asked_for(kind) for kind in ASKED_FOR]
+        return await asyncio.to_thread(_as_snapshot, seen)
+
+    async def _asked_for(self, kind: Kind) -> list[Object]:
+        try:
+            return list(await list_if_served(self.client, kind, self.namespace) or ())
+        except ApiError as error:
+            if error.code != 403:
+                raise
+            return []
+
+    async def changed(self, version: int, seconds: float) -> bool:
+        """Waits until something is different from a version, or until the time is over; whether something is."""
+        if self.version == version:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+            except TimeoutError:
+                return False
+        return True
+
+    # What happens
+
+    def _on_tracked(self, old: Any, new: Any) -> None:
+        if isinstance(new, DeviceClass):
+            self.cluster.set_class(new.metadata.name, new)
+        elif isinstance(old, DeviceClass) and new is None:
+            self.cluster.set_class(old.metadata.name, None)
+        self._backlog.begin_turn("", TURN_SECONDS)
+        self.cluster.track(Upsert(new) if new is not None else Remove.of(old))
+        self._selector_work.look()
+        if isinstance(old, DeviceTaintRule) and self._is_current:
+            self.log.rule(old, new, self._now())
+
+    def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        self.cluster.set_claim(old, new)
+        if self._is_current:
+            self.log.claim(old, new, self._now())
+
+    def _on_node(self, old: Node | None, new: Node | None) -> None:
+        self.cluster.set_node(old, new)
+        if self._is_current:
+            self.log.node(old, new, self._now())
+
+    def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        known = new if new is not None else old
+        if known is None:
+            return
+        uid = known.metadata.uid
+        if new is not None and waiting.is_waiting(new):
+            self._waiting.add(uid)
+        else:
+            self._waiting.discard(uid)
+        if new is not None and new.metadata.deletion_timestamp is not None:
+            self._leaving[uid] = tuple(_claims_of(new))
+        else:
+            self._leaving.pop(uid, None)
+
+    def _on_other(self, _old: Any, _new: Any) -> None:
+        """Events are looked at when somebody asks."""
+
+    def _on_selectors(self) -> None:
+        self._backlog.begin_turn("", TURN_SECONDS)
+        self.cluster.resume()
+        self._selector_work.look()
+        self._dirty.set()
+
+    def _on_done(self) -> None:
+        self._dirty.set()
+
+    def _tell(self) -> None:
+        self.version += 1
+        self._news.set()
+        self._news = asyncio.Event()
+
+    # What goes on meanwhile
+
+    async def _keep_refreshed(self) -> None:
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            began = time.perf_counter()
+            await self._refresh()
+            self._tell()
+            await self._clock.sleep(max(CALM_SECONDS, SHARE * (time.perf_counter() - began)))
+
+    async def _refresh(self) -> None:
+        leaving = frozenset(chain.from_iterable(self._leaving.values()))
+        before = self.rows.revision
+        stop = time.perf_counter() + TURN_SECONDS
+        for _ in self.rows.refresh(self.cluster, leaving):
+            if time.perf_counter() > stop:
+                await asyncio.sleep(0)
+                stop = time.perf_counter() + TURN_SECONDS
+        if self.rows.revision != before:
+            await asyncio.sleep(0)
+            self.totals = await asyncio.to_thread(fleet.totals, list(self.rows.rows.values()))
+
+    async def _keep_sampling(self) -> None:
+        while True:
+            self.log.sample(self.totals, self._now())
+            await self._clock.sleep(SAMPLE_SECONDS)
+
+    async def _keep_asking(self) -> None:
+        """A right that was taken away, or given, makes another view of it."""
+        while not self.is_outdated:
+            await self._clock.sleep(RIGHTS_SECONDS)
+            try:
+                self.is_outdated = await find_sights(self.client, FOLLOWED, self.namespace) != self.sights
+            except ApiError as error:
+                self.is_outdated = error.code in (401, 403)
+            except OSError:
+                continue
+        self._tell()
+
+    def _now(self) -> str:
+        return str(as_time(self._clock.now()))
+
+
+def _claims_of(pod: Pod) -> Iterator[str]:
+    """The claims of a pod, as `namespace/name`."""
+    made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+    for ref in pod.spec.resource_claims:
+        name = ref.resource_claim_name or made.get(ref.name)
+        if name:
+            yield f"{pod.metadata.namespace}/{name}"
+
+
+def _as_snapshot(seen: Iterable[Iterable[Object]]) -> Snapshot:
+    return from_objects(chain.from_iterable(seen), has_all_nodes=True)

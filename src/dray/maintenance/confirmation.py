@@ -1,0 +1,53 @@
+"""Patches that say of an eviction that it is meant, or that take it back: on rules, nodes and slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from dray.api import codec
+from dray.api.generated.core import Node
+from dray.api.meta import Object
+from dray.api.resource import DeviceTaintRule, ResourceSlice
+from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
+from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation
+
+PUBLISHED: Final = "its driver publishes the taint; a patch or dray stop-evictions stops what comes of it"
+
+
+class CannotCancel(Exception):
+    """There is nothing here that a patch could take back. The message says what can be done."""
+
+
+def confirming(obj: Object) -> dict[str, Any]:
+    """The patch that lets the pods of a rule, node or slice leave, as it is now."""
+    if isinstance(obj, Node):
+        said = ",".join(confirmation(taint) for taint in obj.spec.taints if taint.effect == EFFECT_NO_EXECUTE)
+    elif isinstance(obj, ResourceSlice):
+        said = str(obj.spec.pool.generation)
+    else:
+        said = str(obj.metadata.generation)
+    return {"metadata": {"uid": obj.metadata.uid, "annotations": {CONFIRM_ANNOTATION: said}}}
+
+
+def cancelling(obj: Object) -> dict[str, Any]:
+    """The patch after which nobody leaves: NoExecute becomes NoSchedule. Raises CannotCancel."""
+    if isinstance(obj, DeviceTaintRule):
+        return {"metadata": {"uid": obj.metadata.uid}, "spec": {"taint": {"effect": EFFECT_NO_SCHEDULE}}}
+    if not isinstance(obj, Node):
+        raise CannotCancel(PUBLISHED)
+    version = obj.metadata.resource_version
+    taints = list(_softened(codec.to_builtins(obj.spec.taints)))
+    return {"metadata": {"resourceVersion": version}, "spec": {"taints": taints or None}}
+
+
+def _softened(taints: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each key and effect once: where a key was NoSchedule already, that stays as it is."""
+    them = list(taints)
+    there = {one["key"] for one in them if one["effect"] == EFFECT_NO_SCHEDULE}
+    for one in them:
+        if one["effect"] != EFFECT_NO_EXECUTE:
+            yield one
+        elif one["key"] not in there:
+            kept = {key: value for key, value in one.items() if key != "timeAdded"}
+            yield kept | {"effect": EFFECT_NO_SCHEDULE}

@@ -1,0 +1,154 @@
+"""Why something is pending, as a picture: node by node, device by device, what is in the way, and what would help.
+
+The same explanation that `dray explain` tells; here in pieces that can be drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from dray.allocator.reasons import ClaimReport, DeviceReport, NodeReport, RequestReport
+from dray.prose.device_reasons import blocked_by, is_match, tell_device
+from dray.prose.explanations import tell_totals, tell_wish
+from dray.prose.remedies import Trials, find_closest, tell_remedies
+from dray.scheduling.text import tell_preemption
+from dray.snapshot.explanation import ClaimExplanation
+from dray.snapshot.pod_explanation import PodExplanation
+from dray.views.device import Document
+
+MOST_NODES: Final = 60
+"""Nodes that are drawn, the nearest to fitting first; the rest is counted."""
+MOST_DEVICES: Final = 128
+
+
+class DeviceCell(Document, frozen=True, kw_only=True):
+    """A device of a node; `check` is the kind of check that it failed, empty if it could be taken."""
+
+    name: str
+    check: str
+    why: str
+
+
+class NodeStrip(Document, frozen=True, kw_only=True):
+    """A node and its devices, for one request."""
+
+    node: str
+    fits: bool
+    matching: int
+    free: int
+    missing: int
+    """How many devices fewer would have to be asked for."""
+    blocked_by: str
+    devices: tuple[DeviceCell, ...]
+
+
+class RequestPicture(Document, frozen=True, kw_only=True):
+    """A request of a claim."""
+
+    name: str
+    wish: str
+    totals: str
+    closest: str | None
+    remedies: tuple[str, ...]
+    """Each continues "It would fit …", and was tried."""
+    nodes: tuple[NodeStrip, ...]
+    more_nodes: int
+
+
+class ClaimPicture(Document, frozen=True, kw_only=True):
+    """A claim."""
+
+    claim: str
+    error: str | None
+    requests: tuple[RequestPicture, ...]
+
+
+class Picture(Document, frozen=True, kw_only=True):
+    """A pod or a claim that waits, or not."""
+
+    subject: str
+    status: str
+    node: str = ""
+    message: str = ""
+    notes: tuple[str, ...] = ()
+    preemption: str | None = None
+    unsuitable: dict[str, tuple[str, ...]] = {}
+    """By reason, the nodes that do not take the pod, devices aside."""
+    claims: tuple[ClaimPicture, ...] = ()
+    passed_over: dict[str, str] = {}
+
+
+def pod_picture(explanation: PodExplanation, now: datetime) -> Picture:
+    """Why a pod is where it is, or nowhere."""
+    unsuitable: dict[str, tuple[str, ...]] = {}
+    for node, why in explanation.unsuitable.items():
+        unsuitable[why] = (*unsuitable.get(why, ()), node)
+    claims = explanation.claims
+    return Picture(
+        subject=explanation.pod,
+        status=explanation.status,
+        node=explanation.node,
+        message=explanation.message,
+        notes=explanation.notes,
+        preemption=tell_preemption(explanation.preemption) if explanation.preemption is not None else None,
+        unsuitable=unsuitable,
+        claims=tuple(_claims(claims, now)) if claims is not None else (),
+        passed_over=claims.passed_over if claims is not None else {},
+    )
+
+
+def claim_picture(name: str, explanation: ClaimExplanation, now: datetime) -> Picture:
+    """Why a claim fits or not."""
+    fits = [verdict.node for verdict in explanation.report.nodes if verdict.status == "allocated"]
+    return Picture(
+        subject=name,
+        status="fits" if fits else "pending",
+        node=fits[0] if fits else "",
+        message=explanation.report.error or explanation.brief(),
+        claims=tuple(_claims(explanation, now)),
+        passed_over=explanation.passed_over,
+    )
+
+
+def _claims(explanation: ClaimExplanation, now: datetime) -> Iterator[ClaimPicture]:
+    for claim in explanation.report.claims:
+        requests = tuple(_request(claim, request, explanation.trials, now) for request in claim.requests)
+        yield ClaimPicture(claim=claim.claim, error=claim.error, requests=requests)
+
+
+def _request(claim: ClaimReport, request: RequestReport, trials: Trials | None, now: datetime) -> RequestPicture:
+    closest = None if any(node.fits for node in request.nodes) else find_closest(request)
+    helps: Sequence[str] = ()
+    if closest is not None and closest.matching and trials is not None:
+        helps = tell_remedies(claim.claim, request, closest, trials)
+    nodes = sorted(request.nodes, key=lambda one: (not one.fits, not one.matching, one.missing, -one.free))
+    return RequestPicture(
+        name=request.name,
+        wish=tell_wish(request),
+        totals=tell_totals(request),
+        closest=closest.node if closest is not None and closest.matching else None,
+        remedies=tuple(helps),
+        nodes=tuple(_node(node, now) for node in nodes[:MOST_NODES]),
+        more_nodes=max(0, len(nodes) - MOST_NODES),
+    )
+
+
+def _node(node: NodeReport, now: datetime) -> NodeStrip:
+    return NodeStrip(
+        node=node.node,
+        fits=node.fits,
+        matching=node.matching,
+        free=node.free,
+        missing=node.missing,
+        blocked_by="" if node.fits else blocked_by(node, now),
+        devices=tuple(_cell(device, now) for device in node.devices[:MOST_DEVICES]),
+    )
+
+
+def _cell(device: DeviceReport, now: datetime) -> DeviceCell:
+    kind = "" if device.check is None else str(device.check.__struct_config__.tag)
+    if kind and not is_match(device):
+        kind = "selector"
+    return DeviceCell(name=device.device, check=kind, why=tell_device(device, now))

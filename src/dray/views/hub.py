@@ -1,0 +1,122 @@
+"""A hub: its clusters with what they have, and its placements with why each cluster was chosen or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from dray.api.cluster import ManagedCluster, Placement, PlacementDecision
+from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
+from dray.api.cluster.managed_cluster import CONDITION_AVAILABLE
+from dray.api.conditions import find_condition
+from dray.api.references import full_name
+from dray.api.taints import taint_text
+from dray.placement import Fleet, FleetObject, place
+from dray.views.device import Document
+
+FREE: Final = "free.devices.dray.dev/"
+TOTAL: Final = "total.devices.dray.dev/"
+MOST_REASONS: Final = 200
+
+
+class ClusterRow(Document, frozen=True, kw_only=True):
+    """A cluster."""
+
+    name: str
+    state: str
+    cluster_set: str
+    devices: dict[str, tuple[int, int]]
+    """By class, how many are free, and how many there are."""
+    taints: tuple[str, ...]
+    placements: int
+
+
+class ClusterReason(Document, frozen=True, kw_only=True):
+    """Why a placement has a cluster, or not."""
+
+    cluster: str
+    selected: bool
+    score: int | None
+    why: str
+
+
+class PlacementRow(Document, frozen=True, kw_only=True):
+    """A placement."""
+
+    name: str
+    summary: str
+    problem: str | None
+    clusters: tuple[ClusterReason, ...]
+    changes_in: float | None
+    """Seconds until time alone may change it."""
+
+
+class Hub(Document, frozen=True, kw_only=True):
+    """Everything."""
+
+    clusters: tuple[ClusterRow, ...] = ()
+    placements: tuple[PlacementRow, ...] = ()
+
+
+def hub(objects: Iterable[FleetObject], now: datetime) -> Hub:
+    """The hub that these objects make."""
+    them = list(objects)
+    decisions = (one for one in them if isinstance(one, PlacementDecision))
+    selected = Counter(entry.cluster_name for one in decisions for entry in one.status.decisions)
+    clusters = sorted((one for one in them if isinstance(one, ManagedCluster)), key=lambda one: one.metadata.name)
+    fleet = Fleet(them)
+    placements = sorted((one for one in them if isinstance(one, Placement)), key=full_name)
+    return Hub(
+        clusters=tuple(_cluster(one, selected[one.metadata.name]) for one in clusters),
+        placements=tuple(_placement(fleet, one, now) for one in placements),
+    )
+
+
+def _placement(fleet: Fleet, placement: Placement, now: datetime) -> PlacementRow:
+    result = place(fleet, placement, now)
+    told = result.explanation
+    assert told is not None  # `place` always explains
+    return PlacementRow(
+        name=full_name(placement),
+        summary=told.summary,
+        problem=told.problem,
+        changes_in=result.requeue_after,
+        clusters=tuple(
+            ClusterReason(cluster=one.cluster, selected=one.stage == "selected", score=one.score, why=one.text)
+            for one in told.clusters[:MOST_REASONS]
+        ),
+    )
+
+
+def _cluster(cluster: ManagedCluster, placements: int) -> ClusterRow:
+    claims = {claim.name: claim.value for claim in cluster.status.cluster_claims}
+    return ClusterRow(
+        name=cluster.metadata.name,
+        state=cluster_state(cluster),
+        cluster_set=cluster.metadata.labels.get(CLUSTER_SET_LABEL, ""),
+        devices=dict(_devices(claims)),
+        taints=tuple(taint_text(one) for one in cluster.spec.taints),
+        placements=placements,
+    )
+
+
+def _devices(claims: dict[str, str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    for name, value in claims.items():
+        class_name = name.removeprefix(FREE)
+        of = claims.get(TOTAL + class_name, "")
+        if name.startswith(FREE) and value.isdecimal() and of.isdecimal():
+            yield class_name, (int(value), int(of))
+
+
+def cluster_state(cluster: ManagedCluster) -> str:
+    """In one word, what the hub knows about a cluster."""
+    if cluster.metadata.deletion_timestamp is not None:
+        return "deleting"
+    if not cluster.spec.hub_accepts_client:
+        return "not accepted"
+    available = find_condition(cluster.status.conditions, CONDITION_AVAILABLE)
+    if available is None:
+        return "not joined"
+    return {"True": "available", "False": "unavailable"}.get(available.status, "unreachable")

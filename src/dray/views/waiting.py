@@ -1,0 +1,107 @@
+"""Claims and pods in lists: who waits comes first, longest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dray.api.conditions import find_condition
+from dray.api.generated.core import Pod
+from dray.api.pods import is_finished
+from dray.api.references import full_name
+from dray.api.resource import ResourceClaim
+from dray.views.device import Document
+
+
+class PodRow(Document, frozen=True, kw_only=True):
+    """A pod that uses claims, or waits."""
+
+    name: str
+    state: str
+    """`pending`, `gated`, `leaving`, or its phase in lower case."""
+    node: str
+    priority: int
+    since: str | None
+    message: str
+    """Why it waits, as the scheduler wrote it down."""
+    claims: tuple[str, ...]
+
+
+class ClaimRow(Document, frozen=True, kw_only=True):
+    """A claim."""
+
+    name: str
+    state: str
+    since: str | None
+    devices: tuple[str, ...]
+    used_by: tuple[str, ...]
+    asks: str
+
+
+def pod_rows(pods: Iterable[Pod]) -> list[PodRow]:
+    """Pods that wait for a node or use claims and are not finished."""
+    rows = [_pod(pod) for pod in pods if not is_finished(pod) and (pod.spec.resource_claims or not pod.spec.node_name)]
+    return sorted(rows, key=lambda row: (row.state not in ("pending", "gated"), row.since or "~", row.name))
+
+
+def is_waiting(pod: Pod) -> bool:
+    """Whether a pod has no node and wants one."""
+    return not pod.spec.node_name and not is_finished(pod) and pod.metadata.deletion_timestamp is None
+
+
+def _pod(pod: Pod) -> PodRow:
+    told = find_condition(pod.status.conditions, "PodScheduled")
+    is_told = told is not None and told.status != "True"
+    return PodRow(
+        name=full_name(pod),
+        state=_pod_state(pod),
+        node=pod.spec.node_name,
+        priority=pod.spec.priority or 0,
+        since=str(pod.metadata.creation_timestamp) if pod.metadata.creation_timestamp else None,
+        message=told.message if told is not None and is_told else "",
+        claims=tuple(
+            one.resource_claim_name or one.resource_claim_template_name or one.name for one in pod.spec.resource_claims
+        ),
+    )
+
+
+def _pod_state(pod: Pod) -> str:
+    if pod.metadata.deletion_timestamp is not None:
+        return "leaving"
+    if not pod.spec.node_name:
+        return "gated" if pod.spec.scheduling_gates else "pending"
+    return (pod.status.phase or "Pending").lower() if pod.status.phase != "Pending" else "starting"
+
+
+def claim_rows(claims: Iterable[ResourceClaim]) -> list[ClaimRow]:
+    """All claims."""
+    return sorted((_claim(one) for one in claims), key=lambda row: (row.state != "pending", row.since or "~", row.name))
+
+
+def claim_state(claim: ResourceClaim) -> str:
+    """In one word, how a claim is."""
+    if claim.metadata.deletion_timestamp is not None:
+        return "deleting"
+    if claim.status.allocation is None:
+        return "pending"
+    return "reserved" if claim.status.reserved_for else "allocated"
+
+
+def _claim(claim: ResourceClaim) -> ClaimRow:
+    allocation = claim.status.allocation
+    results = allocation.devices.results if allocation is not None else ()
+    asks = []
+    for request in claim.spec.devices.requests:
+        exactly = request.exactly
+        if exactly is None:
+            asks.append(f"{request.name}: one of {len(request.first_available)}")
+            continue
+        number = "all" if exactly.allocation_mode == "All" else str(exactly.count or 1)
+        asks.append(f"{number} × {exactly.device_class_name}")
+    return ClaimRow(
+        name=full_name(claim),
+        state=claim_state(claim),
+        since=str(claim.metadata.creation_timestamp) if claim.metadata.creation_timestamp else None,
+        devices=tuple(f"{one.driver}/{one.pool}/{one.device}" for one in results),
+        used_by=tuple(f"{claim.metadata.namespace}/{one.name}" for one in claim.status.reserved_for),
+        asks=", ".join(asks),
+    )
