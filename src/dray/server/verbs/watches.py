@@ -75,7 +75,7 @@ class Watch:
             try:
                 await self._see()
             except StorageError as error:
-                yield error_line(errors.storage(error))
+                yield self._error(errors.storage(error))
                 return
         if options.revision is not None and options.revision > store.revision and not initial:
             # A revision of another life of the server: only a fresh list can help.
