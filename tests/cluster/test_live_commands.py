@@ -115,3 +115,41 @@ def test_kubectl_offers_it_as_its_own_command(server: LiveServer, tmp_path: Path
     failed = kubectl.run("dray", "explain", "pod", "default/none", PATH=path)
     assert failed.returncode == 2
     assert "no Pod default/none in the snapshot" in failed.stderr
+
+
+def test_viewers_see_what_they_may_and_readers_everything(server: LiveServer, tmp_path: Path) -> None:
+    kubectl = Kubectl(server, tmp_path)
+    namespace = two_pods_want_six(server, kubectl)
+    name = f"{namespace}/{pending(kubectl, namespace)}"
+    configs = {}
+    for who, bind in (("viewer", ("rolebinding", "-n", namespace)), ("reader", ("clusterrolebinding",))):
+        kubectl("create", "serviceaccount", who, "-n", namespace)
+        role = {"viewer": "view", "reader": "dray-reader"}[who]
+        kubectl("create", *bind, f"{namespace}-{who}", f"--clusterrole={role}", f"--serviceaccount={namespace}:{who}")
+        config = yaml.safe_load(server.kubeconfig.read_text())
+        config["users"][0]["user"] = {"token": kubectl("create", "token", who, "-n", namespace).strip()}
+        configs[who] = tmp_path / f"{who}.kubeconfig"
+        configs[who].write_text(yaml.safe_dump(config))
+    seen = run_dray("get", "claims", "-n", namespace, "--kubeconfig", configs["viewer"])
+    assert (seen.returncode, seen.stdout.count(namespace)) == (0, 3), seen.stderr
+    told = run_dray("explain", "pod", name, "--kubeconfig", configs["viewer"])
+    assert told.returncode == 2
+    assert "nodes is forbidden" in told.stderr
+    assert "ClusterRole dray-reader" in told.stderr
+    told = run_dray("explain", "pod", name, "--kubeconfig", configs["reader"])
+    assert (told.returncode, told.stderr) == (1, "")
+    role = kubectl("get", "clusterrole", "dray-reader", "-o", "json")
+    less = json.loads(role)
+    less["metadata"] = {"name": f"{namespace}-less"}
+    less["rules"] = [rule for rule in less["rules"] if "resource.k8s.io" not in rule["apiGroups"]]
+    devices = ["deviceclasses", "resourceslices", "resourceclaims", "resourceclaimtemplates"]
+    less["rules"].append({"apiGroups": ["resource.k8s.io"], "resources": devices, "verbs": ["get", "list", "watch"]})
+    kubectl("apply", "-f", "-", stdin=json.dumps(less))
+    kubectl("delete", "clusterrolebinding", f"{namespace}-reader")
+    binding = f"--serviceaccount={namespace}:reader"
+    kubectl("create", "clusterrolebinding", f"{namespace}-less", f"--clusterrole={namespace}-less", binding)
+    for words in (("explain", "pod", name), ("get", "devices")):
+        told = run_dray(*words, "--kubeconfig", configs["reader"])
+        assert told.returncode == (1 if words[0] == "explain" else 0), told.stderr
+        assert "left out, because you may not list them: devicetaintrules.resource.k8s.io, res" in told.stderr
+    kubectl("delete", "namespace", namespace, "--wait=false")

@@ -38,6 +38,12 @@ Context: TypeAlias = Annotated[str, typer.Option("--context", help="Which contex
 LeaderElect: TypeAlias = Annotated[
     bool, typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding the lease; others wait.")
 ]
+Lease: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--lease", metavar="[NAMESPACE/]NAME", help="The lease that replicas compete for, in kube-system unless told."
+    ),
+]
 
 MetricsPort: TypeAlias = Annotated[
     int | None,
@@ -60,7 +66,7 @@ Work = Callable[["HttpClient", "Clock"], Coroutine[Any, Any, None]]
 
 
 class Component(msgspec.Struct, frozen=True):
-    """What to run: `lease` is what replicas compete for, empty for no competition.
+    """What to run: `lease`, with or without its namespace, is what replicas compete for; empty for no competition.
 
     `problems` says, by part, why the component is not ready; an empty text if it is.
     """
@@ -159,13 +165,18 @@ async def _endpoints(component: Component) -> AsyncIterator[str]:
 
 
 async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
-    from dray.reconcile.leader import LeaderElector
+    from dray.reconcile.leader import NAMESPACE, LeaderElector
 
     if not component.lease:
         await component.work(client, clock)
         return
     identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
-    elector = LeaderElector(client, component.lease, identity, clock)
+    namespace, _, name = component.lease.rpartition("/")
+
+    def say(reason: str) -> None:
+        print(f"waiting for lease {namespace or NAMESPACE}/{name}: {reason}", flush=True)
+
+    elector = LeaderElector(client, name, identity, clock, namespace=namespace or NAMESPACE, on_wait=say)
 
     async def leading() -> None:
         print(f"leading as {identity}", flush=True)

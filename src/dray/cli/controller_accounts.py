@@ -20,7 +20,7 @@ NAMESPACE = "kube-system"
 @asynccontextmanager
 async def clients(connection: Connection, issuer: Client, clock: Clock) -> AsyncIterator[ClientFor]:
     """Makes clients by the name of an account, with tokens that `issuer` requests; they are closed in the end."""
-    nobody = replace(connection, certificate=None, key=None, token="", token_file=None, headers=())
+    nobody = replace(connection, certificate=None, key=None, token="", token_file=None, program=None, headers=())
     made: dict[str, HttpClient] = {}
     async with AsyncExitStack() as open_ones:
 

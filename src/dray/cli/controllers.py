@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from dray.cli import component, output, server_options
 from dray.cli import controller_options as options
 
-LEASE = "kube-controller-manager"
+if TYPE_CHECKING:
+    from dray.client.http import HttpClient
+    from dray.reconcile import Clock
+
+LEASE = "dray-controllers"
+STOCK_LEASE = "kube-controller-manager"
 
 OwnAccounts: TypeAlias = Annotated[
     bool,
@@ -42,9 +49,7 @@ def run(
     context: component.Context = "",
     controllers: Controllers = "*",
     leader_elect: component.LeaderElect = True,
-    lease: Annotated[
-        str, typer.Option("--lease", help="The lease (in kube-system) that replicas compete for.")
-    ] = LEASE,
+    lease: component.Lease = LEASE,
     own_accounts: OwnAccounts = False,
     feature_gates: server_options.FeatureGates = "",
     config: options.ConfigFile = None,
@@ -61,13 +66,15 @@ def run(
     bind: component.MetricsBind = "127.0.0.1",
     verbosity: component.Verbosity = 0,
 ) -> None:
-    """Run controllers: claims from templates, evictions, garbage collection and the rest of --controllers."""
+    """Run controllers: claims from templates, evictions, garbage collection and the rest of --controllers.
+
+    Beside kube-controller-manager, run here what is switched off there; with --lease kube-controller-manager, in turns
+    with it.
+    """
     from prometheus_client import CollectorRegistry
 
     from dray.cli import controller_accounts
-    from dray.client.http import HttpClient
     from dray.controllers import Manager
-    from dray.reconcile import Clock
 
     wanted = read_list(controllers)
     given = options.Given(
@@ -101,6 +108,8 @@ def run(
                 foreign_kinds=client.foreign_kinds,
             )
             running[:] = [manager]
+            if lease != STOCK_LEASE:
+                await _warn_of_others(client, clock, tuple(manager.controllers))
             await manager.run()
 
     chosen = component.Component(
@@ -113,3 +122,28 @@ def run(
         bind=bind,
     )
     component.run(chosen, connection, verbosity=verbosity)
+
+
+async def _warn_of_others(client: HttpClient, clock: Clock, names: Sequence[str]) -> None:
+    """Says so if kube-controller-manager is at work, too, and may run what we run."""
+    from dray.api.generated.coordination import Lease
+    from dray.api.kinds import LEASES
+    from dray.api.status import ApiError
+    from dray.client.calls import find
+    from dray.controllers.selection import OWN
+    from dray.reconcile.leader import NAMESPACE
+
+    try:
+        found = await find(client, LEASES, NAMESPACE, STOCK_LEASE, Lease)
+    except (ApiError, OSError):
+        return  # who may not know that has been told by its role what it may do
+    both = [name for name in names if name not in OWN]
+    spec = found.spec if found is not None else None
+    if not both or spec is None or not spec.holder_identity or spec.renew_time is None:
+        return
+    if spec.renew_time.datetime().timestamp() + (spec.lease_duration_seconds or 0) > clock.now():
+        print(
+            f"dray: kube-controller-manager ({spec.holder_identity}) works on this cluster, too. What both run is done "
+            f"twice: give it --controllers=*,{','.join(f'-{name}' for name in both)}, or this --controllers with less.",
+            file=sys.stderr,
+        )

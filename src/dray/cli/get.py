@@ -15,7 +15,7 @@ import typer
 from dray.api.nodes import is_ready
 from dray.api.pods import is_finished
 from dray.api.references import full_name
-from dray.cli import completion, component, items, output, tables
+from dray.cli import completion, component, items, live, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.tables import NOTHING, Table
 
@@ -91,11 +91,10 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> bool:
     except KubeconfigError as error:
         output.fail(str(error))
     async with client:
-        make = FleetView if wanted.what is What.CLUSTERS else LiveView
-        view: View = make(client, RealClock())
+        view: View = (FleetView if wanted.what is What.CLUSTERS else LiveView)(client, RealClock())
         try:
             try:
-                await view.start()
+                await _start(view, wanted)
             except (ApiError, OSError, TimeoutError) as error:
                 output.fail(f"cannot read {wanted.what.value} from {connection.server}: {error}")
             if watch:
@@ -104,6 +103,20 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> bool:
             return _show(view, wanted)
         finally:
             await view.stop()
+
+
+async def _start(view: View, wanted: Wanted) -> None:
+    """Raises ApiError or OSError if what is wanted cannot be read."""
+    from dray.api.kinds import CLAIMS
+    from dray.live.cluster_view import LiveView
+
+    if not isinstance(view, LiveView):
+        await view.start()
+    elif wanted.what is What.CLAIMS:
+        await view.start((CLAIMS,), wanted.namespace)  # nothing else is shown, so no further rights are asked for
+    else:
+        await view.start()
+        live.note_left_out(view.left_out)
 
 
 def table_of(view: View, wanted: Wanted) -> Table:
@@ -183,9 +196,9 @@ def _clusters(view: FleetView, _wanted: Wanted) -> Table:
 def items_of(view: View, wanted: Wanted) -> list[items.Item]:
     """The same for programs."""
     build: dict[What, Callable[[Any], Iterator[items.Item]]] = {
-        What.DEVICES: lambda live: items.devices(live, wanted.node),
-        What.CLAIMS: lambda live: items.claims(live, wanted.namespace),
-        What.NODES: lambda live: items.nodes(live, wanted.node),
+        What.DEVICES: lambda seen: items.devices(seen, wanted.node),
+        What.CLAIMS: lambda seen: items.claims(seen, wanted.namespace),
+        What.NODES: lambda seen: items.nodes(seen, wanted.node),
         What.CLUSTERS: items.clusters,
     }
     return list(build[wanted.what](view))
@@ -275,9 +288,9 @@ def _print_event(type_: str, item: items.Item, format_: output.ListFormat) -> No
 async def _watch_live(view: View, wanted: Wanted, stop: asyncio.Event) -> None:
     from rich.live import Live
 
-    with Live(tables.rich_table(*table_of(view, wanted)), console=output.console(), auto_refresh=False) as live:
+    with Live(tables.rich_table(*table_of(view, wanted)), console=output.console(), auto_refresh=False) as shown:
         while await _next_change(view, stop):
-            live.update(tables.rich_table(*table_of(view, wanted)), refresh=True)
+            shown.update(tables.rich_table(*table_of(view, wanted)), refresh=True)
 
 
 async def _next_change(view: View, stop: asyncio.Event) -> bool:

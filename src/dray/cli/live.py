@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from dray.snapshot import Snapshot
 
 T = TypeVar("T")
+
+READER_HINT: Final = "The ClusterRole dray-reader (dray install) may."
 
 GARBAGE_AT: Final = 50_000
 """So many new objects before Python looks for cycles: what is loaded has none, and looking takes as long as loading."""
@@ -55,7 +57,10 @@ def call(
 
 
 async def load_snapshot(client: Client) -> Snapshot:
-    """The cluster as it is now, for everything that a snapshot answers. Raises ApiError or OSError."""
+    """The cluster as it is now, for everything that a snapshot answers. Raises ApiError or OSError.
+
+    Says on standard error which kinds are left out because we may not read them.
+    """
     return await _load(client, ())
 
 
@@ -72,7 +77,8 @@ async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:
     from itertools import chain
 
     from dray.api import kinds
-    from dray.client.calls import list_if_served
+    from dray.api.status import ApiError
+    from dray.client.calls import list_if_allowed
     from dray.snapshot import from_objects
 
     gc.set_threshold(GARBAGE_AT)
@@ -80,10 +86,24 @@ async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:
     volumes = (kinds.VOLUMES, kinds.VOLUME_CLAIMS, kinds.STORAGE_CLASSES)
     # What is not served, there is none of.
     optional = (kinds.RULES, kinds.PATCHES, kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES, *volumes, *more)
-    found = [(await client.list(kind)).items for kind in needed]
-    found += [await list_if_served(client, kind) or () for kind in optional]
+    try:
+        found = [(await client.list(kind)).items for kind in needed]
+    except ApiError as error:
+        if error.code == 403:
+            raise ApiError(403, error.reason, f"{error}. {READER_HINT}") from None
+        raise
+    left_out: list[Kind] = []
+    found += [await list_if_allowed(client, kind, left_out) or () for kind in optional]
+    note_left_out(left_out)
     gc.freeze()  # all of it stays to the end, and looking through it again and again takes as long as the answer
     return from_objects(chain.from_iterable(found), has_all_nodes=True)
+
+
+def note_left_out(kinds: Sequence[Kind]) -> None:
+    """Says what an answer does without, because its kinds may not be read, and which role reads them all."""
+    if kinds:
+        names = ", ".join(kind.resource for kind in kinds)
+        print(f"dray: left out, because you may not list them: {names}. {READER_HINT}", file=sys.stderr)
 
 
 async def warn_of_end(client: HttpClient | None, until: object) -> None:

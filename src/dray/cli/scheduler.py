@@ -8,6 +8,7 @@ import typer
 
 from dray.cli import component, output, server_options
 
+DEFAULT_NAME = "default-scheduler"
 LEASE = "kube-scheduler"
 
 
@@ -16,11 +17,16 @@ def run(
     context: component.Context = "",
     name: Annotated[
         str, typer.Option("--scheduler-name", help="Schedules pods with this schedulerName.")
-    ] = "default-scheduler",
+    ] = DEFAULT_NAME,
     leader_elect: component.LeaderElect = True,
     lease: Annotated[
-        str, typer.Option("--lease", help="The lease (in kube-system) that replicas compete for.")
-    ] = LEASE,
+        str,
+        typer.Option(
+            "--lease",
+            metavar="[NAMESPACE/]NAME",
+            help="What replicas compete for, in kube-system; kube-scheduler, or the name of another scheduler.",
+        ),
+    ] = "",
     filter_timeout: server_options.FilterTimeout = 10.0,
     feature_gates: server_options.FeatureGates = "",
     metrics_port: component.MetricsPort = None,
@@ -32,7 +38,7 @@ def run(
     Decides about resources, ports, taints, node and pod affinity, topology spread, volumes, devices and preemption;
     docs/scheduler.md says what not.
 
-    Instead of kube-scheduler, or beside it under another --scheduler-name and --lease.
+    Instead of kube-scheduler, or beside it under another --scheduler-name, which has a lease of that name.
     """
     from prometheus_client import CollectorRegistry
 
@@ -69,7 +75,7 @@ def run(
         work,
         registry,
         lambda: {"informers": running[0].problem} if running else {},
-        lease=lease if leader_elect else "",
+        lease=(lease or (LEASE if name == DEFAULT_NAME else name)) if leader_elect else "",
         port=metrics_port,
         bind=bind,
     )

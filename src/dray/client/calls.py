@@ -34,6 +34,19 @@ async def list_if_served(client: Client, kind: Kind, namespace: str = "") -> tup
         return None
 
 
+async def list_if_allowed(
+    client: Client, kind: Kind, left_out: list[Kind], namespace: str = ""
+) -> tuple[Object, ...] | None:
+    """The same; None also for a kind that we may not list, which is then in `left_out`, for somebody to say so."""
+    try:
+        return await list_if_served(client, kind, namespace)
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        left_out.append(kind)
+        return None
+
+
 async def delete_exactly(
     client: Client, kind: Kind, obj: Object, *, grace_seconds: int | None = None, propagation: str | None = None
 ) -> bool:

@@ -20,16 +20,20 @@ from typing import Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from yarl import URL
+
+from dray.client import socks
 
 POLL_SECONDS = 0.001
 LONGEST_WAIT = 1.0
 
 
 class Connector(aiohttp.TCPConnector):
-    """Without a limit: watches hold their connections for minutes."""
+    """Without a limit: watches hold their connections for minutes. A SOCKS proxy is the way to all hosts."""
 
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, socks_proxy: URL | None = None) -> None:
         super().__init__(limit=0, ssl=tls or False, socket_factory=self._make_socket)
+        self._socks = socks_proxy
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._openings: set[asyncio.Task[ResponseHandler]] = set()
 
@@ -57,6 +61,33 @@ class Connector(aiohttp.TCPConnector):
         except asyncio.CancelledError:
             opening.add_done_callback(_abandon)
             raise
+
+    async def _resolve_host(self, host: str, port: int, traces: Any = None) -> list[Any]:
+        """Where to connect to: the proxy, which alone may know the name of the server, or the server."""
+        if self._socks is not None:
+            host, port = self._socks.host or "", self._socks.port or socks.DEFAULT_PORT
+        return await super()._resolve_host(host, port, traces)
+
+    async def _wrap_create_connection(self, *arguments: Any, **options: Any) -> Any:
+        if self._socks is None:
+            return await super()._wrap_create_connection(*arguments, **options)
+        request, timeout, addresses = options.pop("req"), options.pop("timeout"), options.pop("addr_infos")
+        options.pop("client_error", None)
+        try:
+            async with asyncio.timeout(timeout.sock_connect):
+                sock = self._make_socket(addresses[0])
+                sock.setblocking(False)
+                try:
+                    await self._loop.sock_connect(sock, addresses[0][4])
+                    await socks.connect_through(sock, self._socks, request.url.raw_host, request.url.port)
+                except BaseException:
+                    sock.close()
+                    raise
+                return await self._loop.create_connection(*arguments, **options, sock=sock)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise aiohttp.ClientConnectionError(f"{self._socks.host}:{self._socks.port}: {error}") from error
 
     def _make_socket(self, address: tuple[Any, ...]) -> socket.socket:
         """A socket for an address as `getaddrinfo` tells it. Raises OSError."""

@@ -1,4 +1,4 @@
-"""Who a client says it is: a token that was given, or one in a file that changes."""
+"""Who a client says it is: a token that was given, one in a file that changes, or what a program prints."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Informer(Generic[T]):
         """`sleep` is the clock's: an awaitable that ends after so many seconds."""
         self.kind = kind
         self._client = client
-        self._namespace = namespace
+        self.namespace = namespace
         self._fields = fields
         self._sleep = sleep
         self._objects: dict[_Where, T] = {}
@@ -132,7 +132,7 @@ class Informer(Generic[T]):
             await self._sleep(pauses.next())
 
     async def _list(self) -> str:
-        listing = await self._client.list(self.kind, self._namespace, fields=self._fields)
+        listing = await self._client.list(self.kind, self.namespace, fields=self._fields)
         fresh = {_place(obj): cast(T, obj) for obj in listing.items}
         ahead = self._ahead_of(listing.revision)
         self._revision = listing.revision
@@ -161,7 +161,7 @@ class Informer(Generic[T]):
         """Follows the watch until it ends; the revision to go on from. Progress made before an error is kept."""
         self._revision = revision
         try:
-            async for event in self._client.watch(self.kind, self._namespace, revision=revision, fields=self._fields):
+            async for event in self._client.watch(self.kind, self.namespace, revision=revision, fields=self._fields):
                 obj: T = event.object  # type: ignore[assignment]  # of the kind that was asked for
                 place = _place(obj)
                 if event.type == "DELETED":

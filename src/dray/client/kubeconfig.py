@@ -15,10 +15,14 @@ import yaml
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 MAX_FILE_BYTES = 4 * 1024 * 1024
+PROXIES = ("http", "https", "socks5", "socks5h")
+EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+MODES = ("Never", "IfAvailable", "Always")
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+"""Under this name a kubeconfig keeps what else a program is told of a cluster."""
 
 _REFUSED = {
-    "exec": "credentials from a program (exec) are not supported; give a token or a client certificate",
-    "auth-provider": "auth-provider is not supported; give a token or a client certificate",
+    "auth-provider": "auth-provider is not supported, by Kubernetes neither; use exec, a token or a client certificate",
     "username": "user name and password are not supported; give a token or a client certificate",
     "password": "user name and password are not supported; give a token or a client certificate",
 }
@@ -30,6 +34,20 @@ class KubeconfigError(Exception):
 
 class NothingGiven(KubeconfigError):
     """Nobody said which cluster, in none of the ways in which one can."""
+
+
+class ExecProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that prints a credential, as the `exec` of a kubeconfig names it."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    api_version: str
+    interactive_mode: str
+    """Never, IfAvailable or Always: whether it may ask the user something."""
+    install_hint: str = ""
+    cluster: dict[str, Any] | None = None
+    """What the program is told about the cluster; None unless it is to be told (provideClusterInfo)."""
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +63,10 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes | None = None
     token: str = ""
     token_file: Path | None = None
+    program: ExecProgram | None = None
+    """Where token or certificate come from, if neither is given."""
+    proxy: str = ""
+    """An http, https or socks5 URL; empty for the direct way."""
     headers: tuple[tuple[str, str], ...] = ()
     """Whom to act as (impersonation)."""
     namespace: str = "default"
@@ -100,9 +122,10 @@ def load_kubeconfig(paths: list[Path], context: str = "") -> Connection:
     user_name = _text(chosen, "user", wanted) if chosen.get("user") else ""
     user_at, user = _named(documents, "users", "user", user_name) if user_name else (documents[0], {})
     location = _cluster(cluster_at, cluster)
-    return msgspec.structs.replace(
-        location, **_credential(user_at, user), namespace=str(chosen.get("namespace") or "default")
-    )
+    credential = _credential(user_at, user)
+    if user.get("exec") and not credential["token"] and credential["token_file"] is None:
+        credential["program"] = read_program(user_at, user["exec"], cluster)
+    return msgspec.structs.replace(location, **credential, namespace=str(chosen.get("namespace") or "default"))
 
 
 class _Document:
@@ -163,13 +186,15 @@ def _cluster(document: _Document, cluster: Mapping[str, Any]) -> Connection:
     server = str(cluster.get("server") or "")
     if urlsplit(server).scheme not in ("http", "https") or not urlsplit(server).hostname:
         raise KubeconfigError(f"{document.path}: server {server!r} is not an http or https URL")
-    if cluster.get("proxy-url"):
-        raise KubeconfigError(f"{document.path}: proxy-url is not supported; use a server that can be reached directly")
+    proxy = str(cluster.get("proxy-url") or "")
+    if proxy and (urlsplit(proxy).scheme not in PROXIES or not urlsplit(proxy).hostname):
+        raise KubeconfigError(f"{document.path}: proxy-url {proxy!r} is not a URL of {', '.join(PROXIES)}")
     return Connection(
         server=server.rstrip("/"),
         authority=document.bytes_of(cluster, "certificate-authority"),
         verify=cluster.get("insecure-skip-tls-verify") is not True,
         server_name=str(cluster.get("tls-server-name") or ""),
+        proxy=proxy,
     )
 
 
@@ -189,6 +214,47 @@ def _credential(document: _Document, user: Mapping[str, Any]) -> dict[str, Any]:
         "token_file": document.resolve(token_file) if token_file else None,
         "headers": _impersonation(user),
     }
+
+
+def read_program(document: _Document, entry: Any, cluster: Mapping[str, Any]) -> ExecProgram:
+    """The `exec` of a user. Raises KubeconfigError."""
+    at = f"{document.path}: exec"
+    if not isinstance(entry, dict) or not entry.get("command"):
+        raise KubeconfigError(f"{at} names no command")
+    version = str(entry.get("apiVersion") or "")
+    if version not in EXEC_VERSIONS:
+        raise KubeconfigError(f"{at}.apiVersion {version!r} is none of {', '.join(EXEC_VERSIONS)}")
+    mode = entry.get("interactiveMode") or ("" if version == EXEC_VERSIONS[0] else "IfAvailable")
+    if mode not in MODES:
+        raise KubeconfigError(f"{at}.interactiveMode {mode!r} is none of {', '.join(MODES)}")
+    command = str(entry["command"])
+    if os.sep in command:  # a path is seen from the file that names it; a bare name is looked for in PATH
+        command = str(document.resolve(Path(command).expanduser()))
+    return ExecProgram(
+        command=command,
+        args=tuple(map(str, entry.get("args") or ())),
+        env=tuple((str(one["name"]), str(one.get("value") or "")) for one in entry.get("env") or ()),
+        api_version=version,
+        interactive_mode=mode,
+        install_hint=" ".join(str(entry.get("installHint") or "").split()),
+        cluster=_told_of(document, cluster) if entry.get("provideClusterInfo") is True else None,
+    )
+
+
+def _told_of(document: _Document, cluster: Mapping[str, Any]) -> dict[str, Any]:
+    """What a program is told about the cluster; credentials are not in it."""
+    told = {
+        name: cluster[name] for name in ("server", "tls-server-name", "insecure-skip-tls-verify") if name in cluster
+    }
+    if cluster.get("proxy-url"):
+        told["proxy-url"] = cluster["proxy-url"]
+    authority = document.bytes_of(cluster, "certificate-authority")
+    if authority is not None:
+        told["certificate-authority-data"] = base64.b64encode(authority).decode("ascii")
+    for extension in cluster.get("extensions") or ():
+        if isinstance(extension, dict) and extension.get("name") == EXEC_EXTENSION:
+            told["config"] = extension.get("extension")
+    return told
 
 
 def _impersonation(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

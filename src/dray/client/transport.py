@@ -22,6 +22,7 @@ from dray.api.meta import Status
 from dray.api.status import ApiError
 from dray.client.connector import Connector
 from dray.client.credentials import Credential, GivenToken
+from dray.client.exec_credential import CredentialError, ExecCredential
 from dray.client.kubeconfig import Connection, KubeconfigError
 from dray.client.retries import pause_before_retry
 
@@ -38,7 +39,8 @@ def _silent(_text: str) -> None:
 
 
 class Transport:
-    """One connection pool to one server, as one user. No proxy is ever used, whatever the environment says."""
+    """One connection pool to one server, as one user. A proxy is used if the connection names one, whatever the
+    environment says."""
 
     def __init__(
         self,
@@ -57,8 +59,10 @@ class Transport:
         self._agent = agent
         self._sleep = sleep
         self._warn = warn
-        self._credential = credential or GivenToken(connection)
+        self._credential = credential or _credential(connection)
         self._tls = _tls_context(connection) if connection.server.startswith("https:") else None
+        self._certificate: tuple[bytes, bytes] | None = None
+        self._proxy = URL(connection.proxy) if connection.proxy else None
         self._session: aiohttp.ClientSession | None = None
 
     async def request(
@@ -132,7 +136,7 @@ class Transport:
         timeout: aiohttp.ClientTimeout,
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         if self._session is None:
-            self._session = aiohttp.ClientSession(connector=Connector(self._tls))
+            self._session = aiohttp.ClientSession(connector=Connector(None, self._proxy if self._is_socks else None))
         headers = [("Accept", "application/json"), ("User-Agent", self._agent), *self._connection.headers]
         if body is not None:
             headers.append(("Content-Type", content_type))
@@ -148,10 +152,31 @@ class Transport:
             timeout=timeout,
             allow_redirects=False,
             server_hostname=self._connection.server_name or None,
+            ssl=self._current_tls() or False,
+            proxy=None if self._is_socks else self._proxy,
         )
+
+    @property
+    def _is_socks(self) -> bool:
+        return self._proxy is not None and self._proxy.scheme.startswith("socks5")
+
+    def _current_tls(self) -> ssl.SSLContext | None:
+        """With the certificate of the credential, if that has one; connections with another are not used any more."""
+        certificate = self._credential.certificate if isinstance(self._credential, ExecCredential) else None
+        if self._tls is not None and certificate is not None and certificate != self._certificate:
+            try:
+                self._tls = _tls_context(replace(self._connection, certificate=certificate[0], key=certificate[1]))
+            except KubeconfigError as error:
+                raise CredentialError(str(error)) from None
+            self._certificate = certificate
+        return self._tls
 
     def _broken(self, error: aiohttp.ClientError) -> OSError:
         return ConnectionError(f"{self._connection.server}: {error or type(error).__name__}")
+
+
+def _credential(connection: Connection) -> Credential:
+    return GivenToken(connection) if connection.program is None else ExecCredential(connection)
 
 
 def _tls_context(connection: Connection) -> ssl.SSLContext:

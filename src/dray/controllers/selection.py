@@ -55,6 +55,11 @@ ELSEWHERE = frozenset(
 )
 """Controllers of kube-controller-manager. Switching off one that dray does not run is no mistake."""
 
+OWN = frozenset(
+    {"taint-expiry-controller", "managed-cluster-controller", "managed-cluster-set-controller", "placement-controller"}
+)
+"""Controllers that only dray has."""
+
 
 class SelectionError(ValueError):
     """A name in the list is no controller's; the message says which there are."""

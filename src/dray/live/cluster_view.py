@@ -1,27 +1,30 @@
 """A cluster as people look at it, live: devices as the scheduler sees them, with their state; claims; nodes.
 
 Works through any client, so it shows a real Kubernetes cluster as well. What a server does not serve (older ones know
-no taint rules, only dray knows patches) is taken as not there.
+no taint rules, only dray knows patches) is taken as not there; what we may not read is left out, and named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from dray.api.generated.core import Node, Pod
 from dray.api.kinds import CLAIMS, CLASSES, NODES, PATCHES, PODS, RULES, SLICES
+from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
 from dray.client import Client
-from dray.client.calls import list_if_served
+from dray.client.calls import list_if_allowed
 from dray.live.following import Following
 from dray.reconcile import Clock
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_states import DeviceState, DeviceStates
 from dray.tracker import Remove, Upsert
 
-TRACKED: Final = (CLASSES, SLICES)
-OPTIONAL: Final = (RULES, PATCHES)
+TRACKED: Final = (CLASSES, SLICES, RULES, PATCHES)
+NEEDED: Final = (SLICES, CLAIMS, NODES, PODS)
+"""Without these nobody can tell which devices are free."""
+ALL: Final = (*TRACKED, CLAIMS, NODES, PODS)
 
 
 class LiveView(Following):
@@ -31,15 +34,25 @@ class LiveView(Following):
         super().__init__(client, clock)
         self.cluster: Final = Cluster()
         """What is known of devices, claims and nodes, as the scheduler would know it."""
+        self.left_out: Final[list[Kind]] = []
         self._states = DeviceStates()
 
-    async def start(self) -> None:
-        """Everything has been read once, and is kept current. Raises ApiError or OSError if it cannot be read."""
-        for kind in (*TRACKED, *[kind for kind in OPTIONAL if await list_if_served(self._client, kind) is not None]):
-            self.follow(kind).on_change(self._on_tracked)
-        self.follow(CLAIMS).on_change(self.cluster.set_claim)
-        self.follow(NODES).on_change(self.cluster.set_node)
-        self.follow(PODS)
+    async def start(self, kinds: Sequence[Kind] = ALL, namespace: str = "") -> None:
+        """Everything has been read once, and is kept current; claims and pods of a namespace, if one is given.
+
+        Raises ApiError or OSError if what is needed cannot be read. Of the rest, what we may not read is in `left_out`.
+        """
+        for kind in kinds:
+            place = namespace if kind.namespaced else ""
+            if kind not in NEEDED and await list_if_allowed(self._client, kind, self.left_out, place) is None:
+                continue
+            informer = self.follow(kind, place)
+            if kind in TRACKED:
+                informer.on_change(self._on_tracked)
+            elif kind is CLAIMS:
+                informer.on_change(self.cluster.set_claim)
+            elif kind is NODES:
+                informer.on_change(self.cluster.set_node)
         await self.run_all()
 
     def devices(self) -> Iterator[DeviceState]:

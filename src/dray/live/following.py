@@ -26,9 +26,9 @@ class Following:
         await end(self._tasks)
         self._tasks.clear()
 
-    def follow(self, kind: Kind) -> Informer[Any]:
-        """The informer of a kind, which runs from `run_all` on."""
-        informer: Informer[Any] = Informer(self._client, kind, sleep=self._clock.sleep)
+    def follow(self, kind: Kind, namespace: str = "") -> Informer[Any]:
+        """The informer of a kind, everywhere or in a namespace, which runs from `run_all` on."""
+        informer: Informer[Any] = Informer(self._client, kind, namespace=namespace, sleep=self._clock.sleep)
         informer.on_change(self._on_any)
         self._informers[kind] = informer
         return informer
@@ -36,14 +36,16 @@ class Following:
     async def run_all(self) -> None:
         """Everything has been read once. Raises ApiError or OSError if it cannot be read."""
         for informer in self._informers.values():
-            await self._client.list(informer.kind)  # says why it may not be read; an informer would try for ever
+            await self._client.list(
+                informer.kind, informer.namespace
+            )  # says why it may not be read; an informer would try for ever
             self._tasks.append(asyncio.get_running_loop().create_task(informer.run()))
         for informer in self._informers.values():
             await informer.synced()
 
     def in_order(self, kind: Kind) -> list[Any]:
-        """The objects of a kind by place."""
-        return sorted(self._informers[kind], key=lambda obj: (obj.metadata.namespace, obj.metadata.name))
+        """The objects of a kind by place; none of a kind that is not followed."""
+        return sorted(self._informers.get(kind, ()), key=lambda obj: (obj.metadata.namespace, obj.metadata.name))
 
     def _on_any(self, _old: Any, _new: Any) -> None:
         self.changed.set()

@@ -47,8 +47,12 @@ class LeaderElector:
         retry: float = 2,
         *,
         namespace: str = NAMESPACE,
+        on_wait: Callable[[str], None] | None = None,
     ) -> None:
-        """Raises ValueError unless lease_seconds > renew > retry > 0."""
+        """`on_wait` hears who holds the lease, or what is in the way, whenever that is news while we wait for it.
+
+        Raises ValueError unless lease_seconds > renew > retry > 0.
+        """
         if not lease_seconds > renew > retry > 0:
             raise ValueError(f"leader election needs lease > renew > retry > 0, not {lease_seconds}, {renew}, {retry}")
         self.name = name
@@ -60,6 +64,8 @@ class LeaderElector:
         self._renew = renew
         self._retry = retry
         self._namespace = namespace
+        self._on_wait = on_wait
+        self._obstacle = ""
         self._seen: Lease | None = None
         self._seen_at = 0.0
 
@@ -74,7 +80,12 @@ class LeaderElector:
         Raises LeadershipLost after the callback was cancelled. When `run` itself is cancelled, the callback is, too,
         and the lease is free afterwards.
         """
+        told = ""
         while not await self._within(self._renew, self._attempt()):
+            reason = f"held by {self.holder}" if self.holder else self._obstacle
+            if self._on_wait is not None and reason != told:
+                told = reason
+                self._on_wait(reason)
             await self._clock.sleep(self._retry)
         loop = asyncio.get_running_loop()
         work, keeping = loop.create_task(callback()), loop.create_task(self._keep())
@@ -114,7 +125,8 @@ class LeaderElector:
                 return False
             else:
                 self._note(await self._client.update(replace(lease, spec=self._taken(lease.spec))))
-        except (ApiError, OSError, TimeoutError):
+        except (ApiError, OSError, TimeoutError) as error:
+            self._obstacle = str(error) or type(error).__name__
             return False
         self.holder = self.identity
         return True

@@ -10,6 +10,8 @@ import yaml
 from dray.client.kubeconfig import KubeconfigError, find_connection, in_cluster, load_kubeconfig
 from dray.client.transport import Transport
 
+EXEC_V1 = "client.authentication.k8s.io/v1"
+
 
 def write(path: Path, user: Any = None, cluster: Any = None, **more: Any) -> Path:
     document = {
@@ -64,6 +66,41 @@ def test_whom_to_act_as(tmp_path: Path) -> None:
     )
 
 
+def test_a_program_for_credentials_and_a_proxy(tmp_path: Path) -> None:
+    entry = {
+        "apiVersion": EXEC_V1,
+        "command": "./bin/login",
+        "args": ["--cluster", "a"],
+        "env": [{"name": "PROFILE", "value": "p"}],
+        "interactiveMode": "Never",
+        "provideClusterInfo": True,
+        "installHint": "Install\nit.",
+    }
+    cluster = {
+        "server": "https://h",
+        "proxy-url": "socks5://p:1",
+        "certificate-authority-data": encoded(b"pem"),
+        "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}],
+    }
+    found = load_kubeconfig([write(tmp_path / "config", {"exec": entry}, cluster)])
+    assert found.proxy == "socks5://p:1"
+    assert found.program is not None
+    assert found.program.command == str(tmp_path / "bin/login")
+    assert (found.program.args, found.program.env) == (("--cluster", "a"), (("PROFILE", "p"),))
+    assert (found.program.interactive_mode, found.program.install_hint) == ("Never", "Install it.")
+    assert found.program.cluster == {
+        "server": "https://h",
+        "proxy-url": "socks5://p:1",
+        "certificate-authority-data": encoded(b"pem"),
+        "config": {"audience": "x"},
+    }
+    older = {"exec": {"apiVersion": f"{EXEC_V1}beta1", "command": "login"}}
+    program = load_kubeconfig([write(tmp_path / "config", older)]).program
+    assert program is not None
+    assert (program.command, program.interactive_mode, program.cluster) == ("login", "IfAvailable", None)
+    assert load_kubeconfig([write(tmp_path / "config", older | {"token": "t"})]).program is None
+
+
 def test_several_files_are_one_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write(tmp_path / "first", {"token": "first"}, contexts=[])
     second = write(tmp_path / "second", {"token": "second"})
@@ -75,13 +112,21 @@ def test_several_files_are_one_config(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("user", "cluster", "more", "message"),
     [
-        ({"exec": {"command": "aws"}}, None, {}, r"exec\) are not supported; give a token"),
-        ({"auth-provider": {"name": "gcp"}}, None, {}, "auth-provider is not supported"),
+        ({"exec": {"args": ["x"]}}, None, {}, "exec names no command"),
+        ({"exec": {"command": "aws"}}, None, {}, r"exec\.apiVersion '' is none of client\.authentication"),
+        ({"exec": {"command": "a", "apiVersion": EXEC_V1}}, None, {}, r"exec\.interactiveMode '' is none of Never"),
+        ({"exec": {"command": "a", "apiVersion": f"{EXEC_V1}alpha1"}}, None, {}, "v1alpha1' is none of"),
+        (
+            {"auth-provider": {"name": "gcp"}},
+            None,
+            {},
+            "auth-provider is not supported, by Kubernetes neither; use exec",
+        ),
         ({"username": "a", "password": "b"}, None, {}, "user name and password"),
         ({"client-certificate-data": encoded(b"x")}, None, {}, "belong together"),
         ({"client-key": "missing.pem"}, None, {}, r"cannot read .*missing\.pem: no such file"),
         ({"client-key-data": "no base64!"}, None, {}, "client-key-data is not base64"),
-        (None, {"server": "https://h", "proxy-url": "http://p"}, {}, "proxy-url is not supported"),
+        (None, {"server": "https://h", "proxy-url": "ftp://p"}, {}, "proxy-url 'ftp://p' is not a URL of http, https"),
         (None, {"server": "ftp://h"}, {}, "'ftp://h' is not an http"),
         (None, {"server": ""}, {}, "is not an http"),
         (None, None, {"current-context": ""}, "no current-context"),

@@ -43,7 +43,8 @@ class Candidate:
 
     def __init__(self, server: LocalServer, identity: str) -> None:
         self.client = Unreliable(server.component("kube-scheduler"))
-        self.elector = LeaderElector(cast(Client, self.client), NAME, identity, server.clock)
+        self.waits: list[str] = []
+        self.elector = LeaderElector(cast(Client, self.client), NAME, identity, server.clock, on_wait=self.waits.append)
         self.works = False
         self.stop = asyncio.Event()
         self.task = asyncio.get_running_loop().create_task(self.elector.run(self._work))
@@ -76,6 +77,7 @@ async def test_the_first_leads_and_the_second_follows_when_it_stops() -> None:
         await server.clock.advance(60)
         assert (first.works, second.works) == (True, False)
         assert second.elector.holder == "a"
+        assert (first.waits, second.waits) == ([], ["held by a"])  # said once
         first.stop.set()
         await server.clock.advance(3)
         assert (first.works, second.works) == (False, True)

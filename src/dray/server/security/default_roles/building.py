@@ -28,6 +28,7 @@ ANY = f"{READ} {WRITE}"
 
 CORE = "core"
 RESOURCE = "resource.k8s.io"
+DRAY = "dray.dev"
 CLUSTER = "cluster.open-cluster-management.io"
 STORAGE = "storage.k8s.io"
 LEASES = "coordination.k8s.io"

@@ -11,6 +11,7 @@ from dray.server.security.default_roles.building import (
     AUTHORIZATION,
     CLUSTER,
     CORE,
+    DRAY,
     GROUP,
     LEASES,
     NETWORKING,
@@ -25,6 +26,8 @@ from dray.server.security.default_roles.building import (
     rule,
 )
 from dray.server.security.identity import AUTHENTICATED, MASTERS, SERVICE_ACCOUNTS, UNAUTHENTICATED
+
+READER = "dray-reader"
 
 _PUBLIC_PATHS = "/healthz /livez /readyz /version /version/"
 _DISCOVERY_PATHS = f"/api /api/* /apis /apis/* /openapi /openapi/* {_PUBLIC_PATHS}"
@@ -93,6 +96,16 @@ _EDIT = cluster_role(
     aggregate_to="edit",
 )
 
+_READER = cluster_role(
+    READER,
+    rule(READ, CORE, "namespaces nodes pods"),
+    rule(READ, f"{RESOURCE} {DRAY}", "*"),
+    rule(READ, "policy", "poddisruptionbudgets"),
+    rule(READ, "apps", "replicasets"),
+    rule(READ, CLUSTER, "*"),
+)
+"""Whatever `dray get`, `explain`, `what-if`, `scale-up` and `report` look at, and no more; to be bound by the admin."""
+
 _ADMIN = cluster_role(
     "system:aggregate-to-admin",
     rule("create", AUTHORIZATION, "localsubjectaccessreviews"),
@@ -109,6 +122,7 @@ OBJECTS = (
     _ADMIN,
     _EDIT,
     _VIEW,
+    _READER,
     cluster_role(
         "system:basic-user",
         rule("create", AUTHORIZATION, "selfsubjectaccessreviews selfsubjectrulesreviews"),
