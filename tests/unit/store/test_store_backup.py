@@ -13,7 +13,6 @@ from dray.store import (
     BackupError,
     Corrupt,
     Expired,
-    Finish,
     Key,
     Locked,
     MemoryBackend,
@@ -23,10 +22,7 @@ from dray.store import (
     restore,
 )
 from dray.store.backup import REVISION_LEAP
-
-
-def made(text: str) -> Finish:
-    return lambda _revision: (text, text.encode())
+from store_objects import made
 
 
 def decode(_resource: str, data: bytes) -> str:
