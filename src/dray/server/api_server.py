@@ -46,6 +46,7 @@ from dray.server.subresources.table import strategies
 from dray.server.upkeep import first_objects
 from dray.server.upkeep.policy_type_checks import keep_checked
 from dray.server.upkeep.role_aggregation import aggregate_roles, keep_aggregated
+from dray.server.warm_up import warm_up
 from dray.store import StorageError, Store
 
 COMPACT_SECONDS = 60.0
@@ -164,6 +165,7 @@ class ApiServer:
         application = self.application if around is None else around(self.application)
         self._http = Server(application, self._options.limits, self.application.admit)
         self.ports = tuple([await self._http.listen(listener) for listener in self._options.listeners])
+        self.keep(warm_up(self.engine, self._clock))
 
     def keep(self, work: Coroutine[Any, Any, None]) -> None:
         """Goes on with some work until `stop`."""
