@@ -59,7 +59,7 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "resourcequotas": _acts("counted and enforced when objects are created"),
     "secrets": _data("read by whoever may"),
     "serviceaccounts": _acts("an identity, with tokens on request"),
-    "services": _nothing("no address is assigned and nothing is routed to its pods"),
+    "services": _nothing("it has an address and ports, but nothing is routed to its pods"),
     "apiservices.apiregistration.k8s.io": _nothing("requests are not passed on to other servers"),
     "controllerrevisions.apps": _data("history that controllers of workloads keep"),
     "daemonsets.apps": _acts("keeps a pod on every node that it is for"),
