@@ -76,7 +76,7 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "horizontalpodautoscalers.autoscaling": _nothing("nobody measures pods, so nothing is scaled"),
     "cronjobs.batch": _acts("makes jobs at the times that it says"),
     "jobs.batch": _acts("runs pods until they have succeeded often enough"),
-    "certificatesigningrequests.certificates.k8s.io": _nothing("it can be approved, but nobody signs it"),
+    "certificatesigningrequests.certificates.k8s.io": _acts("signed for clients and nodes"),
     "clustertrustbundles.certificates.k8s.io": _nothing("no volume is made from it"),
     "podcertificaterequests.certificates.k8s.io": _nothing("nobody signs it"),
     "ingressclasses.networking.k8s.io": _NO_NETWORK,
