@@ -18,6 +18,7 @@ from dray.process.clock import Clock, as_time
 from dray.server.beside import Beside
 from dray.server.indexes.held_devices import HeldDevices
 from dray.server.indexes.published_pools import PublishedPools
+from dray.server.indexes.service_addresses import ServiceAddresses
 from dray.server.routes import Route, Table
 from dray.server.security.identity import Identity
 from dray.server.security.tokens import ObjectLookup
@@ -142,6 +143,7 @@ class Engine:
     ) -> None:
         self.store = store
         self.published_pools = PublishedPools(store)
+        self.service_addresses = ServiceAddresses(store)
         self.held_devices = HeldDevices(store, self.published_pools)
         self.kinds = kinds
         self.get = look_up_in(store)

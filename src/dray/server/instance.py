@@ -30,6 +30,7 @@ from dray.server.security.identity import MASTERS, Identity, authenticated
 from dray.server.security.kubeconfig import server_url
 from dray.server.security.state_directory import StateDirectory, StateDirectoryError
 from dray.server.upkeep import published_authority, root_certificate
+from dray.server.upkeep.certificate_signing import keep_signed
 from dray.store import OutOfSpace, Store, open_store
 from dray.store.lmdb_backend import QUOTA_BYTES
 
@@ -179,6 +180,7 @@ class Instance(ApiServer):
         if self._audit is not None:
             self._audit.start()
         self.keep(root_certificate.keep_published(self.engine, certificate))
+        self.keep(keep_signed(self.engine, self.credentials.authority, self.roles, self._clock))
         await self.serve()
         self.url = server_url(self.settings.bind, self.ports[0], tls=self.settings.tls)
         self._write_kubeconfig()

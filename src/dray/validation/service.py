@@ -9,16 +9,16 @@ from msgspec.structs import replace
 from dray.api.field import duplicate, forbidden, invalid, required
 from dray.api.generated.core import ClientIPConfig, Service, ServicePort, ServiceSpec, SessionAffinityConfig
 from dray.api.times import Time
-from dray.validation import check, names
+from dray.validation import check, names, service_addresses
 from dray.validation.containers import PROTOCOLS
 from dray.validation.context import Context, Errors
 from dray.validation.metadata import DNS_1035_LABEL, validate_labels
 from dray.validation.rules import Rules
+from dray.validation.service_addresses import HEADLESS
 
 TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 AFFINITIES: Final = ("ClientIP", "None")
 AFFINITY_SECONDS: Final = 10800
-HEADLESS: Final = "None"
 
 
 def _default(obj: Service, _now: Time) -> Service:
@@ -63,8 +63,7 @@ def _check(errors: Errors, new: Service, old: Service | None, _ctx: Context) -> 
         check.required_name(errors, "spec.externalName", name, names.dns_subdomain)
         if spec.cluster_ip:
             errors.append(forbidden("spec.clusterIPs", "may not be set for ExternalName services"))
-    if old is not None and old.spec.cluster_ip and spec.type != "ExternalName" and old.spec.type != "ExternalName":
-        check.immutable(errors, "spec.clusterIPs[0]", spec.cluster_ip, old.spec.cluster_ip)
+    service_addresses.check(errors, new, old)
 
 
 def _validate_ports(errors: Errors, spec: ServiceSpec) -> None:
@@ -92,6 +91,11 @@ def _validate_ports(errors: Errors, spec: ServiceSpec) -> None:
 
 RULES: Final = {
     "Service": Rules(
-        name=DNS_1035_LABEL, has_status=True, status_guards_metadata=False, default=_default, check=_check
+        name=DNS_1035_LABEL,
+        has_status=True,
+        status_guards_metadata=False,
+        default=_default,
+        change=service_addresses.complete,
+        check=_check,
     ),
 }

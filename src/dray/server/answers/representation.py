@@ -133,14 +133,20 @@ def _form(wanted: Accepted, request: Request, call: Call) -> Representation | No
     if wanted.media not in (*ANY_JSON, protobuf.MEDIA_TYPE) and (wanted.media != YAML or call.route.verb == "watch"):
         return None
     match wanted.shape:
-        case "Table" if wanted.media != protobuf.MEDIA_TYPE:
+        case "Table" if wanted.media != protobuf.MEDIA_TYPE and _is_stored(call):
             version = wanted.parameters.get("v", "v1")
             return AsTable(call, version, request.query.get("includeObject", "Metadata"))
         case "PartialObjectMetadata" | "PartialObjectMetadataList" as form:
-            return MetadataOnly(call) if form == "PartialObjectMetadata" or not call.route.name else None
+            is_one = form == "PartialObjectMetadata"
+            return MetadataOnly(call) if _is_stored(call) and (is_one or not call.route.name) else None
         case "" if wanted.media != protobuf.MEDIA_TYPE or _has_messages(call):
             return Representation(call)
     return None
+
+
+def _is_stored(call: Call) -> bool:
+    """What is only answered (a review) has neither rows nor metadata."""
+    return bool(call.route.subresource) or "get" in call.route.kind.verbs or "list" in call.route.kind.verbs
 
 
 def _has_messages(call: Call) -> bool:

@@ -14,14 +14,18 @@ import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from dray.server.security import certificate_signers
 
 AUTHORITY_LIFETIME = dt.timedelta(days=3650)
 CERTIFICATE_LIFETIME = dt.timedelta(days=365)
 RENEW_BEFORE_EXPIRY = dt.timedelta(days=30)
 # Clocks of clients and of a restarted server may be a little behind ours.
 BACKDATED = dt.timedelta(hours=1)
+BACKDATED_REQUEST = dt.timedelta(minutes=5)
+"""Less than the shortest lifetime that may be asked for."""
 
 SERVICE_NAMES = (
     "localhost",
@@ -93,6 +97,36 @@ class Authority:
         except ValueError as error:
             raise CertificateError(f"user {user!r} or a group of it cannot stand in a certificate: {error}") from error
         return self._issue(subject, (ExtendedKeyUsageOID.CLIENT_AUTH,), now, lifetime, None)
+
+    def sign_request(
+        self,
+        request: x509.CertificateSigningRequest,
+        usages: Iterable[str],
+        now: dt.datetime,
+        lifetime: dt.timedelta,
+    ) -> bytes:
+        """The certificate that a request asks for, PEM: its subject, its names, its key. Raises CertificateError."""
+        usages = tuple(usages)
+        end = min(now + lifetime, self.not_after)
+        start = max(now - BACKDATED_REQUEST, self._certificate.not_valid_before_utc)
+        if end <= start:
+            raise CertificateError(f"the certificate authority has expired on {self.not_after:%Y-%m-%d}")
+        key = request.public_key()
+        if not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey):
+            raise CertificateError("the key is neither RSA nor ECDSA nor Ed25519")
+        builder = _builder(request.subject, self._certificate.subject, key, start, end)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        usage = _key_usage(signs_certificates=False, enciphers="key encipherment" in usages)
+        builder = builder.add_extension(usage, critical=True)
+        purposes = certificate_signers.purposes(usages)
+        if purposes:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        issuer_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(issuer_id, critical=False)
+        names = certificate_signers.alternative_names(request)
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return _pem(builder.sign(self._key, hashes.SHA256()))
 
     def has_signed(self, certificate: x509.Certificate) -> bool:
         """Whether a certificate is from this authority."""
@@ -201,19 +235,22 @@ def _general_name(name: str) -> x509.GeneralName:
         raise CertificateError(f"{name!r} is neither an IP address nor a DNS name") from error
 
 
+_PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
+
+
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, start: dt.datetime, end: dt.datetime
+    subject: x509.Name, issuer: x509.Name, key: _PublicKey, start: dt.datetime, end: dt.datetime
 ) -> x509.CertificateBuilder:
     builder = x509.CertificateBuilder(issuer_name=issuer, subject_name=subject, public_key=key)
     builder = builder.serial_number(x509.random_serial_number()).not_valid_before(start).not_valid_after(end)
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
 
 
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def _key_usage(*, signs_certificates: bool, enciphers: bool = False) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,
-        key_encipherment=False,
+        key_encipherment=enciphers,
         data_encipherment=False,
         key_agreement=False,
         key_cert_sign=signs_certificates,

@@ -13,6 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from dray.api.generated.core import Service
 from dray.api.meta import Object
 from dray.api.resource import ResourceClaim
 from dray.cel import Postponed
@@ -135,6 +136,8 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
     """Stores a new object and what it uses up of quotas. Raises Exists or ApiError."""
     key = Key(call.route.kind.storage.resource, obj.metadata.namespace, obj.metadata.name)
     complete = await finishing(engine, call, obj)
+    if isinstance(obj, Service):
+        complete = engine.service_addresses.completing(key, obj, keep=not call.dry_run)
     if call.dry_run:
         stored = engine.store.get(key)
         if stored is not None:
@@ -194,6 +197,8 @@ async def update(
         if changed is None:
             return shown(record, old) if route.kind.converts else record
         complete = await finishing(engine, call, changed)
+        if isinstance(changed, Service):
+            complete = engine.service_addresses.completing(call.key, changed, keep=not call.dry_run)
         if call.dry_run:
             return dry(complete, record.revision)
         try:

@@ -59,6 +59,14 @@ _NODE = cluster_role(
 OBJECTS = (
     _NODE,
     cluster_binding("system:node", groups(NODES)),
+    # Whose certificates are approved without anybody looking; bound to nobody, as in Kubernetes.
+    *(
+        cluster_role(
+            f"system:certificates.k8s.io:certificatesigningrequests:{right}",
+            rule("create", CERTIFICATES, f"certificatesigningrequests/{right}"),
+        )
+        for right in ("nodeclient", "selfnodeclient")
+    ),
     # With this the server goes to kubelets, which ask it whether it may.
     cluster_role(
         "system:kubelet-api-admin",

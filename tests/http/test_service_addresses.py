@@ -1,0 +1,111 @@
+"""Addresses and node ports of Services: given once, kept, and free again when the Service goes."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import ipaddress
+from typing import Any
+
+from live_server import LiveServer
+
+RANGE = ipaddress.ip_network("10.96.0.0/12")
+
+
+def service(name: str, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], "selector": {"a": "b"}, **spec}}
+
+
+def made(server: LiveServer, namespace: str, body: dict[str, Any]) -> dict[str, Any]:
+    answer = server.request("POST", f"/api/v1/namespaces/{namespace}/services", body)
+    assert answer.code == 201, answer.body
+    found: dict[str, Any] = answer.json["spec"]
+    return found
+
+
+def refused(server: LiveServer, namespace: str, body: dict[str, Any]) -> set[tuple[str, str]]:
+    answer = server.request("POST", f"/api/v1/namespaces/{namespace}/services", body)
+    assert answer.code == 422, answer.body
+    return answer.causes
+
+
+def test_an_address_is_given_kept_and_released(server: LiveServer, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/services/one"
+    spec = made(server, namespace, service("one"))
+    address = spec["clusterIP"]
+    assert ipaddress.ip_address(address) in RANGE
+    assert (spec["clusterIPs"], spec["ipFamilies"], spec["ipFamilyPolicy"]) == ([address], ["IPv4"], "SingleStack")
+    replaced = server.request("PUT", path, service("one", ports=[{"port": 81}]))
+    assert (replaced.code, replaced.json["spec"]["clusterIP"]) == (200, address)
+    moved = server.request("PUT", path, service("one", clusterIP="10.96.0.77", clusterIPs=["10.96.0.77"]))
+    assert (moved.code, moved.causes) == (422, {("FieldValueInvalid", "spec.clusterIPs[0]")})
+    assert refused(server, namespace, service("two", clusterIP=address)) == {("FieldValueInvalid", "spec.clusterIPs")}
+    assert server.request("DELETE", path).code == 200
+    assert made(server, namespace, service("two", clusterIP=address))["clusterIP"] == address
+
+
+def test_addresses_that_cannot_be(server: LiveServer, namespace: str) -> None:
+    assert refused(server, namespace, service("x", clusterIP="1.2.3.4")) == {("FieldValueInvalid", "spec.clusterIPs")}
+    wrong = refused(server, namespace, service("x", clusterIP="nonsense"))
+    assert wrong == {("FieldValueInvalid", "spec.clusterIPs[0]")}
+    dual = refused(server, namespace, service("x", ipFamilyPolicy="RequireDualStack"))
+    assert dual == {("FieldValueInvalid", "spec.ipFamilyPolicy")}
+    assert refused(server, namespace, service("x", ipFamilies=["IPv6"])) == {
+        ("FieldValueInvalid", "spec.ipFamilies[0]")
+    }
+
+
+def test_services_without_an_address(server: LiveServer, namespace: str) -> None:
+    headless = made(server, namespace, service("headless", clusterIP="None"))
+    assert (headless["clusterIPs"], headless["ipFamilies"]) == (["None"], ["IPv4"])
+    external = made(
+        server, namespace, {"metadata": {"name": "e"}, "spec": {"type": "ExternalName", "externalName": "a.b"}}
+    )
+    assert "clusterIP" not in external
+    assert "ipFamilies" not in external
+    path = f"/api/v1/namespaces/{namespace}/services/e"
+    merge = "application/merge-patch+json"
+    change = {"spec": {"type": "ClusterIP", "externalName": None, "ports": [{"port": 1}]}}
+    address = server.request("PATCH", path, change, merge).json["spec"]["clusterIP"]
+    assert ipaddress.ip_address(address) in RANGE
+    back = {"spec": {"type": "ExternalName", "externalName": "a.b"}}
+    assert "clusterIP" not in server.request("PATCH", path, back, merge).json["spec"]
+
+
+def test_node_ports_come_and_go_with_the_type(server: LiveServer, namespace: str) -> None:
+    ports = [{"name": "t", "port": 53, "protocol": "TCP"}, {"name": "u", "port": 53, "protocol": "UDP"}]
+    spec = made(server, namespace, service("n", type="NodePort", ports=ports))
+    first, second = (port["nodePort"] for port in spec["ports"])
+    assert 30000 <= first == second <= 32767
+    taken = service("m", type="NodePort", ports=[{"port": 1, "nodePort": first}])
+    assert refused(server, namespace, taken) == {("FieldValueInvalid", "spec.ports[0].nodePort")}
+    outside = service("m", type="NodePort", ports=[{"port": 1, "nodePort": 80}])
+    assert refused(server, namespace, outside) == {("FieldValueInvalid", "spec.ports[0].nodePort")}
+    path = f"/api/v1/namespaces/{namespace}/services/n"
+    kept = server.request("PUT", path, service("n", type="NodePort", ports=ports)).json["spec"]
+    assert [port["nodePort"] for port in kept["ports"]] == [first, second]
+    inside = server.request("PUT", path, service("n", ports=ports)).json["spec"]
+    assert not any("nodePort" in port for port in inside["ports"])
+    assert made(server, namespace, taken)["ports"][0]["nodePort"] == first
+    local = made(server, namespace, service("l", type="LoadBalancer", externalTrafficPolicy="Local"))
+    assert local["healthCheckNodePort"] >= 30000
+
+
+def test_a_dry_run_takes_nothing(server: LiveServer, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/services"
+    body = service("d", type="NodePort", ports=[{"port": 1, "nodePort": 31999}])
+    assert server.request("POST", f"{path}?dryRun=All", body).code == 201
+    assert made(server, namespace, body)["ports"][0]["nodePort"] == 31999
+
+
+def test_no_address_is_given_twice(server: LiveServer, namespace: str) -> None:
+    def make(number: int) -> Any:
+        other = LiveServer(server.url, server.directory)
+        try:
+            return made(other, namespace, service(f"many-{number}", type="NodePort"))
+        finally:
+            other.close()
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        specs = list(threads.map(make, range(40)))
+    assert len({spec["clusterIP"] for spec in specs}) == 40
+    assert len({spec["ports"][0]["nodePort"] for spec in specs}) == 40
