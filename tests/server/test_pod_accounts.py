@@ -85,7 +85,7 @@ async def test_who_does_not_want_the_token(of_account: bool | None, of_pod: bool
     async with local_server(with_roles=False) as server:
         client = server.client()
         await client.create(account("robot", automountServiceAccountToken=of_account))
-        more = {} if of_pod is None else {"automountServiceAccountToken": of_pod}
+        more: dict[str, Any] = {} if of_pod is None else {"automountServiceAccountToken": of_pod}
         made = await create(client, pod("p", serviceAccountName="robot", **more))
         assert bool(made.spec.volumes) is is_mounted
 
