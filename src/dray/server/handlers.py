@@ -13,7 +13,7 @@ from dray.api.meta import DeleteOptions, Object
 from dray.api.status import ApiError
 from dray.process.http import Request, Response, Stream
 from dray.server import errors
-from dray.server.answers.representation import Representation, choose
+from dray.server.answers.representation import Representation, check_plain, choose
 from dray.server.beside import LARGE, MANY
 from dray.server.bodies import body, options
 from dray.server.bodies.options import ListOptions, WriteOptions
@@ -79,6 +79,7 @@ async def create(engine: Engine, request: Request, call: Call) -> Response:
     given = _write_options(request, call, "CreateOptions")
     post = engine.strategies.post(call.route.kind, call.route.subresource)
     if post is not None:
+        check_plain(request)
         posted = await _read(engine, request, call, lambda: _posted(request, call, given, post))
         posted = await engine.admission.post(engine, call, posted)
         reply = await post.do(engine, call, posted)

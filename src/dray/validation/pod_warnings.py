@@ -19,12 +19,30 @@ _OLD_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/region": ("v1.17", "topology.kubernetes.io/region"),
     "failure-domain.beta.kubernetes.io/zone": ("v1.17", "topology.kubernetes.io/zone"),
 }
+_OLD_APP_ARMOR: Final = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+_NO_SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_OLD_ANNOTATIONS: Final = {
+    "container.apparmor.security.beta.kubernetes.io/": _OLD_APP_ARMOR,
+    "seccomp.security.alpha.kubernetes.io/pod": _NO_SECCOMP,
+    "container.seccomp.security.alpha.kubernetes.io/": _NO_SECCOMP,
+}
+"""By how they begin."""
 _NO_SELECTOR: Final = "a null labelSelector results in matching no pod"
 
 
 def pod_warnings(pod: Pod) -> list[str]:
     """The texts for `Warning` headers."""
-    return [*_host_name(pod.metadata.name), *_spec_warnings(pod.spec)]
+    return [*_host_name(pod.metadata.name), *_old_annotations(pod), *_spec_warnings(pod.spec)]
+
+
+def _old_annotations(pod: Pod) -> list[str]:
+    """Annotations that became fields."""
+    return [
+        f"metadata.annotations[{key}]: {problem}"
+        for key in pod.metadata.annotations
+        for start, problem in _OLD_ANNOTATIONS.items()
+        if key.startswith(start)
+    ]
 
 
 @remembered

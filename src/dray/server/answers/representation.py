@@ -152,3 +152,10 @@ def _is_stored(call: Call) -> bool:
 def _has_messages(call: Call) -> bool:
     kind = call.route.kind
     return not kind.is_custom and tables.is_known(kind.api_version_of(call.route.version), kind.kind)
+
+
+def check_plain(request: Request) -> None:
+    """What is answered to a question, such as a review, has no table. Raises ApiError if nothing else is accepted."""
+    header = request.header("accept")
+    if header and all(wanted.shape for wanted in accepted(header)):
+        raise errors.not_acceptable(OFFERED)

@@ -23,6 +23,7 @@ from dray.api.text_memory import remember_texts
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
 
+_in_order = msgspec.json.Encoder(order="sorted")
 SELF = "."
 LEAF: FieldSet = {}
 """What is below a member that has nothing below it."""
@@ -132,8 +133,11 @@ def value_step(value: Any) -> str:
 
 
 def shared(fields: FieldSet) -> FieldSet:
-    """An equal set that others have, too: objects made from one template have the same few sets, in memory once."""
-    return _shared(msgspec.json.encode(fields))
+    """An equal set that others have, too: objects made from one template have the same few sets, in memory once.
+
+    In order, as Kubernetes writes them: some compare the text.
+    """
+    return _shared(_in_order.encode(fields))
 
 
 @remember_texts(4096, longest=4096)

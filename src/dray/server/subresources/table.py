@@ -21,7 +21,7 @@ from dray.server.subresources import (
     scale,
     service_account_token,
 )
-from dray.validation import ephemeral_containers
+from dray.validation import ephemeral_containers, pod_resize
 from dray.validation.rules import Rules
 
 
@@ -78,6 +78,11 @@ def more_ephemeral_containers(rules: Rules) -> UpdateStrategy:
     )
 
 
+def size_of_pod(rules: Rules) -> UpdateStrategy:
+    """How much cpu and memory the containers of a pod have."""
+    return UpdateStrategy(default=rules.default, prepare=pod_resize.resized, validate=pod_resize.problems)
+
+
 def decision_about_certificate(rules: Rules) -> UpdateStrategy:
     """The conditions Approved and Denied of a request for a certificate."""
     return UpdateStrategy(
@@ -95,8 +100,7 @@ UPDATES: Table = {
     ("certificatesigningrequests.certificates.k8s.io", "approval"): decision_about_certificate,
     ("namespaces", "finalize"): finalizers_of_namespace,
     ("pods", "ephemeralcontainers"): more_ephemeral_containers,
-    # Resources of a container do not change while it runs: what else /resize may write is what an update may.
-    ("pods", "resize"): object_itself,
+    ("pods", "resize"): size_of_pod,
 }
 
 POSTS: Table = {

@@ -88,8 +88,8 @@ async def delete(engine: Engine, call: Call, given: DeleteOptions) -> Deleted:
         except Conflict:
             continue
         except NotFound:
-            break
-    raise errors.not_found(call.route.kind, call.route.name)
+            raise errors.not_found(call.route.kind, call.route.name) from None
+    raise errors.conflict(call.route.kind, call.route.name, "too many others are writing the object")
 
 
 def _check_preconditions(call: Call, given: DeleteOptions, obj: Object) -> None:

@@ -63,9 +63,19 @@ def _change(call: Call, wanted: Patch, given: WriteOptions) -> writes.Change:
         obj = _read(call, document, given)
         if wanted.has_large_numbers:
             _check_numbers(call, document)
+        if wanted.format == JSON_PATCH and given.field_validation != "Ignore":
+            _complain(call, wanted.value, document, given)
         return obj
 
     return patched
+
+
+def _complain(call: Call, operations: Any, document: Document, given: WriteOptions) -> None:
+    """Warns of what no operation of a JSON patch has, or refuses it (ApiError), as `fieldValidation` says."""
+    complaints = [f'json patch unknown field "{path}"' for path in json_patch.unknown_members(operations)]
+    if complaints and given.field_validation == "Strict":
+        raise _unreadable(document, f"strict decoding error: {', '.join(complaints)}")
+    call.warnings += [text for text in complaints if text not in call.warnings]
 
 
 def _change_of_view(call: Call, wanted: Patch, view: View) -> writes.Change:

@@ -98,3 +98,9 @@ def test_equal_sets_are_held_once() -> None:
     first = fields.shared({"f:a": {"f:b": {}}})
     assert fields.shared({"f:a": {"f:b": {}}}) is first
     assert first == ONLY_AB
+
+
+def test_steps_are_written_in_order_whatever_order_they_came_in() -> None:
+    tree: fields.FieldSet = {"f:spec": {'k:{"name":"c"}': {"f:name": {}, "f:image": {}, ".": {}}, "f:a": {}}}
+    assert list(fields.shared(tree)["f:spec"]) == ["f:a", 'k:{"name":"c"}']
+    assert list(fields.shared(tree)["f:spec"]['k:{"name":"c"}']) == [".", "f:image", "f:name"]
