@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import shutil
 from collections.abc import Iterator
@@ -134,9 +135,12 @@ class Page:
         found: list[dict[str, Any]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [one["message"] for one in found if one["level"] == "SEVERE"]
 
-    def picture(self, path: Path) -> None:
-        """A screenshot."""
-        self.driver.save_screenshot(str(path))
+    def picture(self, path: Path, height: int) -> None:
+        """A screenshot of the upper part."""
+        width = self.script("return window.innerWidth")
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        taken = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})
+        path.write_bytes(base64.b64decode(taken["data"]))
 
 
 @contextlib.contextmanager

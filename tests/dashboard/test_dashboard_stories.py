@@ -23,11 +23,12 @@ CLASS = "gpu.example.com"
 HELD, TAINTED = 2, 4
 
 
-def _picture(page: Page, name: str) -> None:
+def _picture(page: Page, name: str, height: int = 560) -> None:
     """For docs/, when they are made anew: DRAY_PICTURES=1."""
     if os.environ.get("DRAY_PICTURES"):
         PICTURES.mkdir(exist_ok=True)
-        page.picture(PICTURES / f"{name}.png")
+        page.script("document.querySelector('#toasts').replaceChildren()")
+        page.picture(PICTURES / f"{name}.png", height)
 
 
 def _workload(name: str, count: int, namespace: str = "ml") -> str:
@@ -145,7 +146,7 @@ def _looks_at_the_map(here: Cluster, page: Page) -> None:
     page.choose("#by", "none")
     held = eventually(lambda: _held_device(here), "nothing is held")
     eventually(lambda: page.state_of(*held) & HELD, "the map does not show what is held")
-    _picture(page, "fleet")
+    _picture(page, "fleet", 300)
     page.press("As a table")
     page.sees("Devices 32", "gpu-7")
     page.press("As a table")
@@ -227,7 +228,7 @@ def _is_usable_without_a_mouse(page: Page) -> None:
     assert page.script("return document.documentElement.dataset.theme") == "dark"
     page.open("#/fleet")
     page.sees("of 32 devices")
-    _picture(page, "fleet-dark")
+    _picture(page, "fleet-dark", 300)
 
 
 EVIL = "<img src=x onerror='window.hacked=1'>"
@@ -284,7 +285,7 @@ def test_what_others_write_is_text_and_never_markup() -> None:
                 page.open(address)
                 page.sees("dray")
                 assert page.script(width), f"{address} is wider than a phone"
-            _picture(page, "phone")
+            _picture(page, "phone", 844)
         assert page.script("return window.hacked") is None
         assert page.script("return document.querySelectorAll('main img, main script').length") == 0
         assert [one for one in page.complaints() if "422" not in one and "404" not in one] == []
