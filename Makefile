@@ -14,6 +14,7 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements-dev.lock -e '.[dev]'
 	sh tools/ensure_kubectl.sh
+	sh tools/ensure_browser.sh
 	touch $(STAMP)
 
 lint: setup
@@ -65,6 +66,7 @@ generate: setup
 	$(BIN)/python -m tools.generate_api
 	$(BIN)/python -m tools.generate_protos
 	$(BIN)/python -m tools.commands_page
+	$(BIN)/python -m tools.grafana_dashboard
 	$(BIN)/python -m tools.kinds_page
 	$(BIN)/python -m tools.licences_page
 	$(BIN)/python -m tools.requirements_page

@@ -18,6 +18,8 @@ from dray.server.security.tokens import TokenError
 class LocalAccess:
     """Implements `dashboard.access.Access`."""
 
+    check_seconds = 0.0
+
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
 

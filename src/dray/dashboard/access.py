@@ -34,6 +34,11 @@ class Access(Protocol):
         """What the cluster is called on the page."""
         ...
 
+    @property
+    def check_seconds(self) -> float:
+        """How long a credential that was good is taken to be."""
+        ...
+
     async def enter(self, token: str) -> Caller:
         """Whoever has this bearer token. Raises ApiError (401) if it is not valid, OSError if nobody can be asked."""
         ...
@@ -53,6 +58,8 @@ OWN = "\0own"
 
 class HttpAccess:
     """Any Kubernetes API server, by the address and the authority of a kubeconfig."""
+
+    check_seconds = 30.0
 
     def __init__(self, connection: Connection) -> None:
         """The credential in `connection` is used for those alone who have the one-time link."""

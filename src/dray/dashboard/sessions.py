@@ -20,7 +20,6 @@ LONGEST_SECONDS: Final = 24 * 3600.0
 CODE_SECONDS: Final = 3600.0
 UNWATCHED_SECONDS: Final = 60.0
 """So long the view of a session that nobody looks at is kept current."""
-CHECK_SECONDS: Final = 30.0
 MOST_SESSIONS: Final = 200
 MOST_OF_ONE: Final = 20
 MOST_STREAMS: Final = 12
@@ -110,7 +109,7 @@ class Sessions:
             await self._end(place)
             return None
         session.used = now
-        if now - session.checked > CHECK_SECONDS:
+        if now - session.checked >= self.access.check_seconds:
             session.checked = now
             if not await self.access.is_still_in(session.caller):
                 await self._end(place)

@@ -13,6 +13,7 @@ import msgspec
 from dray.allocator.flow import members
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_states import DeviceState, DeviceStates, PoolState
+from dray.snapshot import Snapshot
 from dray.tracker.view import PoolView
 
 FREE: Final = 1
@@ -107,6 +108,15 @@ class FleetRows:
         """The rows that changed after a revision, and the keys of those that went."""
         changed = [self.rows[key] for key, at in self.revisions.items() if at > revision]
         return changed, [key for key, at in self.gone.items() if at > revision]
+
+
+def rows_of(snapshot: Snapshot) -> list[FleetRow]:
+    """The fleet of a snapshot, by driver and pool."""
+    rows = FleetRows()
+    with snapshot.rehearsal() as rehearsal:
+        for _ in rows.refresh(rehearsal.cluster):
+            pass
+    return list(rows.rows.values())
 
 
 def row_key(view: PoolView) -> str:

@@ -36,7 +36,7 @@ function safeLink(link) {
  * @param {(Child | Child[])[]} children
  */
 function add(element, children) {
-  for (const child of children.flat()) {
+  for (const child of /** @type {Child[]} */ (children.flat(Infinity))) {
     if (child === null || child === undefined || child === false) continue;
     element.append(child instanceof Node ? child : String(child));
   }

@@ -204,7 +204,7 @@ function make(main, route) {
             { title: "Priority", value: (row) => row.priority ?? 0, isNumber: true },
             { title: "Leaves at", value: (row) => row.expected ?? row.due ?? "", show: (row) => moment(row.expected ?? row.due) },
             { title: "Disruption budget", value: (row) => (row.budget ? `${row.budget.name}: ${row.budget.granted ?? 0} of ${row.budget.needed ?? 0} allowed` : "none") },
-            { title: "Fits elsewhere", value: (row) => (row.fits === true ? `yes: ${(row.elsewhere ?? row.nodes ?? []).join(", ")}` : row.fits === false ? `no: ${row.whyNot ?? ""}` : "not looked for") },
+            { title: "Fits elsewhere", value: (row) => (row.fits === true ? `yes: ${[row.fitsOn, ...(row.alsoOn ?? [])].join(", ")}` : row.fits === false ? `no: ${row.whyNot ?? ""}` : "not looked for") },
           ],
           rows: pods,
         }),

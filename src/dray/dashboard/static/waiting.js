@@ -5,6 +5,8 @@ import { ago, fill, h } from "./dom.js";
 import { to } from "./routes.js";
 import { table } from "./tables.js";
 
+const AGAIN_MILLISECONDS = 5000;
+
 /** @param {HTMLElement} main */
 export function show(main) {
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
@@ -69,17 +71,22 @@ export function explain(main, route) {
   const what = route.view === "pod" ? "pod" : "claim";
   const name = route.query.name ?? "";
   let isOver = false;
+  let last = "";
   const body = h("div", { "aria-busy": "true" }, h("p", { class: "quiet" }, "Working it out …"));
   fill(main, body);
   look();
+  const timer = setInterval(() => !document.hidden && look(), AGAIN_MILLISECONDS);
   return () => {
     isOver = true;
+    clearInterval(timer);
   };
 
   async function look() {
     try {
       const picture = await get("explain", { [what]: name });
-      if (!isOver) fill(body, paint(picture, what, look));
+      const now = JSON.stringify(picture);
+      if (!isOver && now !== last) fill(body, paint(picture, what, look));
+      last = now;
     } catch (error) {
       if (!isOver) fill(body, h("p", { class: "problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
     }

@@ -1,0 +1,180 @@
+"""Who gets in, and with what: cookies, keys, links, other sites, rights that are taken away. Over real sockets."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dray.dashboard.app import KEY_HEADER
+from live_server import LiveServer, running_server
+
+API = "/dashboard/api"
+
+
+class Visitor:
+    """Somebody with a browser of their own: what it keeps, and what it sends with everything."""
+
+    def __init__(self, server: LiveServer) -> None:
+        self.server = server
+        self.cookie = ""
+        self.key = ""
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], Any]:
+        """One request, as the page makes it unless headers say otherwise."""
+        sent = {"Cookie": self.cookie, KEY_HEADER: self.key, "Sec-Fetch-Site": "same-origin"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        data = None if body is None else json.dumps(body).encode()
+        if data is not None:
+            sent.setdefault("Content-Type", "application/json")
+        connection = self.server.connect()
+        try:
+            connection.request(method, path, data, {name: value for name, value in sent.items() if value})
+            answer = connection.getresponse()
+            found = answer.read()
+            told = json.loads(found) if answer.headers.get_content_type() == "application/json" and found else found
+            return answer.status, dict(answer.headers), told
+        finally:
+            connection.close()
+
+    def log_in(self, **shown: str) -> int:
+        """With a token or a code."""
+        code, headers, told = self.ask("POST", f"{API}/login", shown)
+        if code == 200:
+            self.cookie = headers["Set-Cookie"].partition(";")[0]
+            self.key = told["key"]
+        return code
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    folder = tmp_path_factory.mktemp("dashboard")
+    tokens = folder / "tokens.csv"
+    tokens.write_text("nobody-token,nobody,7,\n")
+    with running_server(folder / "state", "--token-file", str(tokens)) as found:
+        yield found
+
+
+def test_the_page_lets_nothing_in_from_elsewhere(server: LiveServer) -> None:
+    code, headers, body = Visitor(server).ask("GET", "/dashboard/")
+    policy = headers["Content-Security-Policy"]
+    assert code == 200
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert "require-trusted-types-for 'script'" in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert b"http" not in body, "nothing comes from another server"
+    assert Visitor(server).ask("GET", "/dashboard")[:2][0] == 307
+    for path in ("nothing.js", "../app.py", "%2e%2e/app.py", "static/main.js", "..%2fapp.py"):
+        assert Visitor(server).ask("GET", f"/dashboard/{path}")[0] == 404
+
+
+def test_a_session_needs_both_of_its_secrets(server: LiveServer) -> None:
+    visitor = Visitor(server)
+    assert visitor.ask("GET", f"{API}/session")[0] == 401
+    assert visitor.log_in(token=server.token) == 200
+    code, headers, told = visitor.ask("GET", f"{API}/session")
+    assert (code, told["user"], told["mayTaint"]) == (200, "kubernetes-admin", True)
+    assert headers["Cache-Control"] == "no-store"
+    cookie, key = visitor.cookie, visitor.key
+    for visitor.cookie, visitor.key in ((cookie, ""), ("", key), (cookie, key[:-1] + "~"), (f"{cookie}x", key)):
+        assert visitor.ask("GET", f"{API}/session")[0] == 401
+    visitor.cookie, visitor.key = cookie, key
+    assert visitor.ask("POST", f"{API}/logout", {})[0] == 200
+    assert visitor.ask("GET", f"{API}/session")[0] == 401
+
+
+def test_the_cookie_is_for_this_page_alone(server: LiveServer) -> None:
+    _, headers, _ = Visitor(server).ask("POST", f"{API}/login", {"token": server.token})
+    attributes = {part.strip() for part in headers["Set-Cookie"].split(";")[1:]}
+    assert {"HttpOnly", "Secure", "SameSite=Strict", "Path=/dashboard/"} <= attributes
+    assert server.token not in headers["Set-Cookie"]
+
+
+def test_requests_of_other_sites_are_refused(server: LiveServer) -> None:
+    visitor = Visitor(server)
+    assert visitor.log_in(token=server.token) == 200
+    wish = {"name": "some-rule"}
+    for headers in (
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},  # another port of this host
+        {"Origin": "https://evil.example"},
+        {"Origin": f"https://127.0.0.1:{server.port + 1}"},
+        {"Origin": "null"},
+    ):
+        for method, path in (("POST", f"{API}/undo"), ("GET", f"{API}/session"), ("POST", f"{API}/login")):
+            assert visitor.ask(method, path, wish if method == "POST" else None, **headers)[0] == 403
+    own = {"Origin": f"https://127.0.0.1:{server.port}"}
+    assert visitor.ask("GET", f"{API}/session", **own)[0] == 200
+    # What a form of another site can send without asking first is no JSON.
+    assert visitor.ask("POST", f"{API}/undo", wish, Content_Type="text/plain")[0] == 415
+    assert visitor.ask("GET", f"{API}/undo")[0] == 405
+    assert visitor.ask("POST", f"{API}/session", {})[0] == 405
+
+
+def test_bad_credentials_and_bad_input_are_refused_in_words(server: LiveServer) -> None:
+    visitor = Visitor(server)
+    for shown in ({"token": "wrong"}, {"token": ""}, {"code": "wrong"}, {"token": "a\nb"}, {}):
+        assert visitor.log_in(**shown) == 401
+    assert visitor.ask("POST", f"{API}/login", {"tokens": "x"})[0] == 400
+    assert visitor.ask("POST", f"{API}/login", {"token": "x" * 100_000})[0] == 413
+    assert visitor.log_in(token=server.token) == 200
+    assert visitor.ask("GET", f"{API}/watch?view=nothing")[0] == 404
+    assert visitor.ask("GET", f"{API}/fleet?cel=nonsense")[0] == 422
+    assert visitor.ask("GET", f"{API}/explain?pod=default/none")[0] == 422
+    code, _, told = visitor.ask("POST", f"{API}/preview", {"selections": [{"node": "none"}], "key": "a"})
+    assert (code, "no node none" in told["error"]) == (422, True)
+    code, _, told = visitor.ask("POST", f"{API}/preview", {"selections": [{"node": "none"}], "key": "a b"})
+    assert (code, "not valid" in told["error"]) == (422, True)
+
+
+def test_nothing_is_seen_or_done_with_the_rights_of_the_server(server: LiveServer) -> None:
+    server.request("POST", "/api/v1/namespaces/default/pods", _pod("hidden"))
+    rule = {"metadata": {"name": "kept"}, "spec": {"taint": {"key": "a", "effect": "NoSchedule"}, "deviceSelector": {}}}
+    assert server.request("POST", "/apis/resource.k8s.io/v1/devicetaintrules", rule).code == 201
+    visitor = Visitor(server)
+    assert visitor.log_in(token="nobody-token") == 200
+    assert visitor.ask("GET", f"{API}/session")[2]["mayTaint"] is False
+    code, _, told = visitor.ask("GET", f"{API}/watch?view=waiting&once=1")
+    assert (code, told["pods"], told["claims"]) == (200, [], [])
+    assert "you may not list and watch pods" in told["missing"]
+    assert visitor.ask("GET", f"{API}/watch?view=rules&once=1")[2]["rules"] == []
+    for path in ("undo", "stop", "confirm"):
+        assert visitor.ask("POST", f"{API}/{path}", {"name": "kept"})[0] == 403
+    assert server.request("GET", "/apis/resource.k8s.io/v1/devicetaintrules/kept").code == 200
+    admin = Visitor(server)
+    assert admin.log_in(token=server.token) == 200
+    seen = admin.ask("GET", f"{API}/watch?view=waiting&once=1")[2]["pods"]
+    assert [one["name"] for one in seen] == ["default/hidden"]
+    assert admin.ask("POST", f"{API}/undo", {"name": "kept"})[0] == 200
+    assert server.request("GET", "/apis/resource.k8s.io/v1/devicetaintrules/kept").code == 404
+
+
+def test_a_token_that_is_no_longer_good_ends_its_session(server: LiveServer) -> None:
+    account = {"metadata": {"name": "guest", "namespace": "default"}}
+    assert server.request("POST", "/api/v1/namespaces/default/serviceaccounts", account).code == 201
+    place = "/api/v1/namespaces/default/serviceaccounts/guest"
+    token = server.request("POST", f"{place}/token", {"spec": {}}).json["status"]["token"]
+    visitor = Visitor(server)
+    assert visitor.log_in(token=token) == 200
+    assert visitor.ask("GET", f"{API}/session")[0] == 200
+    assert server.request("DELETE", place).code == 200
+    assert visitor.ask("GET", f"{API}/session")[0] == 401
+    assert Visitor(server).log_in(token=token) == 401
+
+
+def _pod(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
+
+
+def test_the_api_itself_is_as_it_was(server: LiveServer) -> None:
+    assert server.request("GET", "/dashboards").code == 404
+    assert server.request("GET", "/api/v1/namespaces/default").code == 200
+    connection: http.client.HTTPSConnection = server.connect()
+    connection.request("GET", "/api/v1/pods", headers={"Cookie": "__Secure-dray=x"})
+    assert connection.getresponse().status == 403, "a cookie is worth nothing to the API"
+    connection.close()

@@ -1,0 +1,352 @@
+"""The page in a real browser, by clicking: what an admin does, what an attacker tries, what a viewer may not see."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dray.testing import Cluster, cluster
+from page_browser import PHONE, Page, browser
+from patience import PATIENCE, eventually
+from server_process import DRAY
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "docs" / "pictures"
+CLASS = "gpu.example.com"
+HELD, TAINTED = 2, 4
+
+
+def _picture(page: Page, name: str, height: int = 560) -> None:
+    """For docs/, when they are made anew: DRAY_PICTURES=1."""
+    if os.environ.get("DRAY_PICTURES"):
+        PICTURES.mkdir(exist_ok=True)
+        page.script("document.querySelector('#toasts').replaceChildren()")
+        page.picture(PICTURES / f"{name}.png", height)
+
+
+def _workload(name: str, count: int, namespace: str = "ml") -> str:
+    claim = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": CLASS, "count": count}}]}}
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"spec": claim},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "containers": [{"name": "main", "image": "train", "resources": {"claims": [{"name": "gpu"}]}}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}],
+        },
+    }
+    return yaml.safe_dump_all([template, pod])
+
+
+def _wait_for(here: Cluster, pod: str, namespace: str) -> None:
+    here.wait(
+        f"pod/{pod}",
+        lambda found: found.get("status", {}).get("phase") == "Running",
+        namespace=namespace,
+        seconds=PATIENCE,
+    )
+
+
+def _groups(page: Page) -> int:
+    return int(page.script("return document.querySelector('.map-canvas').heatMap.model.groups.length"))
+
+
+def _way_in(here: Cluster) -> tuple[str, str]:
+    """Where the server is, and the admin's token."""
+    found = yaml.safe_load(Path(here.kubeconfig).read_text())
+    return found["clusters"][0]["cluster"]["server"], found["users"][0]["user"]["token"]
+
+
+def _namespace(name: str) -> str:
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+@contextlib.contextmanager
+def _logged_in(page: Page, token: str, namespace: str = "") -> Iterator[Page]:
+    page.open(f"{page.url}/dashboard/")
+    page.sees("Log in to dray")
+    page.type("#token", token)
+    if namespace:
+        page.type("#namespace", namespace)
+    page.press("Log in")
+    yield page
+
+
+def test_the_link_of_dray_up_leads_to_a_live_map(tmp_path: Path) -> None:
+    command = [DRAY, "up", "--dir", str(tmp_path / "up"), "--port", "0", "--nodes", "4", "--profile", "gpu-8"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = ""
+            while (found := re.search(r"(https://\S+?)/dashboard/#\S+", said)) is None:
+                line = process.stdout.readline()
+                assert line, said
+                said += line
+            with browser(found[1]) as page:
+                page.open(found[0])
+                page.sees("32", "of 32 devices on 4 nodes", "kubernetes-admin")
+                assert "code=" not in page.script("return location.href")
+                page.click_device(f"{CLASS}/node-1/gpu-3", "node-1")
+                page.sees("gpu-3", "Nobody holds it.", "H100")
+                page.press("Log out")
+                page.sees("Log in to dray")
+                page.open(found[0])
+                page.sees("this link was used already")
+                assert [one for one in page.complaints() if "401" not in one] == []
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+def test_an_admin_looks_after_the_fleet() -> None:
+    with cluster(nodes=4, profile="gpu-8") as here, browser(_way_in(here)[0]) as page:
+        here.apply(_namespace("ml"))
+        for number, count in enumerate((8, 3, 2), start=1):
+            here.apply(_workload(f"train-{number}", count))
+            _wait_for(here, f"train-{number}", "ml")
+        with _logged_in(page, _way_in(here)[1]):
+            _looks_at_the_map(here, page)
+            _takes_a_device_out_and_puts_it_back(here, page)
+            _asks_why_a_pod_waits(here, page)
+            page.open("#/timeline")
+            page.sees("Utilisation", "Fragmentation", "allocation", "ml/train-1")
+            _picture(page, "timeline")
+            page.open("#/placement")
+            page.sees("No cluster has joined.", "There are no placements.")
+            _is_usable_without_a_mouse(page)
+        assert [one for one in page.complaints() if "422" not in one] == []
+
+
+def _looks_at_the_map(here: Cluster, page: Page) -> None:
+    page.sees("13", "held", "19", "free")
+    page.choose("#by", "attribute:gpu.example.com/numa")
+    eventually(lambda: _groups(page) == 2)
+    assert "by=attribute" in page.script("return location.hash")
+    page.type("#cel", 'device.attributes["gpu.example.com"].index < 2')
+    page.press("Filter")
+    page.sees("8 devices match the filter.")
+    page.type("#cel", "device.nonsense")
+    page.press("Filter")
+    page.sees("undefined field")
+    page.type("#cel", "")
+    page.press("Filter")
+    page.choose("#by", "none")
+    held = eventually(lambda: _held_device(here), "nothing is held")
+    eventually(lambda: page.state_of(*held) & HELD, "the map does not show what is held")
+    _picture(page, "fleet", 300)
+    page.press("As a table")
+    page.sees("Devices 32", "gpu-7")
+    page.press("As a table")
+    page.click_device(*held)
+    page.sees("Held by", "used by ml/train-1", "driverVersion", "History of the last hour", "allocation")
+    _picture(page, "device")
+    page.open("#/fleet")
+
+
+def _held_device(here: Cluster) -> tuple[str, str] | None:
+    claims = [one for one in here.list("resourceclaims", "ml") if one["metadata"]["name"].startswith("train-1")]
+    for claim in claims:
+        for one in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ()):
+            return f"{one['driver']}/{one['pool']}/{one['device']}", one["pool"]
+    return None
+
+
+def _takes_a_device_out_and_puts_it_back(here: Cluster, page: Page) -> None:
+    device, node = _held_device(here) or ("", "")
+    page.sees("of 32 devices")
+    page.click_device(device, node, with_shift=True)
+    page.sees("1 device chosen")
+    page.press("Take out of service …")
+    page.sees("1 pod would leave 1 device", "ml/train-1", "Apply to 1 device")
+    _picture(page, "out-of-service")
+    assert here.list("devicetaintrules") == []
+    page.press("Apply to 1 device")
+    page.sees("Follow it below.", "maintenance:NoExecute")
+    eventually(lambda: _is_gone(here, "train-1"), "the pod stays")
+    page.open("#/fleet")
+    eventually(lambda: page.state_of(device, node) & TAINTED, "the map does not show the taint")
+    page.open("#/service")
+    page.press("Stop")
+    page.sees("maintenance:NoSchedule")
+    page.press("Put back")
+    page.sees("No rule taints a device.")
+    assert here.list("devicetaintrules") == []
+    page.open("#/service?class=gpu.example.com")
+    page.sees("Type 32 to go on", "Apply to 32 devices")
+    assert not page.find(".danger").is_enabled()
+    page.type("#typed", "32")
+    assert page.find(".danger").is_enabled()
+
+
+def _is_gone(here: Cluster, name: str) -> bool:
+    return not any(pod["metadata"]["name"] == name for pod in here.list("pods", "ml"))
+
+
+def _asks_why_a_pod_waits(here: Cluster, page: Page) -> None:
+    for number in (4, 5, 6, 7):
+        here.apply(_workload(f"big-{number}", 6))
+    page.open("#/waiting")
+    page.sees("Pending pods", "cannot allocate all claims")
+    waits = eventually(lambda: _waiting_pod(here))
+    eventually(lambda: waits in page.text())
+    page.press(f"ml/{waits}")
+    page.sees("is pending", "6 devices", "What would help", "It would fit on", "closest")
+    assert page.script("return document.querySelectorAll('.cell.check-inUse').length") > 0
+    _picture(page, "explanation")
+
+
+def _waiting_pod(here: Cluster) -> str:
+    pods = here.list("pods", "ml")
+    return next((one["metadata"]["name"] for one in pods if not one["spec"].get("nodeName")), "")
+
+
+def _is_usable_without_a_mouse(page: Page) -> None:
+    page.open("#/fleet")
+    page.sees("of 32 devices")
+    eventually(lambda: page.script("return document.querySelector('main').dataset.ready") == "yes")
+    canvas = page.find(".map-canvas")
+    for key in ("\ue014", "\ue014", "\ue015"):  # right, right, down
+        canvas.send_keys(key)
+    said = page.script("return document.querySelector('#announce').textContent")
+    assert re.fullmatch(r"gpu-\d on node-2: .+", said)
+    canvas.send_keys("\ue007")  # Enter
+    page.sees("Attributes and capacities")
+    page.script("document.querySelector('.theme').click()")
+    assert page.script("return document.documentElement.dataset.theme") == "dark"
+    page.open("#/fleet")
+    page.sees("of 32 devices")
+    _picture(page, "fleet-dark", 300)
+
+
+EVIL = "<img src=x onerror='window.hacked=1'>"
+
+
+def test_what_others_write_is_text_and_never_markup() -> None:
+    device = {
+        "name": "gpu-0",
+        "attributes": {"model": {"string": EVIL}, "serial": {"string": '"><script>hacked=1</script>'}},
+    }
+    slice_ = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "evil"},
+        "spec": {
+            "driver": "evil.example.com",
+            "nodeName": "node-1",
+            "pool": {"name": "evil", "generation": 1, "resourceSliceCount": 1},
+            "devices": [device],
+        },
+    }
+    with cluster(nodes=1, profile="gpu-8") as here, browser(_way_in(here)[0], PHONE) as page:
+        here.apply(slice_)
+        here.apply(_namespace("ml"))
+        here.apply(_workload("huge", 9))
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "evil", "namespace": "ml"},
+            "involvedObject": {"kind": "Pod", "namespace": "ml", "name": EVIL},
+            "reason": "Evicted",
+            "message": EVIL,
+            "lastTimestamp": "2999-01-01T00:00:00Z",
+        }
+        here.apply(event)
+        with _logged_in(page, _way_in(here)[1]):
+            page.sees("of 9 devices")
+            page.choose("#by", "attribute:evil.example.com/model")
+            eventually(
+                lambda: page.script("return document.querySelector('.map-canvas').heatMap.model.groups.length") == 2
+            )
+            page.click_device("evil.example.com/evil/gpu-0", "node-1")
+            page.sees(EVIL, '"><script>hacked=1</script>')
+            page.open("#/timeline")
+            page.sees(EVIL)
+            views = ("device?id=", "pod?name=ml/", f"fleet?by={EVIL}&cel=", "service?node=")
+            for address in [f"#/{view}{EVIL}" for view in views]:
+                page.open(address)
+                page.sees("<img")
+            page.open("#/waiting")
+            page.sees("ml/huge")
+            width = "return document.documentElement.scrollWidth <= window.innerWidth"
+            for address in ("#/fleet", "#/waiting", "#/service", "#/timeline"):
+                page.open(address)
+                page.sees("dray")
+                assert page.script(width), f"{address} is wider than a phone"
+            _picture(page, "phone", 844)
+        assert page.script("return window.hacked") is None
+        assert page.script("return document.querySelectorAll('main img, main script').length") == 0
+        assert [one for one in page.complaints() if "422" not in one and "404" not in one] == []
+
+
+def test_somebody_with_few_rights_sees_those_and_is_told_the_rest() -> None:
+    account = yaml.safe_load_all(f"""
+{_namespace("team")}
+---
+{_namespace("other")}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: looker, namespace: team}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: devices}}
+rules:
+- {{apiGroups: [resource.k8s.io], resources: [resourceslices, deviceclasses], verbs: [list, watch]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: looker}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: devices}}
+subjects: [{{kind: ServiceAccount, name: looker, namespace: team}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: looker, namespace: team}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}
+subjects: [{{kind: ServiceAccount, name: looker, namespace: team}}]
+""")
+    with cluster(nodes=2, profile="gpu-8") as here, browser(_way_in(here)[0]) as page:
+        for document in account:
+            here.apply(document)
+        here.apply(_workload("secret-project", 8, "other"))
+        _wait_for(here, "secret-project", "other")
+        here.apply(_workload("own", 2, "team"))
+        _wait_for(here, "own", "team")
+        token = _token(here)
+        with _logged_in(page, token, "team"):
+            page.sees("you may not list and watch nodes", "of namespace team only", "not held by what you see")
+            page.sees("of 16 devices")
+            page.open("#/waiting")
+            page.sees("team/own", "running")
+            assert "secret-project" not in page.text()
+            page.open("#/service?node=node-1")
+            page.sees("writing rules is not among your rights")
+            page.open("#/timeline")
+            page.sees("team/own")
+            assert "secret-project" not in page.text()
+        assert "secret-project" not in page.text()
+
+
+def _token(here: Cluster) -> str:
+    command = ["kubectl", "--kubeconfig", str(here.kubeconfig), "create", "token", "looker", "-n", "team"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout.strip()
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)

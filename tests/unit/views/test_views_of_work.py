@@ -1,0 +1,132 @@
+"""What waits and why, what happened when, what is out of service."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import dray
+from dray.api.generated.core import Event, Node, Pod
+from dray.api.resource import DeviceTaintRule, ResourceClaim
+from dray.snapshot import Snapshot
+from dray.views import service, timeline, waiting
+from dray.views.explanation import Picture, claim_picture
+from snapshot_objects import claim, device, device_class, held, resource_slice, rule
+
+NOW = datetime(2026, 6, 1, 13, 0, tzinfo=UTC)
+
+
+def _pod(name: str, node: str = "", **status: Any) -> dict[str, Any]:
+    spec = {"containers": [{"name": "main", "image": "x"}], **({"nodeName": node} if node else {})}
+    meta = {"name": name, "namespace": "ml", "creationTimestamp": "2026-06-01T12:00:00Z"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
+
+
+def test_who_waits_comes_first_with_why() -> None:
+    told = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}]
+    snapshot = dray.load(
+        _pod("runs", "node-1", phase="Running"),
+        _pod("waits", phase="Pending", conditions=told),
+        _pod("done", "node-1", phase="Succeeded"),
+        held(claim("train", 2), "node-1", "gpu-0"),
+        claim("other", 3),
+    )
+    rows = waiting.pod_rows(snapshot.objects(Pod))
+    assert [(row.name, row.state, row.message) for row in rows] == [("ml/waits", "pending", "no room")]
+    claims = waiting.claim_rows(snapshot.objects(ResourceClaim))
+    assert [(row.name, row.state, row.asks) for row in claims] == [
+        ("ml/other", "pending", "3 × gpu"),
+        ("ml/train", "allocated", "2 × gpu"),
+    ]
+
+
+def _cluster(*more: dict[str, Any]) -> Snapshot:
+    gpus = [device(f"gpu-{number}") for number in range(3)]
+    slices = (resource_slice("node-1", *gpus), resource_slice("node-2", *gpus))
+    return dray.load(*slices, device_class(), *more)
+
+
+def _explained(snapshot: Snapshot) -> Picture:
+    return claim_picture("ml/big", snapshot.explain("ml/big"), NOW)
+
+
+def test_a_picture_shows_what_is_in_the_way_and_what_would_help() -> None:
+    picture = _explained(
+        _cluster(claim("big", 3), held(claim("small"), "node-1", "gpu-1"), rule("bad", "NoSchedule", pool="node-2"))
+    )
+    assert picture.status == "pending"
+    request = picture.claims[0].requests[0]
+    assert (request.wish, request.closest) == ("class gpu, 3 devices", "node-1")
+    nodes = {node.node: node for node in request.nodes}
+    assert [cell.check for cell in nodes["node-1"].devices] == ["", "inUse", ""]
+    assert [cell.check for cell in nodes["node-2"].devices] == ["taint"] * 3
+    assert (nodes["node-1"].missing, nodes["node-2"].missing) == (1, 3)
+    assert "ml/small" in nodes["node-1"].blocked_by
+    assert any("ml/small" in text for text in request.remedies)
+
+
+def test_a_picture_of_what_fits_says_where() -> None:
+    picture = _explained(_cluster(claim("big", 3)))
+    assert (picture.status, picture.node) == ("fits", "node-1")
+    assert picture.claims[0].requests[0].closest is None
+
+
+def test_the_timeline_is_read_off_what_is_there_and_what_was_seen() -> None:
+    train = held(claim("train"), "node-1", "gpu-0")
+    train["status"]["allocation"]["allocationTimestamp"] = "2026-06-01T12:30:00Z"
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-06-01T12:10:00Z"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}, "status": {"conditions": [ready]}}
+    evicted = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "one", "namespace": "ml"},
+        "involvedObject": {"kind": "Pod", "namespace": "ml", "name": "gone"},
+        "reason": "DeviceTaintManagerEviction",
+        "message": "Marking for deletion",
+        "lastTimestamp": "2026-06-01T12:40:00Z",
+    }
+    snapshot = dray.load(train, rule("bad"), node)
+    (before,) = snapshot.objects(ResourceClaim)
+    log = timeline.Log()
+    log.claim(before, None, "2026-06-01T12:50:00Z")
+    log.claim(None, before, "2026-06-01T12:55:00Z")
+    seen = timeline.Seen(
+        [before],
+        list(snapshot.objects(DeviceTaintRule)),
+        list(snapshot.objects(Node)),
+        [_event(evicted)],
+    )
+    entries = timeline.timeline(log, seen, "2026-06-01T12:05:00Z")
+    assert [(entry.time[11:16], entry.kind) for entry in entries] == [
+        ("12:50", "release"),
+        ("12:40", "eviction"),
+        ("12:30", "allocation"),
+        ("12:10", "node"),
+    ]
+    about = timeline.about_device(entries, "gpu.example.com/node-1/gpu-0", (), (), "")
+    assert [entry.kind for entry in about] == ["release", "allocation"]
+
+
+def _event(document: dict[str, Any]) -> Event:
+    from dray.api import codec
+
+    found = codec.read(document, Event).obj
+    assert found is not None
+    return found
+
+
+def test_rules_that_are_held_come_first() -> None:
+    waits = rule("waits")
+    waits["metadata"]["generation"] = 1
+    waits["status"] = {
+        "conditions": [
+            {"type": "EvictionHeld", "status": "True", "reason": "TooManyPods", "message": "90 of 100 pods"},
+            {"type": "EvictionInProgress", "status": "True", "reason": "PodsPendingEviction", "message": "90 pods"},
+        ]
+    }
+    snapshot = dray.load(rule("a", "NoSchedule"), waits)
+    rows = service.rule_rows(snapshot.objects(DeviceTaintRule), lambda _name: 3)
+    assert [(row.name, row.held, row.in_progress, row.devices) for row in rows] == [
+        ("waits", "90 of 100 pods", True, 3),
+        ("a", "", False, 3),
+    ]
