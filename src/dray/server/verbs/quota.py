@@ -6,15 +6,18 @@ refuses and everything is counted again. Releasing is the quota controller's: us
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
-from dray.api.generated.core import ResourceQuota
-from dray.api.kinds import QUOTAS
+from dray.api.generated.core import Pod, ResourceQuota
+from dray.api.kinds import CLAIMS, CLASSES, PODS, QUOTAS
 from dray.api.meta import Object
+from dray.api.resource import DeviceClass, ResourceClaim
 from dray.server import errors
 from dray.server.engine import Call, Engine
 from dray.server.objects import finish
-from dray.store import Update
+from dray.store import Key, Update
 from dray.validation.quota_usage import Usage, is_in_scope, usage
 
 
@@ -27,7 +30,12 @@ async def charges(engine: Engine, call: Call, obj: Object) -> list[Update]:
     if not records:
         return []
     resource = call.route.kind.resource
-    requested = await engine.beside(call, usage, resource, obj) if call.is_large else usage(resource, obj)
+    is_on = "DRAExtendedResource" not in engine.disabled_gates
+    stored = _Stored(engine) if is_on and isinstance(obj, ResourceClaim) else None
+    if stored is None and call.is_large:
+        requested = await engine.beside(call, usage, resource, obj)
+    else:
+        requested = usage(resource, obj, stored)
     changes = []
     for record in records:
         if not is_in_scope(record.obj.spec, obj):
@@ -36,6 +44,24 @@ async def charges(engine: Engine, call: Call, obj: Object) -> list[Update]:
         if charged is not None:
             changes.append(Update(record.key, record.revision, finish(charged)))
     return changes
+
+
+class _Stored:
+    """What quotas have to know of the objects that are there."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._store = engine.store
+
+    def find_class(self, name: str) -> DeviceClass | None:
+        record = self._store.get(Key(CLASSES.resource, "", name))
+        return record.obj if record is not None else None
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        record = self._store.get(Key(PODS.resource, namespace, name))
+        return record.obj if record is not None else None
+
+    def claims(self, namespace: str) -> Iterator[ResourceClaim]:
+        return (record.obj for record in self._store.list(CLAIMS.resource, namespace).records)
 
 
 def _charge(call: Call, quota: ResourceQuota, requested: Usage, name: str) -> ResourceQuota | None:
