@@ -21,9 +21,11 @@ RESOURCES = {"example.com/gpu": "gpu", "deviceclass.resource.kubernetes.io/nic":
 NODES = "ab"
 ONE = 10**9
 
-amounts = st.fixed_dictionaries({}, optional={name: st.integers(1, 3) for name in RESOURCES})
+amounts = st.fixed_dictionaries({name: st.integers(0, 3) for name in RESOURCES}).map(
+    lambda asked: {name: count for name, count in asked.items() if count}
+)
 containers = st.tuples(amounts, st.booleans())
-pods = st.tuples(st.lists(containers, max_size=3), st.lists(amounts, min_size=1, max_size=2))
+pods = st.tuples(st.lists(containers, max_size=4), st.lists(amounts, min_size=1, max_size=2))
 steps = st.one_of(
     st.tuples(st.just("node"), st.sampled_from(NODES), amounts, st.integers(0, 3), st.integers(0, 2)),
     st.tuples(st.just("class"), st.sampled_from(("gpu", "nic")), st.booleans()),
