@@ -80,9 +80,9 @@ def _pod_leftovers(ledger: Ledger, pod: Pod) -> Iterator[str]:
             if len(owned) != 1:
                 yield f"{name} has {len(owned)} claims of its own"
     if pod.spec.node_name and extended_amount(pod):
-        owned = [claim.metadata.name for claim in ledger.claims if is_owned(claim, pod.metadata.uid)]
-        if len(owned) != 1 or owned[0] not in claim_names(pod):
-            yield f"{name} has the claims {owned} for its extended resource, and says {claim_names(pod)}"
+        made = [claim.metadata.name for claim in ledger.claims if is_owned(claim, pod.metadata.uid)]
+        if len(made) != 1 or made[0] not in claim_names(pod):
+            yield f"{name} has the claims {made} for its extended resource, and says {claim_names(pod)}"
     if pod.spec.node_name and pod.status.phase != "Running":
         yield f"{name} has a node but is {pod.status.phase or 'not started'}"
     if pod.status.phase == "Running":
