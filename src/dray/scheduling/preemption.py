@@ -30,8 +30,8 @@ from dray.scheduling.refusal import Counts, Ineligible, NodesRefuse, Preempts, R
 NODES_RANKED: Final = 250
 """How many nodes on which pods of lower priority take enough are compared before any is tried."""
 WORK: Final = 600
-"""How many pods dry runs may take away and put back, five times as costly where more than room decides. kube-scheduler
-tries at least a hundred nodes, in parallel, from one chosen at random."""
+"""How many pods dry runs may take away and put back, five times as costly where more than room decides; twice as many
+if nothing helped so far. kube-scheduler tries at least a hundred nodes, in parallel, from one chosen at random."""
 NEVER: Final = "Never"
 
 _UNHELPFUL = (PreemptionUnhelpful(),)
@@ -87,8 +87,10 @@ class _Search:
                 found.append(answer)
             else:
                 self._counts[answer] += 1
+            if self._devices is not None:
+                pods = sum(share.pods for level, share in node.by_priority.items() if level < self._priority)
             left -= pods if needs_room_alone else 5 * pods
-            if left <= 0:
+            if left <= (0 if found else -WORK):
                 break
         if found:
             return min(found, key=_cost)
