@@ -316,3 +316,50 @@ async def test_a_claim_that_cannot_be_made_is_counted_and_told() -> None:
         await world.settle(0.5)
         assert (world.metric("resourceclaim_controller_create_failures_total") or 0) > 1
         assert any("exceeded quota" in message for _, message in await world.events("p"))
+
+
+def asking(name: str = "p") -> Manifest:
+    amounts = {"example.com/gpu": "1"}
+    return pod(name, containers=[{"name": "c", "image": "i", "resources": {"requests": amounts, "limits": amounts}}])
+
+
+async def made_for(world: World, owner: Any, name: str) -> None:
+    """As a scheduler makes them for extended resources."""
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": owner.metadata.name, "uid": owner.metadata.uid}
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    meta = {"annotations": annotations, "ownerReferences": [{**reference, "controller": True}]}
+    await world.create({**claim(name), "metadata": {**claim(name)["metadata"], **meta}})
+
+
+async def name_extended(world: World, name: str) -> None:
+    mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": name, "requestMappings": [mapping]}}
+    await world.patch("pods", "p", {"status": status}, "status")
+
+
+async def test_the_claim_for_extended_resources_goes_when_its_pod_has_finished() -> None:
+    async with resource_claim_world() as world:
+        await world.create(asking())
+        owner = await world.get("pods", "p")
+        await made_for(world, owner, "made")
+        await allocate(world, "made", owner)
+        await name_extended(world, "made")
+        await world.settle()
+        assert [one.metadata.name for one in await world.objects("resourceclaims")] == ["made"]
+        await world.patch("pods", "p", {"status": {"phase": "Succeeded"}}, "status")
+        await world.settle()
+        assert await world.objects("resourceclaims") == []
+
+
+async def test_a_second_claim_for_extended_resources_goes() -> None:
+    async with resource_claim_world() as world:
+        await world.create(asking())
+        owner = await world.get("pods", "p")
+        await made_for(world, owner, "first")
+        await made_for(world, owner, "second")
+        await world.settle()
+        assert len(await world.objects("resourceclaims")) == 2  # nobody knows which one the scheduler means
+        await allocate(world, "second", owner)
+        await name_extended(world, "second")
+        await world.settle()
+        assert [one.metadata.name for one in await world.objects("resourceclaims")] == ["second"]

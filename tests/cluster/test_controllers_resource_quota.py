@@ -101,3 +101,21 @@ async def test_many_at_once_are_counted_exactly() -> None:
         await asyncio.gather(*deletes, *creates)
         await world.settle(2)
         assert await used(world) == {DEVICES: "30", CLAIMS: "30"}
+
+
+async def test_pods_and_claims_use_up_one_amount_of_an_extended_resource() -> None:
+    gpu = "requests.example.com/gpu"
+    async with resource_quota_world() as world:
+        spec = {"extendedResourceName": "example.com/gpu"}
+        await world.create(manifest("resource.k8s.io/v1", "DeviceClass", "gpu", "", spec=spec), quota(**{gpu: "3"}))
+        await world.settle()
+        await world.create(claim("a", 2))
+        amounts = {"example.com/gpu": "1"}
+        asking = {"name": "c", "image": "i", "resources": {"requests": amounts, "limits": amounts}}
+        await world.create(pod("p", containers=[asking]))
+        assert await used(world) == {gpu: "3"}
+        with pytest.raises(ApiError, match=r"exceeded quota: q, requested: requests\.example\.com/gpu=1"):
+            await world.create(claim("b"))
+        await world.delete("resourceclaims", "a")
+        await world.settle()
+        assert await used(world) == {gpu: "1"}

@@ -9,7 +9,7 @@ from dray.api.generated.core import Node, Pod, Taint
 from dray.api.node_match import matches
 from dray.api.resource import Device, DeviceTaint, DeviceToleration, ExactDeviceRequest, ResourceClaim
 from fault_simulation import objects
-from fault_simulation.ledger import CLAIMS, Ledger, claim_names
+from fault_simulation.ledger import CLAIMS, Ledger, claim_names, is_owned
 
 DeviceKey = tuple[str, str, str]
 BLOCKING = ("NoSchedule", "NoExecute")
@@ -30,6 +30,8 @@ class Fitting:
 
     def find_node(self, pod: Pod) -> str:
         """A node where the pod could run now; empty if there is none."""
+        if extended_amount(pod):
+            return self._find_node_for_extended(pod)
         claims = [self._ledger.find(CLAIMS, pod.metadata.namespace, name) for name in claim_names(pod)]
         if len(claims) < len(pod.spec.resource_claims):
             return ""
@@ -37,6 +39,17 @@ class Fitting:
             return ""
         for node in self._ledger.nodes:
             if self._takes(node, pod) and all(self._satisfies(node, claim, pod) for claim in claims):
+                return node.metadata.name
+        return ""
+
+    def _find_node_for_extended(self, pod: Pod) -> str:
+        """What an attempt before left behind can be given up; only a claim that is going has to go first."""
+        left = [claim for claim in self._ledger.claims if is_owned(claim, pod.metadata.uid)]
+        if any(claim.metadata.deletion_timestamp is not None for claim in left):
+            return ""
+        wanted = ExactDeviceRequest(device_class_name="gpu", count=extended_amount(pod))
+        for node in self._ledger.nodes:
+            if self._takes(node, pod) and sum(1 for _ in self._free(node, wanted)) >= wanted.count:
                 return node.metadata.name
         return ""
 
@@ -97,6 +110,12 @@ class Fitting:
             wanted = (selector.driver, selector.pool, selector.device) if selector is not None else ("", "", "")
             if all(one in (None, other) for one, other in zip(wanted, key, strict=True)):
                 yield rule.spec.taint
+
+
+def extended_amount(pod: Pod) -> int:
+    """How many GPUs a pod asks for as an extended resource."""
+    amounts = [one.resources.requests.get(objects.resource("gpu")) for one in pod.spec.containers]
+    return sum(int(str(amount)) for amount in amounts if amount is not None)
 
 
 def _is_tolerated(pod: Pod, taint: Taint) -> bool:

@@ -112,6 +112,8 @@ def claim_names(pod: Pod) -> list[str]:
     """The names of the claims that a pod uses; those of templates as far as they are known."""
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     names = [entry.resource_claim_name or made.get(entry.name) for entry in pod.spec.resource_claims]
+    if pod.status.extended_resource_claim_status is not None:
+        names.append(pod.status.extended_resource_claim_status.resource_claim_name)
     return [name for name in names if name]
 
 

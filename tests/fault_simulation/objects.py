@@ -21,12 +21,18 @@ NODE_RATE: Final = 2
 RATE_GROUP: Final = "rated-nodes"
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 GPUS_PER_NODE: Final = 3
+EXTENDED: Final = "extended-"
 PART_SIZES: Final = {"whole": 4, "half-0": 2, "half-1": 2, "quarter-0": 1, "quarter-1": 1}
 
 
 def device_class(name: str, driver: str) -> Manifest:
-    """All devices of a driver."""
-    return builders.device_class(name, f'device.driver == "{driver}"')
+    """All devices of a driver, which pods can also ask for as an extended resource."""
+    return builders.device_class(name, f'device.driver == "{driver}"', extendedResourceName=resource(name))
+
+
+def resource(class_name: str) -> str:
+    """The extended resource that a class stands for."""
+    return f"example.com/{class_name}"
 
 
 def _toleration(seconds: int | None) -> Manifest:
@@ -92,15 +98,20 @@ def _slice(node_name: str, what: str, generation: int, count: int, suffix: str =
 
 
 def pod_spec(wish: str, claim_name: str, patience: int | None) -> Manifest:
-    """A pod with a claim of its own from a template, or with one that it shares. `patience`: with tainted nodes."""
+    """A pod with a claim of its own from a template, or with one that it shares. `patience`: with tainted nodes.
+
+    A wish for `EXTENDED` and a number: that many GPUs, as an extended resource.
+    """
+    amounts = {resource("gpu"): wish.removeprefix(EXTENDED)} if wish.startswith(EXTENDED) and not claim_name else {}
+    resources = {"requests": {"cpu": "100m", **amounts}, "limits": amounts}
     spec: Manifest = {
-        "containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "100m"}}}],
+        "containers": [{"name": "main", "image": "busybox", "resources": resources}],
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 5,
     }
     if claim_name:
         spec["resourceClaims"] = [{"name": "c", "resourceClaimName": claim_name}]
-    elif wish:
+    elif wish and not amounts:
         spec["resourceClaims"] = [{"name": "c", "resourceClaimTemplateName": wish}]
     if patience is not None:
         spec["tolerations"] = [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": patience}]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dray.api.generated.core import Pod
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from fault_simulation.device_evictions import DeviceEvictions
-from fault_simulation.fitting import Fitting
+from fault_simulation.fitting import Fitting, extended_amount
 from fault_simulation.ledger import CLAIMS, REPLICA_SETS, Ledger, claim_names, is_finished, is_owned
 
 GRACE = 60.0
@@ -79,6 +79,10 @@ def _pod_leftovers(ledger: Ledger, pod: Pod) -> Iterator[str]:
             owned = [claim for claim in ledger.claims if is_owned(claim, pod.metadata.uid)]
             if len(owned) != 1:
                 yield f"{name} has {len(owned)} claims of its own"
+    if pod.spec.node_name and extended_amount(pod):
+        made = [claim.metadata.name for claim in ledger.claims if is_owned(claim, pod.metadata.uid)]
+        if len(made) != 1 or made[0] not in claim_names(pod):
+            yield f"{name} has the claims {made} for its extended resource, and says {claim_names(pod)}"
     if pod.spec.node_name and pod.status.phase != "Running":
         yield f"{name} has a node but is {pod.status.phase or 'not started'}"
     if pod.status.phase == "Running":

@@ -113,7 +113,8 @@ class People:
         await self._create(self._some_pod(f"pod-{self._random.randrange(NAMES)}"))
 
     def _some_pod(self, name: str) -> Manifest:
-        wish = self._random.choice([*objects.WISHES, "gpu", ""])
+        extended = [f"{objects.EXTENDED}{count}" for count in (1, 2)]
+        wish = self._random.choice([*objects.WISHES, "gpu", "", *extended])
         shared = f"shared-{self._random.randrange(SHARED)}" if self._random.random() < 0.25 else ""
         patience = self._random.choice([None, None, 5, 60])
         run_seconds = self._random.choice([None, None, 3, 40])

@@ -16,8 +16,11 @@ from dray.api.resource import ResourceClaim
 from dray.node import checkpoint
 from dray.node.answers import ClaimAnswer, judge_prepare, judge_unprepare
 from dray.node.checkpoint import FILE, State
-from dray.node.claim_record import PREPARE, UNPREPARE, ClaimRecord, DriverPart, PreparedDevice, new_record
-from dray.node.pod_claims import PodClaim, Refused, check_claim, pod_claims
+from dray.node.claim_record import PREPARE, UNPREPARE, ClaimBook, ClaimRecord, DriverPart, PreparedDevice, new_record
+from dray.node.device_status import resource_statuses
+from dray.node.health import HealthTable
+from dray.node.pod_claims import PodClaim, Refused, cdi_ids, check_claim, pod_claims
+from local_server import typed
 
 names = st.text("abc", min_size=1, max_size=3)
 devices = st.builds(
@@ -159,3 +162,25 @@ def test_a_driver_names_devices_of_its_own_vendor_and_of_those_that_the_operator
     assert refused.accepted == {}
     assert "dray node --cdi-vendor gpu.example.com=other.org would allow it" in refused.problems["uid"]
     assert judge_prepare("gpu.example.com", [record], answers, ("other.org",)).accepted.keys() == {"uid"}
+
+
+def test_devices_of_extended_resources_are_shown_with_their_claim() -> None:
+    mapping = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "r"}
+    amounts = {"example.com/gpu": "1"}
+    container = {"name": "main", "image": "x", "resources": {"requests": amounts, "limits": amounts}}
+    mine = typed(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "default", "uid": "pod-uid"},
+            "spec": {"containers": [container]},
+            "status": {"extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": [mapping]}},
+        }
+    )
+    assert isinstance(mine, Pod)
+    book = ClaimBook()
+    device = PreparedDevice("p", "1", ("r",), ("d/gpu=1",))
+    book.put(new_record(claim(result("r", "1"))).with_answer("d", (device,)))
+    assert cdi_ids(mine, mine.spec.containers[0], book) == ("d/gpu=1",)
+    [shown] = resource_statuses(mine, book, HealthTable())["main"]
+    assert (shown.name, [one.resource_id for one in shown.resources]) == ("claim:c/r", ["d/gpu=1"])

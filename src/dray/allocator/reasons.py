@@ -193,6 +193,8 @@ class RequestReport(Report, frozen=True, kw_only=True):
     """One request, or one alternative of it, on every node."""
 
     name: str
+    resource: str = ""
+    """The extended resource of a pod for which it was made."""
     device_class: str
     count: int | None = None
     """How many devices; absent for all."""

@@ -6,36 +6,42 @@ the status is written for that version of the quota: if anything was created mea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
 from dray.api.generated.core import PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
-from dray.api.kinds import QUOTAS
+from dray.api.kinds import CLASSES, QUOTAS
 from dray.api.meta import Object
 from dray.api.pods import is_finished
 from dray.api.references import ObjectName
 from dray.api.registry import Kind
+from dray.api.resource import DeviceClass
 from dray.client.calls import list_if_served
 from dray.controllers.context import Context
 from dray.controllers.custom_kinds import CustomKinds
 from dray.controllers.queue_controller import QueueController
+from dray.validation import quota_usage
 from dray.validation.pod_resources import ZERO
+from dray.validation.quota_devices import Listed, may_count_claims
 from dray.validation.quota_scopes import is_in_scope
-from dray.validation.quota_usage import COUNT, counted_kind, usage
+from dray.validation.quota_usage import COUNT, usage
 
 GATHER_SECONDS = 0.1
 """How long deletions gather before they are counted together."""
 BY_NAMESPACE = "namespace"
 
 
-def plan(quota: ResourceQuota, objects: Iterable[tuple[Kind, Object]]) -> ResourceQuotaStatus:
-    """The status that a quota should have, given all objects that it may count."""
+def plan(
+    quota: ResourceQuota, objects: Sequence[tuple[Kind, Object]], classes: Iterable[Object] = ()
+) -> ResourceQuotaStatus:
+    """The status that a quota should have, given all objects that it may count, and the device classes."""
     used = dict.fromkeys(quota.spec.hard, ZERO)
+    listed = Listed((*(obj for _, obj in objects), *classes)) if counts_devices(quota) else None
     for kind, obj in objects:
         if is_in_scope(quota.spec, obj):
-            for name, amount in usage(kind.resource, obj).items():
+            for name, amount in usage(kind.resource, obj, listed).items():
                 if name in used:
                     used[name] = used[name] + amount
     return ResourceQuotaStatus(hard=quota.spec.hard, used=used)
@@ -43,7 +49,12 @@ def plan(quota: ResourceQuota, objects: Iterable[tuple[Kind, Object]]) -> Resour
 
 def counted_kinds(quota: ResourceQuota) -> list[Kind]:
     """The kinds whose objects a quota counts, each once."""
-    return [kind for kind in dict.fromkeys(counted_kind(name) for name in quota.spec.hard) if kind is not None]
+    return list(dict.fromkeys(kind for name in quota.spec.hard for kind in quota_usage.counted_kinds(name)))
+
+
+def counts_devices(quota: ResourceQuota) -> bool:
+    """Whether claims may use up what pods use up: it depends on the device classes."""
+    return any(map(may_count_claims, quota.spec.hard))
 
 
 class ResourceQuotaController(QueueController[ObjectName]):
@@ -58,6 +69,14 @@ class ResourceQuotaController(QueueController[ObjectName]):
         self._custom = CustomKinds(context.informers, added=self._on_kind, removed=self._forget)
         self._quotas.add_index(BY_NAMESPACE, _namespace)
         self._quotas.on_change(self._on_quota)
+        context.informers.of(CLASSES, DeviceClass).on_change(self._on_class)
+
+    def _on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        """Devices count under the name that their class has for them."""
+        if _resource(old) != _resource(new):
+            for quota in self._quotas:
+                if counts_devices(quota):
+                    self.queue.add_after(ObjectName.of(quota), GATHER_SECONDS)
 
     def _on_quota(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
         """What admission adds to a quota is counted already."""
@@ -106,7 +125,8 @@ class ResourceQuotaController(QueueController[ObjectName]):
         if quota is None:
             return
         objects = [(kind, obj) for kind in self._counted(quota) for obj in await self._list(kind, key.namespace)]
-        status = plan(quota, objects)
+        classes = await self._list(CLASSES, "") if counts_devices(quota) else ()
+        status = plan(quota, objects, classes)
         if status != quota.status:
             await self._client.update(replace(quota, status=status), subresource="status")
 
@@ -129,6 +149,10 @@ def _uses_less(old: Object, new: Object) -> bool:
     if isinstance(old, PersistentVolumeClaim) and isinstance(new, PersistentVolumeClaim):
         return old.spec != new.spec or old.status.modify_volume_status != new.status.modify_volume_status
     return isinstance(old, Service) and isinstance(new, Service) and old.spec != new.spec
+
+
+def _resource(device_class: DeviceClass | None) -> str | None:
+    return device_class.spec.extended_resource_name if device_class is not None else None
 
 
 def _namespace(quota: ResourceQuota) -> tuple[str]:

@@ -86,7 +86,7 @@ class NodePlanner:
         known = residents.get(ref.uid)
         resident = _Resident(ref, pod.spec.tolerations, tick if known is None else known.seen)
         residents[ref.uid] = resident
-        if pod.spec.resource_claims:
+        if pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None:
             self._device_users.add(ref)
         self._nodes[ref.uid] = node
         may_stay = resident != known and self._plan(node, resident, tick)

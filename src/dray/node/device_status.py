@@ -12,7 +12,7 @@ from dray.node.pod_claims import Refused, container_claims
 
 def resource_statuses(pod: Pod, book: ClaimBook, health: HealthTable) -> dict[str, tuple[ResourceStatus, ...]]:
     """By container: one entry per claim and request that it names, with the health of each device behind it."""
-    if not pod.spec.resource_claims:
+    if not pod.spec.resource_claims and pod.status.extended_resource_claim_status is None:
         return {}
     try:
         every = (*pod.spec.init_containers, *pod.spec.containers)
@@ -35,7 +35,7 @@ def pods_with(book: ClaimBook, devices: Iterable[DeviceKey]) -> set[str]:
 def _of_container(pod: Pod, container: Container, book: ClaimBook, health: HealthTable) -> Iterator[ResourceStatus]:
     for name, claim, request in container_claims(pod, container):
         record = book.named(pod.metadata.namespace, claim)
-        if record is None or not name:
+        if record is None:
             continue
         found: dict[str, ResourceHealth] = {}
         for driver, device in _devices(record):
@@ -45,8 +45,9 @@ def _of_container(pod: Pod, container: Container, book: ClaimBook, health: Healt
                 found.setdefault(
                     identity, ResourceHealth(health=known.health, message=known.message or None, resource_id=identity)
                 )
+        shown = name or claim  # that for extended resources has no name in the pod
         yield ResourceStatus(
-            name=f"claim:{name}/{request}" if request else f"claim:{name}", resources=(*found.values(),)
+            name=f"claim:{shown}/{request}" if request else f"claim:{shown}", resources=(*found.values(),)
         )
 
 

@@ -21,7 +21,7 @@ FEATURE_GATES: Final[dict[str, str]] = {
     "DRADeviceCompatibilityGroups": "compatibilityGroups of counters",
     "DRADeviceTaintRules": "DeviceTaintRules taking effect; needs DRADeviceTaints",
     "DRADeviceTaints": "taints of devices, tolerations in requests",
-    "DRAExtendedResource": "extendedResourceName of classes",
+    "DRAExtendedResource": "extendedResourceName of classes; extended resources of pods that are devices",
     "DRAListTypeAttributes": "attributes that are lists",
     "DRANodeAllocatableResources": "nodeAllocatableResourceMappings of devices",
     "DRAOptionalNodeOperations": "devices that need no prepare or unprepare",

@@ -74,11 +74,15 @@ def _summarise(claim: ClaimReport) -> str:
     if not blocked:
         return "no node has devices for all requests together"
     request = blocked[0]
-    text = f'request "{request.name}": {tell_totals(request)}'
+    text = f"request {_called(request)}: {tell_totals(request)}"
     closest = find_closest(request)
     if closest is None or not closest.matching:
         return text
     return f"{text}; nearest node is {closest.node}{_shortage(closest)}"
+
+
+def _called(request: RequestReport) -> str:
+    return f'"{request.name}" for {request.resource}' if request.resource else f'"{request.name}"'
 
 
 def _fits(claim: ClaimReport) -> bool:
@@ -97,7 +101,7 @@ def _tell_claim(claim: ClaimReport, style: Style) -> str:
     place = f"node {claim.nodes[0].node}" if len(claim.nodes) == 1 else f"any of {where}"
     if len(claim.requests) == 1:
         request = claim.requests[0]
-        head = f'{claim.claim} is pending: request "{request.name}" ({tell_wish(request)}) does not fit on {place}.'
+        head = f"{claim.claim} is pending: request {_called(request)} ({tell_wish(request)}) does not fit on {place}."
         return "\n\n".join([wrap(head, style.width), *_tell_reasons(claim.claim, request, style)])
     parts = [wrap(f"{claim.claim} is pending: it does not fit on {place}.", style.width)]
     for request in claim.requests:
@@ -116,7 +120,7 @@ def _tell_error(claim: ClaimReport) -> Iterator[str]:
 
 def _tell_request(claim: str, request: RequestReport, style: Style) -> Iterator[str]:
     """One of several requests of a claim, by itself."""
-    title = f'Request "{request.name}" ({tell_wish(request)})'
+    title = f"Request {_called(request)} ({tell_wish(request)})"
     fitting = [node.node for node in request.nodes if node.fits]
     if fitting:
         yield wrap(f"{title} by itself fits on {names(fitting)}.", style.width)

@@ -199,7 +199,7 @@ class _Search:
     def _tell_refusal(self, pod: PodInfo, node: str) -> str:
         """Why a pod does not fit on a node, in a line; empty if it does."""
         refusal = self._rehearsal.unsuitable(pod, node)
-        if refusal or not pod.pod.spec.resource_claims:
+        if refusal or not pod.wants_devices:
             return ", ".join(map(tell_node, refusal))
         told = self._rehearsal.explain(pod, [node])
         if isinstance(told, Explanation):

@@ -6,7 +6,8 @@ import contextlib
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import Binding, ObjectReference, Pod
+from dray.api import codec
+from dray.api.generated.core import Binding, ObjectReference, Pod, PodExtendedResourceClaimStatus
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import ObjectMeta
 from dray.api.pod_claims import consumer, is_reserved_for
@@ -14,7 +15,8 @@ from dray.api.references import full_name
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
-from dray.client.interface import Client
+from dray.client.calls import delete_exactly
+from dray.client.interface import Client, PatchFormat
 from dray.process.clock import Clock, as_time
 from dray.scheduling.decide import Chosen, Observer
 from dray.scheduling.device_readiness import find_unready
@@ -51,8 +53,11 @@ class Binder:
             await self.bind_volumes(chosen)
         stored: list[ResourceClaim] = []
         reserved: list[ResourceClaim] = []
+        made: ResourceClaim | None = None
         try:
             for claim in chosen.claims:
+                if not claim.metadata.uid:
+                    claim = made = await self._client.create(_with_finalizer(claim))
                 if is_reserved_for(claim, pod) and claim.status.allocation is not None:
                     claim = await self._look_again(claim)
                 if is_reserved_for(claim, pod):
@@ -63,11 +68,13 @@ class Binder:
                 observer.done("PreBind")
             if any(find_unready(claim) for claim in (*stored, *reserved)):
                 raise DevicesNotReady([*stored, *reserved])
+            if chosen.extended is not None:
+                await self._record_extended(pod, chosen.extended)
             meta = pod.metadata
             await self._client.post(PODS, meta.namespace, meta.name, "binding", _binding(pod, chosen.node))
         except ApiError:
             with contextlib.suppress(ApiError, OSError, TimeoutError):
-                await self._unreserve(pod, reserved)
+                await self._give_back(pod, reserved, made)
             raise
         return [*stored, *reserved]
 
@@ -91,10 +98,26 @@ class Binder:
         # Never allocated without it: the finalizer is stored first, or together with the allocation.
         return await self._client.update_with_status(_with_finalizer(claim))
 
-    async def _unreserve(self, pod: Pod, claims: list[ResourceClaim]) -> None:
-        """Takes the pod off claims that were reserved for it, unless another scheduler gave it a node with them."""
-        if not claims or await self._has_node(pod):
+    async def _record_extended(self, pod: Pod, told: PodExtendedResourceClaimStatus) -> None:
+        """Says in the pod's status which claim serves its extended resources: its node looks there."""
+        if pod.status.extended_resource_claim_status == told:
             return
+        meta = pod.metadata
+        status = {"extendedResourceClaimStatus": codec.to_builtins(told)}
+        patch = {"metadata": {"uid": meta.uid}, "status": status}  # never that of a later pod of the name
+        await self._client.patch(PODS, meta.namespace, meta.name, patch, format=PatchFormat.MERGE, subresource="status")
+
+    async def _give_back(self, pod: Pod, claims: list[ResourceClaim], made: ResourceClaim | None) -> None:
+        """Takes the pod off claims that were reserved for it, unless another scheduler gave it a node with them.
+
+        The claim that was made for its extended resources goes.
+        """
+        if not (claims or made) or await self._has_node(pod):
+            return
+        if made is not None:
+            latest = next((claim for claim in claims if claim.metadata.uid == made.metadata.uid), made)
+            claims = [claim for claim in claims if claim is not latest]
+            await self.discard(latest)
         for claim in claims:
             meta = claim.metadata
             try:
@@ -144,6 +167,15 @@ class Binder:
         """The claim as it is stored without the pod among its users. Raises ApiError if somebody else changed it."""
         status = replace(claim.status, reserved_for=_without(claim, pod))
         return await self._client.update(replace(claim, status=status), subresource="status")
+
+    async def discard(self, claim: ResourceClaim) -> None:
+        """Removes a claim that was made for extended resources of a pod that could not be bound."""
+        if claim.status.allocation is not None:
+            status = replace(claim.status, allocation=None, devices=(), reserved_for=())
+            claim = await self._client.update(replace(claim, status=status), subresource="status")
+        left = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)
+        claim = await self._client.update(replace(claim, metadata=replace(claim.metadata, finalizers=left)))
+        await delete_exactly(self._client, CLAIMS, claim)
 
     async def deallocate(self, claim: ResourceClaim) -> None:
         """Clears the allocation of a claim that nobody uses, so that it can be made anew elsewhere (4381-113)."""

@@ -14,11 +14,13 @@ from msgspec.structs import replace
 from dray.allocator import explain
 from dray.allocator.results import OutOfBudget, StillJudging
 from dray.api import codec
+from dray.api.extended_resources import is_for_extended
 from dray.process.clock import Clock
 from dray.prose import explanations
 from dray.prose.wording import shorten
 from dray.scheduling import text
 from dray.scheduling.cluster import Cluster
+from dray.scheduling.extended_claim import name_resources
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import PodReason
 from dray.scheduling.refusal import NodesRefuse, Refused
@@ -29,6 +31,8 @@ NODES_LOOKED_AT: Final = 20
 RETELL_SECONDS: Final = 10.0
 """How long counts may be out of date before the same refusal is told again: each telling is two writes."""
 MAX_TOLD: Final = 10_000
+EXTENDED: Final = "extended-resources"
+"""What the claim for extended resources is called before there is one."""
 
 
 class _Told(NamedTuple):
@@ -97,6 +101,7 @@ class Messages:
             report = explain(self._cluster.inventory, self._cluster.classes, refused.unallocated, nodes)
         except (StillJudging, OutOfBudget):
             return ""  # selectors take long: the message says so, and there is no more to tell
+        report = name_resources(report, pod.pod, refused.unallocated)
         claims = tuple(replace(claim, claim=name) for claim, name in zip(report.claims, names, strict=True))
         why = explanations.brief(replace(report, claims=claims))
         if not why:
@@ -120,4 +125,7 @@ class Messages:
     def _claim_names(pod: PodInfo, refused: Refused) -> tuple[str, ...]:
         """What the pod calls its claims; the same for all pods of a template."""
         made = {status.resource_claim_name: status.name for status in pod.pod.status.resource_claim_statuses}
-        return tuple(made.get(claim.metadata.name, claim.metadata.name) for claim in refused.unallocated)
+        return tuple(
+            EXTENDED if is_for_extended(claim) else made.get(claim.metadata.name, claim.metadata.name)
+            for claim in refused.unallocated
+        )

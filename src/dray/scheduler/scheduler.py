@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from dray import cel
 from dray.allocator import Options
+from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodCondition
 from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.generated.storage import StorageClass
@@ -103,6 +104,7 @@ class Scheduler:
         self._backlog = cel.Backlog(clock.monotonic)
         self.cluster = Cluster(
             claims="DynamicResourceAllocation" not in disabled_gates,
+            extended="DRAExtendedResource" not in disabled_gates,
             taints="DRADeviceTaints" not in disabled_gates,
             taint_rules="DRADeviceTaintRules" not in disabled_gates,
             patches="DRAAdminControlledDeviceAttributes" not in disabled_gates,
@@ -437,7 +439,11 @@ class Scheduler:
                 return
         if claim.status.reserved_for:
             claim = await self._binder.unreserve(claim, pod)
-        if not claim.status.reserved_for:
+        if claim.status.reserved_for:
+            return
+        if is_for_extended(claim):
+            await self._binder.discard(claim)
+        else:
             await self._binder.deallocate(claim)
 
     async def _keep_messages_true(self) -> None:
@@ -499,7 +505,7 @@ def _result(answer: Chosen | Refused) -> str:
 
 
 def _has_claims(pod: PodInfo) -> bool:
-    return bool(pod.pod.spec.resource_claims)
+    return pod.wants_devices
 
 
 def _has_terms(pod: PodInfo) -> bool:

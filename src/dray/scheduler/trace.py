@@ -51,7 +51,7 @@ class Trace:
     ) -> None:
         self.pod = str(pod.name)
         self.steps: list[Step] = []
-        self._has_claims = bool(pod.pod.spec.resource_claims)
+        self._has_claims = pod.wants_devices
         self._clock = clock
         self._metrics = metrics
         self._verbosity = verbosity

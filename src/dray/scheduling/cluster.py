@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from dray import cel
 from dray.allocator import Inventory
@@ -19,6 +20,9 @@ from dray.scheduling.pod_info import PodInfo, read_pod
 from dray.scheduling.volumes import Volumes
 from dray.tracker import Event, Tracker
 
+_NOT_MADE: Final = ""
+"""In place of the uid of a claim that is in flight and that its scheduler is about to make."""
+
 
 class Cluster:
     """The scheduler's view. An allocation counts from the moment it is decided (in flight), not when it is stored."""
@@ -30,13 +34,16 @@ class Cluster:
         taint_rules: bool = True,
         patches: bool = True,
         claims: bool = True,
+        extended: bool = True,
         backlog: cel.Backlog | None = None,
     ) -> None:
         """With a backlog, selectors that take long are left to it, and decisions are put off that depend on them.
 
         Without `claims`, those of pods are not looked at: a node refuses such pods if it does look (4381-215).
+        Without `extended`, no extended resource is made of devices.
         """
         self._uses_claims = claims
+        self._uses_extended = claims and extended
         self.nodes = NodeTable()
         self.tracker = Tracker(taints=taints, taint_rules=taint_rules, patches=patches, backlog=backlog)
         self.inventory = Inventory(backlog)
@@ -100,6 +107,8 @@ class Cluster:
 
     def set_class(self, name: str, new: DeviceClass | None) -> None:
         """A device class changed."""
+        if self._uses_extended:
+            self.nodes.classes.set(name, new)
         if new is None:
             self.classes.pop(name, None)
         else:
@@ -120,13 +129,16 @@ class Cluster:
             return
         place = ObjectName.of(known)
         key = full_name(known)
+        flying = self._in_flight.get(key)
         if new is None:
             self.claims.pop(place, None)
-            self._in_flight.pop(key, None)
-            self.inventory.release(key)
+            if flying != _NOT_MADE:
+                self._in_flight.pop(key, None)
+                self.inventory.release(key)
             return
         self.claims[place] = new
-        flying = self._in_flight.get(key)
+        if flying == _NOT_MADE:
+            flying = self._in_flight[key] = new.metadata.uid
         if flying is not None and flying != new.metadata.uid:
             self._in_flight.pop(key)  # deleted and made anew while in flight
             flying = None
@@ -176,6 +188,8 @@ class Cluster:
             return False
         before, meta = known.pod.metadata, pod.metadata
         if known.pod.status.start_time != pod.status.start_time:
+            return False
+        if known.pod.status.extended_resource_claim_status != pod.status.extended_resource_claim_status:
             return False
         return (before.deletion_timestamp is None) == (meta.deletion_timestamp is None) and before.labels == meta.labels
 

@@ -14,10 +14,12 @@ from typing import Protocol
 import msgspec
 
 from dray.allocator import Allocated, Options
+from dray.api.generated.core import PodExtendedResourceClaimStatus
 from dray.api.resource import AllocationResult, ResourceClaim
 from dray.scheduling.candidates import in_turns
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.devices import LACKING, PodDevices
+from dray.scheduling.extended_devices import ExtendedDevices, look_for_devices
 from dray.scheduling.filters.node_affinity import NOT_AFFINE
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.node_table import NodeFilter
@@ -40,6 +42,8 @@ class Chosen(msgspec.Struct, frozen=True):
     node: str
     claims: tuple[ResourceClaim, ...] = ()
     allocations: dict[str, tuple[ResourceClaim, AllocationResult]] = {}
+    extended: PodExtendedResourceClaimStatus | None = None
+    """Which requests of which of the claims serve extended resources of the pod."""
     volumes: tuple[VolumeChoice, ...] = ()
     """What claims for volumes that waited for a node get there; the pod is bound when they have it."""
 
@@ -87,9 +91,9 @@ def _look(
     most: int,
     observer: Observer | None,
 ) -> tuple[Chosen, ...] | Refused:
-    if not claims:
+    devices = look_for_devices(cluster, pod, claims, options) if claims or pod.extended else None
+    if devices is None:
         return _Attempt(cluster, pod, None).run(most)
-    devices = PodDevices(cluster, pod, claims, options)
     refused = devices.refuse()
     if observer is not None:
         observer.done("PreFilter", "Success" if refused is None else "Unschedulable")
@@ -114,7 +118,7 @@ class _Found(msgspec.Struct, frozen=True):
 class _Attempt:
     """Looks for nodes for one pod, with what is known of its devices, if it has claims."""
 
-    def __init__(self, cluster: Cluster, pod: PodInfo, devices: PodDevices | None) -> None:
+    def __init__(self, cluster: Cluster, pod: PodInfo, devices: PodDevices | ExtendedDevices | None) -> None:
         self._nodes = cluster.nodes
         self._pod = pod
         self._devices = devices
@@ -149,7 +153,7 @@ class _Attempt:
                 if not isinstance(answer, Allocated):
                     self._counts[answer] += 1
                     continue
-                score = (*preference(pod, node), -devices.concessions(answer)) if enough > 1 else ()
+                score = (*preference(pod, node), -devices.concessions(node, answer)) if enough > 1 else ()
                 found.append(_Found(score, node, answer))
             if len(found) >= enough:
                 break
@@ -203,7 +207,9 @@ class _Attempt:
         volumes = self._choose_volumes(found.node) if self._pod.volume_claims else ()
         if self._devices is None or found.allocated is None:
             return Chosen(found.node.name, volumes=volumes)
-        return Chosen(found.node.name, self._devices.claims, self._devices.by_claim(found.allocated), volumes)
+        devices, node = self._devices, found.node
+        allocations = devices.by_claim(node, found.allocated)
+        return Chosen(node.name, devices.claims_on(node), allocations, devices.extended_on(node), volumes)
 
     def _choose_volumes(self, node: NodeInfo) -> tuple[VolumeChoice, ...]:
         volumes = self._nodes.volumes.of(self._pod)

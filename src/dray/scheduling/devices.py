@@ -17,6 +17,7 @@ from dray.allocator import (
 )
 from dray.allocator.results import Refusal
 from dray.allocator.shapes import Shape
+from dray.api.generated.core import PodExtendedResourceClaimStatus
 from dray.api.references import full_name
 from dray.api.resource import AllocationResult, ResourceClaim
 from dray.api.resource.allocated_node import allocated_node
@@ -24,6 +25,7 @@ from dray.api.resource.toleration import is_tolerated
 from dray.scheduling.claims import is_in_reach
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_readiness import find_unready
+from dray.scheduling.extended_claim import ExtendedClaim
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import (
@@ -42,15 +44,24 @@ from dray.scheduling.reasons import (
 from dray.scheduling.refusal import Refused
 
 LACKING = (DevicesLacking(),)
-_OUT_OF_REACH = (ClaimOutOfReach(),)
+OUT_OF_REACH = (ClaimOutOfReach(),)
 _RUNNING = (SelectorsRunning(),)
 
 
 class PodDevices:
     """What a decision knows of a pod's claims. Changes nothing in the cluster."""
 
-    def __init__(self, cluster: Cluster, pod: PodInfo, claims: tuple[ResourceClaim, ...], options: Options) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        pod: PodInfo,
+        claims: tuple[ResourceClaim, ...],
+        options: Options,
+        extended: ExtendedClaim | None = None,
+    ) -> None:
+        """`extended` says which of the claims, if any, stands for extended resources of the pod."""
         self.claims = claims
+        self._extended = extended
         self.pending = [claim for claim in claims if claim.status.allocation is None]
         self._in_the_way: dict[str, ResourceClaim] = {}
         self.is_being_judged = False
@@ -122,7 +133,7 @@ class PodDevices:
         if unreachable is not None:
             if self._is_free(unreachable):
                 self._in_the_way[full_name(unreachable)] = unreachable
-            return _OUT_OF_REACH
+            return OUT_OF_REACH
         answer = self._ask(node.name)
         match answer:
             case Unsatisfiable(problems=problems):
@@ -138,7 +149,15 @@ class PodDevices:
                 return ClaimsUnjudgeable(error)
         return answer
 
-    def by_claim(self, answer: Allocated) -> dict[str, tuple[ResourceClaim, AllocationResult]]:
+    def claims_on(self, _node: NodeInfo) -> tuple[ResourceClaim, ...]:
+        """The claims that the pod uses there."""
+        return self.claims
+
+    def extended_on(self, _node: NodeInfo) -> PodExtendedResourceClaimStatus | None:
+        """Which requests serve the pod's extended resources there; None if it has none that are devices."""
+        return self._extended.status if self._extended is not None else None
+
+    def by_claim(self, _node: NodeInfo, answer: Allocated) -> dict[str, tuple[ResourceClaim, AllocationResult]]:
         """What each claim that had nothing gets."""
         by_key = {full_name(claim): claim for claim in self.pending}
         return {key: (by_key[key], result) for key, result in answer.allocations.items()}
@@ -148,7 +167,7 @@ class PodDevices:
         """Whether a claim has a list of alternatives: what it gets may be better on one node than on another."""
         return any(request.first_available for claim in self.pending for request in claim.spec.devices.requests)
 
-    def concessions(self, answer: Allocated) -> int:
+    def concessions(self, _node: NodeInfo, answer: Allocated) -> int:
         """How far down their lists of alternatives the claims had to go on a node."""
         given = {
             (key, result.request)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
+from dray.api.extended_resources import ClassesByResource, may_be_devices
 from dray.api.generated.core import Node
 from dray.scheduling import filters
 from dray.scheduling.candidates import narrow
@@ -35,6 +38,10 @@ class NodeTable:
         self._waiting: dict[str, dict[str, PodInfo]] = {}
         self._verdicts: dict[bytes, dict[str, Refusal]] = {}
         self._disliked: set[str] = set()
+        self.classes = ClassesByResource()
+        """Which device classes stand for extended resources."""
+        self._plugins: dict[str, set[str]] = {}
+        """Which nodes have a device plugin for an extended resource."""
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -74,6 +81,7 @@ class NodeTable:
             self._disliked.add(name)
         else:
             self._disliked.discard(name)
+        self._count_plugins(info)
         self._forget(name)
 
     def remove(self, name: str) -> None:
@@ -83,12 +91,37 @@ class NodeTable:
             self.topology.remove_node(info)
             if info.pods:
                 self._waiting[name] = dict(info.pods)
+            self._forget_plugins(name)
         self._disliked.discard(name)
         self._forget(name)
 
     def _forget(self, name: str) -> None:
         for verdicts in self._verdicts.values():
             verdicts.pop(name, None)
+
+    def _count_plugins(self, info: NodeInfo) -> None:
+        has = {name for name, amount in (info.allocatable or {}).items() if amount and may_be_devices(name)}
+        if self._plugins:
+            self._forget_plugins(info.name)
+        for resource in has:
+            self._plugins.setdefault(resource, set()).add(info.name)
+
+    def _forget_plugins(self, node: str) -> None:
+        for resource, nodes in list(self._plugins.items()):
+            nodes.discard(node)
+            if not nodes:
+                del self._plugins[resource]
+
+    def with_plugins(self, resources: Iterable[str]) -> frozenset[str]:
+        """The nodes that have a device plugin for one of these resources."""
+        return frozenset().union(*(self._plugins.get(resource, ()) for resource in resources))
+
+    def with_classes(self, pod: PodInfo) -> PodInfo:
+        """The pod, and for which of its extended resources a device class stands."""
+        if not pod.extended:
+            return pod
+        backed = frozenset(name for name in pod.extended if self.classes.get(name) is not None)
+        return pod if backed == pod.backed else replace(pod, backed=backed)
 
     def place(self, pod: PodInfo, node: str) -> None:
         """A pod is on a node, or about to be."""
@@ -121,7 +154,7 @@ class NodeTable:
             if len(self._verdicts) >= self.MAX_KEYS:
                 self._verdicts.pop(next(iter(self._verdicts)))
             verdicts = self._verdicts[pod.placement_key] = {}
-        return NodeFilter(pod, verdicts, self.topology, self.volumes)
+        return NodeFilter(self.with_classes(pod), verdicts, self.topology, self.volumes)
 
 
 class NodeFilter:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
+from dray.api.extended_resources import may_be_devices
 from dray.api.generated.core import Container, Pod, PodSpec
 from dray.api.quantity import Quantity
 from dray.api.references import ObjectName, full_name
@@ -40,22 +41,35 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False):
     """What it says about other pods; None if it says nothing."""
     volume_claims: tuple[str, ...] = ()
     """The PersistentVolumeClaims that it mounts."""
+    extended: tuple[str, ...] = ()
+    """The resources that it asks for and that a device class may stand for."""
+    backed: frozenset[str] = frozenset()
+    """Those of them for which there is one: where no device plugin has them, they are devices."""
 
     @property
     def name(self) -> ObjectName:
         """Namespace and name."""
         return ObjectName.of(self.pod)
 
+    @property
+    def wants_devices(self) -> bool:
+        """Whether devices may decide where it can go."""
+        return bool(self.pod.spec.resource_claims or self.extended)
+
+    def are_devices(self, resource: str, allocatable: Resources | None) -> bool:
+        """Whether a resource that it asks for is made of devices on a node that offers so much (None: nobody knows)."""
+        return resource in self.backed and not (allocatable and allocatable.get(resource))
+
 
 def read_pod(pod: Pod, known: PodInfo | None = None) -> PodInfo:
     """The facts of a pod; those of `known` where its spec has not changed."""
     if known is not None and known.pod.spec is pod.spec and (not known.terms or _have_same_labels(known.pod, pod)):
         return replace(known, pod=pod, claims=_claims(pod))
-    requests, ports, key = _facts(pod.spec)
+    requests, ports, key, extended = _facts(pod.spec)
     terms = read_terms(pod)
     fault = terms if isinstance(terms, TermUnreadable) else None
     terms = None if isinstance(terms, TermUnreadable) else terms
-    return PodInfo(pod, requests, ports, key, fault, _claims(pod), terms, _volume_claims(pod))
+    return PodInfo(pod, requests, ports, key, fault, _claims(pod), terms, _volume_claims(pod), extended)
 
 
 def _have_same_labels(one: Pod, other: Pod) -> bool:
@@ -70,10 +84,13 @@ def identified(pod: Pod) -> Pod:
 
 
 def _claims(pod: Pod) -> tuple[ObjectName, ...]:
-    if not pod.spec.resource_claims:
+    extended = pod.status.extended_resource_claim_status
+    if not pod.spec.resource_claims and extended is None:
         return ()
     names = [reference.resource_claim_name for reference in pod.spec.resource_claims]
     names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+    if extended is not None:
+        names.append(extended.resource_claim_name)
     namespace = pod.metadata.namespace
     return tuple([ObjectName(namespace, name) for name in dict.fromkeys(names) if name])
 
@@ -92,9 +109,11 @@ def _volume_claims(pod: Pod) -> tuple[str, ...]:
 
 
 @remembered
-def _facts(spec: PodSpec) -> tuple[Resources, frozenset[Port], bytes]:
+def _facts(spec: PodSpec) -> tuple[Resources, frozenset[Port], bytes, tuple[str, ...]]:
     key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations))
-    return total_requests(spec), host_ports(spec), key
+    requests = total_requests(spec)
+    extended = tuple(sorted(name for name, amount in requests.items() if amount and may_be_devices(name)))
+    return requests, host_ports(spec), key, extended
 
 
 def total_requests(spec: PodSpec) -> Resources:

@@ -20,7 +20,7 @@ from dray.allocator import Allocated, Options
 from dray.api.references import full_name
 from dray.api.resource import AllocationResult
 from dray.scheduling.cluster import Cluster
-from dray.scheduling.devices import PodDevices
+from dray.scheduling.extended_devices import look_for_devices
 from dray.scheduling.filters.resources import ONE, PODS
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
@@ -30,8 +30,8 @@ from dray.scheduling.refusal import Counts, Ineligible, NodesRefuse, Preempts, R
 NODES_RANKED: Final = 250
 """How many nodes on which pods of lower priority take enough are compared before any is tried."""
 WORK: Final = 600
-"""How many pods dry runs may take away and put back, five times as costly where more than room decides. kube-scheduler
-tries at least a hundred nodes, in parallel, from one chosen at random."""
+"""How many pods dry runs may take away and put back, five times as costly where more than room decides; twice as many
+if nothing helped so far. kube-scheduler tries at least a hundred nodes, in parallel, from one chosen at random."""
 NEVER: Final = "Never"
 
 _UNHELPFUL = (PreemptionUnhelpful(),)
@@ -69,10 +69,9 @@ class _Search:
 
     def __init__(self, cluster: Cluster, pod: PodInfo, options: Options, priority: int) -> None:
         self._cluster = cluster
-        self._pod = pod
+        self._pod = pod = cluster.nodes.with_classes(pod)
         self._priority = priority
-        found = cluster.claims_of(pod.pod)
-        self._devices = PodDevices(cluster, pod, found.claims, options) if found.claims else None
+        self._devices = look_for_devices(cluster, pod, cluster.claims_of(pod.pod).claims, options)
         self._counts: Counts = Counter()
 
     def run(self) -> Preempts | NodesRefuse:
@@ -88,8 +87,10 @@ class _Search:
                 found.append(answer)
             else:
                 self._counts[answer] += 1
+            if self._devices is not None:
+                pods = sum(share.pods for level, share in node.by_priority.items() if level < self._priority)
             left -= pods if needs_room_alone else 5 * pods
-            if left <= 0:
+            if left <= (0 if found else -WORK):
                 break
         if found:
             return min(found, key=_cost)
@@ -255,7 +256,8 @@ def _suffices(pod: PodInfo, node: NodeInfo, freed: dict[str, int], pods: int) ->
     if limit is not None and (len(node.pods) - pods + 1) * ONE > limit:
         return False
     for name, amount in pod.requests.items():
-        if amount and used.get(name, 0) - freed.get(name, 0) + amount > allocatable.get(name, 0):
+        free = allocatable.get(name, 0) - used.get(name, 0) + freed.get(name, 0)
+        if amount and amount > free and not pod.are_devices(name, allocatable):
             return False
     return True
 

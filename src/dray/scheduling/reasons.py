@@ -116,6 +116,12 @@ class Insufficient(NodeReason, frozen=True, cache_hash=True):
     resource: str
 
 
+class InsufficientExtended(Insufficient, frozen=True, cache_hash=True):
+    """Too little is left of a resource that a device class could stand for."""
+
+    causes = Cause.NODE | Cause.POD_GONE | Cause.CLASS
+
+
 class NoCompany(NodeReason, frozen=True, cache_hash=True):
     """The pods whose company the pod requires are in other domains, or nowhere."""
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from dray.allocator import Explanation, Options, explain
 from dray.api import codec
+from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Node, Pod
 from dray.api.pod_claims import consumer
 from dray.api.references import full_name
@@ -21,6 +22,8 @@ from dray.scheduling.claims import is_in_reach
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.company import name_company
 from dray.scheduling.decide import Chosen, find_places
+from dray.scheduling.extended_claim import name_resources
+from dray.scheduling.extended_devices import look_for_devices
 from dray.scheduling.pod_info import PodInfo, identified, read_pod
 from dray.scheduling.preemption import find_victims
 from dray.scheduling.reasons import NodeReason, PodReason
@@ -89,8 +92,8 @@ class Rehearsal:
         self.cluster.set_pod(None, placed.metadata.uid)
         self._undo.append(lambda: self.cluster.set_pod(placed, placed.metadata.uid))
 
-    def set_claim(self, old: ResourceClaim | None, new: ResourceClaim) -> None:
-        """A claim comes or changes."""
+    def set_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """A claim comes, changes or goes."""
         self.cluster.set_claim(old, new)
         self._undo.append(lambda: self.cluster.set_claim(new, old))
 
@@ -124,7 +127,8 @@ class Rehearsal:
         answer = find_places(self.cluster, pod, self._options, most)
         while isinstance(answer, Refused) and answer.unused_claims:
             old = answer.unused_claims[0]
-            self.set_claim(old, replace(old, status=replace(old.status, allocation=None, devices=())))  # 4381-113
+            freed = replace(old, status=replace(old.status, allocation=None, devices=()))  # 4381-113
+            self.set_claim(old, None if is_for_extended(old) else freed)
             answer = find_places(self.cluster, pod, self._options, most)
         return answer
 
@@ -135,9 +139,12 @@ class Rehearsal:
             allocation = found[1] if found is not None else claim.status.allocation
             users = (*claim.status.reserved_for, consumer(pod.pod))
             status = replace(claim.status, allocation=allocation, reserved_for=users)
-            self.set_claim(claim, replace(claim, status=status))
+            stored = self.cluster.find_claim(claim.metadata.namespace, claim.metadata.name)
+            self.set_claim(stored, replace(claim, status=status))
         uid = pod.pod.metadata.uid
-        self.cluster.set_pod(replace(pod.pod, spec=replace(pod.pod.spec, node_name=chosen.node)), uid)
+        spec = replace(pod.pod.spec, node_name=chosen.node)
+        told = replace(pod.pod.status, extended_resource_claim_status=chosen.extended) if chosen.extended else None
+        self.cluster.set_pod(replace(pod.pod, spec=spec, status=told or pod.pod.status), uid)
         self._undo.append(lambda: self.cluster.set_pod(None, uid))
 
     def find_victims(self, pod: PodInfo, refused: Refused) -> Refused:
@@ -150,6 +157,13 @@ class Rehearsal:
         """What a node has against a pod, whatever devices there are."""
         info = self.cluster.nodes.get(node)
         return () if info is None else self.cluster.nodes.filter(pod).refuses(info)
+
+    def extended_devices(self, pod: PodInfo, node: str) -> tuple[str, ...]:
+        """The extended resources that a pod asks for and that are devices on a node."""
+        info, known = self.cluster.nodes.get(node), self.cluster.nodes.with_classes(pod)
+        if info is None:
+            return ()
+        return tuple(name for name in known.extended if known.are_devices(name, info.allocatable))
 
     def is_in_reach(self, claim: ResourceClaim, node: str) -> bool:
         """Whether what a claim has can be used on a node."""
@@ -166,10 +180,11 @@ class Rehearsal:
         found = self.cluster.claims_of(pod.pod)
         if found.problem is not None:
             return found.problem
-        pending = [claim for claim in found.claims if claim.status.allocation is None]
-        if not pending:
+        devices = look_for_devices(self.cluster, pod, found.claims, self._options)
+        if devices is None or not devices.pending:
             return None
-        return explain(self.cluster.inventory, self.cluster.classes, pending, nodes)
+        report = explain(self.cluster.inventory, self.cluster.classes, devices.pending, nodes)
+        return name_resources(report, pod.pod, devices.pending)
 
     def _alike(self, pod: PodInfo) -> tuple[bytes, ...] | None:
         """Equal for pods that fit in the same places; None if others may help the pod to fit, or share its claim."""
@@ -182,10 +197,12 @@ class Rehearsal:
         found = self.cluster.claims_of(pod.pod)
         if found.problem is not None:
             return None
+        devices = look_for_devices(self.cluster, pod, found.claims, self._options) if pod.extended else None
+        claims = devices.pending if devices is not None else found.claims
         needs = msgspec.json.encode([sorted(pod.requests.items()), sorted(pod.ports)])
         if self._keeps_away:
             needs += msgspec.json.encode([pod.pod.metadata.namespace, sorted(pod.pod.metadata.labels.items())])
-        return (pod.placement_key, needs, *(codec.encode(claim.spec) for claim in found.claims))
+        return (pod.placement_key, needs, *(codec.encode(claim.spec) for claim in claims))
 
 
 def _discard(_: object) -> None:

@@ -135,14 +135,21 @@ def claim_problem(pod: Pod, find_claim: ClaimLookup) -> str:
             name = made[reference.name]
             if not name:
                 continue  # none was needed
-        claim = find_claim(pod.metadata.namespace, name or "")
-        if claim is None:
-            return f"claim {reference.name}: there is no ResourceClaim {name}"
-        if claim.status.allocation is None:
-            return f"claim {reference.name}: ResourceClaim {name} is not allocated"
-        if not is_reserved_for(claim, pod):
-            return f"claim {reference.name}: ResourceClaim {name} is not reserved for this pod"
-    return ""
+        problem = _problem(pod, find_claim, name or "")
+        if problem:
+            return f"claim {reference.name}: {problem}"
+    extended = pod.status.extended_resource_claim_status
+    problem = _problem(pod, find_claim, extended.resource_claim_name) if extended is not None else ""
+    return f"extended resources: {problem}" if problem else ""
+
+
+def _problem(pod: Pod, find_claim: ClaimLookup, name: str) -> str:
+    claim = find_claim(pod.metadata.namespace, name)
+    if claim is None:
+        return f"there is no ResourceClaim {name}"
+    if claim.status.allocation is None:
+        return f"ResourceClaim {name} is not allocated"
+    return "" if is_reserved_for(claim, pod) else f"ResourceClaim {name} is not reserved for this pod"
 
 
 def _is_overdue(pod: Pod, now: float) -> bool:

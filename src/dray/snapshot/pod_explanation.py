@@ -115,7 +115,8 @@ def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None
         answer = rehearsal.decide(info)
         if isinstance(answer, Refused):
             answer = rehearsal.find_victims(info, answer)
-            return _explain_refusal(rehearsal, info, answer, looked_at, Advice(snapshot, waiting.claims))
+            advice = Advice(snapshot, (*waiting.claims, *answer.unallocated))
+            return _explain_refusal(rehearsal, info, answer, looked_at, advice)
         return PodExplanation(key, "fits", answer.node)
 
 
@@ -125,7 +126,7 @@ def _explain_refusal(
     refusals = {node: rehearsal.unsuitable(pod, node) for node in nodes}
     unsuitable = {node: _tell(rehearsal, pod, node, refusal) for node, refusal in refusals.items() if refusal}
     suitable = [node for node in nodes if node not in unsuitable]
-    told = rehearsal.explain(pod, suitable) if pod.pod.spec.resource_claims and suitable else None
+    told = rehearsal.explain(pod, suitable) if pod.wants_devices and suitable else None
     claims = ClaimExplanation(told, advice) if isinstance(told, Explanation) else None
     return PodExplanation(
         str(pod.name),

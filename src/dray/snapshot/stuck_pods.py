@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from dray.api.generated.core import Node, Pod
 from dray.api.kinds import NODES
 from dray.api.pod_claims import is_reserved_for
 from dray.api.pods import PENDING
 from dray.api.references import full_name
+from dray.prose.wording import names
 from dray.scheduling.claims import find_claims, is_in_reach
 from dray.scheduling.device_states import NodeProblem, problem_of
 from dray.scheduling.pod_info import identified, read_pod
-from dray.scheduling.reasons import Insufficient, PortsTaken, TooManyPods
+from dray.scheduling.reasons import ClaimNotFound, Insufficient, PortsTaken, TooManyPods
 from dray.scheduling.text import tell_node, tell_pod
 from dray.snapshot.snapshot import Snapshot
+
+_BY_HAND: Final = (
+    "schedulers do not look at a pod that somebody else gave its node. Delete the pod and leave nodeName out."
+)
 
 
 def what_keeps_from_starting(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
@@ -27,19 +33,23 @@ def what_keeps_from_starting(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
 
 def _claims(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
     node = pod.spec.node_name
+    told = pod.status.extended_resource_claim_status
     with snapshot.rehearsal() as rehearsal:
         found = find_claims(identified(pod), rehearsal.cluster.find_claim)
+        extended = rehearsal.cluster.find_claim(pod.metadata.namespace, told.resource_claim_name) if told else None
+        devices = () if told else rehearsal.extended_devices(read_pod(identified(pod)), node)
     if found.problem is not None:
         yield f"{_sentence(tell_pod(found.problem))}."
+    if told and extended is None:
+        yield f"{_sentence(tell_pod(ClaimNotFound(told.resource_claim_name)))}."
+    if devices:
+        yield (f"{names(devices)} is made of devices on {node}, and nobody is going to allocate them: {_BY_HAND}")
     known = snapshot.get(NODES.resource, "", node)
     labels = known.metadata.labels if isinstance(known, Node) else {}
-    for claim in found.claims:
+    for claim in (*found.claims, extended) if extended is not None else found.claims:
         name = full_name(claim)
         if claim.status.allocation is None:
-            yield (
-                f"Claim {name} is not allocated, and nobody is going to: schedulers do not look at a pod that somebody "
-                "else gave its node. Delete the pod and leave nodeName out."
-            )
+            yield f"Claim {name} is not allocated, and nobody is going to: {_BY_HAND}"
         elif not is_in_reach(claim, node, labels):
             yield f"The devices of claim {name} cannot be used on {node}."
         elif not is_reserved_for(claim, identified(pod)):

@@ -208,9 +208,14 @@ def _check_status(errors: Errors, new: Pod, old: Pod, _ctx: Context) -> None:
         validate_extended_claim(errors, status.extended_resource_claim_status, new.spec)
 
 
-def _change_status(new: Pod, old: Pod, _ctx: Context) -> Pod:
-    """Owners stay, and the class of service is decided once and survives clients that leave it out."""
-    status = replace(new.status, qos_class=new.status.qos_class or old.status.qos_class)
+def _change_status(new: Pod, old: Pod, ctx: Context) -> Pod:
+    """Owners stay; the class of service and the claim for extended resources survive clients that leave them out."""
+    known = old.status.extended_resource_claim_status
+    told = new.status.extended_resource_claim_status or known
+    if known is None and not ctx.enabled("DRAExtendedResource"):
+        told = None
+    qos_class = new.status.qos_class or old.status.qos_class
+    status = replace(new.status, qos_class=qos_class, extended_resource_claim_status=told)
     return replace(with_metadata(new, owner_references=old.metadata.owner_references), status=status)
 
 

@@ -13,6 +13,7 @@ from dray.api.registry import Kind, by_resource
 from dray.api.resource import DeviceRequest, ResourceClaim
 from dray.api.resource.claim import ALLOCATION_RESULTS, MODE_ALL
 from dray.validation.pod_resources import ZERO, limits_of, requests_of, total_of
+from dray.validation.quota_devices import Neighbours, by_class_resource, charged_pod, may_count_claims
 from dray.validation.resource_amounts import is_huge_page
 
 DEVICES: Final = "deviceclass.resource.k8s.io/devices"
@@ -35,22 +36,38 @@ COUNTED: Final = frozenset(
 Usage = dict[str, Quantity]
 
 
-def usage(resource: str, obj: Object) -> Usage:
-    """What an object counts for. `resource` is its plural with the group: `pods`, `resourceclaims.resource.k8s.io`."""
+def usage(resource: str, obj: Object, neighbours: Neighbours | None = None) -> Usage:
+    """What an object counts for. `resource` is its plural with the group: `pods`, `resourceclaims.resource.k8s.io`.
+
+    Without `neighbours`, claims do not count as extended resources.
+    """
     used: Usage = {f"{COUNT}{resource}": ONE}
     if resource in COUNTED:
         used[resource] = ONE
     if isinstance(obj, ResourceClaim):
-        for request in obj.spec.devices.requests:
-            for class_name, count in _devices(request).items():
-                name = f"{class_name}.{DEVICES}"
-                used[name] = used.get(name, ZERO) + count
+        used.update(_claim(obj, neighbours))
     elif isinstance(obj, Pod):
         used.update(_pod(obj))
     elif isinstance(obj, PersistentVolumeClaim):
         used.update(_volume_claim(obj))
     elif isinstance(obj, Service):
         used.update(_service(obj))
+    return used
+
+
+def _claim(claim: ResourceClaim, neighbours: Neighbours | None) -> Usage:
+    devices: Usage = {}
+    for request in claim.spec.devices.requests:
+        for class_name, count in _devices(request).items():
+            devices[class_name] = devices.get(class_name, ZERO) + count
+    used = {f"{class_name}.{DEVICES}": count for class_name, count in devices.items()}
+    if neighbours is not None and devices:
+        pod = charged_pod(claim, neighbours)
+        charged = _pod(pod) if pod is not None else {}
+        for name, amount in by_class_resource(devices, neighbours).items():
+            left = amount - charged.get(name, ZERO)
+            if left > ZERO:
+                used[name] = left
     return used
 
 
@@ -123,8 +140,17 @@ def _volume_claim(claim: PersistentVolumeClaim) -> Usage:
     return used
 
 
+def counted_kinds(name: str) -> tuple[Kind, ...]:
+    """The kinds whose objects use up a resource of a quota; none if it is none that is known here."""
+    kind = counted_kind(name)
+    if kind is None:
+        return ()
+    claims = by_resource("resource.k8s.io", "resourceclaims") if may_count_claims(name) else None
+    return (kind, claims) if claims is not None else (kind,)
+
+
 def counted_kind(name: str) -> Kind | None:
-    """The kind whose objects use up a resource of a quota; None if it is none that is known here."""
+    """The kind whose objects use up a resource of a quota first; None if it is none that is known here."""
     if name.startswith(COUNT):
         plural, _, group = name.removeprefix(COUNT).partition(".")
         return by_resource(group, plural)

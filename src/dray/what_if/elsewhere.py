@@ -10,6 +10,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Pod, PodResourceClaim
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import ObjectMeta
@@ -55,7 +56,8 @@ def _leave(after: Snapshot, rehearsal: Rehearsal, moved: Mapping[ObjectRef, Evic
     for claim in _claims(after, moved.values()):
         namespace = claim.metadata.namespace
         if {(namespace, used.name) for used in claim.status.reserved_for} <= names:
-            rehearsal.set_claim(claim, replace(claim, spec=_to_stay(claim.spec), status=ResourceClaimStatus()))
+            freed = replace(claim, spec=_to_stay(claim.spec), status=ResourceClaimStatus())
+            rehearsal.set_claim(claim, None if is_for_extended(claim) else freed)
 
 
 def _claims(after: Snapshot, evictions: Iterable[Eviction]) -> Iterable[ResourceClaim]:
@@ -78,10 +80,13 @@ def _move(rehearsal: Rehearsal, pod: PodInfo, eviction: Eviction, choices: int) 
 
 
 def _successor(after: Snapshot, ref: ObjectRef, eviction: Eviction) -> PodInfo:
-    """The pod as it will come again: without a node, with the claims that it had. Dumps may lack it."""
+    """The pod as it will come again: without a node, with the claims that it had. Dumps may lack it.
+
+    For its extended resources it gets another claim.
+    """
     found = after.get(PODS.resource, ref.namespace, ref.name)
     pod = found if isinstance(found, Pod) else Pod(metadata=ObjectMeta(name=ref.name, namespace=ref.namespace))
-    claims = [name.partition("/")[2] for name in eviction.claims]
+    claims = [claim.metadata.name for claim in _claims(after, (eviction,)) if not is_for_extended(claim)]
     lasting = tuple(one for one in pod.spec.tolerations if one.toleration_seconds is None)
     spec = replace(
         pod.spec,
@@ -89,7 +94,8 @@ def _successor(after: Snapshot, ref: ObjectRef, eviction: Eviction) -> PodInfo:
         tolerations=lasting,
         resource_claims=tuple(PodResourceClaim(name=name, resource_claim_name=name) for name in claims),
     )
-    return read_pod(identified(replace(pod, spec=spec)))
+    status = replace(pod.status, extended_resource_claim_status=None)
+    return read_pod(identified(replace(pod, spec=spec, status=status)))
 
 
 def _to_stay(spec: ResourceClaimSpec) -> ResourceClaimSpec:

@@ -11,8 +11,9 @@ from dray.api.quantity import Quantity
 from dray.api.references import full_name
 from dray.snapshot.snapshot import Snapshot
 from dray.validation.pod_resources import ZERO
+from dray.validation.quota_devices import Listed, may_count_claims
 from dray.validation.quota_scopes import is_in_scope
-from dray.validation.quota_usage import counted_kind, usage
+from dray.validation.quota_usage import counted_kinds, usage
 
 
 class QuotaChange(Report, frozen=True, kw_only=True):
@@ -51,15 +52,16 @@ def compare_quotas(differing: Iterable[tuple[Object | None, Object | None]], aft
                 before=str(was[resource]) if resource in was else None,
                 after=str(limit) if limit is not None else None,
                 is_full=limit is not None and used >= limit,
-                unknown=counted_kind(resource) is None,
+                unknown=not counted_kinds(resource),
             )
 
 
 def _used(snapshot: Snapshot, quota: ResourceQuota, resource: str) -> Quantity:
-    kind = counted_kind(resource)
+    kinds = {kind.kind: kind for kind in counted_kinds(resource)}
     total = ZERO
-    for obj in snapshot.objects(Object) if kind is not None else ():
-        is_counted = kind is not None and obj.kind == kind.kind and obj.metadata.namespace == quota.metadata.namespace
-        if is_counted and kind is not None and is_in_scope(quota.spec, obj):
-            total += usage(kind.resource, obj).get(resource, ZERO)
+    listed = Listed(snapshot.objects(Object)) if may_count_claims(resource) else None
+    for obj in snapshot.objects(Object) if kinds else ():
+        kind = kinds.get(obj.kind) if obj.metadata.namespace == quota.metadata.namespace else None
+        if kind is not None and is_in_scope(quota.spec, obj):
+            total += usage(kind.resource, obj, listed).get(resource, ZERO)
     return total

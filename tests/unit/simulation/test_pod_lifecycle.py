@@ -124,6 +124,11 @@ def test_a_pod_starts_only_with_claims_that_are_allocated_and_reserved_for_it(ca
     found = step(pod, claims=claims)
     assert problem in found.warning
     assert (found.status is None) == bool(problem)
+    if names.get("c"):
+        extended = made(status={"phase": "Pending", "extendedResourceClaimStatus": {"resourceClaimName": "c-1"}})
+        found = step(extended, claims=claims)
+        assert problem in found.warning
+        assert (found.status is None) == bool(problem)
 
 
 @pytest.mark.parametrize(

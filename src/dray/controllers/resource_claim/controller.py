@@ -83,7 +83,7 @@ class ResourceClaimController(QueueController[Key]):
             self.queue.add(Key(POD, new.metadata.namespace, new.metadata.name))
         else:
             self._memory.saw_recorded(new.metadata.uid)
-            if old is None or old.status.resource_claim_statuses is not new.status.resource_claim_statuses:
+            if old is None or _recorded(old) != _recorded(new):
                 self._look_for_surplus(new)
 
     def _look_for_surplus(self, pod: Pod) -> None:
@@ -310,6 +310,11 @@ def _is_same(old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
 
 def _uses_claims(pod: Pod) -> bool:
     return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
+
+
+def _recorded(pod: Pod) -> tuple[object, object]:
+    """Which claims were made for a pod, as its status says."""
+    return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
 def _lacks_claims(pod: Pod) -> bool:

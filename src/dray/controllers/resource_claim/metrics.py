@@ -10,11 +10,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from dray.api.extended_resources import CLAIM_ANNOTATION
 from dray.api.pod_claims import POD_CLAIM_NAME
 from dray.api.resource import ResourceClaim, ResourceClaimSpec
 from dray.api.sharing import remembered
-
-EXTENDED_RESOURCE = "resource.kubernetes.io/extended-resource-claim"
 
 
 class Group(NamedTuple):
@@ -86,7 +85,7 @@ def _group(claim: ResourceClaim) -> Group:
     source = ""
     if POD_CLAIM_NAME in annotations:
         source = "resource_claim_template"
-    elif annotations.get(EXTENDED_RESOURCE) == "true":
+    elif annotations.get(CLAIM_ANNOTATION) == "true":
         source = "extended_resource"
     return Group("true" if claim.status.allocation is not None else "false", _admin_access(claim.spec), source)
 

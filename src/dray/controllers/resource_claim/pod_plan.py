@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Pod, PodResourceClaim
 from dray.api.pod_claims import (
     POD_CLAIM_NAME,
@@ -100,6 +101,10 @@ def other_claim(claim: ResourceClaim, pod: Pod) -> str | None:
     """The claim that a pod uses for the entry that this one was made for; None if it uses this one, or none yet."""
     if not is_owned_by(claim, pod):
         return None
+    extended = pod.status.extended_resource_claim_status
+    if is_for_extended(claim):
+        name = extended.resource_claim_name if extended is not None else None
+        return name if name != claim.metadata.name else None
     entry = claim.metadata.annotations.get(POD_CLAIM_NAME)
     for status in pod.status.resource_claim_statuses:
         if status.name == entry and status.resource_claim_name != claim.metadata.name:

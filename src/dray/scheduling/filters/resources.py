@@ -5,13 +5,14 @@ from __future__ import annotations
 from dray.api.text_memory import remember_texts
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
-from dray.scheduling.reasons import Insufficient, NodeReason, TooManyPods
+from dray.scheduling.reasons import Insufficient, InsufficientExtended, NodeReason, TooManyPods
 
 PODS = "pods"
 ONE = 10**9
 
 _TOO_MANY = TooManyPods()
 _insufficient = remember_texts(1024)(Insufficient)
+_insufficient_extended = remember_texts(1024)(InsufficientExtended)
 
 
 def check(pod: PodInfo, node: NodeInfo) -> tuple[NodeReason, ...]:
@@ -25,5 +26,9 @@ def check(pod: PodInfo, node: NodeInfo) -> tuple[NodeReason, ...]:
         missing = [_TOO_MANY]
     for name, amount in pod.requests.items():
         if amount and used.get(name, 0) + amount > allocatable.get(name, 0):
-            missing = [*(missing or ()), _insufficient(name)]
+            if pod.extended and name in pod.extended:
+                if not pod.are_devices(name, allocatable):
+                    missing = [*(missing or ()), _insufficient_extended(name)]
+            else:
+                missing = [*(missing or ()), _insufficient(name)]
     return () if missing is None else tuple(missing)

@@ -15,6 +15,9 @@ class Plugin:
 
     kinds: ClassVar[frozenset[str] | None] = None
     """The kinds that it looks at; None for all."""
+    comes_last: ClassVar[bool] = False
+    """Whether it refuses only what nobody refuses whom people have configured: it is a rule that Kubernetes lacks, and
+    theirs about the same have their own words."""
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
         """The object as it should be stored; `old` is None for a create."""
@@ -27,7 +30,8 @@ class Plugin:
 class Chain:
     """Runs plugins one after the other, first all that change, later all that refuse.
 
-    Plugins answer at once. What people have configured (`dynamic`) comes after them, and may take its time.
+    Plugins answer at once. What people have configured (`dynamic`) comes after them, and may take its time; only those
+    that want to be the last come after that.
     """
 
     def __init__(self, plugins: Sequence[Plugin], dynamic: DynamicAdmission | None = None) -> None:
@@ -54,11 +58,19 @@ class Chain:
 
     async def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Lets any plugin refuse."""
-        for plugin in (self._by_kind.get(call.route.kind.kind) or self._of(call))[1]:
-            plugin.check(engine, call, new, old)
-        dynamic = self._dynamic
-        if dynamic is not None and not dynamic.is_idle:
-            await dynamic.check(engine, call, new, old)
+        plugins = (self._by_kind.get(call.route.kind.kind) or self._of(call))[1]
+        dynamic = None if self._dynamic is None or self._dynamic.is_idle else self._dynamic
+        if dynamic is None:
+            for plugin in plugins:
+                plugin.check(engine, call, new, old)
+            return
+        for plugin in plugins:
+            if not plugin.comes_last:
+                plugin.check(engine, call, new, old)
+        await dynamic.check(engine, call, new, old)
+        for plugin in plugins:
+            if plugin.comes_last:
+                plugin.check(engine, call, new, old)
 
     async def post(self, engine: Engine, call: Call, posted: Object) -> Object:
         """What people have configured to be made of something that is posted where nothing is stored."""

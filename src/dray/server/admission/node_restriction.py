@@ -29,6 +29,7 @@ class DriverRestriction(Plugin):
     """Refuses slices that a driver's ServiceAccount may not write."""
 
     kinds = frozenset({"ResourceSlice"})
+    comes_last = True
 
     def __init__(self, roles: StoredRoles) -> None:
         self._roles = roles

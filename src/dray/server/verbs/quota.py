@@ -6,15 +6,18 @@ refuses and everything is counted again. Releasing is the quota controller's: us
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from dray.api.generated.core import PersistentVolumeClaim, Pod, ResourceQuota, Service
-from dray.api.kinds import QUOTAS
+from dray.api.kinds import CLAIMS, CLASSES, PODS, QUOTAS
 from dray.api.meta import Object
+from dray.api.resource import DeviceClass, ResourceClaim
 from dray.server import errors
 from dray.server.engine import Call, Engine
 from dray.server.objects import finish
-from dray.store import Update
+from dray.store import Key, Update
 from dray.validation.quota_scopes import is_in_scope
 from dray.validation.quota_usage import Usage, missing_amounts, usage
 
@@ -33,7 +36,12 @@ async def charges(engine: Engine, call: Call, obj: Object, old: Object | None = 
     if not records:
         return []
     resource = call.route.kind.resource
-    requested = await engine.beside(call, usage, resource, obj) if call.is_large else usage(resource, obj)
+    is_on = "DRAExtendedResource" not in engine.disabled_gates
+    stored = _Stored(engine) if is_on and isinstance(obj, ResourceClaim) else None
+    if stored is None and call.is_large:
+        requested = await engine.beside(call, usage, resource, obj)
+    else:
+        requested = usage(resource, obj, stored)
     before = usage(resource, old) if old is not None else {}
     changes = []
     for record in records:
@@ -66,6 +74,24 @@ def _more(requested: Usage, before: Usage) -> Usage:
         return requested
     more = {name: amount - before[name] if name in before else amount for name, amount in requested.items()}
     return {name: amount for name, amount in more.items() if amount.sign() > 0}
+
+
+class _Stored:
+    """What quotas have to know of the objects that are there."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._store = engine.store
+
+    def find_class(self, name: str) -> DeviceClass | None:
+        record = self._store.get(Key(CLASSES.resource, "", name))
+        return record.obj if record is not None else None
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        record = self._store.get(Key(PODS.resource, namespace, name))
+        return record.obj if record is not None else None
+
+    def claims(self, namespace: str) -> Iterator[ResourceClaim]:
+        return (record.obj for record in self._store.list(CLAIMS.resource, namespace).records)
 
 
 def _charge(call: Call, quota: ResourceQuota, requested: Usage, name: str) -> ResourceQuota | None:
