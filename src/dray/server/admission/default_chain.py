@@ -13,7 +13,7 @@ from dray.server.admission.escalation import Escalation
 from dray.server.admission.namespace_lifecycle import NamespaceLifecycle
 from dray.server.admission.new_node_taint import NewNodeTaint
 from dray.server.admission.node_restriction import DriverRestriction, NodeRestriction
-from dray.server.admission.pod_defaults import PodPriority, PodTolerations
+from dray.server.admission.pod_defaults import GroupProtection, PodTolerations, Priority
 from dray.server.indexes.stored_roles import StoredRoles
 
 
@@ -23,7 +23,8 @@ def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None) -
         [
             NamespaceLifecycle(),
             PodTolerations(),
-            PodPriority(),
+            Priority(),
+            GroupProtection(),
             NewNodeTaint(),
             ClusterTaints(),
             CreationRight(roles),

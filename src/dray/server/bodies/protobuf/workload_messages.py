@@ -117,7 +117,29 @@ ContainerResourceMetricStatus: name=1 current=2:MetricValueStatus container=3
 MetricValueStatus: value=1:quantity averageValue=2:quantity averageUtilization=3:int
 """
 
-TABLE = _APPS + _BATCH + _SCALING
+_GROUPS = """
+PodGroup: metadata=1:ObjectMeta spec=2:PodGroupSpec status=3:PodGroupStatus
+PodGroupSpec: parentCompositePodGroupName=1 workloadRef=2:WorkloadReference schedulingPolicy=3:PodGroupPolicy
+    schedulingConstraints=4:PodGroupConstraints resourceClaims=5:*PodGroupClaim disruptionMode=6:PodGroupDisruption
+    priorityClassName=7 priority=8:int preemptionPolicy=9
+PodGroupStatus: conditions=1:*Condition resourceClaimStatuses=2:*PodGroupClaimStatus
+PodGroupClaimStatus: name=1 resourceClaimName=2
+WorkloadReference: workloadName=1 templateName=2
+Workload: metadata=1:ObjectMeta spec=2:WorkloadSpec
+WorkloadSpec: controllerRef=1:WorkloadController podGroupTemplates=2:*PodGroupTemplate
+    compositePodGroupTemplates=3:*CompositePodGroupTemplate
+WorkloadController: apiGroup=1 kind=2 name=3
+PodGroupTemplate: name=1 schedulingPolicy=2:PodGroupPolicy schedulingConstraints=3:PodGroupConstraints
+    resourceClaims=4:*PodGroupClaim disruptionMode=5:PodGroupDisruption priorityClassName=6 priority=7:int
+    preemptionPolicy=8
+CompositePodGroupTemplate: name=1 schedulingPolicy=2:CompositePolicy schedulingConstraints=3:PodGroupConstraints
+    disruptionMode=4:PodGroupDisruption priorityClassName=5 priority=6:int preemptionPolicy=7
+    podGroupTemplates=8:*PodGroupTemplate compositePodGroupTemplates=9:*CompositePodGroupTemplate
+CompositePolicy: basic=1:Nothing gang=2:CompositeGang
+CompositeGang: minGroupCount=1:int
+"""
+
+TABLE = _APPS + _BATCH + _SCALING + _GROUPS
 
 KINDS: dict[tuple[str, str], str] = {
     ("v1", "ReplicationController"): "ReplicationController",
@@ -126,6 +148,11 @@ KINDS: dict[tuple[str, str], str] = {
         for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ControllerRevision")
     },
     **{("batch/v1", kind): kind for kind in ("Job", "CronJob")},
+    **{
+        (f"scheduling.k8s.io/{version}", kind): kind
+        for version in ("v1beta1", "v1alpha3")
+        for kind in ("PodGroup", "Workload")
+    },
     ("autoscaling/v1", "Scale"): "Scale",
     ("autoscaling/v1", "HorizontalPodAutoscaler"): "HorizontalPodAutoscaler.v1",
     ("autoscaling/v2", "HorizontalPodAutoscaler"): "HorizontalPodAutoscaler",
