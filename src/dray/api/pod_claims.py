@@ -12,7 +12,7 @@ from dray.api.generated.core import Pod, PodResourceClaim, PodResourceClaimStatu
 from dray.api.generated.scheduling import PodGroup, PodGroupResourceClaim
 from dray.api.kinds import POD_GROUPS
 from dray.api.meta import ObjectMeta, OwnerReference
-from dray.api.pod_groups import group_of, is_group, is_made_for_group_of
+from dray.api.pod_groups import consumer_of, group_of, is_group, is_made_for_group_of, shared_entry
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
@@ -53,6 +53,17 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
 def consumer(pod: Pod) -> ResourceClaimConsumerReference:
     """A pod as a claim names those who may use it."""
     return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+
+
+def user_of(claim: ResourceClaim, pod: Pod, group: PodGroup | None) -> ResourceClaimConsumerReference:
+    """Whom a claim names when a pod uses it: the pod, or its group if the claim is one that the group shares."""
+    if group is not None and group.spec.resource_claims:
+        recorded = recorded_claims(pod)
+        for entry in pod.spec.resource_claims:
+            name = entry.resource_claim_name or recorded.get(entry.name)
+            if name == claim.metadata.name and shared_entry(group, entry) is not None:
+                return consumer_of(group)
+    return consumer(pod)
 
 
 def recorded_claims(pod: Pod) -> dict[str, str | None]:

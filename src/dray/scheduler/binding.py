@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -11,7 +12,7 @@ from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import ObjectMeta
 from dray.api.pod_claims import consumer, is_reserved_for
 from dray.api.references import full_name
-from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference
+from dray.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.client.interface import Client
@@ -63,13 +64,38 @@ class Binder:
                 observer.done("PreBind")
             if any(find_unready(claim) for claim in (*stored, *reserved)):
                 raise DevicesNotReady([*stored, *reserved])
-            meta = pod.metadata
-            await self._client.post(PODS, meta.namespace, meta.name, "binding", _binding(pod, chosen.node))
+            await self.bind_pod(pod, chosen.node)
         except ApiError:
             with contextlib.suppress(ApiError, OSError, TimeoutError):
                 await self._unreserve(pod, reserved)
             raise
         return [*stored, *reserved]
+
+    async def bind_pod(self, pod: Pod, node: str) -> None:
+        """Gives a pod its node. Raises ApiError, OSError."""
+        meta = pod.metadata
+        await self._client.post(PODS, meta.namespace, meta.name, "binding", _binding(pod, node))
+
+    async def store_users(
+        self, claim: ResourceClaim, decided: AllocationResult | None, users: Iterable[ResourceClaimConsumerReference]
+    ) -> ResourceClaim:
+        """The claim as it is stored with what was decided for it, if it had nothing, and with these among its users.
+
+        Raises ApiError, OSError.
+        """
+        known = {user.uid for user in claim.status.reserved_for}
+        new = tuple(user for user in users if user.uid not in known)
+        if not new and decided is None:
+            return await self._look_again(claim)
+        allocation = claim.status.allocation
+        if decided is not None:
+            allocation = replace(decided, allocation_timestamp=as_time(self._clock.now()))
+        status = replace(claim.status, allocation=allocation, reserved_for=(*claim.status.reserved_for, *new))
+        claim = replace(claim, status=status)
+        if FINALIZER in claim.metadata.finalizers:
+            return await self._client.update(claim, subresource="status")
+        # Never allocated without it: the finalizer is stored first, or together with the allocation.
+        return await self._client.update_with_status(_with_finalizer(claim))
 
     async def _look_again(self, claim: ResourceClaim) -> ResourceClaim:
         """A claim that was reserved before this attempt, as it is now: another scheduler may have let go of it."""
@@ -81,19 +107,11 @@ class Binder:
     async def _reserve(self, claim: ResourceClaim, pod: Pod, chosen: Chosen) -> ResourceClaim:
         """The claim as it is stored with its allocation, and with the pod among its users."""
         decided = chosen.allocations.get(full_name(claim))
-        allocation = claim.status.allocation
-        if decided is not None:
-            allocation = replace(decided[1], allocation_timestamp=as_time(self._clock.now()))
-        users = (*claim.status.reserved_for, consumer(pod))
-        claim = replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=users))
-        if FINALIZER in claim.metadata.finalizers:
-            return await self._client.update(claim, subresource="status")
-        # Never allocated without it: the finalizer is stored first, or together with the allocation.
-        return await self._client.update_with_status(_with_finalizer(claim))
+        return await self.store_users(claim, decided[1] if decided is not None else None, (consumer(pod),))
 
     async def _unreserve(self, pod: Pod, claims: list[ResourceClaim]) -> None:
         """Takes the pod off claims that were reserved for it, unless another scheduler gave it a node with them."""
-        if not claims or await self._has_node(pod):
+        if not claims or await self.has_node(pod):
             return
         for claim in claims:
             meta = claim.metadata
@@ -106,7 +124,8 @@ class Binder:
                 if error.code not in (404, 409):
                     raise
 
-    async def _has_node(self, pod: Pod) -> bool:
+    async def has_node(self, pod: Pod) -> bool:
+        """Whether a pod has a node, as the server knows it."""
         try:
             current = await self._client.get(PODS, pod.metadata.namespace, pod.metadata.name)
         except ApiError as error:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api.generated.core import Container, Pod, PodSpec
+from dray.api.pod_groups import group_of
 from dray.api.quantity import Quantity
 from dray.api.references import ObjectName, full_name
 from dray.api.sharing import remembered
@@ -40,6 +41,8 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False):
     """What it says about other pods; None if it says nothing."""
     volume_claims: tuple[str, ...] = ()
     """The PersistentVolumeClaims that it mounts."""
+    group: ObjectName | None = None
+    """The PodGroup that it is of."""
 
     @property
     def name(self) -> ObjectName:
@@ -55,7 +58,7 @@ def read_pod(pod: Pod, known: PodInfo | None = None) -> PodInfo:
     terms = read_terms(pod)
     fault = terms if isinstance(terms, TermUnreadable) else None
     terms = None if isinstance(terms, TermUnreadable) else terms
-    return PodInfo(pod, requests, ports, key, fault, _claims(pod), terms, _volume_claims(pod))
+    return PodInfo(pod, requests, ports, key, fault, _claims(pod), terms, _volume_claims(pod), group_of(pod))
 
 
 def _have_same_labels(one: Pod, other: Pod) -> bool:

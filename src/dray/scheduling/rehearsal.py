@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import msgspec
 from msgspec.structs import replace
 
 from dray.allocator import Explanation, Options, explain
-from dray.api import codec
 from dray.api.generated.core import Node, Pod
 from dray.api.pod_claims import consumer
 from dray.api.references import full_name
@@ -21,6 +19,7 @@ from dray.scheduling.claims import is_in_reach
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.company import name_company
 from dray.scheduling.decide import Chosen, find_places
+from dray.scheduling.likeness import find_likeness
 from dray.scheduling.pod_info import PodInfo, identified, read_pod
 from dray.scheduling.preemption import find_victims
 from dray.scheduling.reasons import NodeReason, PodReason
@@ -172,20 +171,7 @@ class Rehearsal:
         return explain(self.cluster.inventory, self.cluster.classes, pending, nodes)
 
     def _alike(self, pod: PodInfo) -> tuple[bytes, ...] | None:
-        """Equal for pods that fit in the same places; None if others may help the pod to fit, or share its claim."""
-        if (
-            pod.terms is not None
-            or pod.volume_claims
-            or any(entry.resource_claim_name for entry in pod.pod.spec.resource_claims)
-        ):
-            return None
-        found = self.cluster.claims_of(pod.pod)
-        if found.problem is not None:
-            return None
-        needs = msgspec.json.encode([sorted(pod.requests.items()), sorted(pod.ports)])
-        if self._keeps_away:
-            needs += msgspec.json.encode([pod.pod.metadata.namespace, sorted(pod.pod.metadata.labels.items())])
-        return (pod.placement_key, needs, *(codec.encode(claim.spec) for claim in found.claims))
+        return find_likeness(self.cluster, pod, keeps_away=self._keeps_away)
 
 
 def _discard(_: object) -> None:
