@@ -64,7 +64,13 @@ async def load_snapshot(client: Client) -> Snapshot:
 
     gc.set_threshold(GARBAGE_AT)
     needed = (kinds.NODES, kinds.PODS, kinds.CLASSES, kinds.SLICES, kinds.CLAIMS)
-    optional = (kinds.RULES, kinds.PATCHES, kinds.TEMPLATES, kinds.BUDGETS)  # what is not served, there is none of
+    optional = (
+        kinds.RULES,
+        kinds.PATCHES,
+        kinds.TEMPLATES,
+        kinds.BUDGETS,
+        kinds.POD_GROUPS,
+    )  # what is not served, there is none of
     found = [(await client.list(kind)).items for kind in needed]
     found += [await list_if_served(client, kind) or () for kind in optional]
     gc.freeze()  # all of it stays to the end, and looking through it again and again takes as long as the answer

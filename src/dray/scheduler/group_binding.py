@@ -31,7 +31,7 @@ from dray.scheduling.decide import Chosen
 from dray.scheduling.device_readiness import find_unready
 from dray.scheduling.pod_info import PodInfo
 
-AT_ONCE: Final = 64
+AT_ONCE: Final = 32
 ATTEMPTS: Final = 5
 BACKOFF: Final = Backoff(first=1.0, longest=8.0)
 Placed = Sequence[tuple[PodInfo, Chosen]]

@@ -36,6 +36,8 @@ from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import Verdict
 from dray.scheduling.refusal import Refused
 
+AT_ONCE: Final = 20
+"""How many pods of a group are dealt with before others get the loop."""
 SLICE_SECONDS: Final = 0.005
 """After which others get the loop while a group is decided on."""
 TRIES: Final = 3
@@ -96,17 +98,25 @@ class GroupScheduler:
         waiting = [taken[key] for key in members if key in taken] or [first]
         answer = await self._decide(name, waiting)
         if isinstance(answer, Together):
-            for pod, chosen in answer.chosen:
+            for number, (pod, chosen) in enumerate(answer.chosen, 1):
                 cluster.assume(pod, chosen.node, chosen.allocations)
+                if number % AT_ONCE == 0:
+                    await asyncio.sleep(0)  # nobody else decides meanwhile
             self._host.start(self._store(name, answer.chosen))
-            for pod, refused in answer.left_out:
-                await self._host.refuse(pod, replace(refused, unused_claims=()))
+            await self._refuse(answer.left_out)
             return
-        self._host.start(self._tell(name, answer))
-        if answer.verdict is not Verdict.DEVICES_NOT_READY and not answer.passes_soon:
-            self._host.start(self._let_go(name, waiting))
-        for pod in waiting:
-            await self._host.refuse(pod, replace(answer, unused_claims=()))
+        if not answer.passes_soon:
+            self._host.start(self.tell(name, answer))
+            if answer.verdict is not Verdict.DEVICES_NOT_READY:
+                self._host.start(self._let_go(name, waiting))
+        await self._refuse([(pod, answer) for pod in waiting])
+
+    async def _refuse(self, refusals: Sequence[tuple[PodInfo, Refused]]) -> None:
+        for number, (pod, refused) in enumerate(refusals, 1):
+            # Claims that are in the way are let go of for all pods of the group at once.
+            await self._host.refuse(pod, replace(refused, unused_claims=()))
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     async def _decide(self, name: ObjectName, waiting: list[PodInfo]) -> Together | Refused:
         """The decision, made again if somebody went meanwhile."""
@@ -217,16 +227,12 @@ class GroupScheduler:
 
     # Telling
 
-    async def _tell(self, name: ObjectName, refused: Refused) -> None:
-        """Says in the group's status and in an event what it lacks."""
+    async def tell(self, name: ObjectName, refused: Refused) -> None:
+        """Says in the group's status and in an event what it lacks. Raises ApiError, OSError."""
         group = self._host.cluster.groups.get(name)
         if group is not None:
             reason = UNSCHEDULABLE if refused.verdict is Verdict.UNSCHEDULABLE else "SchedulerError"
             await self._say(group, "False", reason, text.tell(refused))
-
-    async def tell_waiting(self, name: ObjectName, refused: Refused) -> None:
-        """Says of a group that was not tried yet why not. Raises ApiError, OSError."""
-        await self._tell(name, refused)
 
     async def _say(self, group: PodGroup, status: str, reason: str, message: str) -> None:
         name = ObjectName.of(group)

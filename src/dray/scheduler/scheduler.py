@@ -495,9 +495,10 @@ class Scheduler:
     async def _tell_quiet(self, info: PodInfo, refused: Refused) -> None:
         """What it waits for now: of a group there may be more pods than a while ago."""
         problem = self._group_problem(info)
-        if isinstance(refused.why, GroupReason) and problem is not None and info.group is not None:
+        if isinstance(refused.why, GroupReason) and problem is not None:
             refused = Refused(problem)
-            await self._group_scheduler.tell_waiting(info.group, refused)
+        if info.group is not None and self._uses_groups:
+            await self._group_scheduler.tell(info.group, refused)
         await self._tell(info, refused)
 
     def _still_waiting(self, pod: Pod, refused: Refused) -> Pod | None:

@@ -28,6 +28,9 @@ from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import GroupIncomplete, GroupInconsistent, GroupMissing, GroupReason, NoDomain
 from dray.scheduling.refusal import GroupShort, Refused
 
+AT_ONCE = 20
+"""How many decisions are taken back at a time."""
+
 Decide = Callable[[PodInfo, tuple[str, str] | None], Chosen | Refused]
 
 
@@ -76,9 +79,11 @@ def decide_group(
     why = _find_difference(cluster, group, waiting)
     if why:
         return Refused(GroupInconsistent(name.name, why))
+    yield
     unfit = _find_unfit(cluster, group, waiting)
     if unfit is not None:
         return unfit
+    yield
     if ask is None:
 
         def ask(pod: PodInfo, domain: tuple[str, str] | None) -> Chosen | Refused:
@@ -203,6 +208,8 @@ class _Attempt:
                     if placed + len(chosen) + len(self._waiting) - number - 1 < self._needed:
                         break
                 yield
+            while work.undo(AT_ONCE):
+                yield
         finally:
             work.undo()
         if chosen and placed + len(chosen) >= self._needed:
@@ -228,11 +235,12 @@ class Assumptions:
             self._cluster.suppose(key, allocation)
         self._made.append((pod, chosen, nominated))
 
-    def undo(self) -> None:
-        """Takes everything back, the last first."""
+    def undo(self, most: int | None = None) -> bool:
+        """Takes everything back, or so many decisions, the last first; whether some are left."""
         self._cluster.suppose_nothing()
-        while self._made:
+        for _ in range(len(self._made) if most is None else min(most, len(self._made))):
             pod, chosen, nominated = self._made.pop()
             self._cluster.take_back(pod, chosen.allocations)
             if nominated:
                 self._cluster.nominations.set(pod, nominated)
+        return bool(self._made)
