@@ -6,7 +6,8 @@ import pytest
 
 from dray.api.conditions import find_condition
 from dray.api.kinds import EVENTS, POD_GROUPS, PODS
-from dray.api.pod_groups import INITIALLY_SCHEDULED
+from dray.api.meta import DeleteOptions
+from dray.api.pod_groups import DISRUPTION_TARGET, INITIALLY_SCHEDULED
 from dray.api.status import ApiError
 from scheduler_world import CLAIMS, World, scheduler_world
 
@@ -181,3 +182,75 @@ async def test_without_the_gate_pods_are_on_their_own() -> None:
         await add_member(here, "g", "p")
         await here.settle()
         assert await nodes(here, "p") == ["a"]
+
+
+async def add_class_of_priority(here: World, name: str, value: int, **more: Any) -> None:
+    await here.add("scheduling.k8s.io/v1", "PriorityClass", name, value=value, **more)
+
+
+async def left(here: World) -> list[str]:
+    """The pods that were not made to go."""
+    pods = (await here.admin.list(PODS, "default")).items
+    return sorted(pod.metadata.name for pod in pods if pod.metadata.deletion_timestamp is None)
+
+
+async def test_a_gang_makes_as_few_of_lower_priority_go_as_it_needs() -> None:
+    async with scheduler_world() as here:
+        await here.add_node("a", "gpu-0", "gpu-1")
+        await here.add_node("b", "gpu-0", "gpu-1")
+        await here.add_class()
+        await add_class_of_priority(here, "high", 100)
+        for number in range(3):
+            await here.add_claim(f"low-{number}")
+            await here.add_pod(f"low-{number}", f"low-{number}")
+        await here.settle()
+        await add_group(here, "g", 2, priorityClassName="high")
+        for number in range(2):
+            await here.add_claim(f"g-{number}")
+            await add_member(here, "g", f"g-{number}", f"g-{number}", priorityClassName="high")
+        await here.settle(2)
+        there = await left(here)
+        assert len(there) == 4
+        assert {"g-0", "g-1"} <= set(there)
+        gone = ({"low-0", "low-1", "low-2"} - set(there)).pop()
+        await here.admin.delete(PODS, "default", gone, DeleteOptions(grace_period_seconds=0))
+        await here.settle(5)
+        assert await left(here) == there  # its device is not free yet, and nobody else goes for that
+        await here.release(await here.claim(gone))
+        await here.settle(15)
+        assert all(await nodes(here, "g-0", "g-1"))
+        assert await left(here) == there
+
+
+@pytest.mark.parametrize(("mode", "gone"), [("single", 1), ("all", 2)])
+async def test_who_goes_for_a_pod_of_higher_priority_is_as_the_group_says(mode: str, gone: int) -> None:
+    async with scheduler_world() as here:
+        await here.add_node("a", "gpu-0")
+        await here.add_node("b", "gpu-0")
+        await here.add_class()
+        await add_class_of_priority(here, "high", 100)
+        await add_gang(here, "g", 2, disruptionMode={mode: {}})
+        await here.settle()
+        assert all(await nodes(here, "g-0", "g-1"))
+        await here.add_claim("c")
+        await here.add_pod("p", "c", priorityClassName="high")
+        await here.settle(2)
+        assert len(await left(here)) == 3 - gone
+        group: Any = await here.admin.get(POD_GROUPS, "default", "g")
+        assert (find_condition(group.status.conditions, DISRUPTION_TARGET) is not None) == (mode == "all")
+
+
+async def test_a_gang_that_may_not_preempt_does_not() -> None:
+    async with scheduler_world() as here:
+        await here.add_node("a", "gpu-0")
+        await here.add_class()
+        await add_class_of_priority(here, "polite", 100, preemptionPolicy="Never")
+        await here.add_claim("low")
+        await here.add_pod("low", "low")
+        await here.settle()
+        await add_group(here, "g", 1, priorityClassName="polite")
+        await here.add_claim("g-0")
+        await add_member(here, "g", "g-0", "g-0", priorityClassName="polite")
+        await here.settle(2)
+        assert await left(here) == ["g-0", "low"]
+        assert "not eligible due to preemptionPolicy=Never" in await here.message("g-0")

@@ -86,7 +86,10 @@ class Binder:
         known = {user.uid for user in claim.status.reserved_for}
         new = tuple(user for user in users if user.uid not in known)
         if not new and decided is None:
-            return await self._look_again(claim)
+            current = await self._look_again(claim)
+            if not known <= {user.uid for user in current.status.reserved_for}:
+                raise ApiError(409, "Conflict", f"ResourceClaim {claim.metadata.name} has other users now")
+            return current
         allocation = claim.status.allocation
         if decided is not None:
             allocation = replace(decided, allocation_timestamp=as_time(self._clock.now()))

@@ -21,7 +21,7 @@ from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import CLAIMS
 from dray.api.pod_claims import user_of
 from dray.api.references import full_name
-from dray.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from dray.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference, ResourceClaimStatus
 from dray.api.status import ApiError
 from dray.client.calls import find
 from dray.client.interface import Client
@@ -69,7 +69,7 @@ class GroupBinder:
         """Stores devices and users of all claims; the claims as they are stored then. Raises ApiError, OSError,
         DevicesNotReady.
 
-        If one of them cannot be stored, the others are let go again: nothing is held for a group that waits.
+        If one of them cannot be stored, the next attempt goes on with the others, or lets go of them.
         """
         needs = _find_needs(placed, group)
         limit = asyncio.Semaphore(AT_ONCE)
@@ -80,46 +80,45 @@ class GroupBinder:
 
         answers = await asyncio.gather(*map(store, needs), return_exceptions=True)
         stored = [answer for answer in answers if isinstance(answer, ResourceClaim)]
-        failures = [answer for answer in answers if isinstance(answer, BaseException)]
-        if failures:
-            taken = [need for need, answer in zip(needs, answers, strict=True) if isinstance(answer, ResourceClaim)]
-            with contextlib.suppress(ApiError, OSError, TimeoutError):
-                await self.let_go((need.claim for need in taken), [pod.pod for pod, _ in placed], group)
-            raise failures[0]
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
         if any(find_unready(claim) for claim in stored):
             raise DevicesNotReady(stored)
         return stored
 
-    async def let_go(self, claims: Iterable[ResourceClaim], pods: Sequence[Pod], group: PodGroup | None) -> None:
-        """Takes pods that have no node, and their group, off claims; clears the devices of those that nobody uses."""
+    async def unreserve(self, claims: Iterable[ResourceClaim], pods: Sequence[Pod], group: PodGroup | None) -> None:
+        """Takes pods that have no node, and their group, off claims. Raises ApiError, OSError."""
         uids = {pod.metadata.uid for pod in pods}
         if group is not None:
             uids.add(group.metadata.uid)
+        for claim in await self._as_stored(claims, pods):
+            left = tuple(user for user in claim.status.reserved_for if user.uid not in uids)
+            if left != claim.status.reserved_for:
+                await self._store(claim, replace(claim.status, reserved_for=left))
+
+    async def deallocate(self, claims: Iterable[ResourceClaim], pods: Sequence[Pod]) -> None:
+        """Clears the devices of claims that nobody uses, if the pods still have no node. Raises ApiError, OSError."""
+        for claim in await self._as_stored(claims, pods):
+            if claim.status.allocation is not None and not claim.status.reserved_for:
+                await self._store(claim, replace(claim.status, allocation=None, devices=()))
+
+    async def _as_stored(self, claims: Iterable[ResourceClaim], pods: Sequence[Pod]) -> list[ResourceClaim]:
+        """The claims as the server knows them; none if another scheduler gave a pod a node, and its group goes on."""
         for pod in pods:
             if await self._binder.has_node(pod):
-                return  # another scheduler gave it one: its group goes on from there
+                return []
+        found = []
         for claim in claims:
             meta = claim.metadata
             current = await find(self._client, CLAIMS, meta.namespace, meta.name, ResourceClaim)
-            if current is None or current.metadata.uid != meta.uid:
-                continue
-            left = tuple(user for user in current.status.reserved_for if user.uid not in uids)
-            status = replace(current.status, reserved_for=left)
-            if not left:
-                status = replace(status, allocation=None, devices=())
-            if status != current.status:
-                await self._store_status(current, status.reserved_for, is_free=not left)
+            if current is not None and current.metadata.uid == meta.uid:
+                found.append(current)
+        return found
 
-    async def _store_status(
-        self, claim: ResourceClaim, users: tuple[ResourceClaimConsumerReference, ...], *, is_free: bool
-    ) -> None:
-        """Users first: nobody clears the devices of a claim that is reserved (4381-95)."""
+    async def _store(self, claim: ResourceClaim, status: ResourceClaimStatus) -> None:
         try:
-            if users != claim.status.reserved_for:
-                status = replace(claim.status, reserved_for=users)
-                claim = await self._client.update(replace(claim, status=status), subresource="status")
-            if is_free:
-                await self._binder.deallocate(claim)
+            await self._client.update(replace(claim, status=status), subresource="status")
         except ApiError as error:
             if error.code not in (404, 409):
                 raise

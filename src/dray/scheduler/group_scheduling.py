@@ -6,8 +6,8 @@ One group is decided on at a time, and nothing is held for one that waits: no tw
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Coroutine, Generator, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -31,10 +31,13 @@ from dray.scheduling import text
 from dray.scheduling.cause import Cause
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.decide import Chosen
-from dray.scheduling.gangs import Deciding, Together, decide_group
+from dray.scheduling.gang_preemption import find_gang_victims
+from dray.scheduling.gangs import Together, decide_group
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import Verdict
-from dray.scheduling.refusal import Refused
+from dray.scheduling.refusal import GroupPreempts, Refused
+
+T = TypeVar("T")
 
 AT_ONCE: Final = 20
 """How many pods of a group are dealt with before others get the loop."""
@@ -71,6 +74,10 @@ class Host(Protocol):
         """Claims as they are stored now."""
         ...
 
+    def preempt_for_group(self, plan: GroupPreempts) -> None:
+        """Makes others go for a group."""
+        ...
+
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Does work in a task of its own."""
         ...
@@ -80,6 +87,7 @@ class GroupScheduler:
     """Decides on groups and stores what was decided."""
 
     def __init__(self, host: Host, client: Client, clock: Clock, binder: Binder, recorder: EventRecorder) -> None:
+        """`host` is the scheduler around it, which writes through the `client`."""
         self._host = host
         self._client = client
         self._clock = clock
@@ -105,6 +113,9 @@ class GroupScheduler:
             self._host.start(self._store(name, answer.chosen))
             await self._refuse(answer.left_out)
             return
+        answer = await self._in_slices(name, find_gang_victims(cluster, name, waiting, self._host.options, answer))
+        if isinstance(answer.preemption, GroupPreempts):
+            self._host.preempt_for_group(answer.preemption)
         if not answer.passes_soon:
             self._host.start(self.tell(name, answer))
             if answer.verdict is not Verdict.DEVICES_NOT_READY:
@@ -137,7 +148,8 @@ class GroupScheduler:
         is_same = known is not None and known.pod.metadata.uid == pod.pod.metadata.uid
         return is_same and self._host.cluster.nodes.get(chosen.node) is not None
 
-    async def _in_slices(self, name: ObjectName, deciding: Deciding) -> Together | Refused:
+    async def _in_slices(self, name: ObjectName, deciding: Generator[None, None, T]) -> T:
+        """What comes of work that hands over now and then; others get the loop in between."""
         try:
             while True:
                 self._host.begin_turn(name.namespace)
@@ -146,7 +158,7 @@ class GroupScheduler:
                     next(deciding)
                 await asyncio.sleep(0)
         except StopIteration as done:
-            answer: Together | Refused = done.value
+            answer: T = done.value
             return answer
         finally:
             deciding.close()
@@ -187,7 +199,11 @@ class GroupScheduler:
             self._host.queue.refuse(pod.name, causes)
 
     async def _let_go(self, name: ObjectName, waiting: Sequence[PodInfo]) -> None:
-        """Lets go of devices that earlier attempts left behind: a group that waits holds none."""
+        """Lets go of devices that earlier attempts left behind: a group that waits holds none.
+
+        Another scheduler may be about to bind pods with them. It is given time before they are taken off the claims,
+        and before the devices are cleared; if a pod has a node by then, the claim controller reserves its claims again.
+        """
         cluster = self._host.cluster
         group = cluster.groups.get(name)
         held = self._held_in_vain(name, group, waiting)
@@ -195,10 +211,13 @@ class GroupScheduler:
             return
         self._letting_go.add(name)
         try:
-            if any(claim.status.reserved_for for claim in held):
-                await self._clock.sleep(UNANSWERED_SECONDS)
+            pods = [pod.pod for pod in waiting]
+            await self._clock.sleep(UNANSWERED_SECONDS)
             if not cluster.nodes_of_group(name):
-                await self._binder.let_go(held, [pod.pod for pod in waiting], group)
+                await self._binder.unreserve(held, pods, group)
+            await self._clock.sleep(UNANSWERED_SECONDS)
+            if not cluster.nodes_of_group(name):
+                await self._binder.deallocate(held, pods)
         except (ApiError, OSError, TimeoutError):
             pass  # the next attempt will try again
         finally:

@@ -59,7 +59,7 @@ from dray.scheduling.gangs import find_problem
 from dray.scheduling.pod_info import PodInfo, read_pod
 from dray.scheduling.preemption import find_victims
 from dray.scheduling.reasons import DeviceFailed, GroupReason, Verdict
-from dray.scheduling.refusal import Ineligible, Preempts, Refused
+from dray.scheduling.refusal import GroupPreempts, Ineligible, Preempts, Refused
 from dray.tracker import Remove, Upsert
 
 T = TypeVar("T", bound=Object)
@@ -399,6 +399,11 @@ class Scheduler:
         await self._binding.acquire()
         self._refuse(info, refused)
 
+    def preempt_for_group(self, plan: GroupPreempts) -> None:
+        """Makes others go for a group."""
+        self._preemptor.promise_group(plan)
+        self.start(self._preemptor.carry_out_group(plan))
+
     def note_bound(self, info: PodInfo, node: str) -> None:
         """A pod of a group has a node."""
         self.decided += 1
@@ -550,7 +555,7 @@ class Scheduler:
         await self._say_why(info, refused)
         if isinstance(refused.preemption, Preempts):
             await self._preemptor.carry_out(info, refused.preemption)
-        elif pod.status.nominated_node_name and not isinstance(refused.preemption, Ineligible):
+        elif pod.status.nominated_node_name and not isinstance(refused.preemption, Ineligible | GroupPreempts):
             self.cluster.nominations.drop(pod.metadata.uid)
             await self._preemptor.nominate(pod, "")
 

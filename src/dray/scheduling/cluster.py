@@ -124,13 +124,12 @@ class Cluster:
                 return replace(claim, status=replace(claim.status, allocation=allocation))
         return claim
 
-    def suppose(self, claim: str, allocation: AllocationResult) -> None:
-        """Lets a claim have devices while a group is decided on: its other pods may use them, too."""
-        self._supposed[claim] = allocation
-
-    def suppose_nothing(self) -> None:
-        """Claims are as they are stored again."""
-        self._supposed.clear()
+    def suppose(self, claim: str, allocation: AllocationResult | None) -> None:
+        """Lets a claim have devices, or none again, while a group is decided on: its other pods may use them, too."""
+        if allocation is None:
+            self._supposed.pop(claim, None)
+        else:
+            self._supposed[claim] = allocation
 
     def set_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         """A claim came, changed or went. What is in flight for it counts until the store says otherwise."""
@@ -188,6 +187,14 @@ class Cluster:
             self._displace(uid)
         elif pod.spec.node_name and not self._is_placed(pod):
             self._place(read_pod(pod), pod.spec.node_name)
+
+    def node_of(self, uid: str) -> str:
+        """The node that a pod has, or is about to; empty if it has none."""
+        return self._placed[uid][0] if uid in self._placed else ""
+
+    def placed(self, uid: str) -> PodInfo | None:
+        """A pod that has a node, or is about to."""
+        return self._placed[uid][1] if uid in self._placed else None
 
     def nodes_of_group(self, name: ObjectName) -> list[str]:
         """The nodes of the pods of a group that have one, or are about to; a node for each pod."""

@@ -92,12 +92,13 @@ def decide_group(
     attempt = _Attempt(cluster, group, waiting, ask)
     best: Refused | None = None
     answer: Together | Refused
-    for domain in _domains(cluster, name, topology_key(group)):
-        answer = yield from attempt.run(domain)
-        if isinstance(answer, Together):
-            return answer
-        if best is None or _fitting(answer) > _fitting(best):
-            best = answer
+    with cluster.nominations.left_out(waiting):  # they are decided on together: none keeps a place from another
+        for domain in _domains(cluster, name, topology_key(group)):
+            answer = yield from attempt.run(domain)
+            if isinstance(answer, Together):
+                return answer
+            if best is None or _fitting(answer) > _fitting(best):
+                best = answer
     return best or Refused(NoDomain(name.name, topology_key(group)))
 
 
@@ -225,22 +226,26 @@ class Assumptions:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._made: list[tuple[PodInfo, Chosen, str]] = []
+        self._made: dict[str, tuple[PodInfo, Chosen]] = {}
 
     def add(self, pod: PodInfo, chosen: Chosen) -> None:
         """A pod gets what was chosen for it; claims that others of its group share have their devices."""
-        nominated = self._cluster.nominations.node_of(pod)
         self._cluster.assume(pod, chosen.node, chosen.allocations)
         for key, (_, allocation) in chosen.allocations.items():
             self._cluster.suppose(key, allocation)
-        self._made.append((pod, chosen, nominated))
+        self._made[pod.pod.metadata.uid] = (pod, chosen)
+
+    def remove(self, uid: str) -> None:
+        """What was chosen for a pod does not count any more."""
+        made = self._made.pop(uid, None)
+        if made is not None:
+            pod, chosen = made
+            for key in chosen.allocations:
+                self._cluster.suppose(key, None)
+            self._cluster.take_back(pod, chosen.allocations)
 
     def undo(self, most: int | None = None) -> bool:
         """Takes everything back, or so many decisions, the last first; whether some are left."""
-        self._cluster.suppose_nothing()
-        for _ in range(len(self._made) if most is None else min(most, len(self._made))):
-            pod, chosen, nominated = self._made.pop()
-            self._cluster.take_back(pod, chosen.allocations)
-            if nominated:
-                self._cluster.nominations.set(pod, nominated)
+        for uid in list(reversed(self._made))[:most]:
+            self.remove(uid)
         return bool(self._made)

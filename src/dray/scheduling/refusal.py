@@ -46,6 +46,13 @@ class Preempts(msgspec.Struct, frozen=True):
     """How many of them a disruption budget would have kept."""
 
 
+class GroupPreempts(msgspec.Struct, frozen=True):
+    """The pods of a group get these nodes as soon as the victims, all of lower priority, have gone."""
+
+    places: tuple[tuple[PodInfo, str], ...]
+    victims: tuple[PodInfo, ...]
+
+
 class GroupShort(msgspec.Struct, frozen=True):
     """Too few pods of a group fit at once; what stopped the first of the others is why none of them has a node."""
 
@@ -67,7 +74,7 @@ class Refused(msgspec.Struct, frozen=True):
     """The claims for which devices were looked for in vain."""
     unused_claims: tuple[ResourceClaim, ...] = ()
     """Claims that are allocated, not in use, and in the way: one of them may be deallocated (4381-113)."""
-    preemption: Preempts | NodesRefuse | Ineligible | None = None
+    preemption: Preempts | GroupPreempts | NodesRefuse | Ineligible | None = None
     """Who would have to go for the pod, or why that does not help; None if nobody of lower priority is anywhere."""
     group: GroupShort | None = None
     """The pod's group, if it has none because too few of them would."""
