@@ -1,4 +1,4 @@
-"""Decisions about pods that speak of other pods, and about pods that make others go, among 500 and 5,000 nodes.
+"""Decisions about pods that speak of other pods, pods that make others go and gangs, among 500 and 5,000 nodes.
 
 `python -m bench scheduling` prints the figures, in CPU time: decided and assumed, without the writes. The limits that
 they should reach are in `LIMITS`.
@@ -22,29 +22,38 @@ from dray.api.generated.core import (
     PodAffinityTerm,
     PodAntiAffinity,
     PodResourceClaim,
+    PodSchedulingGroup,
     PodSpec,
     ResourceRequirements,
     TopologySpreadConstraint,
 )
+from dray.api.generated.scheduling import GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec
 from dray.api.meta import LabelSelector, ObjectMeta
 from dray.api.quantity import Quantity
+from dray.api.references import ObjectName
 from dray.api.resource import (
     AllocationResult,
     Device,
     DeviceAllocationResult,
+    DeviceClaim,
     DeviceClass,
     DeviceClassSpec,
+    DeviceRequest,
     DeviceRequestAllocationResult,
+    ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimConsumerReference,
+    ResourceClaimSpec,
     ResourceClaimStatus,
     ResourcePool,
     ResourceSlice,
     ResourceSliceSpec,
 )
+from dray.scheduling import text
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.decide import Chosen, decide
-from dray.scheduling.pod_info import read_pod
+from dray.scheduling.gangs import Together, decide_group
+from dray.scheduling.pod_info import PodInfo, read_pod
 from dray.scheduling.preemption import find_victims
 from dray.scheduling.refusal import Preempts, Refused
 from dray.tracker import Upsert
@@ -64,7 +73,12 @@ LIMITS = {
     "preemption_ms": 20,
     "preemption_among_many_ms": 20,
     "preemption_of_devices_ms": 20,
+    "gang_fits_seconds": 1.0,
+    "gang_refused_seconds": 1.0,
+    "gang_longest_slice_ms": 20,
 }
+GANG = 512
+DEVICES_PER_NODE = 8
 
 
 def cluster(nodes: int) -> Cluster:
@@ -136,13 +150,6 @@ def preemption_of_devices_ms() -> float:
     return _victims_ms(here, PodSpec(containers=(container,), priority=1000))
 
 
-def _slice(node: str) -> ResourceSlice:
-    devices = tuple(Device(name=f"gpu-{number}") for number in range(8))
-    pool = ResourcePool(name=node, generation=1, resource_slice_count=1)
-    spec_ = ResourceSliceSpec(driver="gpu.example.com", node_name=node, pool=pool, devices=devices)
-    return ResourceSlice(metadata=ObjectMeta(name=node), spec=spec_)
-
-
 def _held(name: str, node: str, devices: tuple[int, ...]) -> ResourceClaim:
     results = tuple(
         DeviceRequestAllocationResult(request="gpu", driver="gpu.example.com", pool=node, device=f"gpu-{number}")
@@ -167,6 +174,61 @@ def _victims_ms(here: Cluster, its_spec: PodSpec) -> float:
     return sorted(took)[ROUNDS // 2]
 
 
+def gang_cluster(free: int) -> tuple[Cluster, list[PodInfo]]:
+    """Nodes with GPUs, so many of them free, one on most nodes; and a gang whose pods need one each."""
+    here = cluster(FEW)
+    here.set_class("gpu", DeviceClass(metadata=ObjectMeta(name="gpu")))
+    extra = max(free - FEW, 0)
+    for number in range(min(free, FEW)):
+        more = min(extra, DEVICES_PER_NODE - 1)
+        extra -= more
+        here.track(Upsert(_slice(f"node-{number}", 1 + more)))
+    name = ObjectName("bench", "gang")
+    policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=GANG))
+    meta = ObjectMeta(name=name.name, namespace=name.namespace, uid="gang")
+    here.groups.set(None, PodGroup(metadata=meta, spec=PodGroupSpec(scheduling_policy=policy)))
+    request = DeviceRequest(name="gpu", exactly=ExactDeviceRequest(device_class_name="gpu"))
+    claim_spec = ResourceClaimSpec(devices=DeviceClaim(requests=(request,)))
+    pods = []
+    for number in range(GANG):
+        claim = ObjectMeta(name=f"claim-{number}", namespace="bench", uid=f"claim-{number}")
+        here.set_claim(None, ResourceClaim(metadata=claim, spec=claim_spec))
+        entry = PodResourceClaim(name="gpu", resource_claim_name=claim.name)
+        group = PodSchedulingGroup(pod_group_name=name.name)
+        one = pod(f"member-{number}", spec("1", resource_claims=(entry,), scheduling_group=group))
+        here.set_pod(one, one.metadata.uid)
+        pods.append(read_pod(one))
+    return here, pods
+
+
+def _slice(node: str, devices: int = DEVICES_PER_NODE) -> ResourceSlice:
+    return ResourceSlice(
+        metadata=ObjectMeta(name=f"{node}-gpus"),
+        spec=ResourceSliceSpec(
+            driver="gpu.example.com",
+            node_name=node,
+            pool=ResourcePool(name=node, generation=1, resource_slice_count=1),
+            devices=tuple(Device(name=f"gpu-{number}") for number in range(devices)),
+        ),
+    )
+
+
+def gang(free: int) -> tuple[float, float, Together | Refused]:
+    """How long a decision about a gang takes, how long its longest slice, in seconds, and what it is."""
+    here, pods = gang_cluster(free)
+    gc.collect()
+    deciding = decide_group(here, ObjectName("bench", "gang"), pods, Options())
+    began, last = time.perf_counter(), time.thread_time()
+    longest = 0.0
+    while True:
+        try:
+            next(deciding)
+        except StopIteration as done:
+            return time.perf_counter() - began, max(longest, time.thread_time() - last), done.value
+        now = time.thread_time()  # other programs do not count
+        longest, last = max(longest, now - last), now
+
+
 def run() -> dict[str, Any]:
     """All measurements; the names carry the units."""
     web = LabelSelector(match_labels={"app": "web"})
@@ -176,7 +238,15 @@ def run() -> dict[str, Any]:
     spread = TopologySpreadConstraint(
         max_skew=1, topology_key=ZONE, when_unsatisfiable="DoNotSchedule", label_selector=web
     )
+    fits, slice_of_fitting, together = gang(FEW + GANG)
+    refused, slice_of_refused, answer = gang(GANG - 1)
+    assert isinstance(together, Together), together
+    assert isinstance(answer, Refused), answer
     results: dict[str, Any] = {
+        "gang_fits_seconds": round(fits, 3),
+        "gang_refused_seconds": round(refused, 3),
+        "gang_longest_slice_ms": round(1000 * max(slice_of_fitting, slice_of_refused), 2),
+        "gang_refused_because": text.tell(answer),
         "preemption_ms": round(preemption_ms(FEW_PODS), 2),
         "preemption_among_many_ms": round(preemption_ms(MANY_PODS), 2),
         "preemption_of_devices_ms": round(preemption_of_devices_ms(), 2),

@@ -46,7 +46,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "node": ("io.k8s.api.node.v1",),
     "policy": ("io.k8s.api.policy.v1",),
     "rbac": ("io.k8s.api.rbac.v1",),
-    "scheduling": ("io.k8s.api.scheduling.v1",),
+    "scheduling": ("io.k8s.api.scheduling.v1", "io.k8s.api.scheduling.v1beta1"),
     "storage": ("io.k8s.api.storage.v1",),
     "storagemigration": ("io.k8s.api.storagemigration.v1",),
 }

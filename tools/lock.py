@@ -32,8 +32,8 @@ def main(pins: Iterable[str]) -> None:
     hashes: dict[str, set[str]] = {pin: set() for pin in wanted}
     for system in SYSTEMS:
         for python in PYTHONS:
-            for pin, found in _ask(wanted, system, python):
-                hashes[pin].add(found)
+            for pin, digest in _ask(wanted, system, python):
+                hashes[pin].add(digest)
     missing = [pin for pin, found in hashes.items() if not found]
     if missing:
         sys.exit(f"there is no wheel of {', '.join(missing)}")

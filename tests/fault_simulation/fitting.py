@@ -53,6 +53,16 @@ class Fitting:
                 return node.metadata.name
         return ""
 
+    def take_one(self, pod: Pod) -> None:
+        """Lets a pod that wishes for one device have it, so that the next one cannot."""
+        for name in claim_names(pod):
+            claim = self._ledger.find(CLAIMS, pod.metadata.namespace, name)
+            if claim is None or claim.status.allocation is not None:
+                continue
+            request = claim.spec.devices.requests[0].exactly
+            free = (key for node in self._ledger.nodes if self._takes(node, pod) for key in self._free(node, request))
+            self._held.update(list(free)[:1])
+
     def _takes(self, node: Node, pod: Pod) -> bool:
         return not any(taint.effect in BLOCKING and not _is_tolerated(pod, taint) for taint in node.spec.taints)
 

@@ -18,6 +18,7 @@ CLAIMS: Final = "resourceclaims.resource.k8s.io"
 SLICES: Final = "resourceslices.resource.k8s.io"
 RULES: Final = "devicetaintrules.resource.k8s.io"
 REPLICA_SETS: Final = "replicasets.apps"
+GROUPS: Final = "podgroups.scheduling.k8s.io"
 
 Place = tuple[str, str]
 """Namespace and name."""

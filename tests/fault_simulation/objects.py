@@ -124,6 +124,18 @@ def pod(name: str, spec: Manifest, run_seconds: int | None) -> Manifest:
     return manifest("v1", "Pod", name, meta={"annotations": annotations, "labels": {"app": "single"}}, spec=spec)
 
 
+def gang(name: str, min_count: int) -> Manifest:
+    """Pods that run together or not at all."""
+    policy = {"gang": {"minCount": min_count}}
+    return manifest("scheduling.k8s.io/v1beta1", "PodGroup", name, spec={"schedulingPolicy": policy})
+
+
+def member(group: str, number: int, run_seconds: int | None) -> Manifest:
+    """A pod of a gang, with a GPU of its own."""
+    spec = {**pod_spec("gpu", "", 30), "schedulingGroup": {"podGroupName": group}}
+    return pod(f"{group}-{number}", spec, run_seconds)
+
+
 def replica_set(replicas: int) -> Manifest:
     """Pods that are replaced when they go, each with a device."""
     template_ = {"metadata": {"labels": {"app": "web"}}, "spec": {**pod_spec("gpu", "", 30), "restartPolicy": "Always"}}

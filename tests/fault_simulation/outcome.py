@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 from dray.api.generated.core import Pod
+from dray.api.pod_groups import group_of
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from fault_simulation.device_evictions import DeviceEvictions
 from fault_simulation.fitting import Fitting, extended_amount
+from fault_simulation.gang_safety import find_gang_leftovers
 from fault_simulation.ledger import CLAIMS, REPLICA_SETS, Ledger, claim_names, is_finished, is_owned
 
 GRACE = 60.0
@@ -21,6 +23,7 @@ def find_leftovers(ledger: Ledger, evictions: DeviceEvictions) -> Iterator[str]:
     for pod in ledger.pods:
         yield from _pod_leftovers(ledger, pod)
     yield from _waiting_leftovers(ledger)
+    yield from find_gang_leftovers(ledger)
     yield from _replica_leftovers(ledger)
     yield from evictions.find_overdue(GRACE)
     for rule in ledger.rules:
@@ -28,9 +31,11 @@ def find_leftovers(ledger: Ledger, evictions: DeviceEvictions) -> Iterator[str]:
 
 
 def _waiting_leftovers(ledger: Ledger) -> Iterator[str]:
-    """Everything that fits is scheduled."""
+    """Everything that fits is scheduled. Gangs are another matter."""
     fitting = Fitting(ledger)
     for pod in ledger.pods:
+        if group_of(pod) is not None:
+            continue
         node = fitting.find_node(pod) if not pod.spec.node_name and pod.metadata.deletion_timestamp is None else ""
         if node:
             yield f"pod {pod.metadata.name} waits, but could run on {node}"

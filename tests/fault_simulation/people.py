@@ -21,6 +21,7 @@ NAMES: Final = 10
 """So few that names are used again."""
 SHARED: Final = 3
 RULES: Final = 3
+GANGS: Final = 2
 EFFECTS: Final = ("None", "NoSchedule", "NoExecute", "NoExecute")
 
 HABITS: Final[Mapping[str, int]] = {
@@ -43,6 +44,8 @@ HABITS: Final[Mapping[str, int]] = {
     "taint_node": 1,
     "untaint_node": 1,
     "scale": 1,
+    "create_gang": 2,
+    "delete_gang": 1,
 }
 """What people do, and how often."""
 
@@ -148,6 +151,26 @@ class People:
 
     async def _delete_claim(self) -> None:
         await self._delete("resourceclaims", f"shared-{self._random.randrange(SHARED)}")
+
+    async def _create_gang(self) -> None:
+        """A group and its pods, in any order; what is there of an earlier one stays, and is too many or too few."""
+        name, size = f"gang-{self._random.randrange(GANGS)}", self._random.choice([2, 3, 4])
+        run_seconds = self._random.choice([None, 40])
+        wanted = [objects.gang(name, size), *(objects.member(name, one, run_seconds) for one in range(size))]
+        self._random.shuffle(wanted)
+        for one in wanted:
+            try:
+                await self._create(one)
+            except ApiError as error:
+                if error.code != 409:
+                    raise
+
+    async def _delete_gang(self) -> None:
+        name = f"gang-{self._random.randrange(GANGS)}"
+        await self._delete("podgroups", name)
+        for pod in self._ledger.pods:
+            if pod.metadata.name.startswith(f"{name}-"):
+                await self._delete("pods", pod.metadata.name)
 
     async def _scale(self) -> None:
         await self._patch("replicasets", "web", {"spec": {"replicas": self._random.randrange(4)}})

@@ -25,6 +25,7 @@ CONTROLLERS: Final = (
     "garbage-collector-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",
+    "podgroup-protection-controller",
     "resourcequota-controller",
     DEVICE_EVICTION,
     "node-lifecycle-controller",

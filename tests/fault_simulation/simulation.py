@@ -21,6 +21,7 @@ from fault_simulation.coverage import Coverage
 from fault_simulation.custody import Custody
 from fault_simulation.device_evictions import DeviceEvictions
 from fault_simulation.device_safety import DeviceSafety
+from fault_simulation.gang_safety import GangSafety
 from fault_simulation.ledger import Ledger
 from fault_simulation.network import CALM, Connection, Faults, Network
 from fault_simulation.node_rates import NodeRates
@@ -102,6 +103,7 @@ class Simulation:
         self._clock = LoopClock()
         self.ledger = Ledger(self._clock)
         DeviceSafety(self.ledger, is_single=day.schedulers == 1)
+        GangSafety(self.ledger)
         self._server = ApiServer(self._clock, self.ledger.witness, seed)
         self.network = Network(self._server, random.Random(seed + 1))
         self.coverage = Coverage(self.ledger)

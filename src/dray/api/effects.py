@@ -102,7 +102,9 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": _acts("has a policy asked, and acted upon"),
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _acts("asks others to refuse requests"),
     "customresourcedefinitions.apiextensions.k8s.io": _acts("its custom resources are served"),
+    "podgroups.scheduling.k8s.io": _acts("its pods are scheduled together, and share its claims"),
     "priorityclasses.scheduling.k8s.io": _acts("gives pods their priority"),
+    "workloads.scheduling.k8s.io": _data("templates from which controllers make PodGroups"),
     "leases.coordination.k8s.io": _acts("signs of life of nodes, and who leads"),
     "runtimeclasses.node.k8s.io": _acts(
         "its overhead and its choice of nodes are applied to pods; which handler runs them is the node's affair"

@@ -40,6 +40,7 @@ LEASES: Final = by_kind("coordination.k8s.io/v1", "Lease")
 STORAGE_CLASSES: Final = by_kind("storage.k8s.io/v1", "StorageClass")
 RUNTIME_CLASSES: Final = by_kind("node.k8s.io/v1", "RuntimeClass")
 PRIORITY_CLASSES: Final = by_kind("scheduling.k8s.io/v1", "PriorityClass")
+POD_GROUPS: Final = by_kind("scheduling.k8s.io/v1beta1", "PodGroup")
 
 CLUSTER_ROLES: Final = by_kind("rbac.authorization.k8s.io/v1", "ClusterRole")
 CLUSTER_ROLE_BINDINGS: Final = by_kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding")

@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from dray.api.generated.core import Pod, PodResourceClaim, PodResourceClaimStatus
+from dray.api.generated.scheduling import PodGroup, PodGroupResourceClaim
+from dray.api.kinds import POD_GROUPS
 from dray.api.meta import ObjectMeta, OwnerReference
+from dray.api.pod_groups import consumer_of, group_of, is_group, is_made_for_group_of, shared_entry
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
@@ -25,6 +28,11 @@ def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
     return any(owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
 
 
+def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a claim was made from a template for a pod, or for the PodGroup that it is of."""
+    return is_owned_by(claim, pod) or is_made_for_group_of(claim, pod)
+
+
 def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
     """The pod that a claim was made for, if it was."""
     for owner in claim.metadata.owner_references:
@@ -34,13 +42,28 @@ def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
 
 
 def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether a pod is among those that may use a claim."""
-    return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
+    """Whether a pod, or the PodGroup that it is of, is among those that may use a claim."""
+    group = group_of(pod)
+    return any(
+        user.uid == pod.metadata.uid or (group is not None and user.name == group.name and is_group(user))
+        for user in claim.status.reserved_for
+    )
 
 
 def consumer(pod: Pod) -> ResourceClaimConsumerReference:
     """A pod as a claim names those who may use it."""
     return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+
+
+def user_of(claim: ResourceClaim, pod: Pod, group: PodGroup | None) -> ResourceClaimConsumerReference:
+    """Whom a claim names when a pod uses it: the pod, or its group if the claim is one that the group shares."""
+    if group is not None and group.spec.resource_claims:
+        recorded = recorded_claims(pod)
+        for entry in pod.spec.resource_claims:
+            name = entry.resource_claim_name or recorded.get(entry.name)
+            if name == claim.metadata.name and shared_entry(group, entry) is not None:
+                return consumer_of(group)
+    return consumer(pod)
 
 
 def recorded_claims(pod: Pod) -> dict[str, str | None]:
@@ -68,16 +91,29 @@ def with_statuses(pod: Pod, names: Mapping[str, str]) -> tuple[PodResourceClaimS
 
 def claim_for(pod: Pod, entry: PodResourceClaim, template: ResourceClaimTemplate) -> ResourceClaim:
     """The claim to create for an entry of a pod (4381-71, 4381-78, 4381-133)."""
-    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+    meta = pod.metadata
+    owner = OwnerReference(api_version="v1", kind="Pod", name=meta.name, uid=meta.uid, controller=True)
+    return _made(owner, meta.namespace, entry.name, template)
+
+
+def claim_for_group(group: PodGroup, entry: PodGroupResourceClaim, template: ResourceClaimTemplate) -> ResourceClaim:
+    """The claim to create for an entry of a PodGroup, for all of its pods."""
+    meta = group.metadata
+    version = POD_GROUPS.api_version
+    owner = OwnerReference(api_version=version, kind="PodGroup", name=meta.name, uid=meta.uid, controller=True)
+    return _made(owner, meta.namespace, entry.name, template)
+
+
+def _made(owner: OwnerReference, namespace: str, entry: str, template: ResourceClaimTemplate) -> ResourceClaim:
     meta = template.spec.metadata
     return ResourceClaim(
         kind="ResourceClaim",
         api_version="resource.k8s.io/v1",
         metadata=ObjectMeta(
-            generate_name=generate_name(pod.metadata.name, entry.name),
-            namespace=pod.metadata.namespace,
+            generate_name=generate_name(owner.name, entry),
+            namespace=namespace,
             labels=meta.labels,
-            annotations={**meta.annotations, POD_CLAIM_NAME: entry.name},
+            annotations={**meta.annotations, POD_CLAIM_NAME: entry},
             owner_references=(owner,),
         ),
         spec=template.spec.spec,

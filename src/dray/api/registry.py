@@ -21,7 +21,9 @@ RESOURCE_GROUP = "resource.k8s.io"
 CLUSTER_GROUP = "cluster.open-cluster-management.io"
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
-# Groups whose alpha and beta versions are served too, and the order in which versions are preferred (SVS-13).
+# Kinds that are served in alpha and beta versions too, and the order in which versions are preferred (SVS-13).
+_SCHEDULING_GROUP = "scheduling.k8s.io"
+_UNSTABLE_KINDS = frozenset({(_SCHEDULING_GROUP, "PodGroup"), (_SCHEDULING_GROUP, "Workload")})
 VERSION_ORDER = ("v2", "v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha1")
 
 
@@ -180,9 +182,14 @@ def _built_in() -> list[Kind]:
     assert data is not None
     facts: dict[tuple[str, str], list[_Fact]] = {}
     for fact in msgspec.json.decode(data, type=list[_Fact]):
-        if STABLE.fullmatch(fact.version) or fact.group == RESOURCE_GROUP:
+        if STABLE.fullmatch(fact.version) or _has_all_versions(fact):
             facts.setdefault((fact.group, fact.kind), []).append(fact)
     return [_kind(sorted(versions, key=lambda fact: VERSION_ORDER.index(fact.version))) for versions in facts.values()]
+
+
+def _has_all_versions(fact: _Fact) -> bool:
+    """Whether a kind is served in every version that Kubernetes has of it."""
+    return fact.group == RESOURCE_GROUP or (fact.group, fact.kind) in _UNSTABLE_KINDS
 
 
 def _kind(facts: list[_Fact]) -> Kind:
@@ -191,7 +198,7 @@ def _kind(facts: list[_Fact]) -> Kind:
         fact.version
         for fact in facts
         if fact.version == hub.version
-        or hub.group == RESOURCE_GROUP
+        or _has_all_versions(hub)
         or hub.kind in _OTHER_SHAPES.get((hub.group, fact.version), {})
     ]
     return Kind(

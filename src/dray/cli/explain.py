@@ -1,4 +1,4 @@
-"""`dray explain`: why a claim or pod is pending, and why a placement chose the clusters that it chose.
+"""`dray explain`: why a claim, a pod or a PodGroup is pending, and why a placement chose the clusters that it chose.
 
 With files, of the cluster in them; without, of the running one.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dray.snapshot.explanation import ClaimExplanation
 
 app = typer.Typer(
-    help="Why a claim or a pod is pending, or a placement has the clusters that it has.",
+    help="Why a claim, a pod or a PodGroup is pending, or a placement has the clusters that it has.",
     cls=names.ByKind,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -104,6 +104,39 @@ def explain_waiting_pod(
         print(explanation.text(now=moment, width=tables.width()))
     codes = {"pending": output.NO, "stuck": output.NO, "unjudged": output.CANNOT}
     raise typer.Exit(codes.get(explanation.status, output.YES))
+
+
+@app.command("podgroup")
+def explain_pod_group(
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A PodGroup.")],
+    namespace: names.Namespace = "",
+    files: inputs.Files = None,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
+    now: inputs.Now = None,
+    format_: Format = output.Format.TEXT,
+) -> None:
+    """Say what a group of pods lacks: how many of them are there and fit at once, and what stops the next one.
+
+    Without -f of the running cluster. Exit code 0: enough of its pods have nodes, or fit; 1: they do not; 2: input
+    cannot be read.
+    """
+    from dray.snapshot import SnapshotError
+    from dray.snapshot.group_explanation import explain_group
+
+    name = names.read(name, namespace, "podgroup")
+    moment = inputs.read_time(now)
+    snapshot = _load(files, kubeconfig, context, None)
+    try:
+        with inputs.busy("Explaining"):
+            explanation = explain_group(snapshot, name)
+    except SnapshotError as error:
+        output.fail(f"{error}.")
+    if format_ is output.Format.JSON:
+        output.print_json(explanation.to_dict(), "PodGroupExplanation")
+    else:
+        print(explanation.text(now=moment, width=tables.width()))
+    raise typer.Exit(output.NO if explanation.status == "pending" else output.YES)
 
 
 @app.command("placement")

@@ -85,7 +85,8 @@ async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:
     needed = (kinds.NODES, kinds.PODS, kinds.CLASSES, kinds.SLICES, kinds.CLAIMS)
     volumes = (kinds.VOLUMES, kinds.VOLUME_CLAIMS, kinds.STORAGE_CLASSES)
     # What is not served, there is none of.
-    optional = (kinds.RULES, kinds.PATCHES, kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES, *volumes, *more)
+    others = (kinds.RULES, kinds.PATCHES, kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES, kinds.POD_GROUPS)
+    optional = (*others, *volumes, *more)
     try:
         found = [(await client.list(kind)).items for kind in needed]
     except ApiError as error:

@@ -89,7 +89,7 @@ def run(
             tls=not insecure_http,
             tokens=read_token_file(token_file) if token_file else {},
             disabled_gates=switches.disabled_gates(feature_gates),
-            disabled_versions=switches.disabled_versions(runtime_config),
+            disabled_versions=switches.disabled_versions(runtime_config, switches.disabled_gates(feature_gates)),
             quota_bytes=server_options.quota_bytes(quota_bytes),
             names=tuple(server_names or ()),
             etcd=server_options.etcd_address(store, etcd_prefix, etcd_authority, etcd_certificate, etcd_key),

@@ -20,6 +20,7 @@ from dray.controllers.namespace import NamespaceController
 from dray.controllers.node_lifecycle import NodeLifecycleController
 from dray.controllers.placement import PlacementController
 from dray.controllers.pod_garbage_collector import PodGarbageCollector
+from dray.controllers.pod_group_protection import PodGroupProtectionController
 from dray.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from dray.controllers.resource_claim import ResourceClaimController
 from dray.controllers.resource_pool_status import ResourcePoolStatusController
@@ -57,6 +58,7 @@ class Entry(NamedTuple):
 
 CATALOG: dict[str, Entry] = {
     ResourceClaimController.name: Entry("resource-claim-controller", ResourceClaimController),
+    PodGroupProtectionController.name: Entry("podgroup-protection-controller", PodGroupProtectionController),
     GarbageCollector.name: Entry("generic-garbage-collector", GarbageCollector),
     NamespaceController.name: Entry("namespace-controller", NamespaceController),
     PodGarbageCollector.name: Entry("pod-garbage-collector", PodGarbageCollector),

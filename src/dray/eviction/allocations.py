@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Generic, TypeVar
 
 from dray.api.generated.core import Pod
@@ -10,6 +11,7 @@ from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import ResourceClaim
 from dray.api.resource.allocated_node import allocated_node
 from dray.api.resource.pool import PoolKey
+from dray.eviction.group_members import GroupMembers
 from dray.eviction.pods import can_be_evicted
 from dray.tracker import DeviceId
 
@@ -60,6 +62,7 @@ class Allocations:
         self._by_pool: _Groups[PoolKey, DeviceId] = _Groups()
         self._by_pod: _Groups[str, ObjectName] = _Groups()
         self._pods: dict[str, ObjectRef] = {}
+        self.members = GroupMembers()
 
     @property
     def claims(self) -> Mapping[ObjectName, ResourceClaim]:
@@ -68,8 +71,8 @@ class Allocations:
 
     @property
     def consumers(self) -> int:
-        """How many pods use claims that are allocated."""
-        return len(self._by_pod)
+        """How many pods use claims that are allocated; one that also shares some with its group counts twice."""
+        return len(self._by_pod) + self.members.sharers
 
     def devices(self, key: ObjectName) -> Iterator[DeviceId]:
         """The devices that are allocated to a claim."""
@@ -88,15 +91,27 @@ class Allocations:
             note((device.driver, device.pool), device)
         left, came = dict.fromkeys(consumers_of(before)), dict.fromkeys(consumers_of(after))
         self._by_pod.move(key, left, came)
-        return left.keys() | came.keys()
+        self.members.put_claim(key, before, after)
+        return {*self._reached(before), *self._reached(after)}
+
+    def _reached(self, claim: ResourceClaim | None) -> Iterator[str]:
+        """The uids of those who have to leave if the claim has to be left: its users, and who leaves with them."""
+        if claim is None:
+            return
+        for uid in consumers_of(claim):
+            yield uid
+            yield from self.members.companions(uid)
+        yield from self.members.reached(claim)
 
     def put_pod(self, pod: Pod, *, is_gone: bool = False) -> ObjectRef | None:
         """Notes a pod, or that it is gone. Returns the reference if it can be evicted."""
         ref = ObjectRef.of(pod)
         if is_gone or not can_be_evicted(pod):
             self._pods.pop(ref.uid, None)
+            self.members.drop_pod(ref.uid)
             return None
         self._pods[ref.uid] = ref
+        self.members.put_pod(pod)
         return ref
 
     def pod(self, uid: str) -> ObjectRef | None:
@@ -104,8 +119,8 @@ class Allocations:
         return self._pods.get(uid)
 
     def users(self, key: ObjectName) -> Iterator[ObjectRef]:
-        """The pods that can be evicted and that a claim is reserved for."""
-        for uid in consumers_of(self._claims.get(key)):
+        """The pods that can be evicted and that a claim is reserved for, with those that leave with them."""
+        for uid in dict.fromkeys(self._reached(self._claims.get(key))):
             pod = self._pods.get(uid)
             if pod is not None:
                 yield pod
@@ -119,8 +134,13 @@ class Allocations:
         return {allocated_node(self._claims[key].status.allocation) for key in keys}
 
     def used_by(self, uid: str) -> tuple[ObjectName, ...]:
-        """The claims that are reserved for a pod."""
-        return self._by_pod.get(uid)
+        """The claims that are reserved for a pod, or for whom it leaves with."""
+        companions = self.members.companions(uid)
+        shared = tuple(self.members.shared_claims(uid))
+        if not companions and not shared:
+            return self._by_pod.get(uid)
+        own = [self._by_pod.get(each) for each in (uid, *companions)]
+        return tuple(dict.fromkeys((*chain.from_iterable(own), *(key for key in shared if key in self._claims))))
 
     def held_in(self, pool: PoolKey) -> tuple[DeviceId, ...]:
         """The devices of a pool that are allocated."""

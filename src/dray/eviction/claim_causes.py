@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from dray.api.generated.scheduling import PodGroup
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.resource.pool import PoolKey
@@ -58,6 +59,8 @@ class ClaimCauses:
         self.unpublished: set[DeviceId] = set()
         """The devices that are allocated but not published."""
         self._causes: dict[ObjectName, Causes] = {}
+        self._left_behind: dict[str, Causes] = {}
+        """What pods have to leave for because others of their group, which leaves as a whole, already had to."""
         self._events: list[Event] = []
         self._dirty_devices: Pending[DeviceId] = Pending()
         self._dirty_claims: Pending[ObjectName] = Pending()
@@ -123,6 +126,14 @@ class ClaimCauses:
     def of(self, pod: ObjectRef) -> Causes:
         """The causes of all claims that a pod uses; of one taint on several the earliest."""
         found = [self._causes[key] for key in self.allocations.used_by(pod.uid) if key in self._causes]
+        if pod.uid in self._left_behind:
+            found.append(
+                {
+                    taint: cause
+                    for taint, cause in self._left_behind[pod.uid].items()
+                    if cause.rule is None or cause.rule in self.rules
+                }
+            )
         if len(found) <= 1:
             return found[0] if found else {}
         merged: dict[TaintKey, Cause] = {}
@@ -131,6 +142,24 @@ class ClaimCauses:
                 if taint not in merged or cause.due < merged[taint].due:
                     merged[taint] = cause
         return merged
+
+    def put_group(self, name: ObjectName, group: PodGroup | None) -> None:
+        """A group has changed, or (None) is gone."""
+        uids = self.allocations.members.put_group(name, group)
+        self.touched.update(filter(None, map(self.allocations.pod, uids)))
+
+    def leave_behind(self, pod: ObjectRef) -> None:
+        """A pod is on its way out for its causes: those who leave with it go for the same, also when it is gone."""
+        companions = self.allocations.members.companions(pod.uid)
+        causes = self.of(pod) if companions else {}
+        for uid in companions if causes else ():
+            if uid != pod.uid:
+                self._left_behind[uid] = {**self._left_behind.get(uid, {}), **causes}
+        self._left_behind.pop(pod.uid, None)
+
+    def forget(self, uid: str) -> None:
+        """A pod is gone."""
+        self._left_behind.pop(uid, None)
 
     def devices_for(self, pod: ObjectRef, taint: TaintKey) -> tuple[DeviceId, ...]:
         """The devices with a taint that a pod uses."""

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dray.api.conditions import is_true
 from dray.api.generated.core import Pod
+from dray.api.generated.scheduling import PodGroup
+from dray.api.pod_groups import DISRUPTION_TARGET
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dray.api.resource.pool import PoolKey
@@ -77,11 +80,19 @@ class DevicePlanner:
         before = self.allocations.pod(pod.metadata.uid)
         if before is None and (is_gone or not can_be_evicted(pod)):
             return
+        if before is not None and pod.metadata.deletion_timestamp is not None:
+            if is_true(pod.status.conditions, DISRUPTION_TARGET):
+                self._causes.leave_behind(before)
+            self._causes.forget(before.uid)
         ref = self.allocations.put_pod(pod, is_gone=is_gone)
         if ref is None:
             self.departures.drop(ObjectRef.of(pod))
         elif ref != before and self.allocations.used_by(ref.uid):
             self._causes.touched.add(ref)
+
+    def put_group(self, name: ObjectName, group: PodGroup | None) -> None:
+        """A PodGroup has changed, or (None) is gone: its pods may have to leave all together."""
+        self._causes.put_group(name, group)
 
     def plan(self, tick: float, limit: int = 500) -> list[ObjectRef]:
         """Brings up to `limit` devices, claims and pods up to date; `is_current` says whether that was all.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from dray.api.generated.core import Container, Pod
-from dray.api.pod_claims import is_owned_by, is_reserved_for
+from dray.api.pod_claims import is_made_for, is_reserved_for
 from dray.api.resource import ResourceClaim
 from dray.node.claim_record import ClaimBook
 
@@ -51,7 +51,7 @@ def pod_claims(pod: Pod) -> tuple[PodClaim, ...]:
 def check_claim(pod: Pod, wanted: PodClaim, claim: ResourceClaim) -> None:
     """Raises Refused unless the claim is allocated, reserved for the pod and, if made from a template, made for it."""
     meta, name = pod.metadata, claim.metadata.name
-    if wanted.from_template and not is_owned_by(claim, pod):
+    if wanted.from_template and not is_made_for(claim, pod):
         raise Refused(f"ResourceClaim {name} was not created for pod {meta.namespace}/{meta.name} ({meta.uid})")
     if claim.status.allocation is None:
         raise Refused(f"ResourceClaim {name} is not allocated")

@@ -31,12 +31,23 @@ FEATURE_GATES: Final[dict[str, str]] = {
     "DRAResourceClaimDeviceStatus": "devices in the status of claims",
     "DRAResourceClaimGranularStatusAuthorization": "a right of its own for each part of the status of claims",
     "DRASchedulerFilterTimeout": "the time limit of the scheduler for finding devices on a node",
+    "DRAWorkloadResourceClaims": "resourceClaims of PodGroups; needs DynamicResourceAllocation and GenericWorkload",
     "DynamicResourceAllocation": "resourceClaims of pods; the scheduler and the claim controller look at them",
+    "GenericWorkload": "PodGroups and Workloads, and schedulingGroup of pods",
+    "PodGroupPreemptionPolicy": "preemptionPolicy of PodGroups; needs GenericWorkload",
     "SchedulerQueueingHints": "events wake only those waiting pods that they may help, at once",
+    "TopologyAwareWorkloadScheduling": "schedulingConstraints of PodGroups; needs GenericWorkload",
 }
 """Every feature gate, and what it stands for."""
 
-_NEEDS: Final = {"DRADeviceTaintRules": "DRADeviceTaints"}
+_NEEDS: Final = {
+    "DRADeviceTaintRules": ("DRADeviceTaints",),
+    "DRAWorkloadResourceClaims": ("DynamicResourceAllocation", "GenericWorkload"),
+    "PodGroupPreemptionPolicy": ("GenericWorkload",),
+    "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
+}
+_VERSIONS_OF: Final = {"GenericWorkload": ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3")}
+"""API versions that are there only while a gate is on."""
 _CORE = "v1"
 
 
@@ -53,14 +64,15 @@ def disabled_gates(text: str) -> frozenset[str]:
             raise SwitchError(f"--feature-gates: there is no gate {name!r}. Known gates: {known}.")
         if not on:
             off.add(name)
-    off.update(gate for gate, needed in _NEEDS.items() if needed in off)
+    off.update(gate for gate, needed in _NEEDS.items() if not off.isdisjoint(needed))
     return frozenset(off)
 
 
-def disabled_versions(text: str) -> frozenset[str]:
-    """The versions that `--runtime-config` turns off. Raises SwitchError."""
+def disabled_versions(text: str, gates: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The versions that `--runtime-config` turns off, and those that gates which are off take along. Raises
+    SwitchError."""
     served = {kind.api_version_of(version) for kind in registry.kinds() for version in kind.versions}
-    off = set()
+    off = {version for gate in gates for version in _VERSIONS_OF.get(gate, ())}
     for version, on in _settings("--runtime-config", text):
         if version not in served:
             raise SwitchError(f"--runtime-config: {version!r} is not served. Served: {', '.join(sorted(served))}.")

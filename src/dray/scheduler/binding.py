@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -12,7 +13,7 @@ from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import ObjectMeta
 from dray.api.pod_claims import consumer, is_reserved_for
 from dray.api.references import full_name
-from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference
+from dray.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.client.calls import delete_exactly
@@ -57,7 +58,7 @@ class Binder:
         try:
             for claim in chosen.claims:
                 if not claim.metadata.uid:
-                    claim = made = await self._client.create(_with_finalizer(claim))
+                    claim = made = await self.create(claim)
                 if is_reserved_for(claim, pod) and claim.status.allocation is not None:
                     claim = await self._look_again(claim)
                 if is_reserved_for(claim, pod):
@@ -69,14 +70,46 @@ class Binder:
             if any(find_unready(claim) for claim in (*stored, *reserved)):
                 raise DevicesNotReady([*stored, *reserved])
             if chosen.extended is not None:
-                await self._record_extended(pod, chosen.extended)
-            meta = pod.metadata
-            await self._client.post(PODS, meta.namespace, meta.name, "binding", _binding(pod, chosen.node))
+                await self.record_extended(pod, chosen.extended)
+            await self.bind_pod(pod, chosen.node)
         except ApiError:
             with contextlib.suppress(ApiError, OSError, TimeoutError):
                 await self._give_back(pod, reserved, made)
             raise
         return [*stored, *reserved]
+
+    async def bind_pod(self, pod: Pod, node: str) -> None:
+        """Gives a pod its node. Raises ApiError, OSError."""
+        meta = pod.metadata
+        await self._client.post(PODS, meta.namespace, meta.name, "binding", _binding(pod, node))
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """A claim for extended resources, as it is stored. Raises ApiError, OSError."""
+        return await self._client.create(_with_finalizer(claim))
+
+    async def store_users(
+        self, claim: ResourceClaim, decided: AllocationResult | None, users: Iterable[ResourceClaimConsumerReference]
+    ) -> ResourceClaim:
+        """The claim as it is stored with what was decided for it, if it had nothing, and with these among its users.
+
+        Raises ApiError, OSError.
+        """
+        known = {user.uid for user in claim.status.reserved_for}
+        new = tuple(user for user in users if user.uid not in known)
+        if not new and decided is None:
+            current = await self._look_again(claim)
+            if not known <= {user.uid for user in current.status.reserved_for}:
+                raise ApiError(409, "Conflict", f"ResourceClaim {claim.metadata.name} has other users now")
+            return current
+        allocation = claim.status.allocation
+        if decided is not None:
+            allocation = replace(decided, allocation_timestamp=as_time(self._clock.now()))
+        status = replace(claim.status, allocation=allocation, reserved_for=(*claim.status.reserved_for, *new))
+        claim = replace(claim, status=status)
+        if FINALIZER in claim.metadata.finalizers:
+            return await self._client.update(claim, subresource="status")
+        # Never allocated without it: the finalizer is stored first, or together with the allocation.
+        return await self._client.update_with_status(_with_finalizer(claim))
 
     async def _look_again(self, claim: ResourceClaim) -> ResourceClaim:
         """A claim that was reserved before this attempt, as it is now: another scheduler may have let go of it."""
@@ -88,17 +121,9 @@ class Binder:
     async def _reserve(self, claim: ResourceClaim, pod: Pod, chosen: Chosen) -> ResourceClaim:
         """The claim as it is stored with its allocation, and with the pod among its users."""
         decided = chosen.allocations.get(full_name(claim))
-        allocation = claim.status.allocation
-        if decided is not None:
-            allocation = replace(decided[1], allocation_timestamp=as_time(self._clock.now()))
-        users = (*claim.status.reserved_for, consumer(pod))
-        claim = replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=users))
-        if FINALIZER in claim.metadata.finalizers:
-            return await self._client.update(claim, subresource="status")
-        # Never allocated without it: the finalizer is stored first, or together with the allocation.
-        return await self._client.update_with_status(_with_finalizer(claim))
+        return await self.store_users(claim, decided[1] if decided is not None else None, (consumer(pod),))
 
-    async def _record_extended(self, pod: Pod, told: PodExtendedResourceClaimStatus) -> None:
+    async def record_extended(self, pod: Pod, told: PodExtendedResourceClaimStatus) -> None:
         """Says in the pod's status which claim serves its extended resources: its node looks there."""
         if pod.status.extended_resource_claim_status == told:
             return
@@ -112,7 +137,7 @@ class Binder:
 
         The claim that was made for its extended resources goes.
         """
-        if not (claims or made) or await self._has_node(pod):
+        if not (claims or made) or await self.has_node(pod):
             return
         if made is not None:
             latest = next((claim for claim in claims if claim.metadata.uid == made.metadata.uid), made)
@@ -129,7 +154,8 @@ class Binder:
                 if error.code not in (404, 409):
                     raise
 
-    async def _has_node(self, pod: Pod) -> bool:
+    async def has_node(self, pod: Pod) -> bool:
+        """Whether a pod has a node, as the server knows it."""
         try:
             current = await self._client.get(PODS, pod.metadata.namespace, pod.metadata.name)
         except ApiError as error:

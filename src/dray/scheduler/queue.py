@@ -37,12 +37,18 @@ class _Entry(msgspec.Struct):
 class SchedulingQueue:
     """The pods that have no node yet."""
 
-    def __init__(self, clock: Clock, *, hints: bool = True) -> None:
-        """Without `hints`, events wake all that wait for their kind, and none of them before its time (4381-120)."""
+    def __init__(
+        self, clock: Clock, *, hints: bool = True, goes_first: Callable[[PodInfo], bool] | None = None
+    ) -> None:
+        """Without `hints`, events wake all that wait for their kind, and none of them before its time (4381-120).
+
+        Whoever `goes_first` does so, whatever its priority and age.
+        """
+        self._goes_first = goes_first
         self._clock = clock
         self._hints = hints
         self._entries: dict[ObjectName, _Entry] = {}
-        self._active: list[tuple[int, float, int, ObjectName]] = []
+        self._active: list[tuple[bool, int, float, int, ObjectName]] = []
         self._queued: set[ObjectName] = set()
         # In the order in which they began to wait, so that they are tried again in the same order every time.
         self._waiting: dict[ObjectName, None] = {}
@@ -120,7 +126,7 @@ class SchedulingQueue:
         """The next pod to decide on; follow up with `refuse` or `remove`."""
         while True:
             while self._active:
-                key = heapq.heappop(self._active)[3]
+                key = heapq.heappop(self._active)[4]
                 if key in self._queued:
                     self._queued.discard(key)
                     self._in_hand.add(key)
@@ -129,6 +135,20 @@ class SchedulingQueue:
                     return entry.info
             self._wake.clear()
             await self._wake.wait()
+
+    def take(self, keys: Iterable[ObjectName]) -> list[PodInfo]:
+        """Those of the pods that are here and nobody has in hand, whatever they wait for, as if they were popped."""
+        taken = []
+        for key in keys:
+            entry = self._entries.get(key)
+            if entry is None or key in self._in_hand:
+                continue
+            self._queued.discard(key)
+            self._stop_waiting(key)
+            self._in_hand.add(key)
+            entry.attempts += 1
+            taken.append(entry.info)
+        return taken
 
     def refuse(self, key: ObjectName, causes: Cause) -> None:
         """A pod does not fit until one of `causes` changes."""
@@ -220,7 +240,8 @@ class SchedulingQueue:
         self._queued.add(key)
         self._count += 1
         priority = entry.info.pod.spec.priority or 0
-        heapq.heappush(self._active, (-priority, entry.added, self._count, key))
+        is_later = self._goes_first is None or not self._goes_first(entry.info)
+        heapq.heappush(self._active, (is_later, -priority, entry.added, self._count, key))
         self._wake.set()
 
     def _schedule(self, key: ObjectName, moment: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from random import Random
 from time import perf_counter
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from dray.allocator import Options
 from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodCondition
 from dray.api.generated.policy import PodDisruptionBudget
+from dray.api.generated.scheduling import PodGroup
 from dray.api.generated.storage import StorageClass
 from dray.api.kinds import (
     BUDGETS,
@@ -25,6 +26,7 @@ from dray.api.kinds import (
     NAMESPACES,
     NODES,
     PATCHES,
+    POD_GROUPS,
     PODS,
     RULES,
     SLICES,
@@ -44,6 +46,7 @@ from dray.reconcile import Clock, EventRecorder, Informers
 from dray.reconcile.selector_work import SelectorWork
 from dray.scheduler.announcements import Announcements
 from dray.scheduler.binding import Binder, DevicesNotReady, VolumesNotBound
+from dray.scheduler.group_scheduling import GroupScheduler
 from dray.scheduler.messages import RETELL_SECONDS, Messages
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.preemptor import Preemptor
@@ -53,10 +56,11 @@ from dray.scheduling.cause import Cause
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.decide import Chosen, decide, refuse_at_once
 from dray.scheduling.device_readiness import find_unready
+from dray.scheduling.gangs import find_problem
 from dray.scheduling.pod_info import PodInfo, read_pod
 from dray.scheduling.preemption import find_victims
-from dray.scheduling.reasons import DeviceFailed, Verdict
-from dray.scheduling.refusal import Ineligible, Preempts, Refused
+from dray.scheduling.reasons import DeviceFailed, GroupReason, Verdict
+from dray.scheduling.refusal import GroupPreempts, Ineligible, Preempts, Refused
 from dray.tracker import Remove, Upsert
 
 T = TypeVar("T", bound=Object)
@@ -110,7 +114,12 @@ class Scheduler:
             patches="DRAAdminControlledDeviceAttributes" not in disabled_gates,
             backlog=self._backlog,
         )
-        self.queue = SchedulingQueue(clock, hints="SchedulerQueueingHints" not in disabled_gates)
+        self._uses_groups = "GenericWorkload" not in disabled_gates
+        self.queue = SchedulingQueue(
+            clock,
+            hints="SchedulerQueueingHints" not in disabled_gates,
+            goes_first=self.cluster.is_half_placed if self._uses_groups else None,
+        )
         self._messages = Messages(self.cluster, clock)
         self._metrics = metrics or SchedulerMetrics(CollectorRegistry(), name)
         self._metrics.follow(self.queue)
@@ -120,6 +129,7 @@ class Scheduler:
         self._binder = Binder(client, clock)
         self._recorder = EventRecorder(client, name, clock)
         self._preemptor = Preemptor(client, clock, self.cluster, self._recorder, name)
+        self._group_scheduler = GroupScheduler(self, client, clock, self._binder, self._recorder)
         self._announcements = Announcements(self._recorder, clock, lambda: len(self._tasks) > BUSY_TASKS)
         limit = None if "DRASchedulerFilterTimeout" in disabled_gates else filter_seconds
         self.options = Options(
@@ -159,6 +169,8 @@ class Scheduler:
         self._watch(self._informers.of(VOLUMES, PersistentVolume), self._waking(volumes.set_volume))
         self._watch(self._informers.of(VOLUME_CLAIMS, PersistentVolumeClaim), self._waking(volumes.set_claim))
         self._watch(self._informers.of(BUDGETS, PodDisruptionBudget), self.cluster.budgets.change)
+        if self._uses_groups:
+            self._watch(self._informers.of(POD_GROUPS, PodGroup), self._on_group)
         self._watch(self._informers.of(NODES, Node), self._on_node)
         self._watch(self._informers.of(CLASSES, DeviceClass), self._on_class)
         for kind in (SLICES, RULES, PATCHES):
@@ -269,9 +281,11 @@ class Scheduler:
         info = read_pod(new, known)
         if known is None and new.status.nominated_node_name:
             self.cluster.nominations.set(info, new.status.nominated_node_name)
-        missing = self._missing_claims(info) if known is None else None
+        missing = self._not_yet(info) if known is None else None
         if missing is None:
             self.queue.put(info, changed=old is not None and _pod_changed(old, new))
+            if known is None and info.group is not None:
+                self._wake_group(info.group)
         else:
             self.queue.put(info, changed=False, waits_for=missing.causes)
             self._metrics.refused(key, missing)
@@ -288,12 +302,32 @@ class Scheduler:
             elif old.metadata.labels != new.metadata.labels or _is_leaving(old) != _is_leaving(new):
                 self.queue.happened(Cause.POD_GONE | Cause.POD_CAME, _has_terms)
 
-    def _missing_claims(self, info: PodInfo) -> Refused | None:
-        """Why a new pod need not be tried yet: claims that are going to be made for it are not there."""
+    def _on_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        self.cluster.groups.set(old, new)
+        known = new if new is not None else old
+        assert known is not None
+        if old is None or new is None or old.spec != new.spec:
+            self._changes += 1
+            self._wake_group(ObjectName.of(known))
+
+    def _wake_group(self, name: ObjectName) -> None:
+        """Pods of a group are tried again if there are enough of them now."""
+        if find_problem(self.cluster, name) is None:
+            self.queue.happened(Cause.GROUP, lambda info: info.group == name)
+
+    def _not_yet(self, info: PodInfo) -> Refused | None:
+        """Why a new pod need not be tried yet: claims that are going to be made for it, or others of its group, are
+        not there."""
         if refuse_at_once(info) is not None:
             return None
         found = self.cluster.claims_of(info.pod)
-        return Refused(found.problem) if found.problem is not None and not found.are_made else None
+        if found.problem is not None and not found.are_made:
+            return Refused(found.problem)
+        problem = self._group_problem(info)
+        return None if problem is None else Refused(problem)
+
+    def _group_problem(self, info: PodInfo) -> GroupReason | None:
+        return find_problem(self.cluster, info.group) if info.group is not None and self._uses_groups else None
 
     def _has_its_claims(self, info: PodInfo) -> bool:
         """Whether all claims of a pod have been made; otherwise it comes again when its status names them."""
@@ -309,6 +343,9 @@ class Scheduler:
             ends_at = self._clock.monotonic() + TURN_SECONDS
             for _ in range(DECISIONS_PER_TURN):
                 info = await self.queue.pop()
+                if info.group is not None and self._uses_groups:
+                    await self._group_scheduler.schedule(info)
+                    continue
                 await self._binding.acquire()
                 self._schedule_one(info)
                 if self._clock.monotonic() > ends_at:
@@ -335,16 +372,50 @@ class Scheduler:
                 answer = find_victims(self.cluster, info, self.options, answer)
             if isinstance(answer.preemption, Preempts):
                 self._preemptor.promise(info, answer.preemption)
-            self.queue.refuse(info.name, answer.causes)
-            self._metrics.refused(info.name, answer)
             if trace is not None:
                 trace.refused(answer)
-            if answer.passes_soon:
-                self._binding.release()
-                self._tell_later(info, answer)
-            else:
-                self._spawn(self._tell(info, answer))
+            self._refuse(info, answer)
         self._metrics.attempted(_result(answer), perf_counter() - started)
+
+    def _refuse(self, info: PodInfo, answer: Refused) -> None:
+        """A pod has no node, and is told so."""
+        self.queue.refuse(info.name, answer.causes)
+        self._metrics.refused(info.name, answer)
+        if answer.passes_soon:
+            self._binding.release()
+            self._tell_later(info, answer)
+        else:
+            self._spawn(self._tell(info, answer))
+
+    # What scheduling of groups asks for
+
+    def begin_turn(self, namespace: str) -> None:
+        """A slice of work for a namespace begins."""
+        self._backlog.begin_turn(namespace, TURN_SECONDS)
+        self._selector_work.look()
+
+    async def refuse(self, info: PodInfo, refused: Refused) -> None:
+        """A pod of a group has no node, and is told why."""
+        self.decided += 1
+        self._metrics.attempted(_result(refused), 0.0)
+        await self._binding.acquire()
+        self._refuse(info, refused)
+
+    def preempt_for_group(self, plan: GroupPreempts) -> None:
+        """Makes others go for a group."""
+        self._preemptor.promise_group(plan)
+        self.start(self._preemptor.carry_out_group(plan))
+
+    def note_bound(self, info: PodInfo, node: str) -> None:
+        """A pod of a group has a node."""
+        self.decided += 1
+        self.bound += 1
+        self._announcements.bound(info.pod, node)
+
+    def note_claims(self, claims: Sequence[ResourceClaim]) -> None:
+        """Claims as they are stored now."""
+        for claim in claims:
+            self._claims.put(claim)
 
     def _trace(self, info: PodInfo, now: float) -> Trace | None:
         """Follows the attempt if the log wants to know, or if it is its turn to be measured."""
@@ -356,6 +427,15 @@ class Scheduler:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Starts writing what was decided; there is room for `MAX_BINDING` of those at a time."""
         self._start(self._guarded(work))
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does work in a task of its own; if the server does not answer, the next attempt will do it."""
+
+        async def guarded() -> None:
+            with contextlib.suppress(ApiError, OSError, TimeoutError):
+                await work
+
+        self._start(guarded())
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -416,14 +496,25 @@ class Scheduler:
             current = self._still_waiting(info.pod, refused)
             if current is not None:
                 with contextlib.suppress(ApiError, OSError, TimeoutError):  # the next attempt will tell again
-                    await self._tell(read_pod(current), refused)
+                    await self._tell_quiet(read_pod(current), refused)
             self._quiet.popleft()
+
+    async def _tell_quiet(self, info: PodInfo, refused: Refused) -> None:
+        """What it waits for now: of a group there may be more pods than a while ago."""
+        problem = self._group_problem(info)
+        if isinstance(refused.why, GroupReason) and problem is not None:
+            refused = Refused(problem)
+        if info.group is not None and self._uses_groups:
+            await self._group_scheduler.tell(info.group, refused)
+        await self._tell(info, refused)
 
     def _still_waiting(self, pod: Pod, refused: Refused) -> Pod | None:
         """The pod as it is now, if it still waits for the same."""
         current = self._pods.get(pod.metadata.namespace, pod.metadata.name)
         if current is None or current.metadata.uid != pod.metadata.uid or not self._is_ours(current):
             return None
+        if isinstance(refused.why, GroupReason):
+            return current if self._group_problem(read_pod(current)) is not None else None
         return current if self.cluster.claims_of(current).problem == refused.why else None
 
     async def _deallocate(self, pod: Pod, claim: ResourceClaim) -> None:
@@ -470,7 +561,7 @@ class Scheduler:
         await self._say_why(info, refused)
         if isinstance(refused.preemption, Preempts):
             await self._preemptor.carry_out(info, refused.preemption)
-        elif pod.status.nominated_node_name and not isinstance(refused.preemption, Ineligible):
+        elif pod.status.nominated_node_name and not isinstance(refused.preemption, Ineligible | GroupPreempts):
             self.cluster.nominations.drop(pod.metadata.uid)
             await self._preemptor.nominate(pod, "")
 

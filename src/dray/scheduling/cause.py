@@ -20,5 +20,7 @@ class Cause(Flag):
     CLASS = auto()
     SELECTORS = auto()
     """Selectors that take long have been evaluated."""
+    GROUP = auto()
+    """A PodGroup changed, or has more pods."""
     ERROR = auto()
     """Something went wrong: try again whatever happens."""

@@ -8,7 +8,7 @@ import msgspec
 
 from dray.api.generated.core import Pod
 from dray.api.node_match import NodeSelectorError, matches
-from dray.api.pod_claims import is_owned_by, is_reserved_for
+from dray.api.pod_claims import is_made_for, is_reserved_for
 from dray.api.resource import ResourceClaim
 from dray.api.resource.claim import RESERVED_FOR
 from dray.scheduling.reasons import (
@@ -65,7 +65,7 @@ def _problem(pod: Pod, claim: ResourceClaim, *, from_template: bool) -> ClaimRea
     name = claim.metadata.name
     if claim.metadata.deletion_timestamp is not None:
         return ClaimDeleted(name)
-    if from_template and not is_owned_by(claim, pod):
+    if from_template and not is_made_for(claim, pod):
         return ClaimOfAnother(name, pod.metadata.name)
     if not is_reserved_for(claim, pod) and len(claim.status.reserved_for) >= RESERVED_FOR:
         return ClaimCrowded(name)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from dray import cel
 from dray.allocator import Inventory
 from dray.api.generated.core import Node, Pod
 from dray.api.meta import ObjectMeta
+from dray.api.pod_groups import min_count
 from dray.api.pods import is_finished
 from dray.api.references import ObjectName, full_name
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
 from dray.scheduling.budgets import Budgets
 from dray.scheduling.claims import PodClaims, find_claims
+from dray.scheduling.groups import Groups
 from dray.scheduling.node_table import NodeTable
 from dray.scheduling.nominations import Nominations
 from dray.scheduling.pod_info import PodInfo, read_pod
@@ -51,6 +55,8 @@ class Cluster:
         self.claims: dict[ObjectName, ResourceClaim] = {}
         self.budgets = Budgets()
         self.nominations = Nominations()
+        self.groups = Groups()
+        self._supposed: dict[str, AllocationResult] = {}
         self._leaving: set[str] = set()
         self._priorities: dict[int, int] = {}
         self._in_flight: dict[str, str] = {}
@@ -119,8 +125,20 @@ class Cluster:
         return find_claims(pod, self.find_claim) if self._uses_claims else PodClaims()
 
     def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
-        """A claim as it is stored."""
-        return self.claims.get(ObjectName(namespace, name))
+        """A claim as it is stored, or as it would be with what is supposed."""
+        claim = self.claims.get(ObjectName(namespace, name))
+        if self._supposed and claim is not None and claim.status.allocation is None:
+            allocation = self._supposed.get(full_name(claim))
+            if allocation is not None:
+                return replace(claim, status=replace(claim.status, allocation=allocation))
+        return claim
+
+    def suppose(self, claim: str, allocation: AllocationResult | None) -> None:
+        """Lets a claim have devices, or none again, while a group is decided on: its other pods may use them, too."""
+        if allocation is None:
+            self._supposed.pop(claim, None)
+        else:
+            self._supposed[claim] = allocation
 
     def set_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         """A claim came, changed or went. What is in flight for it counts until the store says otherwise."""
@@ -165,7 +183,7 @@ class Cluster:
         for key, (claim, _) in allocations.items():
             if self._in_flight.pop(key, None) is None:
                 continue
-            stored = self.find_claim(claim.metadata.namespace, claim.metadata.name)
+            stored = self.claims.get(ObjectName.of(claim))
             if stored is not None and stored.status.allocation is not None:
                 self.inventory.hold(key, stored.status.allocation)
             else:
@@ -174,12 +192,32 @@ class Cluster:
 
     def set_pod(self, pod: Pod | None, uid: str) -> None:
         """A pod came, changed or went: it takes room on its node while it is there and not finished."""
+        self.groups.set_pod(pod, uid)
         if pod is None or pod.spec.node_name:
             self.nominations.drop(uid)
         if pod is None or is_finished(pod):
             self._displace(uid)
         elif pod.spec.node_name and not self._is_placed(pod):
             self._place(read_pod(pod), pod.spec.node_name)
+
+    def node_of(self, uid: str) -> str:
+        """The node that a pod has, or is about to; empty if it has none."""
+        return self._placed[uid][0] if uid in self._placed else ""
+
+    def placed(self, uid: str) -> PodInfo | None:
+        """A pod that has a node, or is about to."""
+        return self._placed[uid][1] if uid in self._placed else None
+
+    def nodes_of_group(self, name: ObjectName) -> list[str]:
+        """The nodes of the pods of a group that have one, or are about to; a node for each pod."""
+        return [self._placed[uid][0] for uid in self.groups.members(name) if uid in self._placed]
+
+    def is_half_placed(self, pod: PodInfo) -> bool:
+        """Whether some pods of a pod's group have nodes, but fewer than it needs: the others should come first."""
+        group = self.groups.get(pod.group)
+        return (
+            pod.group is not None and group is not None and 0 < len(self.nodes_of_group(pod.group)) < min_count(group)
+        )
 
     def _is_placed(self, pod: Pod) -> bool:
         """Whether a pod has its room already, as one has that was placed here: what counts of it is the same."""

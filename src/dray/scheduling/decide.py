@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -25,7 +25,7 @@ from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.node_table import NodeFilter
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.preferences import BEST, Preferences
-from dray.scheduling.reasons import ClaimBeingJudged, ClaimsUnjudgeable, Gated, PodReason
+from dray.scheduling.reasons import ClaimBeingJudged, ClaimsUnjudgeable, Gated, NodeReason, OutsideDomain, PodReason
 from dray.scheduling.refusal import Counts, NodesRefuse, Refused
 from dray.scheduling.scoring import Score, preference, preferred_terms, rate
 from dray.scheduling.volumes import VolumeChoice
@@ -34,6 +34,7 @@ ENOUGH_NODES = 50
 """How many nodes that fit are compared before the best one is taken."""
 
 HOSTNAME = "kubernetes.io/hostname"
+_OUTSIDE = (OutsideDomain(),)
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -56,14 +57,25 @@ class Observer(Protocol):
         ...
 
 
-def decide(cluster: Cluster, pod: PodInfo, options: Options, observer: Observer | None = None) -> Chosen | Refused:
-    """A node for the pod, or why there is none."""
-    answer = find_places(cluster, pod, options, 1, observer)
+Domain = tuple[str, str]
+"""A node label and the value that it must have."""
+
+
+def decide(
+    cluster: Cluster, pod: PodInfo, options: Options, observer: Observer | None = None, within: Domain | None = None
+) -> Chosen | Refused:
+    """A node for the pod, or why there is none; one `within` a domain, if it is to be in one with others."""
+    answer = find_places(cluster, pod, options, 1, observer, within)
     return answer if isinstance(answer, Refused) else answer[0]
 
 
 def find_places(
-    cluster: Cluster, pod: PodInfo, options: Options, most: int, observer: Observer | None = None
+    cluster: Cluster,
+    pod: PodInfo,
+    options: Options,
+    most: int,
+    observer: Observer | None = None,
+    within: Domain | None = None,
 ) -> tuple[Chosen, ...] | Refused:
     """Up to so many nodes on which the pod fits, the best first, or why there is none."""
     refused = refuse_at_once(pod)
@@ -79,25 +91,30 @@ def find_places(
         observer.done("PreEnqueue")
     if cluster.nominations:
         with cluster.nominations.counted(pod, cluster.nodes):
-            return _look(cluster, pod, found.claims, options, most, observer)
-    return _look(cluster, pod, found.claims, options, most, observer)
+            return _look(_Question(cluster, pod, found.claims, options, most, within), observer)
+    return _look(_Question(cluster, pod, found.claims, options, most, within), observer)
 
 
-def _look(
-    cluster: Cluster,
-    pod: PodInfo,
-    claims: tuple[ResourceClaim, ...],
-    options: Options,
-    most: int,
-    observer: Observer | None,
-) -> tuple[Chosen, ...] | Refused:
+class _Question(NamedTuple):
+    """Up to how many nodes are looked for, for whom and where."""
+
+    cluster: Cluster
+    pod: PodInfo
+    claims: tuple[ResourceClaim, ...]
+    options: Options
+    most: int
+    within: Domain | None
+
+
+def _look(question: _Question, observer: Observer | None) -> tuple[Chosen, ...] | Refused:
+    cluster, pod, claims, options, most, within = question
     devices = look_for_devices(cluster, pod, claims, options) if claims or pod.extended else None
     if devices is None:
-        return _Attempt(cluster, pod, None).run(most)
+        return _Attempt(cluster, pod, None, within).run(most)
     refused = devices.refuse()
     if observer is not None:
         observer.done("PreFilter", "Success" if refused is None else "Unschedulable")
-    return refused or _Attempt(cluster, pod, devices).run(most)
+    return refused or _Attempt(cluster, pod, devices, within).run(most)
 
 
 def refuse_at_once(pod: PodInfo) -> Refused | None:
@@ -118,8 +135,11 @@ class _Found(msgspec.Struct, frozen=True):
 class _Attempt:
     """Looks for nodes for one pod, with what is known of its devices, if it has claims."""
 
-    def __init__(self, cluster: Cluster, pod: PodInfo, devices: PodDevices | ExtendedDevices | None) -> None:
+    def __init__(
+        self, cluster: Cluster, pod: PodInfo, devices: PodDevices | ExtendedDevices | None, within: Domain | None
+    ) -> None:
         self._nodes = cluster.nodes
+        self._within = within
         self._pod = pod
         self._devices = devices
         self._filter: NodeFilter = cluster.nodes.filter(pod)
@@ -131,7 +151,7 @@ class _Attempt:
     def run(self, most: int) -> tuple[Chosen, ...] | Refused:
         """The best of the first nodes that fit."""
         pod, devices = self._pod, self._devices
-        refuses = self._filter.refuses
+        refuses = self._filter.refuses if self._within is None else self._refuses_within
         fault = None if devices is None else devices.find_fault(refuses)
         if fault is not None:
             return Refused(fault)
@@ -163,6 +183,12 @@ class _Attempt:
             found = self._with_preferences(found)
         best = [max(found, key=_score)] if most == 1 else sorted(found, key=_score, reverse=True)[:most]
         return tuple([self._chosen(one) for one in best])
+
+    def _refuses_within(self, node: NodeInfo) -> tuple[NodeReason, ...]:
+        """As the filters do, of the nodes in the domain; the others are not asked."""
+        assert self._within is not None
+        key, value = self._within
+        return self._filter.refuses(node) if node.node.metadata.labels.get(key) == value else _OUTSIDE
 
     def _is_choosy(self) -> bool:
         """Whether nodes that fit may differ in how good they are; otherwise the first ones are taken."""
@@ -218,7 +244,8 @@ class _Attempt:
     def _refused(self) -> Refused:
         total = len(self._nodes)
         if self._is_narrowed:
-            self._counts = Counter(map(self._filter.refuses, self._nodes))
+            refuses = self._filter.refuses if self._within is None else self._refuses_within
+            self._counts = Counter(map(refuses, self._nodes))
         passed_over = total - sum(self._counts.values())
         devices = self._devices
         if devices is None:

@@ -82,7 +82,8 @@ class PodDevices:
             tainted = self._untolerated(claim)
             if tainted is not None:
                 return Refused(tainted, unused_claims=(claim,) if self._is_free(claim) else ())
-            unready = find_unready(claim)
+            # What was just decided for another pod of the group is not stored yet, and cannot be ready.
+            unready = None if self._cluster.is_in_flight(claim) else find_unready(claim)
             if unready is not None:
                 is_unused = isinstance(unready, DeviceFailed) and self._is_free(claim)
                 return Refused(unready, unused_claims=(claim,) if is_unused else ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from dray.scheduling.node_table import NodeTable
@@ -50,6 +50,15 @@ class Nominations:
         finally:
             for one, node in ahead:
                 nodes.displace(one.pod.metadata.uid, node)
+
+    @contextmanager
+    def left_out(self, pods: Iterable[PodInfo]) -> Iterator[None]:
+        """Lets what these pods wait for count for nobody."""
+        taken = {uid: self._by_uid.pop(uid) for uid in [pod.pod.metadata.uid for pod in pods] if uid in self._by_uid}
+        try:
+            yield
+        finally:
+            self._by_uid.update(taken)
 
     def __bool__(self) -> bool:
         return bool(self._by_uid)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dray.api.extended_resources import may_be_devices
 from dray.api.generated.core import Container, Pod, PodSpec
+from dray.api.pod_groups import group_of
 from dray.api.quantity import Quantity
 from dray.api.references import ObjectName, full_name
 from dray.api.sharing import remembered
@@ -45,6 +46,8 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False):
     """The resources that it asks for and that a device class may stand for."""
     backed: frozenset[str] = frozenset()
     """Those of them for which there is one: where no device plugin has them, they are devices."""
+    group: ObjectName | None = None
+    """The PodGroup that it is of."""
 
     @property
     def name(self) -> ObjectName:
@@ -69,7 +72,9 @@ def read_pod(pod: Pod, known: PodInfo | None = None) -> PodInfo:
     terms = read_terms(pod)
     fault = terms if isinstance(terms, TermUnreadable) else None
     terms = None if isinstance(terms, TermUnreadable) else terms
-    return PodInfo(pod, requests, ports, key, fault, _claims(pod), terms, _volume_claims(pod), extended)
+    return PodInfo(
+        pod, requests, ports, key, fault, _claims(pod), terms, _volume_claims(pod), extended, group=group_of(pod)
+    )
 
 
 def _have_same_labels(one: Pod, other: Pod) -> bool:

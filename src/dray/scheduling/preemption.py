@@ -17,8 +17,7 @@ from typing import Final
 import msgspec
 
 from dray.allocator import Allocated, Options
-from dray.api.references import full_name
-from dray.api.resource import AllocationResult
+from dray.scheduling.absence import Absence
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.extended_devices import look_for_devices
 from dray.scheduling.filters.resources import ONE, PODS
@@ -137,7 +136,7 @@ class _Search:
     def _try(self, node: NodeInfo, *, needs_room_alone: bool) -> Preempts | tuple[NodeReason, ...]:
         """Who has to go on one node: all of lower priority, but for those beside whom the pod fits."""
         potential = [one for one in node.pods.values() if (one.pod.spec.priority or 0) < self._priority]
-        potential.sort(key=_importance)
+        potential.sort(key=importance)
         violating = self._cluster.budgets.violating(potential)
         # Those that a budget protects come back first.
         by_right = sorted(potential, key=lambda each: each.pod.metadata.uid not in violating)
@@ -150,23 +149,39 @@ class _Search:
             victims = found
         if not victims:
             return _NO_VICTIMS  # it fits with everybody there: another attempt will find that out
-        victims.sort(key=_importance)
+        victims = self._with_companions(victims)
+        if any((one.pod.spec.priority or 0) >= self._priority for one in victims):
+            return _NO_VICTIMS
+        violating = self._cluster.budgets.violating(victims) if len(victims) > len(potential) else violating
+        victims.sort(key=importance)
         violations = sum(one.pod.metadata.uid in violating for one in victims)
         return Preempts(node.name, tuple(victims), violations)
+
+    def _with_companions(self, victims: list[PodInfo]) -> list[PodInfo]:
+        """With those who go, wherever they are, if one of their group has to."""
+        cluster = self._cluster
+        found = {one.pod.metadata.uid: one for one in victims}
+        for one in victims if cluster.groups else ():
+            whole = cluster.groups.goes_as_a_whole(one.pod)
+            for uid in cluster.groups.members(whole) if whole is not None else ():
+                companion = cluster.placed(uid)
+                if companion is not None:
+                    found.setdefault(uid, companion)
+        return list(found.values())
 
     def _in_the_way(self, node: NodeInfo, potential: list[PodInfo]) -> list[PodInfo] | tuple[NodeReason, ...]:
         """Beside whom the pod does not fit; what the node has against it even if all of them go."""
         victims: list[PodInfo] = []
-        with _Absence(self._cluster, node) as absence:
+        with Absence(self._cluster) as absence:
             for one in potential:
-                absence.remove(one)
+                absence.remove(one, node.name)
             refusal = self._refuses(node)
             if refusal:
                 return refusal
             for one in potential:
                 absence.put_back(one)
                 if self._refuses(node):
-                    absence.remove(one)
+                    absence.remove(one, node.name)
                     victims.append(one)
         return victims
 
@@ -178,48 +193,6 @@ class _Search:
         if isinstance(answer, Allocated):
             return ()
         return answer if isinstance(answer, tuple) else (SearchTimedOut(node.name),)
-
-
-class _Absence:
-    """Takes pods off a node, with the devices that only they hold, and puts back in the end who is not back yet."""
-
-    def __init__(self, cluster: Cluster, node: NodeInfo) -> None:
-        self._cluster = cluster
-        self._node = node.name
-        self._away: dict[str, PodInfo] = {}
-        self._freed: dict[str, tuple[str, AllocationResult]] = {}
-
-    def __enter__(self) -> _Absence:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for one in list(self._away.values()):
-            self.put_back(one)
-
-    def remove(self, pod: PodInfo) -> None:
-        """A pod goes."""
-        uid = pod.pod.metadata.uid
-        self._away[uid] = pod
-        self._cluster.nodes.displace(uid, self._node)
-        for name in pod.claims:
-            claim = self._cluster.claims.get(name)
-            allocation = claim.status.allocation if claim is not None else None
-            if claim is None or allocation is None:
-                continue
-            if all(user.uid in self._away for user in claim.status.reserved_for):
-                self._freed[full_name(claim)] = (uid, allocation)
-                self._cluster.inventory.release(full_name(claim))
-
-    def put_back(self, pod: PodInfo) -> None:
-        """A pod need not go after all."""
-        uid = pod.pod.metadata.uid
-        del self._away[uid]
-        self._cluster.nodes.place(pod, self._node)
-        for name in pod.claims:
-            claim = self._cluster.claims.get(name)
-            freed = self._freed.pop(full_name(claim), None) if claim is not None else None
-            if claim is not None and freed is not None:
-                self._cluster.inventory.hold(full_name(claim), freed[1])
 
 
 def _without_room(pod: PodInfo, node: NodeInfo, potential: list[PodInfo]) -> list[PodInfo]:
@@ -280,7 +253,7 @@ def _rank(ranked: tuple[int, int, NodeInfo]) -> tuple[int, int]:
     return ranked[0], ranked[1]
 
 
-def _importance(pod: PodInfo) -> tuple[int, str]:
+def importance(pod: PodInfo) -> tuple[int, str]:
     """The most important first: by priority, then by how long it has run."""
     started = pod.pod.status.start_time
     return -(pod.pod.spec.priority or 0), str(started) if started is not None else "~"

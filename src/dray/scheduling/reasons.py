@@ -22,6 +22,7 @@ class Plugin(StrEnum):
     """The checks that a pod has to pass, as Kubernetes calls them."""
 
     DYNAMIC_RESOURCES = "DynamicResources"
+    GANG_SCHEDULING = "GangScheduling"
     INTER_POD_AFFINITY = "InterPodAffinity"
     NODE_AFFINITY = "NodeAffinity"
     NODE_NAME = "NodeName"
@@ -30,6 +31,7 @@ class Plugin(StrEnum):
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
     POD_TOPOLOGY_SPREAD = "PodTopologySpread"
     SCHEDULING_GATES = "SchedulingGates"
+    TOPOLOGY_PLACEMENT = "TopologyPlacementGenerator"
     VOLUME_BINDING = "VolumeBinding"
     TAINT_TOLERATION = "TaintToleration"
 
@@ -203,6 +205,13 @@ class SelectorsRunning(NodeReason, frozen=True, cache_hash=True):
     causes = DEVICE_CAUSES | Cause.SELECTORS
 
 
+class OutsideDomain(NodeReason, frozen=True, cache_hash=True):
+    """The node is not in the domain in which the pods of the group were to be together."""
+
+    plugin = Plugin.TOPOLOGY_PLACEMENT
+    causes = Cause.NODE
+
+
 class PreemptionUnhelpful(NodeReason, frozen=True, cache_hash=True):
     """What the node has against the pod does not change if others go."""
 
@@ -279,6 +288,48 @@ class Gated(PodReason, frozen=True, cache_hash=True):
 
     plugin = Plugin.SCHEDULING_GATES
     verdict = Verdict.GATED
+
+
+class GroupReason(PodReason, frozen=True, cache_hash=True):
+    """The pods of a PodGroup cannot be decided on together, on any node."""
+
+    plugin = Plugin.GANG_SCHEDULING
+    causes = Cause.GROUP
+
+    group: str
+
+
+class GroupMissing(GroupReason, frozen=True, cache_hash=True):
+    """The PodGroup that the pod is of is not there."""
+
+    passes_soon = True
+
+
+class GroupIncomplete(GroupReason, frozen=True, cache_hash=True):
+    """Fewer pods of the group are there than it needs."""
+
+    passes_soon = True
+
+    there: int
+    needed: int
+
+
+class GroupInconsistent(GroupReason, frozen=True, cache_hash=True):
+    """The pods of the group do not go together."""
+
+    verdict = Verdict.ERROR
+    causes = Cause.GROUP | Cause.POD_GONE
+
+    why: str
+
+
+class NoDomain(GroupReason, frozen=True, cache_hash=True):
+    """No node is in a domain in which the pods of the group could be together, or some are in several already."""
+
+    plugin = Plugin.TOPOLOGY_PLACEMENT
+    causes = Cause.GROUP | Cause.NODE | Cause.POD_GONE
+
+    key: str
 
 
 class ClaimReason(PodReason, frozen=True, cache_hash=True):

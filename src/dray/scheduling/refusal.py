@@ -46,6 +46,26 @@ class Preempts(msgspec.Struct, frozen=True):
     """How many of them a disruption budget would have kept."""
 
 
+class GroupPreempts(msgspec.Struct, frozen=True):
+    """The pods of a group get these nodes as soon as the victims, all of lower priority, have gone."""
+
+    places: tuple[tuple[PodInfo, str], ...]
+    victims: tuple[PodInfo, ...]
+
+
+class GroupShort(msgspec.Struct, frozen=True):
+    """Too few pods of a group fit at once; what stopped the first of the others is why none of them has a node."""
+
+    group: str
+    placed: int
+    """How many have nodes already."""
+    fitting: int
+    """How many more would get one."""
+    needed: int
+    domain: tuple[str, str] | None = None
+    """The label and value of the nodes among which the most would fit, if they have to be together."""
+
+
 class Refused(msgspec.Struct, frozen=True):
     """Why there is no node. Words for it are made by `text.tell`."""
 
@@ -54,15 +74,17 @@ class Refused(msgspec.Struct, frozen=True):
     """The claims for which devices were looked for in vain."""
     unused_claims: tuple[ResourceClaim, ...] = ()
     """Claims that are allocated, not in use, and in the way: one of them may be deallocated (4381-113)."""
-    preemption: Preempts | NodesRefuse | Ineligible | None = None
+    preemption: Preempts | GroupPreempts | NodesRefuse | Ineligible | None = None
     """Who would have to go for the pod, or why that does not help; None if nobody of lower priority is anywhere."""
+    group: GroupShort | None = None
+    """The pod's group, if it has none because too few of them would."""
 
     @property
     def causes(self) -> Cause:
         """The kinds of change after which the pod may fit."""
         if isinstance(self.why, NodesRefuse) and not self.why.nodes:
-            return Cause.NODE
-        causes = Cause.NOTHING
+            return Cause.NODE if self.group is None else Cause.NODE | Cause.GROUP
+        causes = Cause.NOTHING if self.group is None else Cause.GROUP
         for reason in self._reasons():
             causes |= reason.causes
         return causes

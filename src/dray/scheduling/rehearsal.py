@@ -6,17 +6,16 @@ pod sees what the one before it took (4381-201).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
-import msgspec
 from msgspec.structs import replace
 
 from dray.allocator import Explanation, Options, explain
-from dray.api import codec
 from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Node, Pod
-from dray.api.pod_claims import consumer
-from dray.api.references import full_name
+from dray.api.pod_claims import user_of
+from dray.api.references import ObjectName, full_name
 from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice, ResourceSlicePatch
 from dray.scheduling.claims import is_in_reach
 from dray.scheduling.cluster import Cluster
@@ -24,6 +23,8 @@ from dray.scheduling.company import name_company
 from dray.scheduling.decide import Chosen, find_places
 from dray.scheduling.extended_claim import name_resources
 from dray.scheduling.extended_devices import look_for_devices
+from dray.scheduling.gangs import Together, decide_group, finish
+from dray.scheduling.likeness import find_likeness
 from dray.scheduling.pod_info import PodInfo, identified, read_pod
 from dray.scheduling.preemption import find_victims
 from dray.scheduling.reasons import NodeReason, PodReason
@@ -63,6 +64,11 @@ class Rehearsal:
         for claim in claims:
             self.set_claim(None, claim)
         self.pending = tuple(read_pod(identified(pod)) for pod in pods)
+        groups = self.cluster.groups
+        for uid in [info.pod.metadata.uid for info in self.pending if info.group is not None]:
+            self._undo.append(partial(groups.set_pod, None, uid))
+        for info in self.pending:
+            groups.set_pod(info.pod, info.pod.metadata.uid)
         self._keeps_away = self.cluster.nodes.topology.keeps_any_away or any(pod.terms for pod in self.pending)
         self._likeness = {pod: self._alike(pod) for pod in self.pending}
 
@@ -103,7 +109,14 @@ class Rehearsal:
         """Schedules pods of those that wait, one after the other; the nodes of those that fit."""
         placed: dict[PodInfo, str] = {}
         refused: set[tuple[bytes, ...]] = set()
+        seen: set[ObjectName] = set()
+        pods = list(pods)
         for pod in pods:
+            if pod.group is not None:
+                if pod.group not in seen:
+                    seen.add(pod.group)
+                    placed |= self._schedule_group(pod.group, [one for one in pods if one.group == pod.group])
+                continue
             alike = self._likeness[pod]
             if alike is not None and alike in refused:
                 continue  # nothing was freed since, so what did not fit before does not fit now
@@ -115,8 +128,26 @@ class Rehearsal:
                 refused.add(alike)
         return placed
 
+    def _schedule_group(self, name: ObjectName, pods: list[PodInfo]) -> dict[PodInfo, str]:
+        answer = self.decide_group(name, pods)
+        if isinstance(answer, Refused):
+            return {}
+        for pod, chosen in answer.chosen:
+            self.bind(pod, chosen)
+        return {pod: chosen.node for pod, chosen in answer.chosen}
+
+    def decide_group(self, name: ObjectName, pods: Sequence[PodInfo]) -> Together | Refused:
+        """What the scheduler would decide about pods of a group; nothing is bound."""
+        return finish(decide_group(self.cluster, name, pods, self._options))
+
     def decide(self, pod: PodInfo) -> Chosen | Refused:
-        """What the scheduler would decide now; nothing is bound."""
+        """What the scheduler would decide now, about the pod with all others of its group; nothing is bound."""
+        if pod.group is not None:
+            together = self.decide_group(pod.group, [one for one in self.pending if one.group == pod.group])
+            if isinstance(together, Refused):
+                return together
+            by_pod: dict[PodInfo, Chosen | Refused] = dict(together.chosen) | dict(together.left_out)
+            return by_pod[pod]
         mark = self.mark
         answer = self.find_places(pod)
         self.go_back(mark)
@@ -134,18 +165,27 @@ class Rehearsal:
 
     def bind(self, pod: PodInfo, chosen: Chosen) -> None:
         """The pod gets the node, and its claims what was chosen for them."""
-        for claim in chosen.claims:
+        for decided_on in chosen.claims:
+            # Another pod of the group may have got it with what was decided for both.
+            claim = self.cluster.claims.get(ObjectName.of(decided_on), decided_on)
             found = chosen.allocations.get(full_name(claim))
             allocation = found[1] if found is not None else claim.status.allocation
-            users = (*claim.status.reserved_for, consumer(pod.pod))
-            status = replace(claim.status, allocation=allocation, reserved_for=users)
+            user = user_of(claim, pod.pod, self.cluster.groups.get(pod.group))
+            users = dict.fromkeys((*claim.status.reserved_for, user))
+            status = replace(claim.status, allocation=allocation, reserved_for=tuple(users))
             stored = self.cluster.find_claim(claim.metadata.namespace, claim.metadata.name)
             self.set_claim(stored, replace(claim, status=status))
         uid = pod.pod.metadata.uid
         spec = replace(pod.pod.spec, node_name=chosen.node)
         told = replace(pod.pod.status, extended_resource_claim_status=chosen.extended) if chosen.extended else None
         self.cluster.set_pod(replace(pod.pod, spec=spec, status=told or pod.pod.status), uid)
-        self._undo.append(lambda: self.cluster.set_pod(None, uid))
+        self._undo.append(lambda: self._take_off(pod))
+
+    def _take_off(self, pod: PodInfo) -> None:
+        """A pod that was bound waits again."""
+        self.cluster.set_pod(None, pod.pod.metadata.uid)
+        if pod.group is not None:
+            self.cluster.groups.set_pod(pod.pod, pod.pod.metadata.uid)
 
     def find_victims(self, pod: PodInfo, refused: Refused) -> Refused:
         """The refusal, with who would have to go for the pod, or why that does not help."""
@@ -187,22 +227,7 @@ class Rehearsal:
         return name_resources(report, pod.pod, devices.pending)
 
     def _alike(self, pod: PodInfo) -> tuple[bytes, ...] | None:
-        """Equal for pods that fit in the same places; None if others may help the pod to fit, or share its claim."""
-        if (
-            pod.terms is not None
-            or pod.volume_claims
-            or any(entry.resource_claim_name for entry in pod.pod.spec.resource_claims)
-        ):
-            return None
-        found = self.cluster.claims_of(pod.pod)
-        if found.problem is not None:
-            return None
-        devices = look_for_devices(self.cluster, pod, found.claims, self._options) if pod.extended else None
-        claims = devices.pending if devices is not None else found.claims
-        needs = msgspec.json.encode([sorted(pod.requests.items()), sorted(pod.ports)])
-        if self._keeps_away:
-            needs += msgspec.json.encode([pod.pod.metadata.namespace, sorted(pod.pod.metadata.labels.items())])
-        return (pod.placement_key, needs, *(codec.encode(claim.spec) for claim in claims))
+        return find_likeness(self.cluster, pod, self._options, keeps_away=self._keeps_away)
 
 
 def _discard(_: object) -> None:

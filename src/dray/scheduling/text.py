@@ -6,19 +6,28 @@ from dray.allocator.results import DOES_NOT_FIT, STILL_JUDGING, TIMED_OUT
 from dray.api.resource.claim import RESERVED_FOR
 from dray.scheduling import reasons
 from dray.scheduling.reasons import NodeReason, PodReason
-from dray.scheduling.refusal import Ineligible, NodesRefuse, Preempts, Refused
+from dray.scheduling.refusal import GroupShort, Ineligible, NodesRefuse, Preempts, Refused
 
 
 def tell(refused: Refused) -> str:
     """Why a pod has no node, in a line."""
     why = refused.why
     message = tell_nodes(why) if isinstance(why, NodesRefuse) else tell_pod(why)
+    if refused.group is not None:
+        message = f"{tell_group(refused.group)}: {message}"
     match refused.preemption:
         case NodesRefuse() as unhelpful:
             return f"{message} preemption: {tell_nodes(unhelpful)}"
         case Ineligible(reason):
             return f"{message} preemption: not eligible due to {reason}."
     return message
+
+
+def tell_group(short: GroupShort) -> str:
+    """`PodGroup train needs nodes for 8 pods at once, and 5 fit; the next one does not`"""
+    have = f"{short.fitting} fit" if not short.placed else f"{short.placed} have one and {short.fitting} more fit"
+    where = f" on the nodes with {short.domain[0]}={short.domain[1]}" if short.domain is not None else ""
+    return f"PodGroup {short.group} needs nodes for {short.needed} pods at once, and {have}{where}; the next does not"
 
 
 def tell_preemption(preempts: Preempts) -> str:
@@ -63,6 +72,8 @@ def tell_node(reason: NodeReason) -> str:
             return "node(s) didn't match pod topology spread constraints"
         case reasons.OutsideTopology():
             return "node(s) didn't match pod topology spread constraints (missing required label)"
+        case reasons.OutsideDomain():
+            return "node(s) were outside the topology domain of the pod group"
         case reasons.PreemptionUnhelpful():
             return "Preemption is not helpful for scheduling"
         case reasons.NoVictims():
@@ -90,6 +101,8 @@ def tell_pod(reason: PodReason) -> str:
     """What keeps a pod from every node."""
     if isinstance(reason, reasons.ClaimReason):
         return _tell_claim(reason)
+    if isinstance(reason, reasons.GroupReason):
+        return _tell_group_reason(reason)
     match reason:
         case reasons.Gated():
             return "Scheduling is blocked due to non-empty scheduling gates"
@@ -105,6 +118,19 @@ def tell_pod(reason: PodReason) -> str:
             return f"it is for scheduler {scheduler}, and what that one decides is not known here"
         case reasons.TermUnreadable(error):
             return f"the pod's affinity or topology spread constraints cannot be read: {error}"
+    raise AssertionError(f"no words for {reason}")
+
+
+def _tell_group_reason(reason: reasons.GroupReason) -> str:
+    match reason:
+        case reasons.GroupMissing(group):
+            return f'waiting for pod group "{group}", which does not exist'
+        case reasons.GroupIncomplete(group, there, needed):
+            return f"waiting for more pods of PodGroup {group}: {there} of the {needed} that it needs are there"
+        case reasons.GroupInconsistent(group, why):
+            return f"PodGroup {group}: {why}"
+        case reasons.NoDomain(group, key):
+            return f"PodGroup {group}: there is no one value of node label {key} for all of its pods"
     raise AssertionError(f"no words for {reason}")
 
 

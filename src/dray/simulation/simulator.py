@@ -15,6 +15,7 @@ from dray.api.generated.core import Node, Pod
 from dray.api.kinds import CLAIMS, NODES, PODS
 from dray.api.meta import Object
 from dray.api.nodes import is_simulated
+from dray.api.pod_groups import is_group
 from dray.api.pods import RUNNING, is_finished
 from dray.api.references import ObjectName
 from dray.api.registry import Kind
@@ -156,6 +157,9 @@ class Simulator:
             place = ObjectName(new.metadata.namespace, consumer.name)
             if place in self._waiting:
                 self._pod_work.queue.add(place)
+            elif is_group(consumer):
+                for waiting in self._waiting:  # any of them may be of the group
+                    self._pod_work.queue.add(waiting)
 
     # Work
 

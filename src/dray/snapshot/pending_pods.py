@@ -6,8 +6,10 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api.generated.core import Pod
-from dray.api.kinds import CLAIMS, TEMPLATES
-from dray.api.pod_claims import claim_for, lacks_claim, recorded_claims, with_statuses
+from dray.api.generated.scheduling import PodGroup
+from dray.api.kinds import CLAIMS, POD_GROUPS, TEMPLATES
+from dray.api.pod_claims import claim_for, claim_for_group, lacks_claim, recorded_claims, with_statuses
+from dray.api.pod_groups import group_of, shared_entry
 from dray.api.pods import is_active
 from dray.api.references import full_name
 from dray.api.resource import ResourceClaim, ResourceClaimTemplate
@@ -32,12 +34,14 @@ def pending_pods(snapshot: Snapshot) -> PendingPods:
     pods: list[Pod] = []
     claims: list[ResourceClaim] = []
     problems: dict[str, PodReason] = {}
+    shared: dict[str, ResourceClaim] = {}
     for pod in waiting:
         made = _missing_claims(pod, snapshot)
         if isinstance(made, PodReason):
             problems[full_name(pod)] = made
             continue
-        claims += made.values()
+        # One that a group shares is made once.
+        claims.extend(claim for claim in made.values() if shared.setdefault(full_name(claim), claim) is claim)
         names = {entry: claim.metadata.name for entry, claim in made.items()}
         status = replace(pod.status, resource_claim_statuses=with_statuses(pod, names)) if made else pod.status
         pods.append(replace(pod, status=status))
@@ -53,6 +57,9 @@ def _missing_claims(pod: Pod, snapshot: Snapshot) -> dict[str, ResourceClaim] | 
         return found if isinstance(found, ResourceClaim) else None
 
     recorded = recorded_claims(pod)
+    name_of_group = group_of(pod)
+    found_group = snapshot.get(POD_GROUPS.resource, *name_of_group) if name_of_group is not None else None
+    group = found_group if isinstance(found_group, PodGroup) else None
     made: dict[str, ResourceClaim] = {}
     for entry in pod.spec.resource_claims:
         if not lacks_claim(entry, recorded, find):
@@ -61,12 +68,18 @@ def _missing_claims(pod: Pod, snapshot: Snapshot) -> dict[str, ResourceClaim] | 
         template = snapshot.get(TEMPLATES.resource, namespace, name)
         if not isinstance(template, ResourceClaimTemplate):
             return TemplateMissing(namespace, name)
-        claim = claim_for(pod, entry, template)
+        shared = shared_entry(group, entry) if group is not None else None
+        owner = pod if group is None or shared is None else group
+        claim = (
+            claim_for(pod, entry, template)
+            if group is None or shared is None
+            else claim_for_group(group, shared, template)
+        )
         meta = replace(
             claim.metadata,
-            name=f"{pod.metadata.name}/{entry.name}",  # no stored claim can be called like this
+            name=f"{owner.metadata.name}/{entry.name}",  # no stored claim can be called like this
             generate_name="",
-            uid=f"{pod.metadata.uid}/{entry.name}",
+            uid=f"{owner.metadata.uid or owner.metadata.name}/{entry.name}",
         )
         made[entry.name] = replace(claim, metadata=meta)
     return made

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from dray.api.generated.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod
+from dray.api.generated.scheduling import PodGroup
 from dray.api.generated.storage import StorageClass
 from dray.api.kinds import NODES
 from dray.api.meta import Object
@@ -102,6 +103,8 @@ class World:
                 self._set_node(_as(old, Node), _as(new, Node))
             elif isinstance(obj, ResourceClaim):
                 claims.append((_as(old, ResourceClaim), _as(new, ResourceClaim)))
+            elif isinstance(obj, PodGroup):
+                self.cluster.groups.set(_as(old, PodGroup), _as(new, PodGroup))
             elif isinstance(obj, Pod):
                 self._set_pod(_as(old, Pod), _as(new, Pod))
         self.cluster.track(*events)

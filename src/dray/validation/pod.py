@@ -23,6 +23,7 @@ from dray.validation.qos_class import qos_class
 from dray.validation.rules import Rules
 
 GATE: Final = "DynamicResourceAllocation"
+GROUPS_GATE: Final = "GenericWorkload"
 _INT32_MAX: Final = 2**31 - 1
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -31,6 +32,8 @@ def _change(new: Pod, old: Pod | None, ctx: Context) -> Pod:
     """A new pod is pending; resource claims go while their gate is off, unless stored already (4381-79, 4381-207)."""
     if not ctx.enabled(GATE) and not (old is not None and _uses_claims(old.spec)):
         new = replace(new, spec=_without_claims(new.spec))
+    if not ctx.enabled(GROUPS_GATE) and (old is None or old.spec.scheduling_group is None):
+        new = replace(new, spec=replace(new.spec, scheduling_group=None))
     if old is not None:
         return new
     return replace(new, status=_first_status(new.spec))

@@ -86,6 +86,12 @@ def _validate_names(errors: Errors, spec: PodSpec, path: str) -> None:
         check.name(errors, f"{path}.runtimeClassName", spec.runtime_class_name, names.dns_subdomain)
     if spec.preemption_policy is not None:
         check.required_one_of(errors, f"{path}.preemptionPolicy", spec.preemption_policy, PREEMPTION_POLICIES)
+    if spec.scheduling_group is not None:
+        where = f"{path}.schedulingGroup.podGroupName"
+        if spec.scheduling_group.pod_group_name is None:
+            errors.append(invalid(where, None, "must specify one of: `podGroupName`"))
+        else:
+            check.name(errors, where, spec.scheduling_group.pod_group_name, names.dns_subdomain)
     if spec.os is not None:
         # Kubernetes reports a name that is missing below the field, and one that is wrong at it.
         check.required_one_of(errors, f"{path}.os" if spec.os.name else f"{path}.os.name", spec.os.name, SYSTEMS)

@@ -48,7 +48,11 @@ _GROUPS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "coordination.k8s.io": {"lease": ("Lease",)},
     "events.k8s.io": {"event": ("Event",)},
     "policy": {"pod_disruption_budget": ("PodDisruptionBudget",)},
-    "scheduling.k8s.io": {"priority_class": ("PriorityClass",)},
+    "scheduling.k8s.io": {
+        "priority_class": ("PriorityClass",),
+        "pod_group": ("PodGroup",),
+        "workload": ("Workload",),
+    },
     "rbac.authorization.k8s.io": {"rbac": ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")},
 }
 MODULES: Final = {

@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple, TypedDict
 
 from msgspec.structs import replace
 
 from dray.allocator.reasons import Report
 from dray.api.generated.core import Pod, PodSpec
+from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import PODS
 from dray.api.meta import ObjectMeta
+from dray.api.pod_groups import group_of, leaves_as_a_whole
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.allocated_node import allocated_node
@@ -30,6 +33,8 @@ from dray.eviction import Causes, DevicePlanner, Evictions, Preview, Taken, can_
 from dray.eviction.allocations import devices_of
 from dray.eviction.causes import Hit, TaintKey, earliest, find_hits
 from dray.eviction.device_taints import DeviceTaints, Taints
+from dray.eviction.group_members import shared_by
+from dray.scheduling.pod_info import identified
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import DeviceId, TrackedTaint, Upsert
 
@@ -119,6 +124,8 @@ def preview_rules(snapshot: Snapshot, names: Collection[str]) -> dict[str, Previ
         planner.note(Upsert(rule))
     planner.plan(0.0)
     users = _Users(snapshot)
+    for group in snapshot.objects(PodGroup):
+        planner.put_group(ObjectName.of(group), group)
     for claim in snapshot.objects(ResourceClaim):
         for pod in users.pods(claim):
             planner.put_pod(pod)
@@ -178,9 +185,33 @@ class _Users:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+        self._whole = {ObjectName.of(group) for group in snapshot.objects(PodGroup) if leaves_as_a_whole(group)}
+        self._members: dict[ObjectName, list[Pod]] = {}
+        for pod in snapshot.objects(Pod):
+            group = group_of(pod)
+            if group is not None:
+                self._members.setdefault(group, []).append(identified(pod))
 
     def pods(self, claim: ResourceClaim) -> Iterator[Pod]:
-        """The pods that a claim is reserved for, each with a uid; another pod of the same name does not count."""
+        """The pods that a claim is reserved for, each with a uid, and those that leave with them."""
+        found: dict[str, Pod] = {}
+        for pod in chain(self._users(claim), self._sharers(claim)):
+            group = group_of(pod)
+            together = self._members[group] if group is not None and group in self._whole else [pod]
+            found.update((each.metadata.uid, each) for each in together)
+        yield from found.values()
+
+    def _sharers(self, claim: ResourceClaim) -> Iterator[Pod]:
+        """The pods of groups that a claim is reserved for, if they use it."""
+        for group in shared_by(claim):
+            for pod in self._members.get(group, ()):
+                named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
+                named += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+                if claim.metadata.name in named:
+                    yield pod
+
+    def _users(self, claim: ResourceClaim) -> Iterator[Pod]:
+        """The pods that a claim is reserved for themselves; another pod of the same name does not count."""
         namespace = claim.metadata.namespace
         for reference in claim.status.reserved_for:
             if reference.resource != PODS.resource or reference.api_group:

@@ -196,7 +196,7 @@ def test_counting_room_finds_whom_trying_finds(there: list[tuple[int, int, str]]
     before = {info.name: (dict(info.used), set(info.pods)) for info in here.nodes}
     search = preemption._Search(here, read_pod(wanted), Options(), 3)
     for info in here.nodes:
-        potential = sorted((one for one in info.pods.values() if priority_of(one) < 3), key=preemption._importance)
+        potential = sorted((one for one in info.pods.values() if priority_of(one) < 3), key=preemption.importance)
         tried = search._in_the_way(info, potential)
         if isinstance(counted, Preempts) and counted.node == info.name:
             assert isinstance(tried, list)

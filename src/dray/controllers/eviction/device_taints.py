@@ -8,7 +8,8 @@ from prometheus_client import Gauge
 
 from dray import cel
 from dray.api.generated.core import Pod
-from dray.api.kinds import CLAIMS, CLASSES, PATCHES, RULES, SLICES
+from dray.api.generated.scheduling import PodGroup
+from dray.api.kinds import CLAIMS, CLASSES, PATCHES, POD_GROUPS, RULES, SLICES
 from dray.api.meta import Object
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice, ResourceSlicePatch
@@ -60,7 +61,8 @@ class DeviceTaintEvictionController(EvictionController):
         tracked: list[Informer[Any]] = [slices, rules, patches, informers.of(CLASSES, DeviceClass)]
         self._backlog = cel.Backlog(context.clock.monotonic)
         self.planner = _make_planner(context, self._backlog)
-        super().__init__(context, self.planner.departures, *tracked, claims, workers=WORKERS)
+        groups = informers.of(POD_GROUPS, PodGroup)
+        super().__init__(context, self.planner.departures, *tracked, claims, groups, workers=WORKERS)
         self._status = RuleStatus(context, self.planner, rules, self._recorder)
         self._problems = SelectorProblems(self._recorder, rules, patches)
         self._held_pools = HeldPools(self._recorder, slices)
@@ -77,6 +79,7 @@ class DeviceTaintEvictionController(EvictionController):
         for informer in tracked:
             informer.on_change(self._tracked_changed)
         claims.on_change(self._claim_changed)
+        groups.on_change(self._group_changed)
 
     @property
     def pending_evictions(self) -> int:
@@ -150,6 +153,10 @@ class DeviceTaintEvictionController(EvictionController):
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self.planner.put_claim(_key(new or old), new)
+        self._look()
+
+    def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        self.planner.put_group(_key(new or old), new)
         self._look()
 
     def _pod_came(self, pod: Pod) -> None:

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from dray.api.conditions import find_condition
 from dray.api.generated.core import Namespace, Node, Pod, Taint
 from dray.api.generated.policy import PodDisruptionBudget
-from dray.api.kinds import BUDGETS, CLAIMS, CLASSES, NAMESPACES, NODES, PATCHES, PODS, RULES, SLICES
+from dray.api.generated.scheduling import PodGroup
+from dray.api.kinds import BUDGETS, CLAIMS, CLASSES, NAMESPACES, NODES, PATCHES, POD_GROUPS, PODS, RULES, SLICES
 from dray.api.labels import LabelSelector, SelectorError
 from dray.api.meta import Object
 from dray.api.references import ObjectName, ObjectRef
@@ -214,7 +215,9 @@ class DeviceProgress(Progress):
         self._pods.on_change(self._on_pod)
         self._claims: Informer[ResourceClaim] = self._follow(CLAIMS)
         self._claims.on_change(self._on_claim)
-        self._needed: list[Informer[Any]] = [self._pods, self._claims]
+        groups: Informer[PodGroup] = self._follow(POD_GROUPS)
+        groups.on_change(self._on_group)
+        self._needed: list[Informer[Any]] = [self._pods, self._claims, groups]
         for kind in TRACKED:
             informer = self._follow(kind)
             informer.on_change(self._on_tracked)
@@ -288,6 +291,12 @@ class DeviceProgress(Progress):
         claim = new or old
         if claim is not None:
             self._planner.put_claim(ObjectName(claim.metadata.namespace, claim.metadata.name), new)
+        self.changed.set()
+
+    def _on_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        group = new or old
+        if group is not None:
+            self._planner.put_group(ObjectName.of(group), new)
         self.changed.set()
 
     def _on_tracked(self, old: Any, new: Any) -> None:

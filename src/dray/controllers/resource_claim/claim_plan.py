@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from dray.api.pod_groups import is_group
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimStatus
 from dray.api.resource.claim import FINALIZER
 
@@ -36,19 +37,24 @@ class ClaimPlan(NamedTuple):
         return self.status is not None or bool(self.steps)
 
 
+def is_judged(consumer: ResourceClaimConsumerReference) -> bool:
+    """Whether it is known here when a user is gone: of pods and of PodGroups it is."""
+    return is_pod(consumer) or is_group(consumer)
+
+
 def is_pod(consumer: ResourceClaimConsumerReference) -> bool:
-    """Only pods are ours to judge; consumers of other kinds are left to who added them (4381-61, 4381-137)."""
+    """Consumers of other kinds than pods and groups of them are left to who added them (4381-61, 4381-137)."""
     return consumer.resource == "pods" and not consumer.api_group
 
 
 def plan_claim(claim: ResourceClaim, gone: Collection[str], *, is_needless: bool) -> ClaimPlan:
     """What to do about a claim.
 
-    `gone` are the uids of consumers that are pods and do not need the claim any more; `is_needless` says that the
-    claim was made for a pod that does not, or that has another one.
+    `gone` are the uids of consumers that are pods, or groups of them, and do not need the claim any more; `is_needless`
+    says that the claim was made for a pod that does not, or that has another one.
     """
     status = claim.status
-    left = tuple(one for one in status.reserved_for if not (is_pod(one) and one.uid in gone))
+    left = tuple(one for one in status.reserved_for if not (is_judged(one) and one.uid in gone))
     released = len(left) < len(status.reserved_for)
     ours = FINALIZER in claim.metadata.finalizers
     deleting = claim.metadata.deletion_timestamp is not None

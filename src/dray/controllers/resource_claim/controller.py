@@ -1,4 +1,4 @@
-"""The claim controller: watches pods, claims and templates, and carries out the plans for pods and for claims."""
+"""The claim controller: watches pods, groups of them, claims and templates, and carries out the plans for them."""
 
 from __future__ import annotations
 
@@ -8,38 +8,45 @@ from typing import ClassVar, NamedTuple
 from msgspec.structs import replace
 
 from dray.api.generated.core import Pod, PodResourceClaim
-from dray.api.kinds import CLAIMS, PODS, TEMPLATES
+from dray.api.generated.scheduling import PodGroup, PodGroupResourceClaim
+from dray.api.kinds import CLAIMS, POD_GROUPS, PODS, TEMPLATES
 from dray.api.pod_claims import (
     POD_CLAIM_NAME,
     claim_for,
-    consumer,
+    claim_for_group,
     is_owned_by,
     owning_pod,
     recorded_claims,
+    user_of,
     with_statuses,
 )
-from dray.api.resource import ResourceClaim, ResourceClaimTemplate
+from dray.api.pod_groups import group_of, is_group
+from dray.api.references import ObjectName
+from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.client.calls import delete_exactly, find
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
-from dray.controllers.resource_claim.claim_plan import Step, is_pod, plan_claim
+from dray.controllers.resource_claim.claim_plan import Step, is_judged, plan_claim
+from dray.controllers.resource_claim.group_plan import GroupPlan, plan_group, with_shared
 from dray.controllers.resource_claim.memory import Memory
 from dray.controllers.resource_claim.metrics import ClaimMetrics
 from dray.controllers.resource_claim.pod_plan import PodPlan, is_done, other_claim, plan_pod
 
 POD = "pod"
 CLAIM = "claim"
+GROUP = "group"
 WORKERS = 64
 BY_CLAIM = "resource-claim"
 BY_TEMPLATE = "resource-claim-template"
-BY_OWNER = "owning-pod"
+BY_OWNER = "owner-of-claim"
+BY_GROUP = "pod-group"
 FAILED = "FailedResourceClaimCreation"
 
 
 class Key(NamedTuple):
-    """A pod or a claim to look at."""
+    """A pod, a group of pods or a claim to look at."""
 
     kind: str
     namespace: str
@@ -56,15 +63,20 @@ class ResourceClaimController(QueueController[Key]):
         self._pods = context.informers.of(PODS, Pod)
         self._claims = context.informers.of(CLAIMS, ResourceClaim)
         self._templates = context.informers.of(TEMPLATES, ResourceClaimTemplate)
-        super().__init__(context, self._pods, self._claims, self._templates, workers=WORKERS)
+        self._groups = context.informers.of(POD_GROUPS, PodGroup)
+        super().__init__(context, self._pods, self._claims, self._templates, self._groups, workers=WORKERS)
         self._memory = Memory(context.clock.monotonic)
         self._metrics = ClaimMetrics(context.metrics)
         self._recorder = context.recorder("resource_claim")
         self._pods.add_index(BY_CLAIM, _claim_names)
         self._pods.add_index(BY_TEMPLATE, _template_names)
-        self._claims.add_index(BY_OWNER, _owning_pods)
+        self._pods.add_index(BY_GROUP, _group_names)
+        self._groups.add_index(BY_TEMPLATE, _shared_template_names)
+        self._groups.add_index(BY_CLAIM, _shared_claim_names)
+        self._claims.add_index(BY_OWNER, _owners)
         self._claims.on_change(self._on_claim)
         self._templates.on_change(self._on_template)
+        self._groups.on_change(self._on_group)
         self._pods.on_change(self._on_pod)
 
     # Events
@@ -85,6 +97,26 @@ class ResourceClaimController(QueueController[Key]):
             self._memory.saw_recorded(new.metadata.uid)
             if old is None or _recorded(old) != _recorded(new):
                 self._look_for_surplus(new)
+
+    def _on_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._memory.note_gone(old.metadata.uid)
+            for claim in self._claims.by_index(BY_OWNER, old.metadata.uid):
+                self.queue.add(Key(CLAIM, claim.metadata.namespace, claim.metadata.name))
+            for namespace, name in _shared_claim_names(old):
+                self.queue.add(Key(CLAIM, namespace, name))
+        if new is None:
+            return
+        if self._plan_group(new):
+            self.queue.add(Key(GROUP, new.metadata.namespace, new.metadata.name))
+        if old is None or old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+            self._look_at_pods_of(ObjectName.of(new))
+
+    def _look_at_pods_of(self, name: ObjectName) -> None:
+        """Pods of a group have claims of their own, and claims that were made for the group."""
+        for pod in self._pods.by_index(BY_GROUP, name):
+            if _uses_claims(pod) and self._plan(pod):
+                self.queue.add(Key(POD, pod.metadata.namespace, pod.metadata.name))
 
     def _look_for_surplus(self, pod: Pod) -> None:
         """Lets claims be looked at that were made for a pod and that its status does not name."""
@@ -112,6 +144,11 @@ class ResourceClaimController(QueueController[Key]):
             # For a pod without a node it counts only whether the claim is there, and its own.
             if (pod.spec.node_name or not _is_same(old, new)) and self._plan(pod):
                 self.queue.add(Key(POD, namespace, pod.metadata.name))
+        for group in self._groups.by_index(BY_CLAIM, (namespace, name)):
+            if self._plan_group(group):
+                self.queue.add(Key(GROUP, namespace, group.metadata.name))
+            if not _is_same(old, new):
+                self._look_at_pods_of(ObjectName.of(group))
 
     def _on_template(self, _old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> None:
         if new is None:
@@ -120,21 +157,27 @@ class ResourceClaimController(QueueController[Key]):
         for pod in self._pods.by_index(BY_TEMPLATE, place):
             if self._plan(pod):
                 self.queue.add(Key(POD, pod.metadata.namespace, pod.metadata.name))
+        for group in self._groups.by_index(BY_TEMPLATE, place):
+            if self._plan_group(group):
+                self.queue.add(Key(GROUP, group.metadata.namespace, group.metadata.name))
 
     def _needs_look(self, claim: ResourceClaim) -> bool:
         """Whether anything might have to be done; cheap, because every change of every claim comes by."""
         if claim.metadata.deletion_timestamp is not None:
             return True
-        if not self._pods.has_synced:
+        if not self._pods.has_synced or not self._groups.has_synced:
             return True
         for one in claim.status.reserved_for:
-            if is_pod(one) and not self._is_alive(claim, one.name, one.uid):
+            if is_judged(one) and not self._is_alive(claim, one):
                 return True
         return not claim.status.reserved_for and self._seems_needless(claim)
 
-    def _is_alive(self, claim: ResourceClaim, name: str, uid: str) -> bool:
-        pod = self._pods.get(claim.metadata.namespace, name)
-        return pod is not None and pod.metadata.uid == uid and not is_done(pod)
+    def _is_alive(self, claim: ResourceClaim, user: ResourceClaimConsumerReference) -> bool:
+        if is_group(user):
+            group = self._groups.get(claim.metadata.namespace, user.name)
+            return group is not None and group.metadata.uid == user.uid
+        pod = self._pods.get(claim.metadata.namespace, user.name)
+        return pod is not None and pod.metadata.uid == user.uid and not is_done(pod)
 
     def _seems_needless(self, claim: ResourceClaim) -> bool:
         """Whether the claim was made for a pod that needs it no more, or that has another one for the same entry.
@@ -167,8 +210,12 @@ class ResourceClaimController(QueueController[Key]):
     # Plans
 
     async def reconcile(self, key: Key) -> None:
-        """Looks at a pod or a claim."""
-        if key.kind == POD:
+        """Looks at a pod, a group or a claim."""
+        if key.kind == GROUP:
+            group = self._groups.get(key.namespace, key.name)
+            if group is not None:
+                await self._reconcile_group(group)
+        elif key.kind == POD:
             pod = self._pods.get(key.namespace, key.name)
             if pod is not None:
                 await self._reconcile_pod(pod)
@@ -179,10 +226,20 @@ class ResourceClaimController(QueueController[Key]):
 
     def _plan(self, pod: Pod) -> PodPlan:
         namespace = pod.metadata.namespace
-        return plan_pod(pod, lambda name: self._claims.get(namespace, name), lambda: self._made(pod))
+        return plan_pod(
+            pod, lambda name: self._claims.get(namespace, name), lambda: self._made(pod), self._group_of(pod)
+        )
 
-    def _made(self, pod: Pod) -> Mapping[str, str]:
-        uid, namespace = pod.metadata.uid, pod.metadata.namespace
+    def _group_of(self, pod: Pod) -> PodGroup | None:
+        name = group_of(pod)
+        return None if name is None else self._groups.get(*name)
+
+    def _plan_group(self, group: PodGroup) -> GroupPlan:
+        namespace = group.metadata.namespace
+        return plan_group(group, lambda name: self._claims.get(namespace, name), lambda: self._made(group))
+
+    def _made(self, owner: Pod | PodGroup) -> Mapping[str, str]:
+        uid, namespace = owner.metadata.uid, owner.metadata.namespace
         made = {
             claim.metadata.annotations[POD_CLAIM_NAME]: claim.metadata.name
             for claim in self._claims.by_index(BY_OWNER, uid)
@@ -203,7 +260,8 @@ class ResourceClaimController(QueueController[Key]):
         if names:
             await self._record(pod, names)
         for claim in plan.reserve:
-            status = replace(claim.status, reserved_for=(*claim.status.reserved_for, consumer(pod)))
+            user = user_of(claim, pod, self._group_of(pod))
+            status = replace(claim.status, reserved_for=(*claim.status.reserved_for, user))
             await self._client.update(replace(claim, status=status), subresource="status")
         for problem in plan.problems:
             await self._recorder.warning(pod, FAILED, problem)
@@ -215,35 +273,54 @@ class ResourceClaimController(QueueController[Key]):
         told = await self._find_claim(namespace, recorded.resource_claim_name or "") if recorded is not None else None
         if told is not None and is_owned_by(told, pod):
             return None  # the pod's news came before the claim's
-        template = await self._template(namespace, entry.resource_claim_template_name or "")
-        if template is None:
-            missing = entry.resource_claim_template_name
-            why = f'resource claim template "{missing}": resourceclaimtemplate.resource.k8s.io "{missing}" not found'
-            await self._recorder.warning(pod, FAILED, f"PodResourceClaim {entry.name}: {why}")  # 4381-144
-            return None
-        wanted = claim_for(pod, entry, template)
+        template = await self._template(pod, entry)
+        return None if template is None else await self._create(pod, entry, claim_for(pod, entry, template))
+
+    async def _reconcile_group(self, group: PodGroup) -> None:
+        plan = self._plan_group(group)
+        names = dict(plan.found)
+        for entry in plan.make:
+            template = await self._template(group, entry)
+            if template is not None:
+                names[entry.name] = await self._create(group, entry, claim_for_group(group, entry, template))
+        if names:
+            status = replace(group.status, resource_claim_statuses=with_shared(group, names))
+            await self._client.update(replace(group, status=status), subresource="status")
+
+    async def _create(
+        self, owner: Pod | PodGroup, entry: PodResourceClaim | PodGroupResourceClaim, wanted: ResourceClaim
+    ) -> str:
+        """Creates a claim for an entry of a pod or a group, and returns its name."""
+        namespace = owner.metadata.namespace
         try:
             claim = await self._client.create(wanted)
         except (ApiError, OSError, TimeoutError) as error:
             self._metrics.created(wanted.spec, ok=False)
-            await self._recorder.warning(pod, FAILED, f"PodResourceClaim {entry.name}: {error}")
+            await self._recorder.warning(owner, FAILED, f"{_entry_kind(owner)} {entry.name}: {error}")
             raise
         self._metrics.created(wanted.spec, ok=True)
         name = claim.metadata.name
         if self._claims.get(namespace, name) is None:
-            self._memory.note_made(pod.metadata.uid, namespace, entry.name, name)
+            self._memory.note_made(owner.metadata.uid, namespace, entry.name, name)
         return name
 
     async def _find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
         """A claim as the server knows it."""
         return await find(self._client, CLAIMS, namespace, name, ResourceClaim) if name else None
 
-    async def _template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
-        """The template, also if it was created so recently that its news is still on the way."""
+    async def _template(
+        self, owner: Pod | PodGroup, entry: PodResourceClaim | PodGroupResourceClaim
+    ) -> ResourceClaimTemplate | None:
+        """The template, also if it was created so recently that its news is still on the way; who needs it is told if
+        there is none."""
+        namespace, name = owner.metadata.namespace, entry.resource_claim_template_name or ""
         known = self._templates.get(namespace, name)
-        if known is not None:
-            return known
-        return await find(self._client, TEMPLATES, namespace, name, ResourceClaimTemplate)
+        if known is None:
+            known = await find(self._client, TEMPLATES, namespace, name, ResourceClaimTemplate)
+        if known is None:
+            why = f'resource claim template "{name}": resourceclaimtemplate.resource.k8s.io "{name}" not found'
+            await self._recorder.warning(owner, FAILED, f"{_entry_kind(owner)} {entry.name}: {why}")  # 4381-144
+        return known
 
     async def _record(self, pod: Pod, names: Mapping[str, str]) -> None:
         """Writes into the pod's status which claims it has; a later pod of that name is safe from it (4381-126).
@@ -274,11 +351,7 @@ class ResourceClaimController(QueueController[Key]):
         await self._client.update(updated, subresource="status")
 
     async def _reconcile_claim(self, claim: ResourceClaim) -> None:
-        gone = [
-            one.uid
-            for one in claim.status.reserved_for
-            if is_pod(one) and await self._is_gone(claim, one.name, one.uid)
-        ]
+        gone = [one.uid for one in claim.status.reserved_for if is_judged(one) and await self._is_gone(claim, one)]
         plan = plan_claim(claim, gone, is_needless=await self._is_needless(claim))
         if plan.status is not None:
             # An update, not a patch: it must fail if anything else changed meanwhile.
@@ -290,14 +363,25 @@ class ResourceClaimController(QueueController[Key]):
             else:
                 await delete_exactly(self._client, CLAIMS, claim)
 
-    async def _is_gone(self, claim: ResourceClaim, name: str, uid: str) -> bool:
-        """Whether a pod needs the claim no more. Of a pod that we never saw the server must say so (4381-136)."""
+    async def _is_gone(self, claim: ResourceClaim, user: ResourceClaimConsumerReference) -> bool:
+        """Whether a pod or a group needs the claim no more. Of one that we never saw the server must say so
+        (4381-136)."""
+        namespace, name, uid = claim.metadata.namespace, user.name, user.uid
         if self._memory.is_gone(uid):
             return True
-        pod = self._pods.get(claim.metadata.namespace, name)
+        if is_group(user):
+            group = self._groups.get(namespace, name)
+            if group is None or group.metadata.uid != uid:
+                group = await find(self._client, POD_GROUPS, namespace, name, PodGroup)
+            return group is None or group.metadata.uid != uid
+        pod = self._pods.get(namespace, name)
         if pod is None or pod.metadata.uid != uid:  # it may have taken the place of the one that we know
-            pod = await self._find_pod(claim.metadata.namespace, name)
+            pod = await self._find_pod(namespace, name)
         return pod is None or pod.metadata.uid != uid or is_done(pod)
+
+
+def _entry_kind(owner: Pod | PodGroup) -> str:
+    return "PodResourceClaim" if isinstance(owner, Pod) else "PodGroupResourceClaim"
 
 
 def _is_same(old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
@@ -341,6 +425,24 @@ def _template_names(pod: Pod) -> list[tuple[str, str]]:
     return [(namespace, name) for name in names if name]
 
 
-def _owning_pods(claim: ResourceClaim) -> list[str]:
+def _owners(claim: ResourceClaim) -> list[str]:
+    """The pod or the group that a claim was made for."""
     owners = claim.metadata.owner_references
-    return [owner.uid for owner in owners if owner.controller and owner.kind == "Pod" and owner.api_version == "v1"]
+    return [owner.uid for owner in owners if owner.controller and owner.kind in ("Pod", "PodGroup")]
+
+
+def _group_names(pod: Pod) -> list[ObjectName]:
+    name = group_of(pod)
+    return [] if name is None else [name]
+
+
+def _shared_template_names(group: PodGroup) -> list[tuple[str, str]]:
+    names = [entry.resource_claim_template_name for entry in group.spec.resource_claims]
+    return [(group.metadata.namespace, name) for name in names if name]
+
+
+def _shared_claim_names(group: PodGroup) -> list[tuple[str, str]]:
+    """The claims that a group shares, however it came by them."""
+    names = [entry.resource_claim_name for entry in group.spec.resource_claims]
+    names += [status.resource_claim_name for status in group.status.resource_claim_statuses]
+    return [(group.metadata.namespace, name) for name in names if name]

@@ -8,6 +8,7 @@ import msgspec
 
 from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Pod, PodResourceClaim
+from dray.api.generated.scheduling import PodGroup
 from dray.api.pod_claims import (
     POD_CLAIM_NAME,
     FindClaim,
@@ -16,6 +17,7 @@ from dray.api.pod_claims import (
     lacks_claim,
     recorded_claims,
 )
+from dray.api.pod_groups import group_of, is_made_for_group_of, shared_entry
 from dray.api.pods import is_finished
 from dray.api.references import full_name
 from dray.api.resource import ResourceClaim
@@ -45,10 +47,12 @@ def is_done(pod: Pod) -> bool:
     return is_finished(pod) or (pod.metadata.deletion_timestamp is not None and not pod.spec.node_name)
 
 
-def plan_pod(pod: Pod, find: FindClaim, find_made: FindMade) -> PodPlan:
-    """What to do for a pod."""
+def plan_pod(pod: Pod, find: FindClaim, find_made: FindMade, group: PodGroup | None = None) -> PodPlan:
+    """What to do for a pod, of a group if it is of one. What it shares with others is made for the group."""
     if not pod.spec.resource_claims or pod.metadata.deletion_timestamp is not None or is_done(pod):
         return NOTHING
+    if group is None and group_of(pod) is not None:
+        return NOTHING  # nobody knows yet which claims are its own
     recorded = recorded_claims(pod)
     make: list[PodResourceClaim] = []
     found: list[tuple[str, str]] = []
@@ -60,15 +64,17 @@ def plan_pod(pod: Pod, find: FindClaim, find_made: FindMade) -> PodPlan:
             name = recorded.get(entry.name)
             lacks = lacks_claim(entry, recorded, find)
             told = find(name) if name else None
-            if told is not None and not is_owned_by(told, pod):
+            is_shared = group is not None and shared_entry(group, entry) is not None
+            if told is not None and not (is_made_for_group_of(told, pod) if is_shared else is_owned_by(told, pod)):
                 problems.append(_foreign(entry, told, pod))
                 if pod.spec.node_name:
                     continue  # whoever bound it did so with that claim
                 lacks = True
             if lacks:
-                existing = find_made().get(entry.name)
+                existing = _find_shared(group, entry, find) if is_shared else find_made().get(entry.name)
                 if existing is None:
-                    make.append(entry)
+                    if not is_shared:
+                        make.append(entry)
                     continue
                 if existing != name:
                     found.append((entry.name, existing))
@@ -77,6 +83,14 @@ def plan_pod(pod: Pod, find: FindClaim, find_made: FindMade) -> PodPlan:
         if claim is not None and pod.spec.node_name and _can_be_reserved(claim, pod):
             reserve.append(claim)
     return PodPlan(tuple(make), tuple(found), tuple(reserve), tuple(problems))
+
+
+def _find_shared(group: PodGroup | None, entry: PodResourceClaim, find: FindClaim) -> str | None:
+    """The claim that was made for a group, once its status names it and it is there."""
+    for status in group.status.resource_claim_statuses if group is not None else ():
+        if status.name == entry.name and status.resource_claim_name:
+            return status.resource_claim_name if find(status.resource_claim_name) is not None else None
+    return None
 
 
 def _foreign(entry: PodResourceClaim, claim: ResourceClaim, pod: Pod) -> str:

@@ -1,20 +1,22 @@
-"""What every new pod gets: time on nodes that fail, and a priority."""
+"""What every new pod gets: time on nodes that fail, and a priority; and what every new group of pods gets."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from dray.api.generated.core import Pod, PodSpec, Toleration
-from dray.api.generated.scheduling import PriorityClass
+from dray.api.generated.scheduling import PodGroup, PriorityClass
 from dray.api.kinds import PRIORITY_CLASSES
 from dray.api.meta import Object
 from dray.api.nodes import NOT_READY, UNREACHABLE
+from dray.api.pod_groups import FINALIZER
 from dray.api.sharing import remembered
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
 
 SECONDS = 300
+POLICY_GATE = "PodGroupPreemptionPolicy"
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
@@ -45,14 +47,14 @@ def _covers(toleration: Toleration, key: str) -> bool:
     return toleration.key in ("", key) and toleration.effect in ("", "NoExecute")
 
 
-class PodPriority(Plugin):
-    """The number behind a pod's priority class."""
+class Priority(Plugin):
+    """The number behind the priority class of a pod or a PodGroup."""
 
-    kinds = frozenset({"Pod"})
+    kinds = frozenset({"Pod", "PodGroup"})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
-        """Resolves the class of a new pod. Raises ApiError if there is no such class."""
-        if old is not None or not isinstance(new, Pod) or call.route.subresource:
+        """Resolves the class of a new pod or group. Raises ApiError if there is no such class."""
+        if old is not None or not isinstance(new, Pod | PodGroup) or call.route.subresource:
             return new
         name = new.spec.priority_class_name
         found = self._default(engine) if not name else engine.get(PRIORITY_CLASSES.resource, "", name)
@@ -63,17 +65,24 @@ class PodPriority(Plugin):
         else:
             why = f"no PriorityClass with name {name} was found"
             raise errors.forbidden(call.route.kind, new.metadata.name, why)
+        where = "pod" if isinstance(new, Pod) else "pod group"
         for what, given, computed in (
             ("integer value of priority", new.spec.priority, value),
             ("string value of PreemptionPolicy", new.spec.preemption_policy, policy),
         ):
             if given not in (None, computed):
                 why = (
-                    f"the {what} ({given}) must not be provided in pod spec; "
+                    f"the {what} ({given}) must not be provided in {where} spec; "
                     f"priority admission controller computed {computed} from the given PriorityClass name"
                 )
                 raise errors.forbidden(call.route.kind, new.metadata.name, why)
-        return replace(new, spec=_prioritised(new.spec, value, name, policy))
+        if isinstance(new, Pod):
+            return replace(new, spec=_prioritised(new.spec, value, name, policy))
+        has_policy = POLICY_GATE not in engine.disabled_gates
+        spec = replace(
+            new.spec, priority=value, priority_class_name=name, preemption_policy=policy if has_policy else None
+        )
+        return replace(new, spec=spec)
 
     def _default(self, engine: Engine) -> PriorityClass | None:
         if not engine.store.count(PRIORITY_CLASSES.resource):
@@ -91,3 +100,15 @@ def _prioritised(spec: PodSpec, priority: int, name: str, policy: str) -> PodSpe
         priority_class_name=name,
         preemption_policy=spec.preemption_policy or policy,
     )
+
+
+class GroupProtection(Plugin):
+    """PodGroups stay until none of their pods is left."""
+
+    kinds = frozenset({"PodGroup"})
+
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
+        """Gives a new group the finalizer that its protection controller takes away."""
+        if old is not None or FINALIZER in new.metadata.finalizers or call.route.subresource:
+            return new
+        return replace(new, metadata=replace(new.metadata, finalizers=(*new.metadata.finalizers, FINALIZER)))

@@ -175,6 +175,7 @@ def test_the_device_taint_eviction_controller_has_exactly_what_it_needs(default_
         "deviceclasses.resource.k8s.io": set(READS),
         "devicetaintrules.resource.k8s.io": set(READS),
         "devicetaintrules/status.resource.k8s.io": {"patch", "update"},
+        "podgroups.scheduling.k8s.io": set(READS),
     }
 
 

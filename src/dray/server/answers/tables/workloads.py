@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dray.api.conditions import find_condition
+from dray.api.pod_groups import DISRUPTION_TARGET, INITIALLY_SCHEDULED, is_gang
 from dray.api.references import controller_of
 from dray.api.registry import split_api_version
 from dray.api.times import Time
@@ -57,6 +59,22 @@ _REPLICAS = (
     AGE,
 )
 
+
+def _workload_of(group: Any) -> str:
+    reference = group.spec.workload_ref
+    return NONE if reference is None else str(reference.workload_name)
+
+
+def _group_status(group: Any) -> str:
+    disruption = find_condition(group.status.conditions, DISRUPTION_TARGET)
+    if disruption is not None:
+        return str(disruption.reason)
+    scheduled = find_condition(group.status.conditions, INITIALLY_SCHEDULED)
+    if scheduled is None:
+        return "Pending"
+    return "Scheduled" if scheduled.status == "True" else "Unschedulable"
+
+
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "ReplicaSet": _REPLICAS,
     "ReplicationController": _REPLICAS,
@@ -107,6 +125,14 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         text("Allowed Disruptions", lambda p: p.status.disruptions_allowed or 0, description="Evictions allowed now."),
         AGE,
     ),
+    "PodGroup": (
+        NAME,
+        text("Policy", lambda g: "Gang" if is_gang(g) else "Basic", description="All at once, or as many as fit."),
+        text("Workload", _workload_of, description="Name of the referenced Workload object."),
+        text("Status", _group_status, description="Whether its pods have nodes."),
+        AGE,
+    ),
+    "Workload": (NAME, AGE),
     "PriorityClass": (
         NAME,
         text("Value", lambda p: p.value, description="Pods of a larger value come first."),

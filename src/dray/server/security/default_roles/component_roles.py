@@ -52,7 +52,8 @@ _SCHEDULER = (
         rule(READ, "apps", "replicasets statefulsets"),
         rule(READ, "policy", "poddisruptionbudgets"),
         rule(READ, STORAGE, "csinodes csidrivers csistoragecapacities volumeattachments"),
-        rule(READ, "scheduling.k8s.io", "priorityclasses"),
+        rule(READ, "scheduling.k8s.io", "podgroups priorityclasses"),
+        rule("patch update", "scheduling.k8s.io", "podgroups/status"),
         rule(READ, RESOURCE, "deviceclasses resourceslices resourceslicepatches devicetaintrules"),
         # Finalizer, allocation and reservation; claims for extended resources are made by the scheduler.
         rule(f"{READ} create delete patch update", RESOURCE, "resourceclaims"),
@@ -110,6 +111,14 @@ _DEVICES = (
         rule(READ, RESOURCE, "resourceclaimtemplates"),
         rule(f"{READ} create delete patch update", RESOURCE, "resourceclaims"),
         rule("patch update", RESOURCE, "resourceclaims/status resourceclaims/binding"),
+        rule(READ, "scheduling.k8s.io", "podgroups"),
+        rule("patch update", "scheduling.k8s.io", "podgroups/status"),
+    ),
+    *controller(
+        "podgroup-protection-controller",
+        rule(f"{READ} update", "scheduling.k8s.io", "podgroups"),
+        rule(READ, CORE, "pods"),
+        reports=False,
     ),
     # SVS-30, 5055-135; the patches belong to what the effective devices are made of.
     *controller(
@@ -121,6 +130,7 @@ _DEVICES = (
         rule("patch", CORE, "namespaces", "kube-system"),  # and how many may leave
         rule(READ, RESOURCE, "resourceclaims resourceslices resourceslicepatches deviceclasses devicetaintrules"),
         rule("patch update", RESOURCE, "devicetaintrules/status"),
+        rule(READ, "scheduling.k8s.io", "podgroups"),  # whose pods leave together
     ),
     *controller(
         "resourcepoolstatusrequest-controller",

@@ -68,6 +68,7 @@ _VIEW = cluster_role(
     rule(READ, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
     rule(READ, NETWORKING, "ingresses ingresses/status networkpolicies"),
     rule(READ, RESOURCE, "resourceclaims resourceclaims/status resourceclaimtemplates"),
+    rule(READ, "scheduling.k8s.io", "podgroups podgroups/status workloads"),
     rule(READ, CLUSTER, "placements placements/status placementdecisions managedclustersetbindings"),
     aggregate_to="view",
 )
@@ -92,6 +93,7 @@ _EDIT = cluster_role(
     rule(WRITE, NETWORKING, "ingresses networkpolicies"),
     rule(ANY, LEASES, "leases"),
     rule(WRITE, RESOURCE, "resourceclaims resourceclaimtemplates"),
+    rule(WRITE, "scheduling.k8s.io", "podgroups workloads"),
     rule(WRITE, CLUSTER, "placements"),
     aggregate_to="edit",
 )
