@@ -216,3 +216,21 @@ async def test_a_tree_with_a_circle_in_it_goes() -> None:
         for _ in range(10):
             await world.settle(1)
         assert await names(world) == ["root"]
+
+
+@pytest.mark.parametrize("kind", ["ReplicationController", "Job"])
+async def test_what_the_oldest_kinds_own_stays_if_nobody_says_otherwise(kind: str) -> None:
+    async with garbage_collector_world() as world:
+        containers = [{"name": "c", "image": "i"}]
+        spec = {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers}}}
+        if kind == "Job":
+            spec["template"]["spec"] = {"containers": containers, "restartPolicy": "Never"}
+        plural = f"{kind.lower()}s"
+        await world.create(manifest("batch/v1" if kind == "Job" else "v1", kind, "owner", "default", spec=spec))
+        await world.create(config("owned", await world.get(plural, "owner")))
+        await world.delete(plural, "owner")
+        await world.settle(5)
+        assert await world.get(plural, "owner") is None
+        left = await world.get("configmaps", "owned")
+        assert left is not None
+        assert left.metadata.owner_references == ()

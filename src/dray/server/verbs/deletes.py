@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api.field import FieldError, not_supported
-from dray.api.generated.core import Namespace, Pod
+from dray.api.generated.batch import Job
+from dray.api.generated.core import Namespace, Pod, ReplicationController
 from dray.api.meta import DeleteOptions, Object, StatusDetails
 from dray.api.pods import is_finished
 from dray.api.registry import Kind
@@ -24,6 +25,10 @@ from dray.store import Conflict, NotFound, Record
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
+PODS_STAY = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -73,6 +78,8 @@ async def delete(engine: Engine, call: Call, given: DeleteOptions) -> Deleted:
         _check_preconditions(call, given, obj)
         await engine.admission.check(engine, call, None, obj)
         marked = _mark(obj, given, call.now)
+        if isinstance(obj, Job) and _keeps_dependents(obj, given) and PODS_STAY not in call.warnings:
+            call.warnings.append(PODS_STAY)
         call.is_large = call.is_large or len(record.data) > LARGE
         complete = await finishing(engine, call, marked or _last(obj, call.now))
         if call.dry_run:
@@ -160,7 +167,16 @@ def _finalizers(obj: Object, given: DeleteOptions) -> tuple[str, ...]:
         return (*kept, ORPHAN)
     if policy == "Foreground" or (policy is None and FOREGROUND in had):
         return (*kept, FOREGROUND)
+    if policy is None and _keeps_dependents(obj, given):
+        return (*kept, ORPHAN)
     return kept
+
+
+def _keeps_dependents(obj: Object, given: DeleteOptions) -> bool:
+    """Whether pods stay if nobody says what is to become of them: so it is with the oldest kinds, as in Kubernetes."""
+    if given.propagation_policy is not None or given.orphan_dependents is not None:
+        return False
+    return isinstance(obj, ReplicationController | Job)
 
 
 def _grace_period(obj: Object, given: DeleteOptions) -> int:
