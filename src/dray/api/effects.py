@@ -46,7 +46,7 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "bindings": _acts("gives a pod its node"),
     "componentstatuses": _data("an empty list, as in Kubernetes today"),
     "configmaps": _data("read by whoever may"),
-    "endpoints": _data("addresses, written by whoever knows them"),
+    "endpoints": _data("where pods of a Service are; kept for those with a selector"),
     "events": _acts("kept for an hour"),
     "limitranges": _acts("gives pods its defaults and holds pods and volume claims to its limits"),
     "namespaces": _acts("holds objects; deleting it deletes them"),
@@ -109,7 +109,7 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "runtimeclasses.node.k8s.io": _acts(
         "its overhead and its choice of nodes are applied to pods; which handler runs them is the node's affair"
     ),
-    "endpointslices.discovery.k8s.io": _data("addresses, written by whoever knows them"),
+    "endpointslices.discovery.k8s.io": _data("where pods of a Service are; kept for those with a selector"),
     "deviceclasses.resource.k8s.io": _acts("devices that claims ask for"),
     "devicetaintrules.resource.k8s.io": _acts("taints devices, and evicts"),
     "resourceclaims.resource.k8s.io": _acts("gets devices"),

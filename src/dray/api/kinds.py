@@ -7,6 +7,7 @@ from typing import Final
 from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, by_kind
 
 CONFIG_MAPS: Final = by_kind("v1", "ConfigMap")
+ENDPOINTS: Final = by_kind("v1", "Endpoints")
 EVENTS: Final = by_kind("v1", "Event")
 LIMIT_RANGES: Final = by_kind("v1", "LimitRange")
 NAMESPACES: Final = by_kind("v1", "Namespace")
@@ -37,6 +38,7 @@ CRON_JOBS: Final = by_kind("batch/v1", "CronJob")
 JOBS: Final = by_kind("batch/v1", "Job")
 BUDGETS: Final = by_kind("policy/v1", "PodDisruptionBudget")
 LEASES: Final = by_kind("coordination.k8s.io/v1", "Lease")
+ENDPOINT_SLICES: Final = by_kind("discovery.k8s.io/v1", "EndpointSlice")
 STORAGE_CLASSES: Final = by_kind("storage.k8s.io/v1", "StorageClass")
 RUNTIME_CLASSES: Final = by_kind("node.k8s.io/v1", "RuntimeClass")
 PRIORITY_CLASSES: Final = by_kind("scheduling.k8s.io/v1", "PriorityClass")

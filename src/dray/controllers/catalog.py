@@ -12,6 +12,7 @@ from dray.controllers.cron_job import CronJobController
 from dray.controllers.daemon_set import DaemonSetController
 from dray.controllers.deployment import DeploymentController
 from dray.controllers.disruption import DisruptionController
+from dray.controllers.endpoints import EndpointsController, EndpointSliceController
 from dray.controllers.eviction import DeviceTaintEvictionController, TaintEvictionController
 from dray.controllers.garbage_collector import GarbageCollector
 from dray.controllers.job import JobController
@@ -71,6 +72,8 @@ CATALOG: dict[str, Entry] = {
     JobController.name: Entry("job-controller", JobController),
     CronJobController.name: Entry("cronjob-controller", CronJobController),
     TtlAfterFinishedController.name: Entry("ttl-after-finished-controller", TtlAfterFinishedController),
+    EndpointSliceController.name: Entry("endpointslice-controller", EndpointSliceController),
+    EndpointsController.name: Entry("endpoint-controller", EndpointsController),
     DisruptionController.name: Entry("disruption-controller", DisruptionController),
     ServiceAccountController.name: Entry("service-account-controller", ServiceAccountController),
     DeviceTaintEvictionController.name: Entry("device-taint-eviction-controller", DeviceTaintEvictionController),

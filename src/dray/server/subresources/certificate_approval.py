@@ -15,7 +15,7 @@ PATH = "status.conditions"
 def decided(
     wanted: CertificateSigningRequest, old: CertificateSigningRequest, context: Context
 ) -> CertificateSigningRequest:
-    """The stored request with the conditions of the wanted one, and nothing else of it."""
+    """The stored request with the conditions of the wanted one, its labels and annotations, and nothing else of it."""
     now = context.now
     before = {condition.type: condition for condition in old.status.conditions}
 
@@ -29,7 +29,9 @@ def decided(
         )
 
     conditions = tuple(dated(condition) for condition in wanted.status.conditions)
-    return replace(old, status=replace(old.status, conditions=conditions))
+    given = wanted.metadata
+    meta = replace(old.metadata, labels=given.labels, annotations=given.annotations)
+    return replace(old, metadata=meta, status=replace(old.status, conditions=conditions))
 
 
 def problems(new: CertificateSigningRequest, old: CertificateSigningRequest, _context: Context) -> list[FieldError]:

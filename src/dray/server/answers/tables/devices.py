@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dray.api.times import Time
-from dray.server.answers.tables.columns import AGE, NAME, NONE, Cell, Column, since, text
+from dray.server.answers.tables.columns import AGE, NAME, NONE, UNKNOWN, Cell, Column, since, text
 
 
 def _state(claim: Any) -> str:
@@ -78,6 +79,31 @@ def _selects(rule: Any) -> str:
     return ",".join(criteria) or "everything"
 
 
+def _sum_of(name: str) -> Callable[[Any], str]:
+    def read(request: Any) -> str:
+        if request.status is None:
+            return UNKNOWN
+        return str(sum(getattr(pool, name) or 0 for pool in request.status.pools))
+
+    return read
+
+
+def _pool_errors(request: Any) -> str:
+    if request.status is None:
+        return UNKNOWN
+    return str(sum(pool.validation_error is not None for pool in request.status.pools))
+
+
+def _answer(request: Any) -> str:
+    conditions = () if request.status is None else request.status.conditions
+    return next((each.type for each in conditions if each.status == "True"), "Pending")
+
+
+def _answered(request: Any, now: Time) -> Cell:
+    conditions = () if request.status is None else request.status.conditions
+    return since(conditions[0].last_transition_time, now) if conditions else ""
+
+
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "ResourceClaim": (
         NAME,
@@ -104,6 +130,18 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         AGE,
         text("Selects", _selects, wide=True, description="Which devices get the taint."),
         text("Eviction", _eviction, wide=True, description="How the eviction of pods stands."),
+    ),
+    "ResourcePoolStatusRequest": (
+        NAME,
+        text("Driver", lambda r: r.spec.driver, description="The driver whose pools are asked about."),
+        text("Total", _sum_of("total_devices"), description="Devices of all pools."),
+        text("Available", _sum_of("available_devices"), description="Devices that are left."),
+        text("Allocated", _sum_of("allocated_devices"), description="Devices that claims have."),
+        text("Unavailable", _sum_of("unavailable_devices"), description="Devices with taints that keep pods away."),
+        text("Errors", _pool_errors, description="Pools that something is wrong with."),
+        text("Pools", lambda r: 0 if r.status is None else r.status.pool_count, description="Pools that there are."),
+        text("Status", _answer, description="Whether there is an answer."),
+        Column("Completed", _answered, description="The time since the answer."),
     ),
     "ResourceSlicePatch": (
         NAME,

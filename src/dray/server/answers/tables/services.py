@@ -40,8 +40,9 @@ def _capacity(claim: Any) -> str:
     return "" if amount is None else str(amount)
 
 
-def _modes(claim: Any) -> str:
-    return ",".join(_MODES.get(mode, mode) for mode in claim.status.access_modes)
+def access_modes(modes: tuple[str, ...]) -> str:
+    """How something can be mounted, in short."""
+    return ",".join(_MODES.get(mode, mode) for mode in modes)
 
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
@@ -67,7 +68,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         text("Status", lambda c: c.status.phase, description="Pending, Bound or Lost."),
         text("Volume", lambda c: c.spec.volume_name, description="The volume that it is bound to."),
         text("Capacity", _capacity, description="How large that is."),
-        text("Access Modes", _modes, description="How it can be mounted."),
+        text("Access Modes", lambda c: access_modes(c.status.access_modes), description="How it can be mounted."),
         text("StorageClass", lambda c: c.spec.storage_class_name, description="The class of storage asked for."),
         AGE,
         text("VolumeMode", lambda c: c.spec.volume_mode or "", wide=True, description="A file system or a block."),

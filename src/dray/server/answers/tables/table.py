@@ -13,7 +13,17 @@ from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
 from dray.api.times import Time
 from dray.custom.kinds import CustomKind
 from dray.server import objects
-from dray.server.answers.tables import clusters, core, devices, services, workloads
+from dray.server.answers.tables import (
+    access,
+    clusters,
+    core,
+    devices,
+    networking,
+    policies,
+    services,
+    storage,
+    workloads,
+)
 from dray.server.answers.tables.columns import AGE, NAME, Column
 from dray.server.answers.tables.custom import columns_of
 from dray.store import Record
@@ -21,13 +31,21 @@ from dray.store import Record
 _BY_GROUP: dict[str, dict[str, tuple[Column, ...]]] = {
     RESOURCE_GROUP: devices.COLUMNS,
     CLUSTER_GROUP: clusters.COLUMNS,
-    "": core.COLUMNS | services.COLUMNS,
+    "": core.COLUMNS | services.COLUMNS | networking.COLUMNS | storage.COLUMNS | workloads.CORE_COLUMNS,
     "coordination.k8s.io": core.COLUMNS,
     "events.k8s.io": core.COLUMNS,
     "apps": workloads.COLUMNS,
     "batch": workloads.COLUMNS,
     "policy": workloads.COLUMNS,
-    "networking.k8s.io": services.COLUMNS,
+    "networking.k8s.io": services.COLUMNS | networking.COLUMNS,
+    "discovery.k8s.io": networking.COLUMNS,
+    "rbac.authorization.k8s.io": access.COLUMNS,
+    "certificates.k8s.io": access.COLUMNS,
+    "storage.k8s.io": storage.COLUMNS,
+    "admissionregistration.k8s.io": policies.COLUMNS,
+    "flowcontrol.apiserver.k8s.io": policies.COLUMNS,
+    "node.k8s.io": policies.COLUMNS,
+    "autoscaling": workloads.COLUMNS,
     "scheduling.k8s.io": workloads.COLUMNS,
 }
 

@@ -10,6 +10,7 @@ from dray.api.references import controller_of
 from dray.api.registry import split_api_version
 from dray.api.times import Time
 from dray.server.answers.tables.columns import AGE, NAME, NONE, Cell, Column, human_duration, pairs, since, text
+from dray.server.answers.tables.networking import selector_text
 
 
 def _completions(job: Any) -> str:
@@ -51,12 +52,44 @@ def _managed_by(obj: Any) -> str:
     return f"{owner.kind.lower()}.{group}/{owner.name}" if group else f"{owner.kind.lower()}/{owner.name}"
 
 
+def _containers(workload: Any) -> Any:
+    template = _spec(workload).template
+    return () if template is None or template.spec is None else template.spec.containers
+
+
+def _spec(workload: Any) -> Any:
+    """That which has a template for pods: of cron jobs, the one of their jobs."""
+    return workload.spec.job_template.spec if hasattr(workload.spec, "job_template") else workload.spec
+
+
+def _names(workload: Any) -> str:
+    return ",".join(container.name for container in _containers(workload))
+
+
+def _images(workload: Any) -> str:
+    return ",".join(container.image for container in _containers(workload))
+
+
+def _selector(workload: Any) -> str:
+    """Old kinds select by labels alone."""
+    spec = _spec(workload)
+    return pairs(spec.selector) if isinstance(spec.selector, dict) else selector_text(spec.selector)
+
+
+_CONTAINERS = (
+    text("Containers", _names, wide=True, description="Containers of its pods."),
+    text("Images", _images, wide=True, description="Images of its pods."),
+)
+_SELECTOR = text("Selector", _selector, wide=True, description="The pods that are its own.")
+
 _REPLICAS = (
     NAME,
     text("Desired", lambda r: r.spec.replicas if r.spec.replicas is not None else 1, description="Pods wanted."),
     text("Current", lambda r: r.status.replicas or 0, description="Pods that exist."),
     text("Ready", lambda r: r.status.ready_replicas or 0, description="Pods that are ready."),
     AGE,
+    *_CONTAINERS,
+    _SELECTOR,
 )
 
 
@@ -77,7 +110,6 @@ def _group_status(group: Any) -> str:
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "ReplicaSet": _REPLICAS,
-    "ReplicationController": _REPLICAS,
     "ControllerRevision": (
         NAME,
         text("Controller", _managed_by, description="Whose template it is."),
@@ -90,8 +122,10 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         text("Up-to-date", lambda d: d.status.updated_replicas or 0, description="Pods of the newest template."),
         text("Available", lambda d: d.status.available_replicas or 0, description="Pods that serve."),
         AGE,
+        *_CONTAINERS,
+        _SELECTOR,
     ),
-    "StatefulSet": (NAME, text("Ready", _ready, description="Ready pods out of those wanted."), AGE),
+    "StatefulSet": (NAME, text("Ready", _ready, description="Ready pods out of those wanted."), AGE, *_CONTAINERS),
     "DaemonSet": (
         NAME,
         text("Desired", lambda d: d.status.desired_number_scheduled, description="Nodes that should have a pod."),
@@ -101,6 +135,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         text("Available", lambda d: d.status.number_available, description="Pods that serve."),
         text("Node Selector", lambda d: pairs(d.spec.template.spec.node_selector), description="Which nodes."),
         AGE,
+        *_CONTAINERS,
+        _SELECTOR,
     ),
     "CronJob": (
         NAME,
@@ -110,6 +146,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         text("Active", lambda c: len(c.status.active), description="Jobs that run."),
         Column("Last Schedule", _last_schedule, description="The time since the last job was made."),
         AGE,
+        *_CONTAINERS,
+        _SELECTOR,
     ),
     "Job": (
         NAME,
@@ -117,6 +155,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         text("Completions", _completions, description="Pods that succeeded out of those wanted."),
         Column("Duration", _duration, description="How long the job ran."),
         AGE,
+        *_CONTAINERS,
+        _SELECTOR,
     ),
     "PodDisruptionBudget": (
         NAME,
@@ -133,6 +173,18 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         AGE,
     ),
     "Workload": (NAME, AGE),
+    "HorizontalPodAutoscaler": (
+        NAME,
+        text(
+            "Reference",
+            lambda a: f"{a.spec.scale_target_ref.kind}/{a.spec.scale_target_ref.name}",
+            description="What is scaled.",
+        ),
+        text("MinPods", lambda a: _or_unset(a.spec.min_replicas), description="Pods that there are at least."),
+        text("MaxPods", lambda a: a.spec.max_replicas, description="Pods that there are at most."),
+        text("Replicas", lambda a: a.status.current_replicas or 0, description="Pods that there are."),
+        AGE,
+    ),
     "PriorityClass": (
         NAME,
         text("Value", lambda p: p.value, description="Pods of a larger value come first."),
@@ -145,3 +197,18 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 
 def _or_na(value: Cell | None) -> Cell:
     return "N/A" if value is None else value
+
+
+def _or_unset(value: Cell | None) -> Cell:
+    return "<unset>" if value is None else str(value)
+
+
+CORE_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "ReplicationController": _REPLICAS,
+    "PodTemplate": (
+        NAME,
+        text("Containers", lambda t: ",".join(c.name for c in t.template.spec.containers), description="Containers."),
+        text("Images", lambda t: ",".join(c.image for c in t.template.spec.containers), description="Images."),
+        text("Pod Labels", lambda t: pairs(t.template.metadata.labels), description="Labels of its pods."),
+    ),
+}

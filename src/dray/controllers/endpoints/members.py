@@ -1,0 +1,71 @@
+"""Services and the pods that they select: what both controllers of endpoints follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dray.api.generated.core import Pod, Service
+from dray.api.kinds import PODS, SERVICES
+from dray.api.references import ObjectName
+from dray.client import Informer
+from dray.controllers.context import Context
+from dray.controllers.endpoints.targets import has_selector
+from dray.controllers.queue_controller import QueueController
+
+
+class MembersController(QueueController[ObjectName]):
+    """Looks at a Service when it changes, and when a pod that it selects does."""
+
+    def __init__(self, context: Context, *informers: Informer[Any]) -> None:
+        self._services = context.informers.of(SERVICES, Service)
+        self._pods = context.informers.of(PODS, Pod)
+        super().__init__(context, self._services, self._pods, *informers)
+        self._selectors: dict[str, dict[str, dict[str, str]]] = {}
+        """By namespace and Service: pods in namespaces without Services cost nothing."""
+        self._members: dict[ObjectName, dict[str, None]] = {}
+        """Names of the pods of each Service."""
+        self._services.on_change(self._on_service)
+        self._pods.on_change(self._on_pod)
+
+    def _on_service(self, old: Service | None, new: Service | None) -> None:
+        found = new or old
+        if found is None:
+            return
+        key = ObjectName.of(found)
+        if new is None or not has_selector(new):
+            self._selectors.get(key.namespace, {}).pop(key.name, None)
+            self._members.pop(key, None)
+        else:
+            selectors = self._selectors.setdefault(key.namespace, {})
+            if selectors.get(key.name) != new.spec.selector:
+                selectors[key.name] = new.spec.selector
+                self._members[key] = {
+                    pod.metadata.name: None
+                    for pod in self._pods
+                    if pod.metadata.namespace == key.namespace and _selects(new.spec.selector, pod)
+                }
+        self.queue.add(key)
+
+    def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        selectors = None if pod is None else self._selectors.get(pod.metadata.namespace)
+        if pod is None or not selectors:
+            return
+        for name, selector in selectors.items():
+            key = ObjectName(pod.metadata.namespace, name)
+            members = self._members[key]
+            if new is not None and _selects(selector, new):
+                members[new.metadata.name] = None
+                self.queue.add(key)
+            elif pod.metadata.name in members:
+                del members[pod.metadata.name]
+                self.queue.add(key)
+
+    def _pods_of(self, key: ObjectName) -> list[Pod]:
+        """The pods of a Service."""
+        found = (self._pods.get(key.namespace, name) for name in self._members.get(key, ()))
+        return [pod for pod in found if pod is not None]
+
+
+def _selects(selector: dict[str, str], pod: Pod) -> bool:
+    return selector.items() <= pod.metadata.labels.items()
