@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import builders
 from dray.api.meta import Object
 from local_server import typed
 
@@ -51,11 +52,7 @@ def config_map(name: str = "c", namespace: str = "default", **data: str) -> Obje
 
 def deployment(name: str, replicas: int = 1) -> Object:
     """A Deployment of one container."""
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    metadata = {"name": name, "namespace": "default"}
-    return typed({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+    return typed(builders.workload(name, replicas))
 
 
 def webhooks(name: str, *hooks: dict[str, Any], mutating: bool = False) -> Object:

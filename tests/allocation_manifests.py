@@ -4,55 +4,49 @@ from __future__ import annotations
 
 from typing import Any
 
+import builders
 from allocation_cluster import Cluster
+from builders import DRIVER, Manifest, attribute, cel, request
 from dray.allocator import Allocated, Options, Outcome, allocate
 
-Json = dict[str, Any]
-DRIVER = "gpu.example.com"
+Json = Manifest
+
+__all__ = (
+    "DRIVER",
+    "Json",
+    "attribute",
+    "cel",
+    "claim",
+    "cluster_of",
+    "device",
+    "device_class",
+    "devices_of",
+    "held",
+    "node",
+    "one_of",
+    "request",
+    "resource_slice",
+    "run",
+)
 
 
 def node(name: str = "node-1", **labels: str) -> Json:
-    return {"kind": "Node", "metadata": {"name": name, "labels": labels}}
+    return builders.node(name, labels=labels)
 
 
 def device_class(name: str = "gpu", *expressions: str, config: list[Json] | None = None) -> Json:
-    spec: Json = {"selectors": [{"cel": {"expression": e}} for e in expressions]}
-    if config:
-        spec["config"] = config
-    return {"kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+    return builders.device_class(name, *expressions, **({"config": config} if config else {}))
 
 
 def device(name: str, **fields: Any) -> Json:
     """`attributes` may be plain values: integers, booleans, strings and lists of them."""
-    attributes = {key: attribute(value) for key, value in fields.pop("attributes", {}).items()}
-    return {"name": name, "attributes": attributes, **fields}
-
-
-def attribute(value: Any) -> Json:
-    if isinstance(value, dict):
-        return value
-    if isinstance(value, list):
-        return {"strings" if isinstance(value[0], str) else "ints": value}
-    kinds = {bool: "bool", int: "int", str: "string"}
-    return {kinds[type(value)]: value}
+    return builders.device(name, fields.pop("attributes", {}), **fields)
 
 
 def resource_slice(*devices: Json, **fields: Any) -> Json:
     """A slice of pool `p` on node-1, complete by itself, unless `fields` say otherwise."""
-    pool = {
-        "name": fields.pop("pool", "p"),
-        "generation": fields.pop("generation", 1),
-        "resourceSliceCount": fields.pop("count", 1),
-    }
-    name = fields.pop("name", f"slice-{pool['name']}")
-    spec = {"driver": fields.pop("driver", DRIVER), "pool": pool, "devices": list(devices), **fields}
-    if not {"nodeName", "allNodes", "nodeSelector", "perDeviceNodeSelection"} & set(fields):
-        spec["nodeName"] = "node-1"
-    return {"kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
-
-
-def request(name: str = "r", **exactly: Any) -> Json:
-    return {"name": name, "exactly": {"deviceClassName": "gpu", **exactly}}
+    pool = fields.pop("pool", "p")
+    return builders.resource_slice(fields.pop("name", f"slice-{pool}"), *devices, pool=pool, **fields)
 
 
 def one_of(name: str, *alternatives: Json) -> Json:
@@ -61,23 +55,13 @@ def one_of(name: str, *alternatives: Json) -> Json:
     return {"name": name, "firstAvailable": subs}
 
 
-def cel(*expressions: str) -> list[Json]:
-    return [{"cel": {"expression": expression}} for expression in expressions]
-
-
 def claim(name: str, *requests: Json, **devices: Any) -> Json:
-    return {
-        "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "ns"},
-        "spec": {"devices": {"requests": list(requests), **devices}},
-    }
+    return builders.claim(name, *requests, namespace="ns", **devices)
 
 
 def held(name: str, device_name: str, **fields: Any) -> Json:
     """A claim that holds a device of pool `p`."""
-    result = {"request": "r", "driver": DRIVER, "pool": "p", "device": device_name, **fields}
-    allocation = {"devices": {"results": [result]}}
-    return {**claim(name, request()), "status": {"allocation": allocation}}
+    return {**claim(name, request()), "status": builders.allocated(device_name, pool="p", **fields)}
 
 
 def run(

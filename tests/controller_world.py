@@ -12,42 +12,17 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
-from dray.api import codec
+from builders import Manifest, manifest, node, pod, typed
 from dray.api.generated.core import Event
-from dray.api.meta import DeleteOptions, Object
-from dray.api.registry import Kind, by_kind, kinds
+from dray.api.meta import DeleteOptions
+from dray.api.registry import Kind, kinds
 from dray.api.status import ApiError
 from dray.client import PatchFormat
 from dray.controllers import ControllerSettings, Manager
 from dray.reconcile import VirtualClock
 from local_server import LocalServer, local_server
 
-Manifest = dict[str, Any]
-
-
-def typed(manifest: Manifest) -> Any:
-    """A manifest as an object."""
-    reading = codec.read(manifest, by_kind(manifest["apiVersion"], manifest["kind"]).hub)
-    assert isinstance(reading.obj, Object), reading.errors
-    return reading.obj
-
-
-def manifest(api_version: str, kind: str, name: str, namespace: str = "default", **fields: Any) -> Manifest:
-    """A manifest; `meta` goes into the metadata, everything else next to it."""
-    scope = {"namespace": namespace} if by_kind(api_version, kind).namespaced else {}
-    meta = {"name": name, **scope, **fields.pop("meta", {})}
-    return {"apiVersion": api_version, "kind": kind, "metadata": meta, **fields}
-
-
-def pod(name: str = "p", *, namespace: str = "default", meta: Manifest | None = None, **spec: Any) -> Manifest:
-    """A pod with one container."""
-    full = {"containers": [{"name": "main", "image": "busybox"}], **spec}
-    return manifest("v1", "Pod", name, namespace, meta=meta or {}, spec=full)
-
-
-def node(name: str = "node-1", **spec: Any) -> Manifest:
-    """A node."""
-    return manifest("v1", "Node", name, spec=spec)
+__all__ = ("Manifest", "World", "controller_world", "find_kind", "manifest", "node", "pod", "typed")
 
 
 def find_kind(plural: str) -> Kind:

@@ -6,44 +6,51 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from controller_world import Manifest, World, manifest, pod, typed
+import builders
+from builders import DRIVER, V1, Manifest, manifest, pod, typed
+from controller_world import World
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.process.clock import as_time
 
-DRIVER = "gpu.example.com"
-V1 = "resource.k8s.io/v1"
 KEY = "example.com/broken"
+
+__all__ = (
+    "DRIVER",
+    "KEY",
+    "V1",
+    "ago",
+    "device_slice",
+    "ensure_namespace",
+    "leaving",
+    "rule",
+    "run_pod",
+    "taint",
+    "toleration",
+    "use_devices",
+)
 
 
 def device_slice(name: str, /, *devices: str, driver: str = DRIVER, **spec: Any) -> Manifest:
     """A pool of one slice, unless the spec says something else about the `pool`."""
-    entries = [{"name": device} for device in devices]
-    full = {
-        "driver": driver,
-        "nodeName": "node-1",
-        "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-        "devices": entries,
-        **spec,
-    }
-    return manifest(V1, "ResourceSlice", f"{name}-slice", spec={k: v for k, v in full.items() if v != []})
+    about = {"pool": spec.pop("pool")} if "pool" in spec else {}
+    made = builders.resource_slice(f"{name}-slice", *devices, driver=driver, pool=name, **spec)
+    return {**made, "spec": {**made["spec"], **about}}
 
 
 def toleration(seconds: int | None = None, *, effect: str = "NoExecute", key: str = KEY) -> Manifest:
     """A toleration of a key, with or without an end."""
-    found: Manifest = {"key": key, "operator": "Exists", "effect": effect}
-    return found if seconds is None else {**found, "tolerationSeconds": seconds}
+    return builders.toleration(key, seconds, effect=effect)
 
 
 def taint(effect: str = "NoExecute", **more: Any) -> Manifest:
     """A taint of the usual key."""
-    return {"key": KEY, "effect": effect, **more}
+    return builders.taint(KEY, effect, **more)
 
 
 def rule(name: str = "rule", effect: str = "NoExecute", selector: Manifest | None = None, **more: Any) -> Manifest:
     """A rule; without a selector for all devices of the driver. `more` are fields of the taint."""
-    spec = {"deviceSelector": {"driver": DRIVER} if selector is None else selector, "taint": taint(effect, **more)}
-    return manifest(V1, "DeviceTaintRule", name, spec=spec)
+    return builders.taint_rule(name, {"driver": DRIVER} if selector is None else selector, taint(effect, **more))
 
 
 async def use_devices(
@@ -57,26 +64,20 @@ async def use_devices(
     pod_spec: Manifest | None = None,
 ) -> None:
     """Running pods that share a claim that holds devices, as the scheduler and a node would leave them."""
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "tolerations": list(tolerations)}}
-    made = await world.create(
-        manifest(V1, "ResourceClaim", claim, namespace, spec={"devices": {"requests": [request]}})
-    )
+    wanted = builders.request("gpu", tolerations=list(tolerations))
+    made = await world.create(builders.claim(claim, wanted, namespace=namespace))
     for name in pods:
         await run_pod(world, name, claim, namespace=namespace, **(pod_spec or {}))
-    result = {"request": "gpu", "driver": DRIVER, "pool": pool, "tolerations": list(tolerations)}
-    allocation = {"devices": {"results": [{**result, "device": device} for device in devices]}}
-    uids = {name: (await world.get("pods", name, namespace)).metadata.uid for name in pods}
-    reserved = [{"resource": "pods", "name": name, "uid": uid} for name, uid in uids.items()]
-    held: ResourceClaim = typed(
-        manifest(V1, "ResourceClaim", claim, status={"allocation": allocation, "reservedFor": reserved})
-    )
+    users = {name: (await world.get("pods", name, namespace)).metadata.uid for name in pods}
+    status = builders.allocated(*devices, pool=pool, request="gpu", users=users, tolerations=list(tolerations))
+    held = typed(manifest(V1, "ResourceClaim", claim, status=status), ResourceClaim)
     await world.admin.update(replace(made, status=held.status), subresource="status")
 
 
 async def run_pod(world: World, name: str, claim: str = "", *, namespace: str = "default", **spec: Any) -> Any:
     """A running pod on node-1 (unless the spec says another), that uses a claim if one is named."""
-    claims = {"resourceClaims": [{"name": "gpu", "resourceClaimName": claim}]} if claim else {}
-    await world.create(pod(name, namespace=namespace, **{"nodeName": "node-1", **claims, **spec}))
+    claims = [builders.pod_claim("gpu", claim=claim)] if claim else []
+    await world.create(pod(name, namespace=namespace, claims=claims, **{"nodeName": "node-1", **spec}))
     return await world.patch("pods", name, {"status": {"phase": "Running"}}, "status", namespace)
 
 

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from dray.api import codec
+import builders
 from dray.api.meta import Object
-from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.reconcile import VirtualClock
 from dray.server.api_server import ApiServer, Options
@@ -32,10 +31,7 @@ ADMIN = authenticated("admin", (MASTERS,))
 
 def typed(document: Mapping[str, Any]) -> Object:
     """A manifest in a hub version as the typed object that clients take."""
-    reading = codec.read(dict(document), by_kind(document["apiVersion"], document["kind"]).hub)
-    assert reading.obj is not None, reading.errors
-    assert not reading.unknown, reading.unknown
-    return reading.obj
+    return builders.typed(document, Object)
 
 
 async def refused(call: Awaitable[object], why: str) -> None:

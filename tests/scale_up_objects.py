@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import builders
 from dray.scale_up import NodeGroup, ScaleUpPlan, load_groups, plan
 from dray.snapshot import Snapshot, load
 from dray.snapshot.files import read
-from snapshot_objects import V1, Manifest, device, resource_slice
+from snapshot_objects import Manifest, device, resource_slice
 
 
 def node(name: str, cpu: int = 8, **labels: str) -> Manifest:
-    status = {"allocatable": {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}}
-    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+    amounts = {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}
+    return builders.node(name, labels={"kubernetes.io/hostname": name, **labels}, resources=amounts)
 
 
 def group(name: str, *, devices: int = 0, cpu: int = 8, limit: int = 100, price: float = 1.0, **spec: Any) -> Manifest:
@@ -27,23 +27,13 @@ def group(name: str, *, devices: int = 0, cpu: int = 8, limit: int = 100, price:
 
 def template(name: str, count: int = 1) -> Manifest:
     """A claim template for so many devices."""
-    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": count}}]
-    spec = {"spec": {"devices": {"requests": requests}}}
-    metadata = {"name": name, "namespace": "ml"}
-    return {"apiVersion": V1, "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec}
+    return builders.claim_template(name, builders.request("gpu", count=count), namespace="ml")
 
 
 def waiting(name: str, *, cpu: int = 0, claim_template: str = "", claim: str = "", **spec: Any) -> Manifest:
     """A pod without a node."""
-    container: Manifest = {"name": "main", "image": "image"}
-    if cpu:
-        container["resources"] = {"requests": {"cpu": str(cpu)}}
-    made: Manifest = {"containers": [container], **spec}
-    if claim_template:
-        made["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": claim_template}]
-    if claim:
-        made["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim}]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ml"}, "spec": made}
+    used = [builders.pod_claim("gpu", claim=claim, template=claim_template)] if claim or claim_template else []
+    return builders.pod(name, namespace="ml", cpu=str(cpu) if cpu else "", claims=used, **spec)
 
 
 def groups_of(snapshot: Snapshot, *manifests: Manifest) -> tuple[NodeGroup, ...]:

@@ -2,12 +2,11 @@
 
 from typing import Any
 
+import builders
+from builders import DRIVER, typed
 from dray.allocator import Options
-from dray.api import codec
 from dray.api.generated.core import Namespace, Node, Pod
-from dray.api.meta import Object
-from dray.api.registry import by_kind
-from dray.api.resource import DeviceClass, ResourceClaim
+from dray.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.decide import Chosen, decide
 from dray.scheduling.pod_info import read_pod
@@ -15,14 +14,21 @@ from dray.scheduling.refusal import Refused
 from dray.scheduling.text import tell
 from dray.tracker import Upsert
 
-DRIVER = "gpu.example.com"
-
-
-def typed(value: dict[str, Any]) -> Any:
-    kind = by_kind(value["apiVersion"], value["kind"])
-    reading = codec.read(value, kind.hub)
-    assert isinstance(reading.obj, Object), reading.errors
-    return reading.obj
+__all__ = (
+    "DRIVER",
+    "allocated",
+    "choose",
+    "chosen_node",
+    "claim",
+    "cluster",
+    "device_class",
+    "node",
+    "pod",
+    "refusal",
+    "resource_slice",
+    "told",
+    "typed",
+)
 
 
 def node(
@@ -34,51 +40,27 @@ def node(
     plugins: dict[str, str] | None = None,
 ) -> Node:
     status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "3", **(plugins or {})}}
-    meta = {"name": name, "labels": labels or {}}
-    made: Node = typed({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec or {}, "status": status})
-    return made
+    return typed(builders.node(name, labels=labels, status=status, **(spec or {})), Node)
 
 
-def resource_slice(node_name: str, *devices: dict[str, Any] | str) -> Any:
-    entries = [{"name": device} if isinstance(device, str) else device for device in devices]
-    pool = {"name": node_name, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": DRIVER, "nodeName": node_name, "pool": pool, "devices": entries}
-    return typed(
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceSlice",
-            "metadata": {"name": f"{node_name}-gpus"},
-            "spec": spec,
-        }
-    )
+def resource_slice(node_name: str, *devices: dict[str, Any] | str) -> ResourceSlice:
+    made = builders.resource_slice(f"{node_name}-gpus", *devices, pool=node_name, nodeName=node_name)
+    return typed(made, ResourceSlice)
 
 
 def device_class(name: str = "gpu") -> DeviceClass:
-    made: DeviceClass = typed({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}})
-    return made
+    return typed(builders.device_class(name), DeviceClass)
 
 
 def claim(name: str = "c", *, status: dict[str, Any] | None = None, **exactly: Any) -> ResourceClaim:
-    wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, **exactly}
-    made: ResourceClaim = typed(
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaim",
-            "metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"},
-            "spec": {"devices": {"requests": [{"name": "r", "exactly": wanted}]}},
-            "status": status or {},
-        }
-    )
-    return made
+    wanted = builders.request(**{"allocationMode": "ExactCount", "count": 1, **exactly})
+    made = builders.claim(name, wanted, namespace="ns", meta={"uid": f"uid-{name}"}, status=status)
+    return typed(made, ResourceClaim)
 
 
 def allocated(device: str, on: str, *, reserved: bool = False, **result: Any) -> dict[str, Any]:
-    results = [{"request": "r", "driver": DRIVER, "pool": on, "device": device, **result}]
-    selector = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [on]}]}]}
-    status: dict[str, Any] = {"allocation": {"devices": {"results": results}, "nodeSelector": selector}}
-    if reserved:
-        status["reservedFor"] = [{"resource": "pods", "name": "other", "uid": "other"}]
-    return status
+    users = {"other": "other"} if reserved else {}
+    return builders.allocated(device, pool=on, on=on, users=users, **result)
 
 
 def pod(
@@ -91,19 +73,11 @@ def pod(
     namespace: str = "ns",
     **spec: Any,
 ) -> Pod:
-    references: list[dict[str, str]] = [{"name": each, "resourceClaimName": each} for each in claims]
+    used = [builders.pod_claim(each, claim=each) for each in claims]
     if template:
-        references.append({"name": "t", "resourceClaimTemplateName": template})
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    made: Pod = typed(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": labels or {}},
-            "spec": {"containers": [container], "resourceClaims": references, **spec},
-        }
-    )
-    return made
+        used.append(builders.pod_claim("t", template=template))
+    meta = {"uid": f"uid-{name}", "labels": labels or {}}
+    return typed(builders.pod(name, namespace=namespace, cpu=cpu, claims=used, meta=meta, **spec), Pod)
 
 
 def cluster(*objects: Any) -> Cluster:

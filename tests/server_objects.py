@@ -4,57 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
+import builders
+from builders import DRIVER, manifest, typed
 from dray.api.generated.core import Node, Pod, ServiceAccount
 from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from dray.api.resource import ResourceClaim, ResourceSlice
-from local_server import typed
 
 RBAC = "rbac.authorization.k8s.io"
-RESOURCE = "resource.k8s.io/v1"
 
 
 def pod(name: str, node: str = "", namespace: str = "default", **more: Any) -> Pod:
     """A pod, on a node if one is given; `more` goes into its spec."""
-    spec = {"containers": [{"name": "main", "image": "image"}], **({"nodeName": node} if node else {}), **more}
-    document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
-    made = typed(document)
-    assert isinstance(made, Pod)
-    return made
+    return typed(builders.pod(name, node=node, namespace=namespace, **more), Pod)
 
 
 def node(name: str, **labels: str) -> Node:
     """A node."""
-    made = typed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
-    assert isinstance(made, Node)
-    return made
+    return typed(builders.node(name, labels=labels), Node)
 
 
 def service_account(name: str, namespace: str = "default", **annotations: str) -> ServiceAccount:
     """A ServiceAccount."""
-    metadata = {"name": name, "namespace": namespace, "annotations": annotations}
-    made = typed({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    assert isinstance(made, ServiceAccount)
-    return made
+    return typed(manifest("v1", "ServiceAccount", name, namespace, meta={"annotations": annotations}), ServiceAccount)
 
 
-def node_slice(name: str, node: str = "", driver: str = "gpu.example.com") -> ResourceSlice:
+def node_slice(name: str, node: str = "", driver: str = DRIVER) -> ResourceSlice:
     """A slice with one device, on a node or on all."""
     place: dict[str, Any] = {"nodeName": node} if node else {"allNodes": True}
-    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": driver, "pool": pool, "devices": [{"name": "gpu-0"}], **place}
-    made = typed({"apiVersion": RESOURCE, "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec})
-    assert isinstance(made, ResourceSlice)
-    return made
+    return typed(builders.resource_slice(name, "gpu-0", driver=driver, **place), ResourceSlice)
 
 
 def claim(name: str, namespace: str = "default") -> ResourceClaim:
     """A claim for one device."""
-    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]
-    metadata = {"name": name, "namespace": namespace}
-    spec = {"devices": {"requests": requests}}
-    made = typed({"apiVersion": RESOURCE, "kind": "ResourceClaim", "metadata": metadata, "spec": spec})
-    assert isinstance(made, ResourceClaim)
-    return made
+    wanted = builders.request("gpu", deviceClassName="gpu.example.com")
+    return typed(builders.claim(name, wanted, namespace=namespace), ResourceClaim)
 
 
 def rule(verbs: str, resources: str, group: str = "") -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from controller_world import Manifest, World, controller_world, manifest
+import builders
+from controller_world import Manifest, World, controller_world
 from dray.api.generated.apps import ReplicaSet
 
 
@@ -19,9 +20,8 @@ async def deployment_world() -> AsyncIterator[World]:
 
 
 def deployment(image: str = "v1", **spec: Any) -> Manifest:
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": image}]}}
-    full = {"replicas": 4, "selector": {"matchLabels": {"app": "web"}}, "template": template, **spec}
-    return manifest("apps/v1", "Deployment", "web", spec=full)
+    containers = [builders.container(image=image)]
+    return builders.workload(**{"replicas": 4, "containers": containers, **spec})
 
 
 def image_of(obj: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import builders
 from controller_world import Manifest, World, controller_world, manifest, pod
 from dray.api.resource.claim import FINALIZER
 
@@ -19,11 +20,11 @@ ALLOCATION: Manifest = {
 
 def template(name: str = "gpu") -> Manifest:
     meta = {"labels": {"team": "ml"}, "annotations": {"note": "kept"}}
-    return manifest(RESOURCE, "ResourceClaimTemplate", name, spec={"metadata": meta, "spec": {"devices": DEVICES}})
+    return builders.claim_template(name, builders.request(), meta=meta)
 
 
 def claim(name: str = "shared") -> Manifest:
-    return manifest(RESOURCE, "ResourceClaim", name, meta={"finalizers": [FINALIZER]}, spec={"devices": DEVICES})
+    return builders.claim(name, builders.request(), meta={"finalizers": [FINALIZER]})
 
 
 def with_template(name: str = "p", **more: Any) -> Manifest:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+import builders
 from controller_world import Manifest, World, controller_world, manifest, pod
 from dray.api.status import ApiError
 
@@ -24,9 +25,7 @@ def quota(**hard: str) -> Manifest:
 
 
 def claim(name: str, count: int = 1) -> Manifest:
-    exactly = {"deviceClassName": "gpu", "count": count}
-    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    return manifest("resource.k8s.io/v1", "ResourceClaim", name, spec=spec)
+    return builders.claim(name, builders.request(count=count))
 
 
 async def used(world: World) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import builders
 from controller_world import World, controller_world, manifest
 from dray.api import codec
 from dray.api.status import ApiError
@@ -30,12 +31,11 @@ async def node_taint_world(*controllers: str) -> AsyncIterator[World]:
 
 
 def taint(effect: str = "NoExecute", key: str = KEY, **more: Any) -> Taint:
-    return {"key": key, "effect": effect, **more}
+    return builders.taint(key, effect, **more)
 
 
 def toleration(seconds: int | None = None, key: str = KEY, **more: Any) -> dict[str, Any]:
-    found = {"key": key, "operator": "Exists", "effect": "NoExecute", **more}
-    return found if seconds is None else {**found, "tolerationSeconds": seconds}
+    return builders.toleration(key, seconds, **more)
 
 
 async def set_taints(world: World, *taints: Taint) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import builders
 from controller_world import Manifest, manifest
 from dray.api.nodes import SIMULATED
 from dray.simulation import names
@@ -25,18 +26,15 @@ PART_SIZES: Final = {"whole": 4, "half-0": 2, "half-1": 2, "quarter-0": 1, "quar
 
 def device_class(name: str, driver: str) -> Manifest:
     """All devices of a driver."""
-    return manifest(
-        V1, "DeviceClass", name, spec={"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
-    )
+    return builders.device_class(name, f'device.driver == "{driver}"')
 
 
 def _toleration(seconds: int | None) -> Manifest:
-    found: Manifest = {"key": BROKEN, "operator": "Exists", "effect": "NoExecute"}
-    return found if seconds is None else {**found, "tolerationSeconds": seconds}
+    return builders.toleration(BROKEN, seconds)
 
 
 def _request(class_name: str, **more: Any) -> Manifest:
-    return {"requests": [{"name": "r", "exactly": {"deviceClassName": class_name, **more}}]}
+    return {"requests": [builders.request(deviceClassName=class_name, **more)]}
 
 
 WISHES: Final[dict[str, Manifest]] = {
@@ -64,9 +62,7 @@ def claim(name: str, wish: str) -> Manifest:
 def node(name: str) -> Manifest:
     """A node that the simulated kubelets run."""
     labels = {SIMULATED: "true", "kubernetes.io/hostname": name}
-    resources = {"cpu": "16", "memory": "64Gi", "pods": "110"}
-    status = {"capacity": resources, "allocatable": resources}
-    return manifest("v1", "Node", name, meta={"labels": labels}, status=status)
+    return builders.node(name, labels=labels, resources={"cpu": "16", "memory": "64Gi", "pods": "110"})
 
 
 def slices(node_name: str, generation: int = 1) -> list[Manifest]:
@@ -91,11 +87,8 @@ def slices(node_name: str, generation: int = 1) -> list[Manifest]:
 
 
 def _slice(node_name: str, what: str, generation: int, count: int, suffix: str = "", **content: Any) -> Manifest:
-    pool = {"name": node_name, "generation": generation, "resourceSliceCount": count}
-    name = f"{node_name}-{what}{suffix}"
-    return manifest(
-        V1, "ResourceSlice", name, spec={"driver": DRIVERS[what], "pool": pool, "nodeName": node_name, **content}
-    )
+    about: Manifest = {"driver": DRIVERS[what], "pool": node_name, "generation": generation, "count": count}
+    return builders.resource_slice(f"{node_name}-{what}{suffix}", nodeName=node_name, **about, **content)
 
 
 def pod_spec(wish: str, claim_name: str, patience: int | None) -> Manifest:
@@ -129,7 +122,4 @@ def replica_set(replicas: int) -> Manifest:
 
 def rule(name: str, effect: str, rate: int | None, **selector: str) -> Manifest:
     """A rule that taints devices that are named."""
-    taint: Manifest = {"key": BROKEN, "effect": effect}
-    if rate is not None:
-        taint["evictionsPerSecond"] = rate
-    return manifest(V1, "DeviceTaintRule", name, spec={"deviceSelector": selector, "taint": taint})
+    return builders.taint_rule(name, dict(selector), builders.taint(BROKEN, effect, evictionsPerSecond=rate))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import builders
 from live_server import Answer, LiveServer
 
 RESOURCE = "/apis/resource.k8s.io/v1"
@@ -18,24 +19,16 @@ def claims(namespace: str) -> str:
     return f"{RESOURCE}/namespaces/{namespace}/resourceclaims"
 
 
-def claim(name: str, **request: Any) -> dict[str, Any]:
-    exactly = {"deviceClassName": "gpu", **request}
-    return {"metadata": {"name": name}, "spec": {"devices": {"requests": [{"name": "one", "exactly": exactly}]}}}
+def claim(name: str, **exactly: Any) -> dict[str, Any]:
+    return builders.claim(name, builders.request("one", **exactly), namespace="")
 
 
 def resource_slice(name: str, node: str, driver: str = "gpu.example.com") -> dict[str, Any]:
-    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
-    return {"metadata": {"name": name}, "spec": {"driver": driver, "nodeName": node, "pool": pool}}
+    return builders.resource_slice(name, driver=driver, nodeName=node)
 
 
 def rule(name: str, **status: Any) -> dict[str, Any]:
-    spec = {"deviceSelector": {"driver": "gpu.example.com"}, "taint": {"key": "example.com/x", "effect": "NoSchedule"}}
-    made: dict[str, Any] = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "DeviceTaintRule",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    made = builders.taint_rule(name, {"driver": "gpu.example.com"}, builders.taint("example.com/x", "NoSchedule"))
     return {**made, "status": status} if status else made
 
 

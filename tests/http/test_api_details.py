@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import builders
 from live_server import Kubectl, LiveServer
 
 MERGE = "application/merge-patch+json"
@@ -19,8 +20,7 @@ def config_map(name: str, **metadata: Any) -> dict[str, Any]:
 
 
 def deployment(name: str) -> dict[str, Any]:
-    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": "a"}]}}
-    return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}}
+    return builders.workload(name, namespace="")
 
 
 @pytest.fixture

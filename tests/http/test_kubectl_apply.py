@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import builders
 from live_server import Kubectl, LiveServer
 
 MANIFESTS = """
@@ -34,15 +35,8 @@ KINDS = ("resourceclaim/claim", "pod/pod", "configmap/settings")
 
 
 def rule(name: str, value: str = "v") -> str:
-    taint = {"key": "example.com/broken", "value": value, "effect": "NoSchedule"}
-    return json.dumps(
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "DeviceTaintRule",
-            "metadata": {"name": name},
-            "spec": {"deviceSelector": {"driver": "gpu.example.com"}, "taint": taint},
-        }
-    )
+    tainted = builders.taint("example.com/broken", "NoSchedule", value=value)
+    return json.dumps(builders.taint_rule(name, {"driver": "gpu.example.com"}, tainted))
 
 
 @pytest.mark.req("implied-1")

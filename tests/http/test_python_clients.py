@@ -12,6 +12,7 @@ import kubernetes as published
 import pytest
 from kubernetes.client.exceptions import ApiException
 
+import builders
 from live_server import LiveServer
 from patience import PATIENCE
 
@@ -26,12 +27,7 @@ def official(server: LiveServer) -> Iterator[Any]:
 
 
 def claim(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name},
-        "spec": {"devices": {"requests": [{"name": "one", "exactly": {"deviceClassName": "gpu"}}]}},
-    }
+    return builders.claim(name, builders.request("one"), namespace="")
 
 
 def test_official_client_creates_reads_patches_and_deletes(official: Any, namespace: str) -> None:

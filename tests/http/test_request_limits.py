@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import builders
 from dray.api import manifest
 from live_server import Answer, LiveServer
 
@@ -24,9 +25,7 @@ def secrets(server: LiveServer, namespace: str) -> str:
 
 
 def deployment(replicas: Any) -> dict[str, Any]:
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    spec = {"replicas": replicas, "selector": {"matchLabels": {"a": "b"}}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    return builders.workload(replicas=replicas, namespace="")
 
 
 @pytest.mark.parametrize("content_type", ["application/json", YAML])

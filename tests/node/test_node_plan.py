@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+import builders
 from dray.api.generated.core import Pod
 from dray.api.pods import FAILED
 from dray.node import pod_status
 from dray.node.pod_plan import Ended, PodPlan, View, plan
 from dray.node.pod_status import End
-from local_server import typed
 
 NOW = 1_000.0
 RUNNING = View(running_since=900.0)
@@ -22,20 +22,9 @@ def ended(code: int | None, *, at: float = 990.0, since: float = 980.0, restarts
 
 
 def pod(policy: str = "Always", containers: str = "main", init: tuple[dict[str, Any], ...] = ()) -> Pod:
-    made = typed(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "p", "namespace": "default"},
-            "spec": {
-                "restartPolicy": policy,
-                "containers": [{"name": name, "image": "x"} for name in containers.split()],
-                "initContainers": [{"image": "x", **one} for one in init],
-            },
-        }
-    )
-    assert isinstance(made, Pod)
-    return made
+    listed = [builders.container(name) for name in containers.split()]
+    first = [builders.container(**one) for one in init]
+    return builders.typed(builders.pod(restartPolicy=policy, containers=listed, initContainers=first), Pod)
 
 
 INIT = {"name": "init"}

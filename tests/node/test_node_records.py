@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import builders
 from dray.api.generated.core import Pod
 from dray.api.resource import ResourceClaim
 from dray.node import checkpoint
@@ -17,7 +18,6 @@ from dray.node.answers import ClaimAnswer, judge_prepare, judge_unprepare
 from dray.node.checkpoint import FILE, State
 from dray.node.claim_record import PREPARE, UNPREPARE, ClaimRecord, DriverPart, PreparedDevice, new_record
 from dray.node.pod_claims import PodClaim, Refused, check_claim, pod_claims
-from local_server import typed
 
 names = st.text("abc", min_size=1, max_size=3)
 devices = st.builds(
@@ -85,15 +85,13 @@ def test_every_claim_needs_an_answer_to_unprepare_too() -> None:
 
 
 def claim(*results: dict[str, Any], owner: str = "", reserved: str = "") -> ResourceClaim:
-    meta: dict[str, Any] = {"name": "c", "namespace": "default", "uid": "claim-uid"}
+    meta: dict[str, Any] = {"uid": "claim-uid"}
     if owner:
         meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner, "controller": True}]
     status: dict[str, Any] = {"allocation": {"devices": {"results": list(results)}}} if results else {}
     if reserved:
         status["reservedFor"] = [{"resource": "pods", "name": "p", "uid": reserved}]
-    made = typed({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta, "status": status})
-    assert isinstance(made, ResourceClaim)
-    return made
+    return builders.typed(builders.claim(meta=meta, status=status), ResourceClaim)
 
 
 def result(request: str, device: str, driver: str = "d", *, skips: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -117,17 +115,8 @@ def test_an_operation_is_skipped_only_if_all_devices_of_the_driver_say_so() -> N
 
 
 def pod(*claims: dict[str, Any], statuses: tuple[dict[str, Any], ...] = (), **status: Any) -> Pod:
-    made = typed(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "p", "namespace": "default", "uid": "pod-uid"},
-            "spec": {"containers": [{"name": "main", "image": "x"}], "resourceClaims": list(claims)},
-            "status": {"resourceClaimStatuses": list(statuses), **status},
-        }
-    )
-    assert isinstance(made, Pod)
-    return made
+    told = {"resourceClaimStatuses": list(statuses), **status}
+    return builders.typed(builders.pod(meta={"uid": "pod-uid"}, claims=claims, status=told), Pod)
 
 
 def test_which_claims_a_pod_has() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+import builders
 from dray.api.generated.core import Container, Pod, PodSecurityContext, SecurityContext
 from dray.node.runtime import capabilities, seccomp
 from dray.node.runtime.machine import Machine
 from dray.node.runtime.rights import NOBODY, Refusal, Rights, plan_rights, refusal
-from local_server import typed
 
 DOCS = Path(__file__).parents[2] / "docs" / "node.md"
 ROOT = Machine(
@@ -29,11 +29,8 @@ DEFAULT = capabilities.DEFAULT
 
 def pod(container: dict[str, Any] | None = None, shared: dict[str, Any] | None = None, **spec: Any) -> Pod:
     """A pod with a security context in its container and one for all."""
-    containers = [{"name": "main", "image": "none", "securityContext": container or {}}]
-    full = {"containers": containers, "securityContext": shared or {}, **spec}
-    found = typed({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": full})
-    assert isinstance(found, Pod)
-    return found
+    containers = [builders.container(securityContext=container or {})]
+    return builders.typed(builders.pod(**{"containers": containers, "securityContext": shared or {}, **spec}), Pod)
 
 
 def planned(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import builders
 from dray.api.generated.core import Namespace, Node, Pod
 from dray.api.meta import Object
 from dray.api.registry import by_kind
@@ -34,7 +35,7 @@ async def server_and_admin() -> AsyncIterator[tuple[LocalServer, LocalClient]]:
 
 
 def namespace(name: str) -> Object:
-    return typed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return typed(builders.manifest("v1", "Namespace", name))
 
 
 async def test_nothing_is_created_in_namespaces_that_are_missing_or_going() -> None:

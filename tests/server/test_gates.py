@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import builders
 from live_server import LiveServer
 from server_process import server_on_thread
 
@@ -18,13 +19,11 @@ TOLERATION = {"key": "example.com/broken", "operator": "Exists"}
 
 
 def request(**more: Any) -> dict[str, Any]:
-    return {"name": "gpu", "exactly": {"deviceClassName": "gpu", **more}}
+    return builders.request("gpu", **more)
 
 
 def slice_of(device: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
-    base = {"driver": "gpu.example.com", "nodeName": "node-1", "pool": pool}
-    return {"spec": {**base, "devices": [{"name": "gpu-0", **device}], **spec}}
+    return {"spec": builders.resource_slice("node-1", builders.device("gpu-0", **device), **spec)["spec"]}
 
 
 class Feature(msgspec.Struct):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import builders
 from dray.api.generated.authentication import TokenRequest
 from dray.api.generated.core import Binding, ConfigMap, Container, ObjectReference, Pod, PodSpec
 from dray.api.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS, QUOTAS, SERVICE_ACCOUNTS
@@ -18,16 +19,7 @@ from local_server import LocalServer, local_server, typed
 
 
 def pod(name: str = "p") -> Pod:
-    made = typed(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"containers": [{"name": "main", "image": "a"}]},
-        }
-    )
-    assert isinstance(made, Pod)
-    return made
+    return builders.typed(builders.pod(name), Pod)
 
 
 async def stored(server: LocalServer) -> Pod:

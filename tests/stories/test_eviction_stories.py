@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+import builders
 from patience import KUBECTL_PATIENCE, PATIENCE, eventually
 from taint_cluster import TaintCluster, taint_cluster
 
@@ -44,9 +45,8 @@ def set_slice_taints(cluster: TaintCluster, node: str, device: str, *taints: dic
 
 def rule(name: str, effect: str, **more: Any) -> str:
     """A rule about the devices of node-1; `more` are fields of the taint."""
-    spec = {"deviceSelector": {"pool": "node-1"}, "taint": {"key": "example.com/reset", "effect": effect, **more}}
-    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": name}}
-    return yaml.safe_dump({**kind, "spec": spec})
+    tainted = builders.taint("example.com/reset", effect, **more)
+    return yaml.safe_dump(builders.taint_rule(name, {"pool": "node-1"}, tainted))
 
 
 def condition(cluster: TaintCluster, name: str) -> dict[str, Any]:

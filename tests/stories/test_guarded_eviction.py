@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+import builders
 from patience import KUBECTL_PATIENCE, eventually
 from taint_cluster import TaintCluster, taint_cluster
 
@@ -22,9 +23,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaintCluster]:
 
 
 def rule() -> str:
-    spec = {"deviceSelector": {"pool": "node-1"}, "taint": {"key": "example.com/broken", "effect": "NoExecute"}}
-    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "too-many"}}
-    return yaml.safe_dump({**kind, "spec": spec})
+    tainted = builders.taint("example.com/broken", "NoExecute")
+    return yaml.safe_dump(builders.taint_rule("too-many", {"pool": "node-1"}, tainted))
 
 
 @pytest.mark.req("3902-21")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+import builders
 from live_server import Kubectl, LiveServer, running_server
 from patience import KUBECTL_PATIENCE, eventually
 
@@ -62,10 +63,9 @@ def story(server: LiveServer, tmp_path: Path) -> Story:
 
 
 def slice_of(driver: str, pool: str, *devices: str, memory: str = "16Gi", **where: Any) -> dict[str, Any]:
-    entries = [{"name": name, "capacity": {"memory": {"value": memory}}} for name in devices]
-    pool_entry = {"name": pool, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": driver, "pool": pool_entry, "devices": entries, **(where or {"nodeName": pool})}
-    return {"apiVersion": V1, "kind": "ResourceSlice", "metadata": {"name": f"{pool}-{driver}"}, "spec": spec}
+    entries = [builders.device(name, memory=memory) for name in devices]
+    place: dict[str, Any] = where or {"nodeName": pool}
+    return builders.resource_slice(f"{pool}-{driver}", *entries, driver=driver, pool=pool, **place)
 
 
 def class_of(driver: str) -> dict[str, Any]:
@@ -74,18 +74,14 @@ def class_of(driver: str) -> dict[str, Any]:
 
 
 def claim(driver: str, name: str, kind: str = "ResourceClaim") -> dict[str, Any]:
-    spec: dict[str, Any] = {"devices": {"requests": [{"name": "device", "exactly": {"deviceClassName": driver}}]}}
-    if kind == "ResourceClaimTemplate":
-        spec = {"spec": spec}
-    return {"apiVersion": V1, "kind": kind, "metadata": {"name": name}, "spec": spec}
+    make = builders.claim if kind == "ResourceClaim" else builders.claim_template
+    return make(name, builders.request("device", deviceClassName=driver), namespace="")
 
 
 def pod(name: str, node: str = "", **source: str) -> dict[str, Any]:
-    container = {"name": "main", "image": "app", "resources": {"claims": [{"name": "device"}]}}
-    spec: dict[str, Any] = {"containers": [container], "resourceClaims": [{"name": "device", **source}]}
-    if node:
-        spec["nodeSelector"] = {"kubernetes.io/hostname": node}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    containers = [builders.container(resources={"claims": [{"name": "device"}]})]
+    where: dict[str, Any] = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
+    return builders.pod(name, namespace="", containers=containers, claims=[{"name": "device", **source}], **where)
 
 
 @pytest.mark.req("4381-230", "4381-231", "4381-235", "4381-246", "4381-262", "4381-265")

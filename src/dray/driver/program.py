@@ -19,6 +19,7 @@ from dray.driver.driver import Driver
 from dray.driver.errors import DriverError
 from dray.driver.runner import CDI_DIR, Runner, Settings
 from dray.process import logs
+from dray.process.tasks import cancel_all
 
 CANNOT = 2
 
@@ -102,9 +103,7 @@ async def _run(driver: Driver, settings: Settings, connection: Connection) -> No
             waiting = asyncio.ensure_future(runner.wait())
             stopping = asyncio.ensure_future(stop.wait())
             done, pending = await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
+            await cancel_all(pending)
             for task in done:
                 task.result()
         log.info("driver stopped")

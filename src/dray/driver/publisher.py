@@ -21,6 +21,7 @@ from dray.client import Client, Informer
 from dray.driver.pools import Pool, TaintForm, slices_of
 from dray.driver.slice_plan import SlicePlan, content, plan
 from dray.driver.stored_slices import is_optional, lost_fields, without_times
+from dray.process.tasks import run_until_first
 from dray.reconcile import Clock
 
 RETRY: Final = Backoff(first=0.1, longest=30.0)
@@ -72,15 +73,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Publishes until cancelled, through failures of the server. Raises what `dropped` raises."""
-        tasks = {asyncio.create_task(self._slices.run()), asyncio.create_task(self._keep_published())}
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await run_until_first(self._slices.run(), self._keep_published())
 
     async def _keep_published(self) -> None:
         await self._slices.synced()

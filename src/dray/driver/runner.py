@@ -28,6 +28,7 @@ from dray.driver.preparation import Preparation
 from dray.driver.publisher import Publisher
 from dray.driver.publishing_right import PublishingRight
 from dray.driver.status_writer import StatusWriter
+from dray.process.tasks import cancel_all
 from dray.reconcile import Clock, RealClock
 
 CDI_DIR: Final = Path("/var/run/cdi")
@@ -129,9 +130,7 @@ class Runner:
     async def stop(self) -> None:
         """Lets calls in progress finish, then closes and removes the sockets. Slices stay for the next start."""
         self._driver.wake = None
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
         self._right.give_up()
         deadline = time.monotonic() + STOP_SECONDS
         # The registration goes first: the node sees that the driver leaves while calls are still answered.

@@ -44,6 +44,7 @@ from dray.node.pod_workers import PodWorkers
 from dray.node.runtime import Runtime
 from dray.node.slices import DEFAULT_DELAY, NodeClient, SliceWiper
 from dray.plugins import contracts, unix
+from dray.process.tasks import cancel_all
 from dray.reconcile import Clock, EventRecorder
 
 if TYPE_CHECKING:
@@ -158,9 +159,7 @@ class Agent:
                 await asyncio.gather(*tasks)
             finally:
                 self.ready.clear()
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await cancel_all(tasks)
                 await self.workers.close()
                 await self._confirmation.close()
                 await self.drivers.close()

@@ -14,6 +14,7 @@ from dray.api.backoff import Backoff
 from dray.node.claim_record import PREPARE
 from dray.node.claim_work import ClaimsNotReady, ClaimWork
 from dray.node.drivers import Drivers
+from dray.process.tasks import cancel_all
 from dray.reconcile import Clock
 
 log = logging.getLogger(__name__)
@@ -39,9 +40,7 @@ class Confirmation:
 
     async def close(self) -> None:
         """Stops."""
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await cancel_all(self._tasks.values())
 
     def _driver_changed(self, driver: str) -> None:
         if driver in self._open and driver not in self._tasks and self._drivers.is_connected(driver):

@@ -14,6 +14,7 @@ from dray.node.drivers import DriverMissing, Drivers, Instance
 from dray.node.health import HEALTHY, UNHEALTHY, UNKNOWN, DeviceKey, HealthReport, HealthTable
 from dray.plugins import contracts
 from dray.plugins.generated import health_v1_pb2 as messages
+from dray.process.tasks import cancel_all
 from dray.reconcile import Clock
 
 log = logging.getLogger(__name__)
@@ -47,9 +48,7 @@ class HealthWatch:
                     self._tell(self._table.expire(self._clock.monotonic()))
         finally:
             tasks = [task for _, task in self._streams.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_all(tasks)
 
     def _driver_changed(self, driver: str) -> None:
         """The stream is that of the instance to use, and of no other."""

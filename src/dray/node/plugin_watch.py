@@ -20,6 +20,7 @@ from dray.files import Directory
 from dray.node import registration
 from dray.node.drivers import Drivers, Instance, RegistrationRefused
 from dray.node.registration import RegistrationFailed
+from dray.process.tasks import cancel_all
 from dray.reconcile import Clock
 
 log = logging.getLogger(__name__)
@@ -82,9 +83,7 @@ class PluginWatch:
                 await self.look()
                 await self._clock.sleep(LOOK_SECONDS)
         finally:
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await cancel_all(self._tasks.values())
 
     async def look(self) -> None:
         """Compares the directory with what is known. New sockets are taken in the order in which they were made."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from dray.api.generated.core import Pod
 from dray.node.pod_worker import NodeServices, PodWorker
+from dray.process.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +47,7 @@ class PodWorkers:
     async def close(self) -> None:
         """Stops all workers; containers go on."""
         tasks = [task for _, task in self._workers.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
         self._workers.clear()
 
     def _worker(self, uid: str) -> PodWorker:

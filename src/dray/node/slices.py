@@ -17,6 +17,7 @@ from dray.api.registry import Kind
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.node.drivers import Drivers
+from dray.process.tasks import cancel_all
 from dray.reconcile import Clock
 
 log = logging.getLogger(__name__)
@@ -53,9 +54,7 @@ class SliceWiper:
             await self._wipe("")
             await asyncio.get_running_loop().create_future()
         finally:
-            for task in self._pending.values():
-                task.cancel()
-            await asyncio.gather(*self._pending.values(), return_exceptions=True)
+            await cancel_all(self._pending.values())
 
     def _driver_changed(self, driver: str) -> None:
         away = not self._drivers.is_connected(driver)

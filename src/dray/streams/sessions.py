@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from dray.process.tasks import cancel_all
 from dray.streams import websocket
 from dray.streams.spdy import SpdyConnection, SpdyStream
 from dray.streams.websocket import WebSocket
@@ -257,9 +258,7 @@ class StreamSession:
         try:
             await serve(self)
         finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await cancel_all(self._tasks)
 
     async def _collect(self) -> None:
         """Waits until all streams are there that the client said it would open."""

@@ -4,19 +4,14 @@ from typing import Any
 
 import pytest
 
+import builders
 import dray
 
 DRIVER = "gpu.example.com"
 
 
 def resource_slice(name: str, pool: str, count: int, **spec: Any) -> dict[str, Any]:
-    place = {"name": pool, "generation": 1, "resourceSliceCount": count}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": name},
-        "spec": {"driver": DRIVER, "pool": place, **spec},
-    }
+    return builders.resource_slice(name, driver=DRIVER, pool=pool, count=count, **spec)
 
 
 def metered(name: str, amount: str) -> dict[str, Any]:
@@ -24,13 +19,7 @@ def metered(name: str, amount: str) -> dict[str, Any]:
 
 
 def claim(name: str, count: int) -> dict[str, Any]:
-    exactly = {"deviceClassName": "any", "allocationMode": "ExactCount", "count": count}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
-    }
+    return builders.claim(name, builders.request(deviceClassName="any", allocationMode="ExactCount", count=count))
 
 
 @pytest.mark.req("4381-92", "4381-93")

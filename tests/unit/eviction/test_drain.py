@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import builders
 from dray.api.generated.core import Pod
 from dray.api.references import ObjectRef
 from dray.eviction.drain import Drain, DrainTerms, is_paused
-from local_server import typed
 
 
 def pod(name: str, owner: str = "", *, is_ready: bool = True) -> Pod:
     owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
-    document: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "ml", "uid": name, "ownerReferences": owners if owner else []},
-        "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "none"}]},
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": str(is_ready)}]},
-    }
-    made = typed(document)
-    assert isinstance(made, Pod)
-    return made
+    meta = {"uid": name, "ownerReferences": owners if owner else []}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": str(is_ready)}]}
+    return builders.typed(builders.pod(name, namespace="ml", node="node-1", meta=meta, status=status), Pod)
 
 
 def test_a_rate_is_a_rate_from_the_first_pod_on() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dray.api import codec
+from builders import typed
 from dray.api.generated.core import Node
-from dray.api.meta import Object, ObjectMeta
+from dray.api.meta import ObjectMeta
 from dray.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dray.hub_agent import device_counts
 from dray.hub_agent.device_counts import Count, DeviceCounts
@@ -20,12 +20,6 @@ from snapshot_objects import held as holding
 BAD = [{"key": "bad", "effect": "NoSchedule"}]
 HARMLESS = [{"key": "note", "effect": "None"}]
 BIG = 'device.capacity["gpu.example.com"].memory.compareTo(quantity("60Gi")) >= 0'
-
-
-def typed(document: dict[str, Any], kind: type[Object]) -> Any:
-    reading = codec.read(document, kind)
-    assert reading.obj is not None, reading.errors
-    return reading.obj
 
 
 def cluster(*slices: dict[str, Any], held: tuple[str, ...] = ()) -> Cluster:

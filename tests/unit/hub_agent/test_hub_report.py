@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dray.api import codec
+import builders
 from dray.api.cluster import ManagedCluster, ManagedClusterClaim, ManagedClusterStatus
 from dray.api.generated.core import Node
 from dray.api.labels import LabelSelector
@@ -22,17 +22,7 @@ NOON, LATER = Time("2026-06-01T12:00:00Z"), Time("2026-06-01T12:00:30Z")
 
 
 def node(name: str, cpu: str, **spec: Any) -> Node:
-    amounts = {"cpu": cpu, "memory": "1Gi"}
-    document = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name},
-        "spec": spec,
-        "status": {"capacity": amounts, "allocatable": amounts},
-    }
-    reading = codec.read(document, Node)
-    assert reading.obj is not None
-    return reading.obj
+    return builders.typed(builders.node(name, resources={"cpu": cpu, "memory": "1Gi"}, **spec), Node)
 
 
 def test_capacity_is_the_sum_over_nodes_and_cordoned_nodes_have_nothing_to_allocate() -> None:

@@ -85,31 +85,28 @@ async def test_pending_and_unschedulable_pods_attempts_and_durations() -> None:
     assert value(registry, name, result="scheduled", **profile) == 1
 
 
-def test_every_pod_is_counted_in_one_queue() -> None:
-    async def scenario() -> dict[str, float]:
-        registry = CollectorRegistry()
-        metrics = SchedulerMetrics(registry, "default-scheduler")
-        queue = SchedulingQueue(VirtualClock())
-        metrics.follow(queue)
-        refusals: dict[str, PodReason] = {
-            "error": ClaimsUnjudgeable("CEL"),
-            "gated": Gated(),
-            "waits": ClaimNotFound("c"),
-        }
-        for name in ("active", "taken", *refusals):
-            queue.put(read_pod(Pod(metadata=ObjectMeta(name=name, namespace="ml"))), changed=False)
-        for info in [await queue.pop() for _ in range(5)]:
-            name = info.name.name
-            if name in refusals:
-                refused = Refused(refusals[name])
-                queue.refuse(info.name, refused.causes)
-                metrics.refused(info.name, refused)
-        queues = ("active", "backoff", "unschedulable", "gated")
-        found = {each: value(registry, "scheduler_pending_pods", queue=each) for each in queues}
-        queue.close()
-        return found
-
-    assert asyncio.run(scenario()) == {"active": 2, "backoff": 1, "unschedulable": 1, "gated": 1}
+async def test_every_pod_is_counted_in_one_queue() -> None:
+    registry = CollectorRegistry()
+    metrics = SchedulerMetrics(registry, "default-scheduler")
+    queue = SchedulingQueue(VirtualClock())
+    metrics.follow(queue)
+    refusals: dict[str, PodReason] = {
+        "error": ClaimsUnjudgeable("CEL"),
+        "gated": Gated(),
+        "waits": ClaimNotFound("c"),
+    }
+    for name in ("active", "taken", *refusals):
+        queue.put(read_pod(Pod(metadata=ObjectMeta(name=name, namespace="ml"))), changed=False)
+    for info in [await queue.pop() for _ in range(5)]:
+        name = info.name.name
+        if name in refusals:
+            refused = Refused(refusals[name])
+            queue.refuse(info.name, refused.causes)
+            metrics.refused(info.name, refused)
+    queues = ("active", "backoff", "unschedulable", "gated")
+    found = {each: value(registry, "scheduler_pending_pods", queue=each) for each in queues}
+    queue.close()
+    assert found == {"active": 2, "backoff": 1, "unschedulable": 1, "gated": 1}
 
 
 @pytest.mark.req("4381-202", "4381-222")

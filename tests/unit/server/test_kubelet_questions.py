@@ -6,29 +6,21 @@ from typing import Any
 
 import pytest
 
+import builders
 from dray.api.generated.core import Node, Pod
 from dray.api.status import ApiError
 from dray.server.kubelets.questions import container_of, kubelet_of, question
-from local_server import typed
 
 
 def pod(*containers: str, init: tuple[str, ...] = ()) -> Pod:
-    spec = {
-        "containers": [{"name": name, "image": "x"} for name in containers],
-        "initContainers": [{"name": name, "image": "x"} for name in init],
-    }
-    made = typed({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": spec})
-    assert isinstance(made, Pod)
-    return made
+    listed, first = ([builders.container(name) for name in names] for names in (containers, init))
+    return builders.typed(builders.pod(namespace="n", containers=listed, initContainers=first), Pod)
 
 
 def node(*addresses: tuple[str, str], port: int = 0, **more: Any) -> Node:
     listed = [{"type": kind, "address": address} for kind, address in addresses]
     status = {"addresses": listed, "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}, **more.pop("status", {})}
-    meta = {"name": "node-1", **more}
-    made = typed({"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status})
-    assert isinstance(made, Node)
-    return made
+    return builders.typed(builders.manifest("v1", "Node", "node-1", meta=more, status=status), Node)
 
 
 @pytest.mark.parametrize(

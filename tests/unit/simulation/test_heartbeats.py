@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 from typing import TypeVar
 
-from controller_world import find_kind, typed
+import builders
+from controller_world import find_kind
 from dray.api.generated.coordination import Lease
 from dray.api.generated.core import Node
 from dray.api.meta import Object
@@ -31,9 +32,7 @@ class Strict(LocalClient):
 
 
 def node(uid: str = "u1") -> Node:
-    made = typed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": uid}})
-    assert isinstance(made, Node)
-    return made
+    return builders.typed(builders.manifest("v1", "Node", "n", meta={"uid": uid}), Node)
 
 
 async def stored(client: LocalClient) -> Lease:

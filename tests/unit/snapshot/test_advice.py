@@ -23,7 +23,6 @@ def card() -> list[Manifest]:
     counters = resource_slice("n", count=2)
     counters["metadata"] = {"name": "counters"}
     counters["spec"]["sharedCounters"] = [{"name": "card", "counters": {"memory": {"value": "80"}}}]
-    del counters["spec"]["devices"]
     return [parts, counters]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import builders
 import dray
 from dray.snapshot.pod_explanation import explain_pod
 
@@ -15,16 +16,12 @@ ALONE: dict[str, Any] = {"affinity": {"podAntiAffinity": {REQUIRED: [TERM]}}}
 
 
 def node(name: str) -> dict[str, Any]:
-    status = {"allocatable": {"cpu": "4", "pods": "10"}}
-    meta = {"name": name, "labels": {"host": name}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}
+    return builders.node(name, labels={"host": name}, resources={"cpu": "4", "pods": "10"})
 
 
 def pod(name: str, on: str = "", cpu: str = "1", app: str = "web", **spec: Any) -> dict[str, Any]:
-    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
-    placed = {"nodeName": on} if on else {}
-    meta = {"name": name, "namespace": "ns", "uid": name, "labels": {"app": app}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": containers, **placed, **spec}}
+    meta = {"uid": name, "labels": {"app": app}}
+    return builders.pod(name, namespace="ns", node=on, cpu=cpu, meta=meta, **spec)
 
 
 SPREAD = {**TERM, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}

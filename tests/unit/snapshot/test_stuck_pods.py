@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import builders
 import dray
 from dray.snapshot.pod_explanation import PodExplanation, explain_pod
 from snapshot_objects import Manifest, claim, device, device_class, held, node, pod, resource_slice
@@ -16,12 +17,9 @@ def told(made: Manifest, *objects: Manifest) -> PodExplanation:
 
 
 def a_pod(node_name: str = "", claim_name: str = "", cpu: str = "", **spec: Any) -> Manifest:
-    made = pod("p", node_name, phase="Pending")
-    if claim_name:
-        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim_name}]
-    if cpu:
-        spec["containers"] = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
-    return {**made, "spec": {**made["spec"], **spec}}
+    used = [builders.pod_claim("gpu", claim=claim_name)] if claim_name else []
+    meta, status = {"uid": "uid-p"}, {"phase": "Pending"}
+    return builders.pod("p", namespace="ml", node=node_name, cpu=cpu, claims=used, meta=meta, status=status, **spec)
 
 
 def test_a_pod_with_a_node_and_a_claim_that_nobody_allocates() -> None:

@@ -13,7 +13,6 @@ from dray.store import (
     BackupError,
     Corrupt,
     Expired,
-    Finish,
     Key,
     LocalStore,
     Locked,
@@ -24,10 +23,7 @@ from dray.store import (
     restore,
 )
 from dray.store.backup import REVISION_LEAP
-
-
-def made(text: str) -> Finish:
-    return lambda _revision: (text, text.encode())
+from store_objects import made
 
 
 def decode(_resource: str, data: bytes) -> str:

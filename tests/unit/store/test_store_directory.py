@@ -14,12 +14,9 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from dray.store import Corrupt, Finish, Key, Locked, StoreError, Unusable, open_store
+from dray.store import Corrupt, Key, Locked, StoreError, Unusable, open_store
 from dray.store.lock import DirectoryLock
-
-
-def made(text: str) -> Finish:
-    return lambda _revision: (text, text.encode())
+from store_objects import made
 
 
 def decode(_resource: str, data: bytes) -> bytes:

@@ -8,19 +8,12 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from dray.store import EventType, Expired, Finish, Key, LocalStore, MemoryBackend, Record, Retention, open_store
-
-
-def made(text: str) -> Finish:
-    return lambda _revision: (text, text.encode())
+from dray.store import EventType, Expired, Key, LocalStore, MemoryBackend, Record, Retention, open_store
+from store_objects import made, pod
 
 
 def decode(_resource: str, data: bytes) -> str:
     return data.decode()
-
-
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
 
 
 def stored_revisions(directory: Path) -> list[int]:

@@ -11,8 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from dray.store import Conflict, Finish, Key, LocalStore, MemoryBackend, StorageError, Store, open_store
+from dray.store import Conflict, LocalStore, MemoryBackend, StorageError, Store, open_store
 from dray.store.backend import Batch
+from store_objects import made, pod
 
 
 class FailingBackend(MemoryBackend):
@@ -36,14 +37,6 @@ def backend() -> FailingBackend:
 @pytest.fixture
 def failing(backend: FailingBackend) -> Store:
     return LocalStore(backend, decode=lambda _resource, data: data)
-
-
-def made(text: str) -> Finish:
-    return lambda _revision: (text, text.encode())
-
-
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
 
 
 @contextmanager

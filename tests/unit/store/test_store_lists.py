@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dray.store import Expired, Finish, FutureRevision, Key, Listing, LocalStore, MemoryBackend, Retention, Store
-
-
-def made(text: str) -> Finish:
-    return lambda _revision: (text, text.encode())
+from dray.store import Expired, FutureRevision, Key, Listing, LocalStore, MemoryBackend, Retention, Store
+from store_objects import made
 
 
 def names(listing: Listing) -> list[str]:

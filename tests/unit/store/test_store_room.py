@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dray.store import Finish, Key, LocalStore, MemoryBackend, OutOfSpace, open_store
+from dray.store import Finish, LocalStore, MemoryBackend, OutOfSpace, open_store
 from dray.store.backend import Batch
 from dray.store.log import Retention
 from dray.store.records import needs_room
 from dray.store.reserve import AHEAD, LEAST, Reserve
+from store_objects import pod
 
 
 class FullBackend(MemoryBackend):
@@ -34,10 +35,6 @@ class FullBackend(MemoryBackend):
 
 def made(size: int) -> Finish:
     return lambda _revision: ("x" * size, b"x" * size)
-
-
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
 
 
 async def test_of_a_batch_that_does_not_fit_what_needs_no_room_is_written() -> None:

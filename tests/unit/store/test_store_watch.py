@@ -6,17 +6,10 @@ import asyncio
 
 import pytest
 
-from dray.store import Closed, Event, EventType, Expired, Finish, Key, LocalStore, MemoryBackend, Retention, Slow, Store
+from dray.store import Closed, Event, EventType, Expired, Key, LocalStore, MemoryBackend, Retention, Slow, Store
 from dray.store.watch import WAKE_SECONDS
 from patience import PATIENCE
-
-
-def made(text: str) -> Finish:
-    return lambda _revision: (text, text.encode())
-
-
-def pod(name: str, namespace: str = "default") -> Key:
-    return Key("pods", namespace, name)
+from store_objects import made, pod
 
 
 def seen(events: list[Event]) -> list[tuple[str, str, int]]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import builders
 from dray import validation
 from dray.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dray.api.times import Time
@@ -16,31 +17,13 @@ TAINT = {"key": "a", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}
 
 
 def a_slice(**spec: Any) -> ResourceSlice:
-    obj = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": "s"},
-        "spec": {
-            "driver": "d",
-            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
-            "nodeName": "n",
-            **spec,
-        },
-    }
-    found = validation.documents.read(obj)[2]
+    found = validation.documents.read(builders.resource_slice("s", **spec))[2]
     assert isinstance(found, ResourceSlice)
     return found
 
 
 def a_claim(**exactly: Any) -> ResourceClaim:
-    request = {"name": "r", "exactly": {"deviceClassName": "c", **exactly}}
-    obj = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": "c", "namespace": "default"},
-        "spec": {"devices": {"requests": [request]}},
-    }
-    found = validation.documents.read(obj)[2]
+    found = validation.documents.read(builders.claim("c", builders.request(**exactly)))[2]
     assert isinstance(found, ResourceClaim)
     return found
 

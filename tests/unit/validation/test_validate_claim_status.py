@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+import builders
+
 RESULT = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
 UUID = "0a0b0c0d-1111-2222-3333-444455556666"
 POD = {"resource": "pods", "name": "p", "uid": "u1"}
@@ -13,13 +15,7 @@ CONDITION = {"type": "Ready", "status": "True", "reason": "Fine", "lastTransitio
 
 
 def a_claim(**status: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": "claim", "namespace": "default"},
-        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}},
-        "status": status,
-    }
+    return builders.claim("claim", builders.request("gpu"), status=status)
 
 
 def allocation(*results: dict[str, Any], **more: Any) -> dict[str, Any]:

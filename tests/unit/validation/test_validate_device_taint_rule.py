@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import builders
 from dray import validation
 from dray.api.resource import DeviceTaintRule
 from dray.api.times import Time
@@ -15,12 +16,8 @@ LATER = Time("2026-06-01T13:00:00Z")
 
 
 def a_rule(taint: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "resource.k8s.io/v1alpha3",
-        "kind": "DeviceTaintRule",
-        "metadata": {"name": "rule"},
-        "spec": {"taint": {"key": "example.com/broken", "effect": "NoExecute", **(taint or {})}, **spec},
-    }
+    tainted = {"key": "example.com/broken", "effect": "NoExecute", **(taint or {})}
+    return builders.manifest(builders.V1ALPHA3, "DeviceTaintRule", "rule", spec={"taint": tainted, **spec})
 
 
 def a_taint_slice(taint: dict[str, Any]) -> dict[str, Any]:

@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
+import builders
+
 
 def a_claim(**metadata: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": "claim", "namespace": "default", **metadata},
-        "spec": {},
-    }
+    return builders.manifest(builders.V1, "ResourceClaim", "claim", meta=metadata, spec={})
 
 
 OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import builders
 from dray import validation
 from dray.api.generated.core import Pod
 from dray.api.times import Time
@@ -15,12 +16,8 @@ CLAIM = {"name": "gpu", "resourceClaimName": "c1"}
 
 
 def a_pod(*claims: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "pod", "namespace": "default"},
-        "spec": {"containers": [{"name": "c", "image": "i:1"}], "resourceClaims": list(claims), **spec},
-    }
+    containers = [builders.container("c", image="i:1")]
+    return builders.pod("pod", claims=claims, **{"containers": containers, **spec})
 
 
 CLAIMS = [

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import builders
 from dray import validation
 from dray.api.times import Time
 
@@ -15,12 +16,7 @@ Expected = set[tuple[str, str]]
 
 
 def a_pod(name: str = "pod", **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"containers": [{"name": "c", "image": "i:1"}], **spec},
-    }
+    return builders.pod(name, **spec)
 
 
 def with_container(**fields: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import builders
 from dray import validation
 from dray.api.times import Time
 
@@ -13,16 +14,11 @@ EXACTLY = "spec.devices.requests[0].exactly"
 
 
 def a_claim(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": "claim", "namespace": "default"},
-        "spec": {"devices": {"requests": list(requests), **devices}},
-    }
+    return builders.claim("claim", *requests, **devices)
 
 
 def request(name: str = "gpu", **exactly: Any) -> dict[str, Any]:
-    return {"name": name, "exactly": {"deviceClassName": "gpu.example.com", **exactly}}
+    return builders.request(name, **{"deviceClassName": "gpu.example.com", **exactly})
 
 
 def selector(expression: str) -> dict[str, Any]:
@@ -335,12 +331,7 @@ def test_seconds_that_do_not_count_are_warned_about() -> None:
 
 
 def a_template(*requests: dict[str, Any], **metadata: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": "template", "namespace": "default"},
-        "spec": {"metadata": metadata, "spec": {"devices": {"requests": list(requests)}}},
-    }
+    return builders.claim_template("template", *requests, meta=metadata)
 
 
 @pytest.mark.req("4381-69", "4381-70", "4381-71")
@@ -357,12 +348,7 @@ def test_templates(verdict: Any, edit: Any) -> None:
 
 
 def a_class(**spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "DeviceClass",
-        "metadata": {"name": "gpu.example.com"},
-        "spec": spec,
-    }
+    return builders.device_class("gpu.example.com", **spec)
 
 
 @pytest.mark.req("4381-62", "4381-63", "4381-97")

@@ -6,21 +6,14 @@ from typing import Any
 
 import pytest
 
+import builders
 from dray.api.resource.slice import SHARED_CAPACITY_PER_SLICE
 
 
 def a_slice(**spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": "slice-1"},
-        "spec": {
-            "driver": "gpu.example.com",
-            "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 1},
-            "nodeName": "node-1",
-            **spec,
-        },
-    }
+    pool = spec.pop("pool", None)
+    made = builders.resource_slice("slice-1", **{"pool": "node-1", "nodeName": "node-1", **spec})
+    return made if pool is None else {**made, "spec": {**made["spec"], "pool": pool}}
 
 
 def with_device(**content: Any) -> dict[str, Any]:

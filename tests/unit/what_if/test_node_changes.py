@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import builders
 import dray
 from dray.snapshot import Snapshot
 from dray.what_if.difference import Difference, compare
@@ -23,10 +24,9 @@ def cluster(*objects: Manifest) -> Snapshot:
 
 
 def waiting(name: str, claim_name: str = "", **spec: Any) -> Manifest:
-    made = pod(name, "", phase="Pending")
-    if claim_name:
-        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim_name}]
-    return {**made, "spec": {**made["spec"], **spec}}
+    used = [builders.pod_claim("gpu", claim=claim_name)] if claim_name else []
+    meta, status = {"uid": f"uid-{name}"}, {"phase": "Pending"}
+    return builders.pod(name, namespace="ml", claims=used, meta=meta, status=status, **spec)
 
 
 def apply(base: Snapshot, *objects: Manifest) -> Difference:
@@ -84,12 +84,7 @@ def test_a_taint_on_a_node_makes_pods_leave_when_their_toleration_ends() -> None
 
 
 def deployment(replicas: int, cpu: str = "4", kind: str = "Deployment") -> Manifest:
-    labels = {"app": "web"}
-    container = {"name": "main", "image": "image", "resources": {"requests": {"cpu": cpu}}}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    metadata = {"name": "web", "namespace": "ml"}
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    return builders.workload("web", replicas, kind=kind, namespace="ml", containers=[builders.container(cpu=cpu)])
 
 
 def web(name: str) -> Manifest:
@@ -122,8 +117,7 @@ def test_a_job_wants_as_many_pods_as_it_has_work_for() -> None:
 
 
 def quota(**hard: str) -> Manifest:
-    metadata = {"name": "q", "namespace": "ml"}
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
+    return builders.manifest("v1", "ResourceQuota", "q", "ml", spec={"hard": hard})
 
 
 def test_a_quota_that_is_used_up_lets_nothing_more_in() -> None:

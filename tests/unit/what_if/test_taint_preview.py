@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import builders
 import dray
 from dray.api.generated.core import Node, Pod, Taint
 from dray.api.node_annotations import Ration
@@ -30,7 +31,7 @@ TOLERATION = {"key": "example.com/bad", "operator": "Exists", "effect": "NoExecu
 
 
 def node(name: str, **spec: Any) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"name": name}}, "spec": spec}
+    return builders.node(name, labels={"name": name}, **spec)
 
 
 def budget(name: str, allowed: int, **labels: str) -> Manifest:

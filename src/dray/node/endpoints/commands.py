@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, Final
 
 from dray.node.runtime.console import Console, Execution, NotThere
 from dray.node.runtime.descriptor import Descriptor
 from dray.node.runtime.launch import LaunchFailed
 from dray.node.runtime.log_reader import LogOptions
+from dray.process.tasks import cancel_all, run_until_first
 from dray.streams import remote_command
 from dray.streams.sessions import ERRORS, OUTPUT, Session, Wanted
 
@@ -65,7 +66,7 @@ async def attach(console: Console, uid: str, container: str, wanted: Wanted, ses
                 await session.write(OUTPUT, data)
 
     async with _beside(*work):
-        await _first(show(), session.gone())
+        await run_until_first(show(), session.gone())
     if wanted.stdin:
         console.end_input(uid, container)
     await session.finish(remote_command.success())
@@ -130,27 +131,12 @@ async def _beside(*work: Coroutine[Any, Any, None]) -> Any:
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _first(*work: Awaitable[None]) -> None:
-    """Until one of them is done. Raises what it raised."""
-    tasks = [asyncio.ensure_future(one) for one in work]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
 
 
 def _not_started(error: Exception, command: tuple[str, ...]) -> dict[str, Any]:
     """Why a command did not start: as a shell has it if there is none, with the code that shells have for it."""
     if isinstance(error, LaunchFailed):
-        outcome = remote_command.exited(127 if "No such file" in str(error) else 126)
+        outcome = remote_command.exited(127 if error.is_missing else 126)
         return {**outcome, "message": f'exec failed: unable to start "{command[0]}": {error}'}
     return remote_command.failed(str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import marshal
 import os
 import subprocess
@@ -28,7 +29,11 @@ that is the container's input, so that this does not end when somebody who was a
 
 
 class LaunchFailed(Exception):
-    """The process did not start; the message says why."""
+    """The process did not start; the message says why. `is_missing`: there is no such file."""
+
+    def __init__(self, why: str, number: int = 0) -> None:
+        super().__init__(why)
+        self.is_missing = number == errno.ENOENT
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,7 +169,8 @@ def _run(plan: Mapping[str, Any], hidden: Iterable[int], standard: Standard) -> 
     if pid is None or problem:
         if pid is not None:
             os.waitpid(pid, 0)
-        raise LaunchFailed(problem.decode(errors="replace") or "the launcher ended without a word")
+        number, _, why = problem.decode(errors="replace").partition(" ")
+        raise LaunchFailed(why or "the launcher ended without a word", int(number) if number.isdecimal() else 0)
     return pid
 
 

@@ -10,6 +10,7 @@ to be asked. What happens is told through `report`: `pid N`, then nothing, or wh
 from __future__ import annotations
 
 import ctypes
+import errno
 import marshal
 import os
 import stat
@@ -61,7 +62,11 @@ libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
 
 
 class Failed(Exception):
-    """What could not be done; the text says what and why."""
+    """What could not be done; the text says what and why, the number is the system's for it, if it has one."""
+
+    def __init__(self, text: str, number: int | None = 0) -> None:
+        super().__init__(text)
+        self.number = number or 0
 
 
 def main() -> None:
@@ -77,10 +82,10 @@ def main() -> None:
     try:
         launch(plan)
     except Failed as error:
-        os.write(report, str(error).encode())
+        os.write(report, f"{error.number} {error}".encode())
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        os.write(report, f"{where}{error.strerror}".encode())
+        os.write(report, f"{error.errno} {where}{error.strerror}".encode())
     os._exit(128)
 
 
@@ -125,7 +130,7 @@ def launch(plan: Plan) -> None:
     try:
         os.chdir(plan["directory"])
     except OSError as error:
-        raise Failed(f"workingDir {plan['directory']}: {error.strerror}") from None
+        raise Failed(f"workingDir {plan['directory']}: {error.strerror}", error.errno) from None
     keep({HELD_DESCRIPTOR: plan["held"], EXIT_DESCRIPTOR: plan["exit"]})
     execute(plan["command"], plan["environment"])
 
@@ -290,7 +295,7 @@ def execute(command: list[str], environment: dict[str, str]) -> None:
             problem = problem or error
         except OSError as error:
             problem = error
-    raise Failed(f"{name}: {problem.strerror if problem else 'not found'}")
+    raise Failed(f"{name}: {problem.strerror if problem else 'not found'}", problem.errno if problem else errno.ENOENT)
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 from typing import Final, Protocol
 
+from dray.process.tasks import cancel_all
+
 CHUNK: Final = 64 * 1024
 
 
@@ -106,9 +108,7 @@ async def relay(one: Duplex, other: Duplex) -> None:
             with contextlib.suppress(OSError):
                 task.result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
         one.close()
         other.close()
 

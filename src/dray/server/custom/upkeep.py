@@ -13,6 +13,7 @@ from dray.api.registry import Kind
 from dray.custom.kinds import DEFINITIONS
 from dray.custom.names import CLEANUP, has_all_names, terminating, with_accepted_names
 from dray.process.clock import Clock
+from dray.process.tasks import cancel_all
 from dray.server.custom.defined_kinds import DefinedKinds
 from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
@@ -45,9 +46,7 @@ async def keep_definitions(engine: Engine, defined: DefinedKinds, clock: Clock) 
             except StorageError:  # a full disk, say
                 await clock.sleep(RETRY_SECONDS)
     finally:
-        for task in emptying.values():
-            task.cancel()
-        await asyncio.gather(*emptying.values(), return_exceptions=True)
+        await cancel_all(emptying.values())
 
 
 async def _look(engine: Engine, defined: DefinedKinds, clock: Clock, emptying: dict[str, asyncio.Task[None]]) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dray.api.generated.core import ConfigMap
 from dray.api.kinds import CONFIG_MAPS, NAMESPACES
 from dray.api.meta import ObjectMeta
+from dray.process.tasks import cancel_all
 from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
 from dray.server.routes import Route
@@ -63,9 +64,7 @@ async def _follow(engine: Engine, data: dict[str, str]) -> None:
                             if watch is namespaces or key.name == NAME:
                                 await _publish(engine, key.name if watch is namespaces else key.namespace, data)
         finally:
-            for change in changes:
-                change.cancel()
-            await asyncio.gather(*changes, return_exceptions=True)
+            await cancel_all(changes)
 
 
 async def _publish(engine: Engine, namespace: str, data: dict[str, str]) -> None:

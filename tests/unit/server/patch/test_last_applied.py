@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import builders
 from dray.api import schema
 from dray.server.patch.apply import apply
 from dray.server.patch.errors import ConflictsError
@@ -17,12 +18,7 @@ CLASS = schema.for_kind("resource.k8s.io", "v1", "DeviceClass")
 
 
 def device_class(**labels: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "DeviceClass",
-        "metadata": {"name": "x", "labels": labels},
-        "spec": {},
-    }
+    return builders.manifest(builders.V1, "DeviceClass", "x", meta={"labels": labels}, spec={})
 
 
 def from_the_client(annotation: str, **labels: str) -> dict[str, Any]:
