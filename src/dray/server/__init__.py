@@ -8,6 +8,7 @@ A request crosses the rooms in one direction:
     app, handlers     one request from end to end; one function per verb
     routes, fairness  the table of what is served; whose request is next
     beside            threads for what takes long: large bodies, large objects, long lists
+    warm_up           what the first request of a kind would wait for, done before it comes
     engine, errors    what all rooms share: the store, the clock, a call; failures as the API tells them
     strategies        what a write may change and how it is judged, by kind and subresource
     objects           stored objects as bytes

@@ -46,6 +46,7 @@ from dray.server.subresources.table import strategies
 from dray.server.upkeep import first_objects
 from dray.server.upkeep.policy_type_checks import keep_checked
 from dray.server.upkeep.role_aggregation import aggregate_roles, keep_aggregated
+from dray.server.warm_up import warm_up
 from dray.store import StorageError, Store
 
 COMPACT_SECONDS = 60.0
@@ -166,6 +167,7 @@ class ApiServer:
         application = self._application if around is None else around(self._application)
         self._http = Server(application, self._options.limits, self._admit)
         self.ports = tuple([await self._http.listen(listener) for listener in self._options.listeners])
+        self.keep(warm_up(self.engine, self._clock))
 
     def mount(self, path: str, application: Application) -> None:
         """Has somebody else answer everything below a path (`/name/`), who also finds out who asks. Before `serve`."""

@@ -1,0 +1,34 @@
+"""What the first request of a kind would have to wait for, done before it comes.
+
+The modules with the rules of a kind are imported when they are needed, and its schema is read then; that takes tens of
+milliseconds, on the loop. A server does it beside the loop for all kinds, once it has had time to start.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dray.api import registry, schema
+from dray.api.registry import Kind
+from dray.process.clock import Clock
+from dray.server.engine import Engine
+from dray.server.patch import shape
+from dray.validation.table import rules_of
+
+PAUSE_SECONDS: Final = 1.0
+"""After the start, when whatever is started with the server wants the processor."""
+CALLER: Final = "system:warm-up"
+"""Who waits for its turn among those whose requests are worked on beside the loop."""
+
+
+async def warm_up(engine: Engine, clock: Clock) -> None:
+    """Learns every kind, one after the other."""
+    await clock.sleep(PAUSE_SECONDS)
+    for kind in registry.kinds():
+        await engine.workers.run(CALLER, learn, kind)
+
+
+def learn(kind: Kind) -> None:
+    """Everything that is found out about a kind when it is first written, and kept."""
+    rules_of(kind)
+    shape.of(schema.for_kind(kind.group, kind.versions[0], kind.kind))
