@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: test demo up setup lint types layers unit again soak e2e bench format generate clean
 
@@ -12,7 +13,9 @@ setup: $(STAMP)
 
 $(STAMP): pyproject.toml requirements-dev.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements-dev.lock -e '.[dev]'
+	$(PIP) --require-hashes -r requirements-dev.lock
+	$(PIP) --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip check
 	sh tools/ensure_kubectl.sh
 	sh tools/ensure_browser.sh
 	touch $(STAMP)
@@ -40,7 +43,7 @@ SOAK_JOBS    ?= 2
 FUZZ_SECONDS ?= 7200
 
 soak: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements-dev.lock -e '.[fuzz]'
+	$(PIP) --require-hashes -r requirements-fuzz.lock
 	$(BIN)/pytest -m soak --timeout 3600 --hypothesis-profile exploring
 	$(BIN)/pytest -n auto tests/property -m 'not soak' --timeout 3600 --hypothesis-profile exploring
 	PYTHONPATH=tests $(BIN)/python -m soak.days --seeds $(SOAK_DAYS) --jobs $(SOAK_JOBS)

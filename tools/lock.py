@@ -1,84 +1,76 @@
 """Prints a lock: packages with their versions, and the hashes of the files that they may be installed from.
 
-    python -m tools.lock > requirements-dev.lock                    # what is installed here
-    python -m tools.lock atheris==3.0.0 > requirements-fuzz.lock    # what is named
+    python -m tools.lock INDEX > requirements-dev.lock                   # what is installed here
+    python -m tools.lock INDEX atheris==3.0.0 > requirements-fuzz.lock   # what is named
 
-pip is asked which wheel it would take on every system and version of Python that developers use; what has none for one
-of them cannot be installed there. Nothing is built from sources, and nothing is installed.
+INDEX is the address of a package index, as `pip --index-url` has it. Wheels for the systems and versions of Python
+that developers use are taken; of a package without any, the sources.
 """
 
 from __future__ import annotations
 
-import json
+import re
 import subprocess
 import sys
-import tempfile
+import urllib.request
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from typing import NamedTuple
 
-SYSTEMS = (
-    ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux_2_12_x86_64"),
-    ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64"),
-    ("macosx_14_0_arm64", "macosx_11_0_arm64", "macosx_10_9_universal2"),
-)
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-FROZEN = ("freeze", "--exclude-editable")
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+PYTHONS = range(11, 15)
+"""Minor versions of Python 3."""
+SYSTEMS = ("manylinux", "macosx")
+PROCESSORS = ("x86_64", "aarch64", "arm64", "universal2")
+FREEZE = (sys.executable, "-m", "pip", "freeze", "--all", "--exclude-editable", "--exclude", "pip")
+LINK = re.compile(r'#sha256=([0-9a-f]{64})"[^>]*>\s*([^<\s]+)\s*</a>')
 
 
-def main(pins: Iterable[str]) -> None:
+class File(NamedTuple):
+    """A file of a package, as an index lists it."""
+
+    sha256: str
+    name: str
+
+
+def main(index: str, pins: Iterable[str]) -> None:
     """Prints the lock of these, or of everything that is installed."""
-    wanted = sorted(pins or _installed(), key=str.lower)
-    hashes: dict[str, set[str]] = {pin: set() for pin in wanted}
-    for system in SYSTEMS:
-        for python in PYTHONS:
-            for pin, digest in _ask(wanted, system, python):
-                hashes[pin].add(digest)
-    missing = [pin for pin, found in hashes.items() if not found]
-    if missing:
-        sys.exit(f"there is no wheel of {', '.join(missing)}")
-    for pin, found in hashes.items():
-        print(" \\\n".join([pin, *(f"    --hash=sha256:{one}" for one in sorted(found))]))
+    frozen = subprocess.run(FREEZE, check=True, capture_output=True, text=True).stdout.split()
+    for pin in sorted(pins or frozen, key=str.lower):
+        name, _, version = pin.partition("==")
+        address = f"{index.rstrip('/')}/{canonicalize_name(name)}/"
+        with urllib.request.urlopen(address) as answer:  # the developer's own
+            files = [File(*found) for found in LINK.findall(answer.read().decode())]
+        hashes = sorted(set(_wheels(files, version)) or set(_sources(files, name, version)))
+        if not hashes:
+            sys.exit(f"there is no file of {pin}")
+        print(" \\\n".join([pin, *(f"    --hash=sha256:{one}" for one in hashes)]))
 
 
-def _installed() -> list[str]:
-    done = subprocess.run([*PIP, *FROZEN], check=True, capture_output=True, text=True)
-    return done.stdout.split()
+def _wheels(files: list[File], version: str) -> Iterator[str]:
+    for file in files:
+        try:
+            _, found, _, tags = parse_wheel_filename(file.name)
+        except InvalidWheelFilename:
+            continue
+        if str(found) == version and any(map(_suits, tags)):
+            yield file.sha256
 
 
-def _ask(pins: list[str], system: tuple[str, ...], python: str) -> Iterator[tuple[str, str]]:
-    """The hash of the wheel of each package for a system; of one by one, if not all of them have one."""
-    report = _report(pins, system, python)
-    if report is None:
-        if len(pins) > 1:
-            middle = len(pins) // 2
-            yield from _ask(pins[:middle], system, python)
-            yield from _ask(pins[middle:], system, python)
-        return
-    by_name = {_name(pin): pin for pin in pins}
-    for entry in json.loads(report)["install"]:
-        found = entry["download_info"]["archive_info"]["hashes"]["sha256"]
-        yield by_name[_name(entry["metadata"]["name"])], found
+def _suits(tag: Tag) -> bool:
+    minor = tag.interpreter.removeprefix("cp3")
+    current = tag.interpreter == "py3" or (
+        minor.isdecimal() and (int(minor) in PYTHONS or (tag.abi == "abi3" and int(minor) <= PYTHONS[0]))
+    )
+    here = tag.platform == "any" or (tag.platform.startswith(SYSTEMS) and tag.platform.endswith(PROCESSORS))
+    return current and here and not tag.abi.endswith("t")  # free-threaded
 
 
-def _report(pins: list[str], system: tuple[str, ...], python: str) -> str | None:
-    """What pip would install there. None if it could not."""
-    with tempfile.TemporaryDirectory() as directory:
-        target = Path(directory, "report.json")
-        options = ["install", "--dry-run", "--quiet", "--no-deps", "--only-binary=:all:", "--ignore-installed"]
-        options += [f"--report={target}", f"--target={directory}", f"--python-version={python}"]
-        done = subprocess.run(
-            [*PIP, *options, *(f"--platform={one}" for one in system), *pins],
-            check=False,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        return target.read_text() if done.returncode == 0 else None
-
-
-def _name(requirement: str) -> str:
-    return requirement.partition("==")[0].lower().replace("_", "-").replace(".", "-")
+def _sources(files: list[File], name: str, version: str) -> Iterator[str]:
+    wanted = {f"{spelled}-{version}.tar.gz" for spelled in (name, name.replace("-", "_"), canonicalize_name(name))}
+    return (file.sha256 for file in files if file.name in wanted)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1], sys.argv[2:])
