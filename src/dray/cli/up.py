@@ -267,6 +267,8 @@ async def _log_lines(cluster: Cluster, stop: asyncio.Event) -> None:
 
 
 def _line(cluster: Cluster) -> str:
+    if not cluster.leads:
+        return f"standing by: {cluster.leader or 'nobody'} runs scheduler and controllers"
     problems = "".join(f" · {name}: {problem}" for name, problem in cluster.problems().items())
     return f"{cluster.totals()}{problems}"
 

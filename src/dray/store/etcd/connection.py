@@ -69,6 +69,21 @@ class Connection:
         self.failure = ""
         return answer
 
+    async def send(self, method: Method, request: Any) -> Any:
+        """A call that must not be made twice: another member is tried only if this one has not heard of it.
+
+        Raises Unreachable, Uncertain, Refused or OutOfSpace.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + CALL_SECONDS
+        while True:
+            try:
+                return await self.call(method, request)
+            except Unreachable:
+                if loop.time() + PAUSE_SECONDS >= end:
+                    raise
+            await asyncio.sleep(PAUSE_SECONDS)
+
     async def ask(self, method: Method, request: Any, patience: float = PATIENCE_SECONDS) -> Any:
         """A call that may be made more than once, to one member after the other. Raises Unreachable or Refused."""
         loop = asyncio.get_running_loop()

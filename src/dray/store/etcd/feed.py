@@ -67,6 +67,11 @@ class Feed:
                 self._connection.move_on()
             except StoreError as error:
                 self.problem = str(error)
+            except asyncio.CancelledError:
+                if _is_ending():
+                    raise
+                self.problem = "a member of etcd did not answer"  # and its stream was given up
+                self._connection.move_on()
             finally:
                 self._call = None
             self.reconnects += 1
@@ -139,3 +144,9 @@ class Feed:
             self._target.reload(await asyncio.to_thread(loader.load, self._layout))
         finally:
             loader.close()
+
+
+def _is_ending() -> bool:
+    """Whether this task was told to end: a stream that somebody ends raises the same."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

@@ -15,6 +15,10 @@ from typing import Any, Final, Protocol
 _MARK: Final = b'"resourceVersion":"'
 
 
+class NotOurs(ValueError):
+    """What is at a key was not written by dray."""
+
+
 class Numbered(Protocol):
     """How an object gets another revision. The store knows nothing else about objects."""
 
@@ -28,9 +32,12 @@ def marked(data: bytes, mark: bytes) -> bytes:
     return b"%b\n%b" % (data, mark)
 
 
-def unmarked(value: bytes) -> bytes:
-    """The object's bytes in what etcd has. Raises ValueError if that is none of ours."""
-    return value[: value.rindex(b"\n")]
+def read(value: bytes, revision: int) -> bytes:
+    """The object's bytes, with its revision, in what etcd has. Raises NotOurs."""
+    try:
+        return stamped(value[: value.rindex(b"\n")], revision)
+    except ValueError:
+        raise NotOurs from None
 
 
 def stamped(data: bytes, revision: int) -> bytes:

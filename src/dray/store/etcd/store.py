@@ -32,8 +32,8 @@ from dray.store.etcd.connection import Connection, Refused
 from dray.store.etcd.feed import Feed
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
-from dray.store.etcd.loading import Loaded, Loader
-from dray.store.etcd.revisions import Numbered, marked, stamped, unmarked
+from dray.store.etcd.loading import CannotLoad, Loaded, Loader
+from dray.store.etcd.revisions import NotOurs, Numbered, marked, read, stamped
 from dray.store.etcd.rounds import Rounds
 from dray.store.etcd.session import Session
 from dray.store.etcd.transactions import Change, Write
@@ -226,7 +226,7 @@ class EtcdStore(Store):
         epoch = self._session.epoch
         started = time.perf_counter()
         try:
-            answer = await self._connection.call(TXN, transactions.request(self._session.key, epoch, group))
+            answer = await self._connection.send(TXN, transactions.request(self._session.key, epoch, group))
             self._commits += 1
             self._commit_seconds += time.perf_counter() - started
             self._refusal = ""
@@ -351,7 +351,11 @@ class EtcdStore(Store):
         if write is not None and write.values[key] == kv.value:
             own = next(event.record for event in write.events if event.record.key == key)
             return Event(kind, self._record(own, kv.mod_revision, kv.create_revision), previous)
-        data = stamped(unmarked(kv.value), kv.mod_revision)
+        try:
+            data = read(kv.value, kv.mod_revision)
+        except NotOurs:
+            log.error("%s was written by somebody else; it is left out", kv.key.decode(errors="replace"))
+            return None
         return Event(kind, Record(key, kv.mod_revision, kv.create_revision, data, None, self._decode), previous)
 
     def _record(self, record: Record, revision: int, create_revision: int) -> Record:
@@ -373,7 +377,14 @@ class EtcdStore(Store):
             if key is None:
                 self._take_own(kv.key, kv.mod_revision)
                 continue
-            data = stamped(unmarked(kv.value), kv.mod_revision)
+            try:
+                data = read(kv.value, kv.mod_revision)
+            except NotOurs:
+                where = kv.key.decode(errors="replace")
+                raise CannotLoad(
+                    f"etcd at {self.address} has {where}, which was not written by dray. The data of a Kubernetes "
+                    "cluster cannot be read; give another --etcd-prefix."
+                ) from None
             record = Record(key, kv.mod_revision, kv.create_revision, data, None, self._decode)
             found.setdefault(key.resource, {})[key] = record
         for resource, records in found.items():
@@ -414,6 +425,7 @@ class EtcdStore(Store):
         with contextlib.suppress(StorageError):
             status = await self._connection.ask(STATUS, pb.StatusRequest(), 3.0)
             self._size = (status.dbSizeInUse, status.dbSize)
+            await self.catch_up()  # a watch that has gone silent is noticed even if nobody reads
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -1,0 +1,144 @@
+"""What clients saw while things broke, and whether that can be.
+
+Nothing that was acknowledged is lost, no update either, and every watch told everything once, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+from dray.store import Conflict, Exists, Finish, Key, NotFound, StorageError, StoreError, Uncertain
+from dray.store.etcd import EtcdStore
+
+RESOURCES = ("pods", "configmaps", "secrets")
+
+
+class Thing:
+    """What is kept: a number."""
+
+    def __init__(self, number: int, revision: int = 0) -> None:
+        self.number = number
+        self.revision = revision
+
+
+def made(number: int) -> Finish:
+    """A number, as the store completes it."""
+
+    def finish(revision: int) -> tuple[Any, bytes]:
+        data = {"metadata": {"resourceVersion": str(revision)}, "number": number}
+        return Thing(number, revision), json.dumps(data, separators=(",", ":")).encode()
+
+    return finish
+
+
+def decode(_resource: str, data: bytes) -> Thing:
+    """A number, as the store kept it."""
+    value = json.loads(data)
+    return Thing(value["number"], int(value["metadata"]["resourceVersion"]))
+
+
+class History:
+    """Writers and watchers on several stores."""
+
+    def __init__(self, stores: list[EtcdStore], seed: int) -> None:
+        self._stores = stores
+        self._random = random.Random(seed)
+        self.created: dict[Key, int] = {}
+        self.counted: dict[Key, int] = {}
+        self.uncertain: dict[Key, int] = {}
+        self.refused = 0
+        self.told: list[list[tuple[str, Key, int]]] = [[] for _ in stores]
+        self._start = max(store.revision for store in stores)
+        self._is_over = False
+
+    async def run(self, trouble: Callable[[], Any]) -> None:
+        """Loads the stores while `trouble` happens, then lets everything come to rest and judges."""
+        loop = asyncio.get_running_loop()
+        counters = [Key(resource, "default", f"counter-{number}") for resource in RESOURCES for number in range(2)]
+        for key in counters:
+            await self._stores[0].create(key, made(0))
+            self.counted[key] = self.uncertain[key] = 0
+        for store in self._stores:
+            await store.catch_up()
+        watching = [loop.create_task(self._watch(number)) for number in range(len(self._stores))]
+        writing = [
+            loop.create_task(writer)
+            for number, store in enumerate(self._stores)
+            for writer in (self._create(store, number), self._count(store, counters), self._count(store, counters))
+        ]
+        await trouble()
+        self._is_over = True
+        await asyncio.gather(*writing)
+        self.final = max([await store.catch_up() for store in self._stores])
+        for store in self._stores:
+            await store.catch_up()
+        await asyncio.sleep(0.1)
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+        self.judge()
+
+    async def _create(self, store: EtcdStore, server: int) -> None:
+        number = 0
+        while not self._is_over:
+            number += 1
+            key = Key(self._random.choice(RESOURCES), "default", f"made-{server}-{number}")
+            try:
+                self.created[key] = (await store.create(key, made(number))).revision
+            except StorageError:
+                self.refused += 1
+            await asyncio.sleep(0.002)
+
+    async def _count(self, store: EtcdStore, counters: list[Key]) -> None:
+        while not self._is_over:
+            key = self._random.choice(counters)
+            record = store.get(key)
+            assert record is not None
+            try:
+                await store.update(key, record.revision, made(record.obj.number + 1))
+                self.counted[key] += 1
+            except (Conflict, NotFound, Exists):
+                pass
+            except Uncertain:
+                self.uncertain[key] += 1
+            except StorageError:
+                self.refused += 1
+            await asyncio.sleep(0.001)
+
+    async def _watch(self, number: int) -> None:
+        store = self._stores[number]
+        watches = [store.watch(resource, self._start) for resource in RESOURCES]
+
+        async def follow(watch: Any) -> None:
+            while True:
+                try:
+                    events = await watch.next()
+                except StoreError as error:
+                    raise AssertionError(f"a watch ended: {error}") from error
+                self.told[number] += [(event.type.value, event.record.key, event.revision) for event in events]
+
+        await asyncio.gather(*(follow(watch) for watch in watches))
+
+    def judge(self) -> None:
+        """Raises AssertionError for what cannot be."""
+        for store in self._stores:
+            for key, revision in self.created.items():
+                record = store.get(key)
+                assert record is not None, f"{key} was acknowledged at {revision} and is gone"
+                assert record.revision == revision
+            for key, count in self.counted.items():
+                counter = store.get(key)
+                assert counter is not None
+                assert count <= counter.obj.number <= count + self.uncertain[key], f"{key}: an update was lost"
+        for resource in RESOURCES:
+            seen = [[each for each in told if each[1].resource == resource] for told in self.told]
+            for told in seen:
+                revisions = [revision for *_, revision in told]
+                assert revisions == sorted(set(revisions)), "a watch told something twice, or not in order"
+            assert all(told == seen[0] for told in seen), "watches of two servers differ"
+            keys = {key for _, key, _ in seen[0]}
+            assert {key for key in self.created if key.resource == resource} <= keys
