@@ -247,7 +247,7 @@ class EtcdStore(Store):
 
     async def _take(self, group: list[Write], answer: pb.TxnResponse, epoch: int) -> None:
         """Writes that were made wait until they are seen; others are judged anew, once it is seen by what."""
-        made = transactions.outcomes(answer)
+        made = transactions.outcomes(answer, epoch, len(group))
         if made is None:
             try:
                 await self._session.renew(epoch)

