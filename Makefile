@@ -45,6 +45,7 @@ FUZZ_SECONDS ?= 7200
 soak: setup
 	$(PIP) --require-hashes -r requirements-fuzz.lock
 	$(BIN)/pytest -m soak --timeout 3600 --hypothesis-profile exploring
+	DRAY_TEST_STORE=etcd $(BIN)/pytest -n auto tests/http -m 'not soak' --timeout 3600
 	$(BIN)/pytest -n auto tests/property -m 'not soak' --timeout 3600 --hypothesis-profile exploring
 	PYTHONPATH=tests $(BIN)/python -m soak.days --seeds $(SOAK_DAYS) --jobs $(SOAK_JOBS)
 	PYTHONPATH=tests $(BIN)/python -m soak.fuzz --seconds $(FUZZ_SECONDS)
