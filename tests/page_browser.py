@@ -31,7 +31,7 @@ class Page:
     def open(self, address: str) -> None:
         """Goes to a view (`#/fleet`), or to a link."""
         if address.startswith("#"):
-            self.driver.execute_script("location.hash = arguments[0]", address)  # type: ignore[no-untyped-call]
+            self.driver.execute_script("location.hash = arguments[0]", address)
         else:
             self.driver.get(address)
 
@@ -95,7 +95,7 @@ class Page:
 
     def script(self, code: str, *arguments: Any) -> Any:
         """What a script of the test finds."""
-        return self.driver.execute_script(code, *arguments)  # type: ignore[no-untyped-call]
+        return self.driver.execute_script(code, *arguments)
 
     def click_device(self, device: str, node: str, *, with_shift: bool = False) -> None:
         """Clicks on the square of a device on the map."""
@@ -106,7 +106,7 @@ class Page:
             return {x: Math.round(corner.x + spot.x), y: Math.round(corner.y + spot.y)};"""
         spot = eventually(lambda: self.script(find, device, node), f"{device} is not on the map")
         actions = ActionChains(self.driver)
-        actions.w3c_actions.pointer_action.move_to_location(spot["x"], spot["y"])
+        actions.w3c_actions.pointer_action.move_to_location(spot["x"], spot["y"])  # type: ignore[no-untyped-call]
         if with_shift:
             actions.key_down("\ue008").click().key_up("\ue008")
         else:

@@ -109,12 +109,15 @@ class Sessions:
             await self._end(place)
             return None
         session.used = now
-        if now - session.checked >= self.access.check_seconds:
-            session.checked = now
-            if not await self.access.is_still_in(session.caller):
-                await self._end(place)
-                return None
+        if now - session.checked >= self.access.check_seconds and not await self._is_good(session):
+            await self._end(place)
+            return None
         return session
+
+    async def _is_good(self, session: Session) -> bool:
+        """Whether the credential still is. Raises OSError if nobody can be asked."""
+        session.checked = self.clock.monotonic()
+        return await self.access.is_still_in(session.caller)
 
     async def log_out(self, cookie: str) -> None:
         """Ends a session."""
@@ -126,10 +129,17 @@ class Sessions:
             await self.clock.sleep(UNWATCHED_SECONDS / 4)
             now = self.clock.monotonic()
             for place, session in list(self._sessions.items()):
-                if session.is_over(now):
+                if session.is_over(now) or not await self._may_go_on(session):
                     await self._end(place)
                 elif not session.streams and now - session.used > UNWATCHED_SECONDS:
                     await session.close_viewer()
+
+    async def _may_go_on(self, session: Session) -> bool:
+        """Streams make no requests: whether whoever reads them may is asked here."""
+        try:
+            return not session.streams or await self._is_good(session)
+        except OSError:
+            return True
 
     async def close(self) -> None:
         """Ends all sessions."""

@@ -10,8 +10,9 @@ What the viewer may not read is named in `missing`. Rights are asked for again a
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final
 
@@ -28,7 +29,6 @@ from dray.client.calls import list_if_served
 from dray.live.rights import Sight, find_sights
 from dray.live.turns import TURN_SECONDS, Handler, Turns
 from dray.process.clock import as_time
-from dray.process.tasks import end
 from dray.reconcile import Clock
 from dray.reconcile.selector_work import SelectorWork
 from dray.scheduling.cluster import Cluster
@@ -49,6 +49,8 @@ SELECTOR_SECONDS: Final = 10.0
 """What the selectors of a rule or patch may take for all devices together."""
 SHARE: Final = 30
 """Looking at everything may take one part in so many of the time."""
+
+log = logging.getLogger(__name__)
 
 
 class Viewer:
@@ -90,24 +92,46 @@ class Viewer:
     async def start(self) -> None:
         """Everything that may be seen has been read once, and is kept current. Raises ApiError or OSError."""
         self.sights = await find_sights(self.client, FOLLOWED, self.namespace)
-        run = asyncio.get_running_loop().create_task
-        self._tasks += [run(self._turns.run()), run(self._selector_work.run())]
+        run = self._run
+        run(self._turns.run())
+        run(self._selector_work.run())
         for sight in self.sights:
             if sight.allowed:
                 self._follow(sight)
         for informer in self._informers.values():
-            self._tasks.append(run(informer.run()))
+            run(informer.run())
         for informer in self._informers.values():
             await informer.synced()
         await self._turns.idle.wait()
         self._is_current = True
         await self._refresh()
-        self._tasks += [run(self._keep_refreshed()), run(self._keep_sampling()), run(self._keep_asking())]
+        run(self._keep_refreshed())
+        run(self._keep_sampling())
+        run(self._keep_asking())
 
     async def stop(self) -> None:
-        """Ends all watches."""
-        await end(self._tasks)
-        self._tasks.clear()
+        """Ends all watches; who still looks is told to come again."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._give_up()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._on_end)
+        self._tasks.append(task)
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        """A part that failed leaves a view that is not current: the next who looks gets another."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a view of the cluster failed: %s", error, exc_info=error)
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self.is_outdated = True
+        self._tell()
 
     def _follow(self, sight: Sight) -> None:
         kind = sight.kind

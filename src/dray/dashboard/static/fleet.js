@@ -33,6 +33,7 @@ export function show(main, route) {
       map.draw();
     },
     isSelected: (id) => chosen.has(id),
+    hasSelected: () => chosen.size > 0,
   });
   let by = route.query.by ?? "none";
   let cel = route.query.cel ?? "";

@@ -17,7 +17,7 @@ const MARGIN = 14;
 export class HeatMap {
   /**
    * @param {FleetModel} model
-   * @param {{onOpen: (spot: Spot) => void, onSelect: (spots: Spot[]) => void, isSelected: (id: string) => boolean}} listener
+   * @param {{onOpen: (spot: Spot) => void, onSelect: (spots: Spot[]) => void, isSelected: (id: string) => boolean, hasSelected: () => boolean}} listener
    */
   constructor(model, listener) {
     this.model = model;
@@ -87,6 +87,7 @@ export class HeatMap {
     return {
       states: ORDER.map((one) => read(`state-${one.name}`)),
       marks: ORDER.map((one) => read(`mark-${one.name}`)),
+      smallFree: read("small-free"),
       text: read("text"),
       quiet: read("quiet"),
       line: read("line"),
@@ -254,7 +255,7 @@ export class HeatMap {
       pen.fillStyle = this.colours.quiet;
       for (const block of blocks) pen.fillText(this.fit(block.row.n || block.row.p, block.w), block.x, block.y);
     }
-    for (const block of blocks) this.paintOutlines(block);
+    if (this.focus || this.listener.hasSelected()) for (const block of blocks) this.paintOutlines(block);
   }
 
   /**
@@ -265,7 +266,8 @@ export class HeatMap {
     const pen = this.context;
     const size = this.cell;
     const name = ORDER[kind].name;
-    pen.fillStyle = this.colours.states[kind];
+    // Small ones have no border to be told apart by.
+    pen.fillStyle = size < PATTERNS_FROM && name === "free" ? this.colours.smallFree : this.colours.states[kind];
     for (let index = 0; index < list.length; index += 3) pen.fillRect(list[index], list[index + 1], size, size);
     if (size < PATTERNS_FROM) return;
     pen.fillStyle = pen.strokeStyle = this.colours.marks[kind];
