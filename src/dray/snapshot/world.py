@@ -26,7 +26,7 @@ Changes = Mapping[ObjectKey, Object | None]
 T = TypeVar("T", bound=Object)
 
 TRACKED = (ResourceSlice, ResourceSlicePatch, DeviceTaintRule, DeviceClass)
-READ = (*TRACKED, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, Node, ResourceClaim, Pod)
+READ = (*TRACKED, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, Node, ResourceClaim, PodGroup, Pod)
 """The kinds that a decision depends on. Whoever makes a snapshot of a running cluster reads all of them."""
 
 
