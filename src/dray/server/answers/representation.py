@@ -6,7 +6,7 @@ import msgspec
 
 from dray.api import codec
 from dray.api.meta import ListMeta, ObjectMeta, Status, StatusDetails
-from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
+from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP, RESOURCE_GROUP, Kind
 from dray.api.text_memory import remember_texts
 from dray.process.http import JSON, Request, Response
 from dray.server import errors, objects
@@ -24,7 +24,7 @@ _RETURNS_DELETED = frozenset({"pods", "services", "serviceaccounts", "persistent
 
 def returns_deleted(kind: Kind) -> bool:
     """Whether a delete is answered with what was deleted, and not with a Status."""
-    return kind.group in (RESOURCE_GROUP, CLUSTER_GROUP) or kind.resource in _RETURNS_DELETED
+    return kind.group in (RESOURCE_GROUP, CLUSTER_GROUP, DRAY_GROUP) or kind.resource in _RETURNS_DELETED
 
 
 class Representation:
