@@ -17,12 +17,14 @@ from dray.cli import (
     controllers,
     dashboard,
     devices,
+    doctor,
     down,
     drain,
     driver_test,
     explain,
     get,
     help,
+    install,
     lint,
     ls,
     node,
@@ -101,6 +103,9 @@ app.command("cancel")(confirm.cancel)
 app.command("stop-evictions")(stop_evictions.run)
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(placement.app, name="placement")
+app.command("doctor")(doctor.run)
+app.command("install")(install.install)
+app.command("uninstall")(install.uninstall)
 app.command("schema")(schema.run)
 app.command("backup")(backup.run)
 app.command("restore")(restore.run)
