@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import msgspec
 import pytest
@@ -18,7 +19,7 @@ NOW = Time.parse("2026-06-01T12:00:00Z")
 LISTED = [kind for kind in registry.kinds() if "list" in kind.verbs]
 
 
-def row(kind: Kind, value: dict[str, object]) -> dict[str, object]:
+def row(kind: Kind, value: Mapping[str, object]) -> dict[str, object]:
     named = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {"name": "x"}, **value}
     reading = codec.read_json(json.dumps(named).encode(), kind.storage.hub)
     assert reading.obj is not None, reading.errors

@@ -10,7 +10,13 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from dray.server.protobuf import tables
 
-RECURSIVE = frozenset(("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps",))
+RECURSIVE = frozenset(
+    (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps",
+        "io.k8s.api.scheduling.v1alpha3.CompositePodGroupTemplate",
+        "io.k8s.api.scheduling.v1beta1.CompositePodGroupTemplate",
+    )
+)
 """Messages that hold themselves, at any depth, where the runtime ends at a hundred levels: to it, they are bytes."""
 
 _Field = descriptor_pb2.FieldDescriptorProto
