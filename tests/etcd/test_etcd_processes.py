@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+
+import pytest
 
 from dray.store.etcd import EtcdAddress
 from etcd_world import Etcd, new_prefix, running_etcd
@@ -35,6 +38,13 @@ def test_two_servers_are_one_cluster_and_either_may_be_killed(etcd: Etcd, tmp_pa
         account = "/api/v1/namespaces/default/serviceaccounts"
         assert other.request("POST", account, {"metadata": {"name": "robot"}}).code == 201
         token = one.client.request("POST", f"{account}/robot/token", {"spec": {}}).json["status"]["token"]
+        store, later = started[1].store, lambda *told: asyncio.get_running_loop().call_later(0.1, at_once, *told)
+        at_once = store.apply  # type: ignore[attr-defined]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "apply", later)
+            assert one.client.request("POST", account, {"metadata": {"name": "late"}}).code == 201
+            late = one.client.request("POST", f"{account}/late/token", {"spec": {}}).json["status"]["token"]
+            assert other.request("GET", "/version", Authorization=f"Bearer {late}").code == 200
         review = {"spec": {"token": token}}
         user = other.request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review).json["status"]["user"]
         assert user["username"] == "system:serviceaccount:default:robot"

@@ -121,15 +121,18 @@ def kubelet_trust(certificate: Path | None, key: Path | None, authority: Path | 
 
 
 def etcd_address(
-    store: str, prefix: str, authority: Path | None, certificate: Path | None, key: Path | None
+    store: str, prefix: str, files: tuple[Path | None, Path | None, Path | None], quota: str
 ) -> EtcdAddress | None:
-    """The etcd to use; None if none. Ends the command if that is nonsense."""
+    """The etcd to use; None if none. `files` are those for TLS. Ends the command if that is nonsense."""
+    authority, certificate, key = files
     if store == "lmdb":
         if authority or certificate or key or prefix != DEFAULT_PREFIX:
             output.fail("--etcd-… options need --store etcd=URL[,URL…].")
         return None
     from dray.store.etcd import AddressError, EtcdAddress, read_address
 
+    if quota != DEFAULT_QUOTA:
+        output.fail("--quota-bytes is for lmdb; etcd has a quota of its own (etcd --quota-backend-bytes).")
     if (certificate is None) != (key is None):
         output.fail("--etcd-cert and --etcd-key go together")
     try:

@@ -114,7 +114,9 @@ def run(
             disabled_versions=switches.disabled_versions(runtime_config, switches.disabled_gates(feature_gates)),
             quota_bytes=server_options.quota_bytes(quota_bytes),
             names=tuple(server_names or ()),
-            etcd=server_options.etcd_address(store, etcd_prefix, etcd_authority, etcd_certificate, etcd_key),
+            etcd=server_options.etcd_address(
+                store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key), quota_bytes
+            ),
             anonymous=anonymous_auth is server_options.Switch.TRUE,
             log_requests=verbosity >= logs.REQUESTS_FROM,
             kubelets=server_options.kubelet_trust(kubelet_certificate, kubelet_key, kubelet_authority),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ CLIENT_GONE = 499
 
 WRITE_SECONDS = 0.0003
 BYTE_SECONDS = 1e-7
+
+SMALL_BODY = 64 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +79,9 @@ class App:
             if request.oversized:
                 raise errors.too_large(MAX_BODY_BYTES)
         except ApiError as error:
+            if self._may_be_early(request, error):
+                request.admitted = None
+                return None
             answer = failure(error)
         except Exception as error:
             answer = self._unexpected(handling, error)
@@ -87,6 +93,16 @@ class App:
             observer.answered(handling, answer)
         return other_forms.written_now(answer, request.header("accept"))
 
+    def _may_be_early(self, request: Request, refusal: ApiError) -> bool:
+        """Whether another server may know better whom to let in, or what there is. `__call__` then looks again.
+
+        Not for bodies of any size: those of strangers are not read.
+        """
+        if not self._engine.store.is_shared or refusal.code not in (401, 403, 404):
+            return False
+        length = request.header("content-length") or "0"
+        return length.isdigit() and int(length) <= SMALL_BODY and not request.header("transfer-encoding")
+
     async def __call__(self, request: Request) -> Answer:
         """Answers every request; failures become Status objects, even those that nobody thought of."""
         handling: Handling = request.admitted or Handling(request, time.perf_counter(), time.time())
@@ -95,7 +111,7 @@ class App:
         answer: Answer = Response(CLIENT_GONE)
         try:
             if request.admitted is None:
-                self._admit(handling)
+                await self._admit_late(handling)
             answer = await self._answer_in_turn(handling)
         except ApiError as error:
             answer = failure(error)
@@ -166,6 +182,17 @@ class App:
     def _ended(self, handling: Handling) -> None:
         for observer in self._observers:
             observer.ended(handling)
+
+    async def _admit_late(self, handling: Handling) -> None:
+        """Lets a request in whose body was read, or that has none. Raises ApiError."""
+        try:
+            self._admit(handling)
+        except ApiError as refusal:
+            if not self._may_be_early(handling.request, refusal):
+                raise
+            with contextlib.suppress(StorageError):
+                await self._engine.store.catch_up()
+            self._admit(handling)
 
     def _admit(self, handling: Handling) -> None:
         """Finds out who asks for what, and whether they may. Raises ApiError."""

@@ -72,7 +72,7 @@ from dray.store.records import (
     Record,
     Update,
 )
-from dray.store.store import Stats, Store
+from dray.store.store import SharedStats, Stats, Store
 from dray.store.watch import Watcher
 
 __all__ = [
@@ -101,6 +101,7 @@ __all__ = [
     "OutOfSpace",
     "Record",
     "Retention",
+    "SharedStats",
     "Slow",
     "Stats",
     "StorageError",

@@ -22,6 +22,18 @@ from dray.store.table import Table
 from dray.store.watch import Progress, Watcher, WatcherGroup
 
 
+class SharedStats(msgspec.Struct, frozen=True):
+    """Numbers of a store that others write to, too."""
+
+    conflicts: int
+    """Writes that were judged anew, because somebody else had changed what they were judged by."""
+    uncertain: int
+    """Transactions whose answer got lost."""
+    watch_restarts: int
+    catch_ups: int
+    catch_up_seconds: float
+
+
 class Stats(msgspec.Struct, frozen=True):
     """Numbers for metrics, by resource where that makes sense."""
 
@@ -34,6 +46,7 @@ class Stats(msgspec.Struct, frozen=True):
     commit_seconds: float
     used_bytes: int
     quota_bytes: int
+    shared: SharedStats | None = None
 
 
 class Store(ABC):

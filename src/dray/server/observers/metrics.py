@@ -25,7 +25,7 @@ from dray.process.http import Answer, Request, Response
 from dray.server.observers.handling import Handling
 from dray.server.routes import Route
 from dray.server.security.identity import Identity
-from dray.store import Store
+from dray.store import SharedStats, Store
 
 BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 30.0, 60.0)
 LABELS = ("verb", "group", "version", "resource", "subresource", "scope")
@@ -173,6 +173,8 @@ def store_families(store: Store) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily("dray_store_used_bytes", "How much of the database is in use", stats.used_bytes)
     yield GaugeMetricFamily("dray_store_quota_bytes", "How much of it may be in use", stats.quota_bytes)
+    if stats.shared is not None:
+        yield from _shared_families(stats.shared)
     yield _by_resource("dray_store_watchers", "Watches of a resource", stats.watchers)
     yield _by_resource("dray_store_history_events", "Past events kept for watches", stats.events)
     # Kubernetes renamed this one; dashboards know either name.
@@ -182,6 +184,23 @@ def store_families(store: Store) -> Iterator[Metric]:
         plural, _, group = resource.partition(".")
         objects.add_metric((group, plural), count)
     yield objects
+
+
+def _shared_families(shared: SharedStats) -> Iterator[Metric]:
+    """What is only there with several servers."""
+    yield CounterMetricFamily(
+        "dray_store_conflicts", "Writes judged anew after somebody else's", value=shared.conflicts
+    )
+    yield CounterMetricFamily(
+        "dray_store_uncertain_commits", "Transactions whose answer got lost", value=shared.uncertain
+    )
+    yield CounterMetricFamily("dray_store_watch_restarts", "Watches of etcd begun anew", value=shared.watch_restarts)
+    yield SummaryMetricFamily(
+        "dray_store_catch_up_duration_seconds",
+        "Waits until all that was acknowledged is visible here, each for one or more reads",
+        count_value=shared.catch_ups,
+        sum_value=shared.catch_up_seconds,
+    )
 
 
 def _by_resource(name: str, help_text: str, numbers: dict[str, int]) -> Metric:

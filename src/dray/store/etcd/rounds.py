@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -28,7 +29,9 @@ class Rounds:
         self._next: asyncio.Future[int] | None = None
         self._task: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._count = 0
+        self._number = 0
+        self.count = 0
+        self.seconds = 0.0
 
     async def join(self) -> int:
         """Everything acknowledged before this call is visible afterwards; the revision. Raises Unreachable."""
@@ -43,9 +46,9 @@ class Rounds:
         if self._progress.revision >= revision:
             return
         loop = asyncio.get_running_loop()
-        self._count += 1
+        self._number += 1
         future: asyncio.Future[None] = loop.create_future()
-        heapq.heappush(self._waiting, (revision, self._count, future))
+        heapq.heappush(self._waiting, (revision, self._number, future))
         done, _ = await asyncio.wait([future], timeout=NUDGE_SECONDS)
         end = loop.time() + REACH_SECONDS
         while not done:
@@ -79,6 +82,7 @@ class Rounds:
         while self._next is not None:
             await asyncio.sleep(0)  # all who ask in this turn
             current, self._next = self._next, None
+            began = time.perf_counter()
             try:
                 revision = await self._ask()
                 await self.reach(revision)
@@ -90,4 +94,6 @@ class Rounds:
                 raise
             else:
                 current.set_result(revision)
+                self.count += 1
+                self.seconds += time.perf_counter() - began
         self._task = None

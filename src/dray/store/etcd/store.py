@@ -40,7 +40,7 @@ from dray.store.etcd.transactions import Change, Write
 from dray.store.log import Retention
 from dray.store.records import Decode, Event, EventType, Key, Operation, Record
 from dray.store.staging import stage
-from dray.store.store import Stats, Store
+from dray.store.store import SharedStats, Stats, Store
 from dray.store.table import Table
 
 MOST_CALLS: Final = 64
@@ -83,6 +83,8 @@ class EtcdStore(Store):
         self._written = 0
         self._calls = 0
         self._commits = 0
+        self._conflicts = 0
+        self._lost_answers = 0
         self._commit_seconds = 0.0
         self._refusal = ""
         self._size = (0, 0)
@@ -126,6 +128,13 @@ class EtcdStore(Store):
             commit_seconds=self._commit_seconds,
             used_bytes=self._size[0],
             quota_bytes=0,
+            shared=SharedStats(
+                conflicts=self._conflicts,
+                uncertain=self._lost_answers,
+                watch_restarts=self._feed.reconnects,
+                catch_ups=self._rounds.count,
+                catch_up_seconds=self._rounds.seconds,
+            ),
         )
 
     # ---- writes -----------------------------------------------------------------------------------------------
@@ -232,6 +241,7 @@ class EtcdStore(Store):
             self._refusal = ""
             await self._take(group, answer, epoch)
         except Uncertain as error:
+            self._lost_answers += 1
             await self._find_out(group, error)
         except StorageError as error:
             if isinstance(error, OutOfSpace):
@@ -260,6 +270,7 @@ class EtcdStore(Store):
         revision = answer.header.revision
         for write, is_made in zip(group, made, strict=True):
             if not is_made:
+                self._conflicts += 1
                 self._forget(write)
                 write.lose(revision)
             elif not write.done.done():
