@@ -38,8 +38,9 @@ def test_two_servers_are_one_cluster_and_either_may_be_killed(etcd: Etcd, tmp_pa
         account = "/api/v1/namespaces/default/serviceaccounts"
         assert other.request("POST", account, {"metadata": {"name": "robot"}}).code == 201
         token = one.client.request("POST", f"{account}/robot/token", {"spec": {}}).json["status"]["token"]
-        store, later = started[1].store, lambda *told: asyncio.get_running_loop().call_later(0.1, at_once, *told)
+        store = started[1].store
         at_once = store.apply  # type: ignore[attr-defined]
+        later = lambda *told: asyncio.get_running_loop().call_later(0.1, at_once, *told)  # noqa: E731
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(store, "apply", later)
             assert one.client.request("POST", account, {"metadata": {"name": "late"}}).code == 201
