@@ -7,17 +7,38 @@ from typing import Annotated
 
 import typer
 
-from dray.cli import output
+from dray.cli import output, server_options
 from dray.cli.server_options import DEFAULT_DIRECTORY
 
 
 def run(
     file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
     directory: Annotated[Path, typer.Option("--dir", help="State directory to back up.")] = DEFAULT_DIRECTORY,
+    store: server_options.StoreOption = "lmdb",
+    etcd_prefix: server_options.EtcdPrefix = server_options.DEFAULT_PREFIX,
+    etcd_authority: server_options.EtcdAuthority = None,
+    etcd_certificate: server_options.EtcdCertificate = None,
+    etcd_key: server_options.EtcdKey = None,
 ) -> None:
-    """Copy everything stored to a file, while the server runs or not. Keys and certificates are not in it."""
+    """Copy everything stored to a file, while the server runs or not. Keys and certificates are not in it.
+
+    With --store etcd=URL,... what is in etcd; dray restore puts it into a state directory, or into another etcd.
+    """
     from dray.store import StoreError, backup
 
+    etcd = server_options.etcd_address(store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key))
+    if etcd is not None:
+        from dray.server.etcd_instance import layout
+        from dray.store.etcd import moving
+
+        try:
+            count = moving.backup(etcd, layout(etcd.prefix), file)
+        except StoreError as error:
+            output.fail(str(error))
+        print(
+            f"Backup of {output.plural(count, 'object')} in {etcd} written to {file} ({file.stat().st_size:,} bytes)."
+        )
+        return
     directory = directory.expanduser()
     try:
         backup(directory, file)

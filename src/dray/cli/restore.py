@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dray.cli import output
+from dray.cli import output, server_options
 from dray.cli.server_options import DEFAULT_DIRECTORY
 
 
@@ -16,10 +16,32 @@ def run(
     directory: Annotated[
         Path, typer.Option("--dir", help="State directory to restore into; it must hold no database.")
     ] = DEFAULT_DIRECTORY,
+    store: server_options.StoreOption = "lmdb",
+    etcd_prefix: server_options.EtcdPrefix = server_options.DEFAULT_PREFIX,
+    etcd_authority: server_options.EtcdAuthority = None,
+    etcd_certificate: server_options.EtcdCertificate = None,
+    etcd_key: server_options.EtcdKey = None,
 ) -> None:
-    """Restore a backup into a state directory. Clients have to list again: resourceVersions jump ahead."""
+    """Restore a backup into a state directory. Clients have to list again: resourceVersions jump ahead.
+
+    With --store etcd=URL,... into etcd, where nothing may be under the prefix. resourceVersions are etcd's then:
+    restart whatever has watched before.
+    """
     from dray.store import StoreError, restore
 
+    etcd = server_options.etcd_address(store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key))
+    if etcd is not None:
+        from dray.server.etcd_instance import layout
+        from dray.store.etcd import moving
+
+        try:
+            count = moving.restore(file, etcd, layout(etcd.prefix))
+        except StoreError as error:
+            output.fail(str(error))
+        print(
+            f"{output.plural(count, 'object')} of {file} restored into {etcd}. Start with: dray server --store {store}"
+        )
+        return
     directory = directory.expanduser()
     try:
         restore(file, directory)

@@ -121,7 +121,7 @@ def kubelet_trust(certificate: Path | None, key: Path | None, authority: Path | 
 
 
 def etcd_address(
-    store: str, prefix: str, files: tuple[Path | None, Path | None, Path | None], quota: str
+    store: str, prefix: str, files: tuple[Path | None, Path | None, Path | None], quota: str = DEFAULT_QUOTA
 ) -> EtcdAddress | None:
     """The etcd to use; None if none. `files` are those for TLS. Ends the command if that is nonsense."""
     authority, certificate, key = files
