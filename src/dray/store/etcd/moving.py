@@ -78,7 +78,7 @@ def restore(path: Path, address: EtcdAddress, layout: Layout) -> int:
 
 def _frames(layout: Layout, values: list[Any]) -> list[tuple[bytes, bytes]]:
     """Frames in the order of changes. Several keys of etcd may have one revision, so they are numbered anew."""
-    frames = []
+    frames: list[tuple[bytes, bytes]] = []
     for kv in values:
         key = layout.key(kv.key)
         if key is not None:
