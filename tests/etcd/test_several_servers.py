@@ -12,14 +12,16 @@ import pytest
 from controller_world import manifest, pod, typed
 from dray.api.registry import by_kind
 from dray.api.status import ApiError
+from dray.server.security.certificates import create_private_key
 from dray.server.security.identity import MASTERS, authenticated
-from etcd_world import Etcd, EtcdServer, etcd_servers
+from dray.server.upkeep import together
+from etcd_world import Etcd, EtcdServer, etcd_servers, etcd_store, new_prefix
 from eviction_objects import DRIVER, V1, device_slice
 from local_server import refused
 
 CLAIMS = by_kind(V1, "ResourceClaim")
 QUOTAS = by_kind("v1", "ResourceQuota")
-PODS = by_kind("v1", "Pod")
+NAMESPACES = by_kind("v1", "Namespace")
 MAPS = by_kind("v1", "ConfigMap")
 SCHEDULER = authenticated("system:kube-scheduler", (MASTERS,))
 
@@ -130,6 +132,16 @@ async def test_a_name_is_given_once(etcd: Etcd) -> None:
                 return_exceptions=True,
             )
             assert sum(not isinstance(each, BaseException) for each in outcomes) == 1
+
+
+async def test_servers_that_start_at_the_same_moment_make_what_every_cluster_has_once(etcd: Etcd) -> None:
+    prefix = new_prefix()
+    async with etcd_store(etcd.urls, prefix) as one, etcd_store(etcd.urls, prefix) as other:
+        servers = [EtcdServer(store, create_private_key()) for store in (one, other)]
+        await asyncio.gather(*(together.ensure(server.store, server.prepare) for server in servers))
+        for server in servers:
+            assert len((await server.client().list(NAMESPACES)).items) == 4
+            await server.stop()
 
 
 async def test_roles_made_on_one_server_count_on_the_other(etcd: Etcd) -> None:

@@ -29,7 +29,7 @@ from dray.server.security.credentials import Credentials
 from dray.server.security.identity import MASTERS, Identity, authenticated
 from dray.server.security.kubeconfig import server_url
 from dray.server.security.state_directory import StateDirectory, StateDirectoryError
-from dray.server.upkeep import published_authority, root_certificate
+from dray.server.upkeep import published_authority, root_certificate, together
 from dray.server.upkeep.certificate_signing import keep_signed
 from dray.store import OutOfSpace, Store, open_store
 from dray.store.lmdb_backend import QUOTA_BYTES
@@ -172,8 +172,8 @@ class Instance(ApiServer):
             log.error("%s", self.store.refusal)
         await self.store.start()
         try:
-            await self.prepare()
-            await published_authority.publish(self.engine, certificate)
+            await together.ensure(self.store, self.prepare)
+            await together.ensure(self.store, lambda: published_authority.publish(self.engine, certificate))
             await root_certificate.publish(self.engine, certificate)
         except OutOfSpace as error:  # whoever makes room has to get in
             log.error("not all that belongs into every cluster is there: %s", error)
