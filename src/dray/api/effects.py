@@ -120,6 +120,8 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _nothing("shares are given per user, not by it"),
     "storageversionmigrations.storagemigration.k8s.io": _nothing("objects are always stored in one version"),
     "resourceslicepatches.resource.k8s.io": _acts("sets attributes of devices"),
+    "resourceslicepatches.dray.dev": _acts("the other face of resourceslicepatches.resource.k8s.io"),
+    "devicetaintrules.dray.dev": _acts("the other face of devicetaintrules.resource.k8s.io"),
     "managedclusters.cluster.open-cluster-management.io": _acts("a cluster of the fleet; its taints move placements"),
     "managedclustersets.cluster.open-cluster-management.io": _acts("groups clusters"),
     "managedclustersetbindings.cluster.open-cluster-management.io": _acts("lets a namespace use a set"),

@@ -19,6 +19,8 @@ from dray.api.meta import Object
 STABLE = re.compile(r"v[0-9]+")
 RESOURCE_GROUP = "resource.k8s.io"
 CLUSTER_GROUP = "cluster.open-cluster-management.io"
+DRAY_GROUP = "dray.dev"
+"""Of what Kubernetes does not have, and an API server of Kubernetes can have as custom resources."""
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 # Kinds that are served in alpha and beta versions too, and the order in which versions are preferred (SVS-13).
@@ -117,8 +119,12 @@ _OTHER_SHAPES = {
 }
 
 
-# Events are one resource with two faces.
-_FACES = {("events.k8s.io", "Event"): ("v1", "Event")}
+# One resource with two faces each: events, and what is a custom resource in dray's own group on other servers.
+_FACES = {
+    ("events.k8s.io", "Event"): ("v1", "Event"),
+    (DRAY_GROUP, "ResourceSlicePatch"): (f"{RESOURCE_GROUP}/v1alpha3", "ResourceSlicePatch"),
+    (DRAY_GROUP, "DeviceTaintRule"): (f"{RESOURCE_GROUP}/v1", "DeviceTaintRule"),
+}
 
 
 def _import(module: str, name: str) -> type[Object]:
@@ -130,7 +136,7 @@ _STATUS = ("get", "patch", "update")
 
 
 def _own(group: str, kind: str, plural: str, *versions: str, **more: Any) -> Kind:
-    module = "dray.api.resource" if group == RESOURCE_GROUP else "dray.api.cluster"
+    module = "dray.api.cluster" if group == CLUSTER_GROUP else "dray.api.resource"
     status = Subresource("status", kind, group, versions[0], _STATUS)
     subresources = (status,) if more.pop("status", False) else ()
     namespaced = more.pop("namespaced", False)
@@ -155,6 +161,8 @@ _OWN_KINDS = (
     _own(CLUSTER_GROUP, "Placement", "placements", "v1beta1", "v1alpha1", status=True, namespaced=True),
     _own(CLUSTER_GROUP, "PlacementDecision", "placementdecisions", "v1beta1", status=True, namespaced=True),
     _own(CLUSTER_GROUP, "AddOnPlacementScore", "addonplacementscores", "v1alpha1", status=True, namespaced=True),
+    _own(DRAY_GROUP, "ResourceSlicePatch", "resourceslicepatches", "v1alpha1"),
+    _own(DRAY_GROUP, "DeviceTaintRule", "devicetaintrules", "v1alpha1", status=True),
 )
 
 
@@ -254,6 +262,12 @@ def by_kind(api_version: str, kind: str) -> Kind:
 def by_resource(group: str, plural: str) -> Kind | None:
     """The kind that a path `/apis/<group>/<version>/<plural>` names."""
     return _by_plural().get((group, plural))
+
+
+@cache
+def other_face(kind: Kind) -> Kind | None:
+    """The kind of dray's own group that stands for this one on servers that lack it."""
+    return next((one for one in kinds() if one.group == DRAY_GROUP and one is not kind and one.storage is kind), None)
 
 
 def _unknown_kind(group: str, kind: str) -> str:

@@ -23,6 +23,7 @@ from dray.cli import (
     explain,
     get,
     help,
+    install,
     lint,
     ls,
     node,
@@ -101,6 +102,8 @@ app.command("cancel")(confirm.cancel)
 app.command("stop-evictions")(stop_evictions.run)
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(placement.app, name="placement")
+app.command("install")(install.install)
+app.command("uninstall")(install.uninstall)
 app.command("schema")(schema.run)
 app.command("backup")(backup.run)
 app.command("restore")(restore.run)

@@ -48,7 +48,7 @@ class Form(msgspec.Struct, frozen=True):
         obj = reading.obj
         if obj.kind != self.kind.kind or obj.api_version != self.api_version:  # entries of a list do not say
             obj = replace(obj, kind=self.kind.kind, api_version=self.api_version)
-        return to_hub(obj, self.kind.api_version), bool(reading.unknown)
+        return to_hub(obj, self.kind.storage.api_version), bool(reading.unknown)
 
     def write(self, obj: Object) -> bytes:
         """The document of an object in hub shape."""
@@ -62,7 +62,7 @@ class Form(msgspec.Struct, frozen=True):
     def bookmark(self, revision: str) -> Object:
         """An object that only says how far a watch has come."""
         meta = ObjectMeta(resource_version=revision)
-        return self.kind.hub(kind=self.kind.kind, api_version=self.kind.api_version, metadata=meta)
+        return self.kind.hub(kind=self.kind.kind, api_version=self.kind.storage.api_version, metadata=meta)
 
 
 class ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_": "continue"}):

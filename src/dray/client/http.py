@@ -206,7 +206,7 @@ class HttpClient:
         return WatchEvent(event.type, self._read(form, data))
 
     async def _form(self, kind: Kind) -> Form:
-        return Form(kind, await self._versions.version_of(kind))
+        return await self._versions.form_of(kind)
 
     def _read(self, form: Form, data: bytes) -> Object:
         obj, incomplete = form.read(data)

@@ -1,11 +1,15 @@
-"""Which version of a kind a server has: dray prefers the newest that both know (4381-214)."""
+"""Which version of a kind a server has: dray prefers the newest that both know (4381-214).
+
+A kind that a server does not have may be there as a custom resource in dray's own group, and is used in that form.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
-from dray.api.registry import Kind
+from dray.api.registry import Kind, other_face
 from dray.api.status import ApiError
+from dray.client.documents import Form
 from dray.client.transport import Transport
 
 
@@ -24,32 +28,35 @@ class ServedVersions:
         self._transport = transport
         self._resources: dict[str, frozenset[str]] = {}
 
-    async def version_of(self, kind: Kind) -> str:
-        """The version to use for a kind. Raises ApiError (404) if the server has none that dray knows."""
-        if len(kind.versions) == 1:
-            return kind.versions[0]
+    async def form_of(self, kind: Kind) -> Form:
+        """The form to use for a kind. Raises ApiError (404) if the server has none that dray knows."""
+        kind = kind.storage if other_face(kind.storage) is kind else kind
+        if len(kind.versions) == 1 and other_face(kind) is None:
+            return Form(kind, kind.versions[0])
         found = await self._find(kind)
-        if not found:
+        if found is None:
             raise _missing(kind)
         return found
 
     async def check(self, kind: Kind) -> None:
         """Raises ApiError (404) if the server says that it has no such kind. Whoever gets in may ask that."""
-        if kind.group and not await self._find(kind):
+        if kind.group and await self._find(kind) is None:
             raise _missing(kind)
 
-    async def _find(self, kind: Kind) -> str:
-        """The newest version that both know; empty if there is none, which is asked anew the next time."""
-        for version in kind.versions:
-            if kind.plural in await self._served(kind.api_version_of(version)):
-                return version
+    async def _find(self, kind: Kind) -> Form | None:
+        """The newest version that both know; None if there is none, which is asked anew the next time."""
+        for face in _faces(kind):
+            for version in face.versions:
+                if face.plural in await self._served(face.api_version_of(version)):
+                    return Form(face, version)
         self.forget(kind)
-        return ""
+        return None
 
     def forget(self, kind: Kind) -> None:
         """What was found for a kind no longer holds: the server may have been replaced."""
-        for version in kind.versions:
-            self._resources.pop(kind.api_version_of(version), None)
+        for face in _faces(kind.storage):
+            for version in face.versions:
+                self._resources.pop(face.api_version_of(version), None)
 
     async def _served(self, api_version: str) -> frozenset[str]:
         found = self._resources.get(api_version)
@@ -70,6 +77,11 @@ class ServedVersions:
         return frozenset(resource.name for resource in listed.resources)
 
 
+def _faces(kind: Kind) -> tuple[Kind, ...]:
+    other = other_face(kind)
+    return (kind,) if other is None else (kind, other)
+
+
 def _missing(kind: Kind) -> ApiError:
-    known = ", ".join(kind.api_version_of(version) for version in kind.versions)
+    known = ", ".join(face.api_version_of(version) for face in _faces(kind) for version in face.versions)
     return ApiError(404, "NotFound", f"the server has no {kind.kind} in a version that dray knows ({known})")

@@ -84,7 +84,7 @@ def inherit(obj: Object, old: Object | None) -> Object:
 def key_of(obj: Object, kind: Kind) -> ObjectKey:
     """Where an object is."""
     namespace = (obj.metadata.namespace or DEFAULT_NAMESPACE) if kind.namespaced else ""
-    return ObjectKey(kind.resource, namespace, obj.metadata.name)
+    return ObjectKey(kind.storage.resource, namespace, obj.metadata.name)
 
 
 def _kind_of(item: Item) -> Kind:

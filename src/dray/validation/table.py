@@ -8,7 +8,7 @@ from typing import Final
 
 from dray.api import registry
 from dray.api.meta import Object
-from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
+from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP, RESOURCE_GROUP, Kind
 from dray.validation import schema_rules
 from dray.validation.rules import Rules
 
@@ -21,6 +21,10 @@ _GROUPS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "device_taint_rule": ("DeviceTaintRule",),
         "resource_slice_patch": ("ResourceSlicePatch",),
         "resource_pool_status_request": ("ResourcePoolStatusRequest",),
+    },
+    DRAY_GROUP: {
+        "device_taint_rule": ("DeviceTaintRule",),
+        "resource_slice_patch": ("ResourceSlicePatch",),
     },
     CLUSTER_GROUP: {
         "managed_cluster": ("ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding"),

@@ -18,6 +18,10 @@ from dray.api.resource import (
     Device,
     DeviceClaim,
     DeviceRequest,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
@@ -239,12 +243,32 @@ async def test_a_version_with_another_shape_refuses_patches_of_the_spec(tmp_path
 
 
 async def test_a_kind_in_no_known_version_is_said(tmp_path: Path) -> None:
-    disabled = frozenset(f"resource.k8s.io/{version}" for version in RULES.versions)
+    disabled = frozenset(f"resource.k8s.io/{version}" for version in RULES.versions) | {"dray.dev/v1alpha1"}
 
     async with running_server(tmp_path, disabled=disabled) as (_, client):
         with pytest.raises(ApiError, match="no DeviceTaintRule in a version that dray knows") as missing:
             await client.list(RULES)
         assert missing.value.code == 404
+
+
+async def test_a_kind_that_is_only_there_in_our_own_group_is_used_as_itself(tmp_path: Path) -> None:
+    taint = DeviceTaint(key="k", effect="NoSchedule", evictions_per_second=3)
+    rule = DeviceTaintRule(
+        kind="DeviceTaintRule",
+        api_version=RULES.api_version,
+        metadata=ObjectMeta(name="r"),
+        spec=DeviceTaintRuleSpec(device_selector=DeviceTaintSelector(device_class_name="gpu"), taint=taint),
+    )
+    disabled = frozenset(f"resource.k8s.io/{version}" for version in RULES.versions)
+    async with running_server(tmp_path, disabled=disabled) as (_, client):
+        made = await client.create(rule)
+        assert (made.api_version, made.spec.device_selector) == (RULES.api_version, rule.spec.device_selector)
+        await client.patch(RULES, "", "r", {"spec": {"taint": {"value": "v"}}})
+        (found,) = (await client.list(RULES)).items
+        assert isinstance(found, DeviceTaintRule)
+        assert (found.api_version, found.spec.taint.value) == (RULES.api_version, "v")
+        data = await client._transport.request("GET", "/apis/dray.dev/v1alpha1/devicetaintrules/r")
+        assert b'"apiVersion":"dray.dev/v1alpha1"' in data
 
 
 async def test_client_certificates_and_impersonation(tmp_path: Path) -> None:

@@ -330,6 +330,8 @@ class Guarded:
     def __call__(self, request: Request) -> Answer:
         if request.path == "/apis/resource.k8s.io/v1alpha3":
             return as_json({"kind": "APIResourceList", "resources": [{"name": name} for name in self.resources]})
+        if request.path == "/apis/dray.dev/v1alpha1":
+            return as_json(status(404, "NotFound"), 404)
         return as_json(status(403, "Forbidden", "you cannot list that"), 403)
 
 

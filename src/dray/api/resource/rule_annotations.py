@@ -35,8 +35,13 @@ def read_rate(text: str) -> int | None:
 
 
 def taint_of(rule: DeviceTaintRule) -> DeviceTaint:
-    """The taint that a rule puts on devices, with the rate of the annotation where the field has none."""
+    """The taint that a rule puts on devices, with the rate of the annotation where the field has none.
+
+    Where rules are custom resources nobody notes when a taint was added; it is as old as its rule then.
+    """
     taint = rule.spec.taint
+    if taint.time_added is None and rule.metadata.creation_timestamp is not None:
+        taint = replace(taint, time_added=rule.metadata.creation_timestamp)
     if taint.evictions_per_second is not None or EVICTIONS_PER_SECOND not in rule.metadata.annotations:
         return taint
     return replace(taint, evictions_per_second=annotated_rate(rule))

@@ -38,6 +38,7 @@ _PACKAGE_OF_GROUP = {
     "apiregistration.k8s.io": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
     "internal.apiserver.k8s.io": "io.k8s.api.apiserverinternal",
     registry.CLUSTER_GROUP: "io.open-cluster-management.cluster",
+    registry.DRAY_GROUP: "dev.dray",
 }
 
 _decoder = msgspec.json.Decoder(dict[str, Definition])
@@ -87,7 +88,7 @@ def _files() -> frozenset[str]:
 @cache
 def _hand_written() -> dict[str, tuple[str, str]]:
     """Group and version of each package that has hand-written structs."""
-    groups = (registry.RESOURCE_GROUP, registry.CLUSTER_GROUP)
+    groups = (registry.RESOURCE_GROUP, registry.CLUSTER_GROUP, registry.DRAY_GROUP)
     return {
         package_of(kind.group, version): (kind.group, version)
         for kind in registry.kinds()

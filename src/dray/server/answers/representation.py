@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dray.api import codec
 from dray.api.meta import ListMeta, ObjectMeta, Status, StatusDetails
-from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
+from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP, RESOURCE_GROUP, Kind
 from dray.process.http import JSON, Request, Response
 from dray.server import errors, objects, protobuf
 from dray.server.answers.accepted import ANY_JSON, Accepted, accepted
@@ -23,7 +23,7 @@ _RETURNS_DELETED = frozenset({"pods", "services", "serviceaccounts", "persistent
 
 def returns_deleted(kind: Kind) -> bool:
     """Whether a delete is answered with what was deleted, and not with a Status."""
-    return kind.group in (RESOURCE_GROUP, CLUSTER_GROUP) or kind.resource in _RETURNS_DELETED
+    return kind.group in (RESOURCE_GROUP, CLUSTER_GROUP, DRAY_GROUP) or kind.resource in _RETURNS_DELETED
 
 
 class Representation:

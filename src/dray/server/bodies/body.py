@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from dray.api import codec, manifest, registry
 from dray.api.kinds import PODS, SLICES
 from dray.api.meta import Object
-from dray.api.registry import RESOURCE_GROUP, Kind
+from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind
 from dray.api.status import ApiError
 from dray.custom.kinds import CustomKind
 from dray.server import errors
@@ -57,7 +57,7 @@ def is_large(body: bytes, content_type: str, kind: Kind) -> bool:
         return False
     if size > LARGE or (size > LARGE_YAML and media_type(content_type) in (YAML_TYPE, APPLY_PATCH)):
         return True
-    return kind.group == RESOURCE_GROUP and kind is not SLICES
+    return kind.group in (RESOURCE_GROUP, DRAY_GROUP) and kind is not SLICES
 
 
 def parse(body: bytes, content_type: str) -> Any:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dray.api.field import invalid
 from dray.api.meta import Object, StatusCause, StatusDetails
-from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP
+from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP, RESOURCE_GROUP
 from dray.server.errors import ApiError
 from dray.server.routes import Route
 
 _GROUPS = frozenset(
     (
         CLUSTER_GROUP,  # custom resources, where they come from
+        DRAY_GROUP,
         "admissionregistration.k8s.io",
         "apiextensions.k8s.io",
         "apiregistration.k8s.io",

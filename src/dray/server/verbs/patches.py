@@ -10,7 +10,7 @@ import msgspec
 from dray.api import codec, registry, schema
 from dray.api.field import forbidden, invalid, required
 from dray.api.meta import Object, StatusCause, StatusDetails
-from dray.api.registry import CLUSTER_GROUP
+from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP
 from dray.server import errors, objects
 from dray.server.bodies import body, number_ranges
 from dray.server.bodies.options import WriteOptions, invalid_options
@@ -54,7 +54,7 @@ async def patch(engine: Engine, call: Call, wanted: Patch, given: WriteOptions) 
 def _change(call: Call, wanted: Patch, given: WriteOptions) -> writes.Change:
     # Kubernetes knows strategic merge for its built-in kinds only; the cluster kinds are custom resources there.
     kind = call.route.kind
-    if wanted.format == STRATEGIC_PATCH and (kind.group == CLUSTER_GROUP or kind.is_custom):
+    if wanted.format == STRATEGIC_PATCH and (kind.group in (CLUSTER_GROUP, DRAY_GROUP) or kind.is_custom):
         raise errors.unsupported_media_type(wanted.format, tuple(one for one in FORMATS if one != STRATEGIC_PATCH))
     change = _change_of_document(wanted, definition_of(call))
 

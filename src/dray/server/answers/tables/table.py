@@ -9,7 +9,7 @@ import msgspec
 
 from dray.api import codec
 from dray.api.meta import ListMeta
-from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, Kind
+from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP, RESOURCE_GROUP, Kind
 from dray.api.times import Time
 from dray.custom.kinds import CustomKind
 from dray.server import objects
@@ -21,6 +21,7 @@ from dray.store import Record
 _BY_GROUP: dict[str, dict[str, tuple[Column, ...]]] = {
     RESOURCE_GROUP: devices.COLUMNS,
     CLUSTER_GROUP: clusters.COLUMNS,
+    DRAY_GROUP: devices.COLUMNS,
     "": core.COLUMNS | services.COLUMNS,
     "coordination.k8s.io": core.COLUMNS,
     "events.k8s.io": core.COLUMNS,

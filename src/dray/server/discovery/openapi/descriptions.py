@@ -31,6 +31,7 @@ def _modules() -> dict[str, tuple[str, ...]]:
     for version in registry.VERSION_ORDER:
         found[schema.package_of(cluster, version)] = ("dray.api.cluster",)
         found[schema.package_of(resource, version)] = ("dray.api.resource",)
+        found[schema.package_of(registry.DRAY_GROUP, version)] = ("dray.api.resource",)
     found[schema.package_of(resource, "v1beta1")] = ("dray.api.resource.v1beta1", "dray.api.resource")
     return found
 
@@ -38,7 +39,11 @@ def _modules() -> dict[str, tuple[str, ...]]:
 @cache
 def _texts() -> dict[str, dict[str, str]]:
     """The texts for fields of a package of definitions."""
-    found = {registry.RESOURCE_GROUP: OF_DEVICES, registry.CLUSTER_GROUP: OF_CLUSTERS}
+    found = {
+        registry.RESOURCE_GROUP: OF_DEVICES,
+        registry.DRAY_GROUP: OF_DEVICES,
+        registry.CLUSTER_GROUP: OF_CLUSTERS,
+    }
     versions = registry.VERSION_ORDER
     return {schema.package_of(group, version): texts for group, texts in found.items() for version in versions}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from dray.api import schema
-from dray.api.registry import CLUSTER_GROUP, Kind, Subresource
+from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP, Kind, Subresource
 from dray.api.schema import GroupVersionKind
 from dray.server.answers.representation import returns_deleted
 from dray.server.discovery.openapi import custom_schemas, parameters
@@ -225,7 +225,7 @@ def _write(place: _Place, path: str, method: str, description: str, name: str) -
 
 def _patch(place: _Place, path: str, description: str, name: str) -> Operation:
     # Kubernetes knows strategic merge for its built-in kinds only; the cluster kinds are custom resources there.
-    is_custom = place.kind.is_custom or place.kind.group == CLUSTER_GROUP
+    is_custom = place.kind.is_custom or place.kind.group in (CLUSTER_GROUP, DRAY_GROUP)
     formats = tuple(one for one in FORMATS if one != STRATEGIC_PATCH) if is_custom else FORMATS
     return Operation(
         path=path,

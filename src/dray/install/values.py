@@ -1,0 +1,101 @@
+"""What can be chosen about an installation, with what is taken otherwise."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+from dray import __version__
+
+Value: TypeAlias = str | int | bool
+
+SECOND: Final = "second"
+DEFAULT: Final = "default"
+BESIDE: Final = "beside"
+INSTEAD: Final = "instead"
+
+DEFAULTS: Final[Mapping[str, Value]] = {
+    "namespace": "dray-system",
+    "image": f"dray:{__version__}",
+    "imagePullPolicy": "IfNotPresent",
+    "scheduler.enabled": True,
+    "scheduler.mode": SECOND,
+    "scheduler.name": "dray-scheduler",
+    "scheduler.replicas": 2,
+    "controllers.enabled": True,
+    "controllers.evictions": BESIDE,
+    "controllers.maxEvictions": "50,10%,node",
+    "controllers.replicas": 2,
+    "crds.resourceSlicePatches": True,
+    "crds.deviceTaintRules": False,
+    "rbac.reader": True,
+    "rbac.accounts": False,
+    "metrics.port": 10260,
+    "networkPolicy.enabled": True,
+    "resources.cpu": "100m",
+    "resources.memory": "256Mi",
+}
+
+MEANINGS: Final[Mapping[str, str]] = {
+    "namespace": "where everything runs; it is made",
+    "image": "the image of dray, made with the Containerfile",
+    "imagePullPolicy": "as in a container",
+    "scheduler.enabled": "whether the scheduler is installed",
+    "scheduler.mode": "`second`: for pods that name it; `default`: in place of kube-scheduler, which must be stopped",
+    "scheduler.name": "the `schedulerName` of pods for the second scheduler",
+    "scheduler.replicas": "one works, the others wait for its lease",
+    "controllers.enabled": "whether controllers are installed",
+    "controllers.evictions": "`beside`: only what Kubernetes has not (expiry of taints); `instead`: also both eviction "
+    "controllers, which kube-controller-manager must not run then",
+    "controllers.maxEvictions": "the guard: what would evict more is held until somebody confirms",
+    "controllers.replicas": "one works, the others wait for its lease",
+    "crds.resourceSlicePatches": "the definition of ResourceSlicePatch in `dray.dev`",
+    "crds.deviceTaintRules": "the same for DeviceTaintRule: only for clusters that do not serve it themselves",
+    "rbac.reader": "the ClusterRole `dray-reader`, for people who look",
+    "rbac.accounts": "rights for `dray controllers --use-service-account-credentials`, run elsewhere",
+    "metrics.port": "where /metrics and the probes are",
+    "networkPolicy.enabled": "only the port of metrics in, only the API server and DNS out",
+    "resources.cpu": "what a pod asks for",
+    "resources.memory": "what a pod asks for and may use",
+}
+
+CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "scheduler.mode": (SECOND, DEFAULT),
+    "controllers.evictions": (BESIDE, INSTEAD),
+    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+}
+
+
+class ValuesError(ValueError):
+    """A value that cannot be; the message says which there are."""
+
+
+def read_values(settings: Iterable[str]) -> dict[str, Value]:
+    """The values with what `name=value` texts say instead. Raises ValuesError."""
+    values = dict(DEFAULTS)
+    for setting in settings:
+        name, separator, text = setting.partition("=")
+        if not separator or name not in DEFAULTS:
+            close = difflib.get_close_matches(name, DEFAULTS, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there is {', '.join(DEFAULTS)}"
+            raise ValuesError(f"{setting!r} is not name=value with a name that is known; {hint}")
+        values[name] = _typed(name, text)
+    return values
+
+
+def _typed(name: str, text: str) -> Value:
+    default = DEFAULTS[name]
+    if isinstance(default, bool):
+        if text not in ("true", "false"):
+            raise ValuesError(f"{name} is true or false, not {text!r}")
+        return text == "true"
+    if isinstance(default, int):
+        if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
+            raise ValuesError(f"{name} is a whole number from 1 on, not {text!r}")
+        return int(text)
+    if text not in CHOICES.get(name, (text,)):
+        raise ValuesError(f"{name} is one of {', '.join(CHOICES[name])}, not {text!r}")
+    if not text:
+        raise ValuesError(f"{name} is empty")
+    return text
