@@ -55,6 +55,9 @@ up: setup
 e2e: setup
 	E2E='$(E2E)' $(BIN)/python -m tools.e2e
 
+peers: setup
+	PEERS='$(PEERS)' $(BIN)/python -m tools.peers
+
 bench: setup
 	$(BIN)/python -m bench
 

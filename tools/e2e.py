@@ -23,6 +23,7 @@ HERE = Path(__file__).resolve().parents[1]
 PAGE = HERE / "docs" / "conformance.md"
 SECONDS = 1800
 START = "<!-- counts -->\n"
+PAIRINGS = "<!-- pairings -->\n"
 
 
 class Area(NamedTuple):
@@ -150,8 +151,9 @@ def _read(area: Area, suites: list[dict[str, Any]]) -> Result:
 
 
 def page(results: list[Result], before: str) -> str:
-    """The page, with the counts anew."""
-    head = before.partition(START)[0]
+    """The page, with the counts anew; what others count, behind them, stays."""
+    head, _, rest = before.partition(START)
+    behind = rest[rest.index(PAIRINGS) :] if PAIRINGS in rest else ""
     commit = subprocess.run(["git", "describe", "--always"], capture_output=True, text=True, check=True, cwd=HERE)
     lines = [f"Counted {date.today().isoformat()} at {commit.stdout.strip()}.", ""]
     lines += ["| Area | Passed | Failed | Left out |", "|---|---|---|---|"]
@@ -162,7 +164,7 @@ def page(results: list[Result], before: str) -> str:
     lost = [re.sub(r"([|<>])", r"\\\1", name) for result in results for name in result.failed]
     if lost:
         lines += ["", "Those that fail:", "", *(f"- {name}" for name in lost)]
-    return head + START + "\n" + "\n".join(lines) + "\n"
+    return head + START + "\n" + "\n".join(lines) + "\n" + (f"\n{behind}" if behind else "")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ SECTIONS: Final = {
         "cancel",
         "stop-evictions",
     ),
+    "On a Kubernetes cluster": ("doctor", "install", "uninstall"),
     "Run one part": ("server", "scheduler", "controllers", "node", "node-kubeconfig"),
     "For authors of drivers and programs": ("driver-test", "schema"),
 }

@@ -1,4 +1,4 @@
-"""`dray install` and `dray uninstall`: dray's components on a Kubernetes cluster, as manifests for kubectl or a chart."""
+"""`dray install` and `dray uninstall`: dray's components on a Kubernetes cluster, as manifests or as a chart."""
 
 from __future__ import annotations
 
@@ -88,5 +88,8 @@ def _print_values() -> None:
     from dray.cli import tables
     from dray.install.values import DEFAULTS, MEANINGS
 
-    rows = [(name, str(value).lower() if isinstance(value, bool) else str(value), MEANINGS[name]) for name, value in DEFAULTS.items()]
+    rows = [
+        (name, str(value).lower() if isinstance(value, bool) else str(value), MEANINGS[name])
+        for name, value in DEFAULTS.items()
+    ]
     tables.print_table(("NAME", "DEFAULT", "WHAT IT IS"), rows)

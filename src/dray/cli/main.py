@@ -17,6 +17,7 @@ from dray.cli import (
     controllers,
     dashboard,
     devices,
+    doctor,
     down,
     drain,
     driver_test,
@@ -102,6 +103,7 @@ app.command("cancel")(confirm.cancel)
 app.command("stop-evictions")(stop_evictions.run)
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(placement.app, name="placement")
+app.command("doctor")(doctor.run)
 app.command("install")(install.install)
 app.command("uninstall")(install.uninstall)
 app.command("schema")(schema.run)

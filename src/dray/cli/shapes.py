@@ -61,6 +61,24 @@ class HeldList(Shape):
     items: list[HeldItem]
 
 
+class FeatureFinding(msgspec.Struct):
+    what: str
+    works: str
+    notes: list[str]
+
+
+class Diagnosis(Shape):
+    server: str
+    version: str
+    user: str
+    dray: bool
+    served: dict[str, list[str]]
+    gates: dict[str, bool] | None
+    rights: dict[str, bool]
+    leases: dict[str, str]
+    findings: list[FeatureFinding]
+
+
 class PlacementItem(msgspec.Struct, rename="camel", kw_only=True):
     placement: str
     satisfied: bool
@@ -230,6 +248,7 @@ SHAPES: Final = {
     "DeviceList": Printed(("get devices",), DeviceList),
     "DeviceReport": Printed(("devices",), DeviceReport),
     "DeviceUntaint": Printed(("untaint device",), DeviceUntaint),
+    "Diagnosis": Printed(("doctor",), Diagnosis),
     "Difference": Printed(("what-if",), Difference),
     "DriverTest": Printed(("driver-test",), DriverTest),
     "HeldList": Printed(("confirm",), HeldList),

@@ -176,6 +176,24 @@ class HttpClient:
         """The kinds that the server has and dray does not know. Raises ApiError or OSError if that cannot be told."""
         return await find_foreign_kinds(self._transport)
 
+    async def read(self, path: str) -> bytes:
+        """What the server says at a path that is no object, such as `/metrics`. Raises ApiError."""
+        return await self._transport.request("GET", path)
+
+    async def versions_of(self, group: str) -> tuple[str, ...]:
+        """The versions of a group that the server has; none if it has no such group. Raises ApiError."""
+        try:
+            found = codec.parse_json(await self.read(f"/apis/{group}"))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return ()
+        return tuple(str(one["version"]) for one in found.get("versions", ()))
+
+    async def resources_of(self, api_version: str) -> frozenset[str]:
+        """The names of the resources in a version of a group. Raises ApiError."""
+        return await self._versions.served(api_version)
+
     async def server_version(self) -> str:
         """What the server calls its version, such as `v1.37.0`; dray's has `+dray` in it. Raises ApiError."""
         found: dict[str, str] = codec.parse_json(await self._transport.request("GET", "/version"))

@@ -47,7 +47,7 @@ class ServedVersions:
         """The newest version that both know; None if there is none, which is asked anew the next time."""
         for face in _faces(kind):
             for version in face.versions:
-                if face.plural in await self._served(face.api_version_of(version)):
+                if face.plural in await self.served(face.api_version_of(version)):
                     return Form(face, version)
         self.forget(kind)
         return None
@@ -58,7 +58,8 @@ class ServedVersions:
             for version in face.versions:
                 self._resources.pop(face.api_version_of(version), None)
 
-    async def _served(self, api_version: str) -> frozenset[str]:
+    async def served(self, api_version: str) -> frozenset[str]:
+        """The names of the resources in a version of a group; none if the server does not have it."""
         found = self._resources.get(api_version)
         if found is None:
             found = self._resources[api_version] = await self._discover(api_version)

@@ -4,7 +4,7 @@
                   ├──▶ manifests: conditions judged, values filled in
                   └──▶ chart: conditions as {{ if }}, values as {{ .Values }}
 
-Pure: it makes values and text. Rights come from the roles that dray's own server starts with, so that there is one table.
+Pure: it makes values and text. Rights come from the roles that dray's own server starts with: there is one table.
 May import everything below `dray.cli`.
 """
 

@@ -29,9 +29,7 @@ def fill(document: Any, value_of: Callable[[str], Any]) -> Any:
 
 def _fill(document: Any, value_of: Callable[[str], Any], *, as_text: bool) -> Any:
     if isinstance(document, dict):
-        return {
-            name: _fill(value, value_of, as_text=as_text or name in TEXTS) for name, value in document.items()
-        }
+        return {name: _fill(value, value_of, as_text=as_text or name in TEXTS) for name, value in document.items()}
     if isinstance(document, list):
         return [_fill(value, value_of, as_text=as_text) for value in document]
     if not isinstance(document, str):

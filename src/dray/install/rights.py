@@ -1,4 +1,4 @@
-"""The rights of an installation: those that dray's own server gives to the same components, and what they need on others.
+"""The rights of an installation: those that dray's own server gives to the same components, and what else they need.
 
 On dray's server a component follows objects as the user of the controller manager, who may list everything. Here it
 follows them as itself, so what it follows is added. Kinds that may be in dray's own group are there, too.

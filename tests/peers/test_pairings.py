@@ -1,0 +1,60 @@
+"""Every pairing of dray's components and Kubernetes' own does what a control plane for devices must do.
+
+Needs Kubernetes' binaries (`make peers PEERS=dir`), and is passed over without them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+
+from peer_processes import ApiServer, dray_server, kube_apiserver, peers_directory
+from peer_scenarios import World, scenarios
+
+PEERS = peers_directory()
+pytestmark = pytest.mark.skipif(PEERS is None, reason="PEERS names no directory with kube-apiserver and etcd")
+
+GATES = "--feature-gates=DRADeviceTaintRules=true"
+WITHOUT_NODE_HEALTH = "*,-node-lifecycle-controller"
+"""There are no kubelets, so nodes are silent, and would be taken for dead."""
+
+
+class Pairing(NamedTuple):
+    """Whose API server, scheduler and controllers work together."""
+
+    server: str
+    scheduler: str
+    controllers: str
+
+    def __str__(self) -> str:
+        return "-".join(self)
+
+
+PAIRINGS = [Pairing(*names) for names in itertools.product(("dray", "kubernetes"), repeat=3)]
+
+
+@pytest.fixture(scope="module", params=PAIRINGS, ids=str)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    pairing: Pairing = request.param
+    assert PEERS is not None
+    directory = tmp_path_factory.mktemp(str(pairing))
+    made = dray_server(PEERS, directory) if pairing.server == "dray" else kube_apiserver(PEERS, directory, GATES)
+    with made as found:
+        if pairing.scheduler == "dray":
+            found.start_dray("scheduler")
+        else:
+            found.start_component("kube-scheduler", GATES)
+        if pairing.controllers == "dray":
+            found.start_dray("controllers", "--controllers", WITHOUT_NODE_HEALTH, "--max-evictions", "none")
+        else:
+            flags = ("--use-service-account-credentials", f"--controllers={WITHOUT_NODE_HEALTH}")
+            found.start_component("kube-controller-manager", GATES, *flags)
+        yield found
+
+
+@pytest.mark.parametrize("scenario", list(scenarios()), ids=lambda scenario: scenario.__name__)
+def test_pairing(server: ApiServer, scenario: Callable[[World], None]) -> None:
+    scenario(World(server))

@@ -1,0 +1,119 @@
+"""What `dray install` prints: valid in every combination, no more rights than needed, the same as a chart."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import dray
+from dray.install import DEFAULTS, ValuesError, chart_files, manifests, read_values
+from dray.install.values import CHOICES, MEANINGS
+from server_process import run_dray
+
+
+def test_every_combination_is_valid_and_has_no_object_twice() -> None:
+    choices = {name: (True, False) for name, value in DEFAULTS.items() if isinstance(value, bool)}
+    whole = {name: values for name, values in CHOICES.items() if name != "imagePullPolicy"}
+    both = {**dict.fromkeys(choices, (True,)), **whole}
+    for picked in itertools.product(*both.values()):
+        objects = manifests({**DEFAULTS, **dict(zip(both, picked, strict=True))})
+        places = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects]
+        assert len(set(places)) == len(places)
+        assert "${" not in str(objects)
+        for obj in objects:
+            assert dray.validate(obj) == [], obj
+    nothing = manifests({**DEFAULTS, **dict.fromkeys(choices, False)})
+    assert [one["kind"] for one in nothing] == ["Namespace"]
+
+
+def rules(objects: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    (role,) = [one for one in objects if one["kind"] == "ClusterRole" and one["metadata"]["name"] == name]
+    found: list[dict[str, Any]] = role["rules"]
+    return found
+
+
+def test_rights_are_those_of_what_is_installed() -> None:
+    beside, instead = manifests(DEFAULTS), manifests({**DEFAULTS, "controllers.evictions": "instead"})
+    assert not any("pods" in one["resources"] for one in rules(beside, "dray:controllers"))
+    deletes = [
+        one for one in rules(instead, "dray:controllers") if "pods" in one["resources"] and "delete" in one["verbs"]
+    ]
+    assert deletes
+    for objects in (beside, instead):
+        for role in (one for one in objects if one["kind"] in ("ClusterRole", "Role")):
+            for one in role["rules"]:
+                assert "*" not in one["verbs"]
+                assert "*" not in one.get("apiGroups", ())
+                assert "*" not in one.get("resources", ()) or role["metadata"]["name"] == "dray-reader"
+                assert "secrets" not in one["resources"]
+                assert "serviceaccounts/token" not in one["resources"]
+
+
+def test_what_can_be_set() -> None:
+    assert set(MEANINGS) == set(DEFAULTS)
+    found = read_values(["scheduler.replicas=3", "networkPolicy.enabled=false", "scheduler.mode=default"])
+    assert (found["scheduler.replicas"], found["networkPolicy.enabled"]) == (3, False)
+    for wrong, message in (
+        ("scheduler.replica=3", "did you mean 'scheduler.replicas'"),
+        ("namespace", "not name=value|did you mean"),
+        ("zzz=1", "there is namespace, image"),
+        ("scheduler.replicas=many", "a whole number"),
+        ("scheduler.mode=third", "one of second, default"),
+        ("networkPolicy.enabled=yes", "true or false"),
+        ("image=", "is empty"),
+    ):
+        with pytest.raises(ValuesError, match=message):
+            read_values([wrong])
+
+
+def rendered(text: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    """What Helm makes of a template that has nothing but conditions and values in it."""
+    lines: list[str] = []
+    shown = [True]
+    for line in text.splitlines():
+        condition = re.fullmatch(r'\{\{- if (eq )?\.Values\.(\S+)( "(\w+)")? \}\}', line)
+        if condition is not None:
+            value = values[condition[2]]
+            shown.append(shown[-1] and (value == condition[4] if condition[1] else bool(value)))
+        elif line == "{{- end }}":
+            shown.pop()
+        elif shown[-1]:
+            line = re.sub(r"\{\{ \.Values\.(\S+) \| quote \}\}", lambda found: f'"{values[found[1]]}"', line)
+            lines.append(re.sub(r"\{\{ \.Values\.(\S+) \}\}", lambda found: str(values[found[1]]), line))
+    assert "{{" not in "".join(lines)
+    return [one for one in yaml.safe_load_all("\n".join(lines)) if one]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"scheduler.mode": "default", "controllers.evictions": "instead", "metrics.port": 99}]
+)
+def test_the_chart_makes_the_same_objects(settings: dict[str, Any]) -> None:
+    values = {**DEFAULTS, **settings}
+    found = [one for path, text in chart_files().items() if "/" in path for one in rendered(text, values)]
+    for one in found:
+        if one["kind"] == "CustomResourceDefinition":
+            assert one["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
+
+    def place(one: dict[str, Any]) -> str:
+        return f"{one['kind']} {one['metadata'].get('namespace')} {one['metadata']['name']}"
+
+    assert sorted(found, key=place) == sorted(manifests(values), key=place)
+
+
+def test_the_chart_is_written_with_its_values(tmp_path: Path) -> None:
+    done = run_dray("install", "--chart", tmp_path / "chart")
+    assert done.returncode == 0, done.stderr
+    values = yaml.safe_load((tmp_path / "chart/values.yaml").read_text())
+    for name, value in DEFAULTS.items():
+        found = values
+        for part in name.split("."):
+            found = found[part]
+        assert found == value
+    assert yaml.safe_load((tmp_path / "chart/Chart.yaml").read_text())["appVersion"] == dray.__version__
+    refused = run_dray("install", "--set", "nothing=1")
+    assert (refused.returncode, refused.stdout) == (2, "")
