@@ -94,7 +94,7 @@ class World:
 
     def node_of(self, pod: str) -> str:
         found = self.get("pods", pod)
-        return (found or {}).get("spec", {}).get("nodeName", "")
+        return str((found or {}).get("spec", {}).get("nodeName", ""))
 
     def bound(self, pod: str) -> str:
         return eventually(lambda: self.node_of(pod), f"{pod} was not scheduled")

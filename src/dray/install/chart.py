@@ -29,7 +29,7 @@ def chart_files() -> dict[str, str]:
             keep = {"annotations": {"helm.sh/resource-policy": "keep"}}
             obj = {**obj, "metadata": {**obj["metadata"], **keep}}
         text = f"---\n{_with_expressions(obj)}"
-        for name, value in reversed(piece.when.items()):
+        for name, value in reversed(list(piece.when.items())):
             text = f"{{{{- if {_condition(name, value)} }}}}\n{text}{{{{- end }}}}\n"
         files.setdefault(f"templates/{piece.file}.yaml", []).append(text)
     about = {

@@ -19,7 +19,7 @@ from server_process import run_dray
 def test_every_combination_is_valid_and_has_no_object_twice() -> None:
     choices = {name: (True, False) for name, value in DEFAULTS.items() if isinstance(value, bool)}
     whole = {name: values for name, values in CHOICES.items() if name != "imagePullPolicy"}
-    both = {**dict.fromkeys(choices, (True,)), **whole}
+    both: dict[str, tuple[Any, ...]] = {**dict.fromkeys(choices, (True,)), **whole}
     for picked in itertools.product(*both.values()):
         objects = manifests({**DEFAULTS, **dict(zip(both, picked, strict=True))})
         places = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects]
