@@ -112,6 +112,8 @@ _OF_KUBERNETES: Final = frozenset(
         "ttl-after-finished-controller",
         "disruption-controller",
         "service-account-controller",
+        "podgroup-protection-controller",
+        "resourcepoolstatusrequest-controller",
     }
 )
 """Accounts for which Kubernetes has a role that is enough. That of device evictions is not: it knows no budgets."""
