@@ -114,26 +114,9 @@ def stripped(value: Any) -> Any:
         if isinstance(found, dict) and isinstance(found.get("metadata"), dict):
             for name in SERVER_FIELDS:
                 found["metadata"].pop(name, None)
-            if found.get("kind", value.get("kind")) in ("Pod", "PodList"):
-                forget_account(found.get("spec") or {})
     if value.get("kind") == "Status":
         (value.get("details") or {}).pop("uid", None)
     return value
-
-
-def forget_account(spec: dict[str, Any]) -> None:
-    """The recorded server ran without the plugin that gives pods their ServiceAccount."""
-    if spec.get("serviceAccountName") == "default":
-        del spec["serviceAccountName"], spec["serviceAccount"]
-    for holder, name in [(spec, "volumes"), *((one, "volumeMounts") for one in _containers(spec))]:
-        left = [one for one in holder.get(name, ()) if not one["name"].startswith("kube-api-access-")]
-        holder.pop(name, None)
-        if left:
-            holder[name] = left
-
-
-def _containers(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*spec.get("containers", ()), *spec.get("initContainers", ())]
 
 
 def difference(expected: Any, actual: Any, path: str = "") -> str | None:

@@ -26,6 +26,8 @@ def run(
     token_file: server_options.TokenFile = None,
     feature_gates: server_options.FeatureGates = "",
     runtime_config: server_options.RuntimeConfig = "",
+    enabled_plugins: server_options.EnabledPlugins = "",
+    disabled_plugins: server_options.DisabledPlugins = "",
     kubelet_certificate: server_options.KubeletCertificate = None,
     kubelet_key: server_options.KubeletKey = None,
     kubelet_authority: server_options.KubeletAuthority = None,
@@ -90,6 +92,7 @@ def run(
             tokens=read_token_file(token_file) if token_file else {},
             disabled_gates=switches.disabled_gates(feature_gates),
             disabled_versions=switches.disabled_versions(runtime_config, switches.disabled_gates(feature_gates)),
+            disabled_plugins=server_options.disabled_plugins(enabled_plugins, disabled_plugins),
             quota_bytes=server_options.quota_bytes(quota_bytes),
             names=tuple(server_names or ()),
             etcd=server_options.etcd_address(

@@ -38,6 +38,19 @@ TokenFile = Annotated[
 FeatureGates = Annotated[
     str, typer.Option("--feature-gates", help="Gates to turn off: Name=false,...; all are on by default.")
 ]
+EnabledPlugins = Annotated[
+    str,
+    typer.Option(
+        "--enable-admission-plugins",
+        metavar="LIST",
+        help="ServiceAccount: pods act as accounts, which must exist. It is off here and on in dray up, where a "
+        "controller makes the accounts.",
+    ),
+]
+DisabledPlugins = Annotated[
+    str,
+    typer.Option("--disable-admission-plugins", metavar="LIST", help="Of LimitRanger, PodSecurity, ServiceAccount."),
+]
 RuntimeConfig = Annotated[
     str, typer.Option("--runtime-config", help="API versions to turn off: group/version=false,...")
 ]
@@ -144,6 +157,18 @@ def etcd_address(
     except AddressError as error:
         output.fail(str(error))
     return address
+
+
+def disabled_plugins(enabled: str, disabled: str) -> frozenset[str]:
+    """Which rules of admission are off in a server by itself. Ends with exit code 2 for a name that is none."""
+    known = {"LimitRanger", "PodSecurity", "ServiceAccount"}
+    on, off = ({name for name in map(str.strip, text.split(",")) if name} for text in (enabled, disabled))
+    for option, names in (("--enable-admission-plugins", on), ("--disable-admission-plugins", off)):
+        if unknown := sorted(names - known):
+            output.fail(f"{option}: {unknown[0]!r} cannot be switched; there are {', '.join(sorted(known))}.")
+    if on & off:
+        output.fail(f"{sorted(on & off)[0]} is both enabled and disabled.")
+    return frozenset(({"ServiceAccount"} - on) | off)
 
 
 def quota_bytes(text: str) -> int:

@@ -63,6 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Who is known by a token that the server did not issue."""
     disabled_gates: frozenset[str] = frozenset()
     disabled_versions: frozenset[str] = frozenset()
+    disabled_plugins: frozenset[str] = frozenset()
+    """Rules of admission that do not take part, by what switches them off."""
     limits: Limits = Limits()
     listeners: tuple[Listener, ...] = ()
     anonymous: bool = True
@@ -105,7 +107,7 @@ class ApiServer:
             store,
             table,
             clock,
-            default_chain(self.roles, self._dynamic_admission),
+            default_chain(self.roles, self._dynamic_admission, options.disabled_plugins),
             strategies(accounts, authenticator, self.roles, rules),
             disabled_gates=options.disabled_gates,
             randomness=randomness,

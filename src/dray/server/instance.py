@@ -52,6 +52,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     tokens: dict[str, Identity] = msgspec.field(default_factory=dict)
     disabled_gates: frozenset[str] = frozenset()
+    disabled_plugins: frozenset[str] = frozenset()
     disabled_versions: frozenset[str] = frozenset()
     anonymous: bool = True
     """Whether somebody without credentials is let in, as `system:anonymous`."""
@@ -134,6 +135,7 @@ class Instance(ApiServer):
             tokens={self.credentials.admin_token: ADMIN, **settings.tokens},
             anonymous=settings.anonymous,
             disabled_gates=settings.disabled_gates,
+            disabled_plugins=settings.disabled_plugins,
             disabled_versions=settings.disabled_versions,
             limits=settings.limits,
             around=settings.around,

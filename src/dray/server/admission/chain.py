@@ -15,6 +15,8 @@ class Plugin:
 
     kinds: ClassVar[frozenset[str] | None] = None
     """The kinds that it looks at; None for all."""
+    switch: ClassVar[str] = ""
+    """The name by which it is switched off, as kube-apiserver calls it; empty if it always works."""
     comes_last: ClassVar[bool] = False
     """Whether it refuses only what nobody refuses whom people have configured: it is a rule that Kubernetes lacks, and
     theirs about the same have their own words."""
@@ -36,6 +38,7 @@ class Chain:
 
     def __init__(self, plugins: Sequence[Plugin], dynamic: DynamicAdmission | None = None) -> None:
         self._dynamic = dynamic
+        self.plugins = tuple(plugins)
         self._mutating = [plugin for plugin in plugins if type(plugin).mutate is not Plugin.mutate]
         self._checking = [plugin for plugin in plugins if type(plugin).check is not Plugin.check]
         self._by_kind: dict[str, tuple[list[Plugin], list[Plugin]]] = {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from dray.server.admission.certificate_requests import CertificateRequests
-from dray.server.admission.chain import Chain
+from dray.server.admission.chain import Chain, Plugin
 from dray.server.admission.claim_status import ClaimStatusRights
 from dray.server.admission.cluster_acceptance import ClusterAcceptance
 from dray.server.admission.cluster_taints import ClusterTaints
@@ -21,27 +23,28 @@ from dray.server.admission.service_account import PodServiceAccount
 from dray.server.indexes.stored_roles import StoredRoles
 
 
-def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None) -> Chain:
-    """The chain, over the roles that say who may give away what, with what people have configured at its end."""
-    return Chain(
-        [
-            NamespaceLifecycle(),
-            LimitRanger(),
-            PodServiceAccount(),
-            PodSecurity(),
-            Priority(),
-            PodTolerations(),
-            PodRuntimeClass(),
-            GroupProtection(),
-            NewNodeTaint(),
-            ClusterTaints(),
-            CreationRight(roles),
-            ClaimStatusRights(roles),
-            ClusterAcceptance(roles),
-            CertificateRequests(roles),
-            Escalation(roles),
-            NodeRestriction(),
-            DriverRestriction(roles),
-        ],
-        dynamic,
-    )
+def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None, disabled: Collection[str] = ()) -> Chain:
+    """The chain, over the roles that say who may give away what, with what people have configured at its end.
+
+    `disabled` are plugins that do not take part, by what switches them off.
+    """
+    plugins: list[Plugin] = [
+        NamespaceLifecycle(),
+        LimitRanger(),
+        PodServiceAccount(),
+        PodSecurity(),
+        Priority(),
+        PodTolerations(),
+        PodRuntimeClass(),
+        GroupProtection(),
+        NewNodeTaint(),
+        ClusterTaints(),
+        CreationRight(roles),
+        ClaimStatusRights(roles),
+        ClusterAcceptance(roles),
+        CertificateRequests(roles),
+        Escalation(roles),
+        NodeRestriction(),
+        DriverRestriction(roles),
+    ]
+    return Chain([plugin for plugin in plugins if plugin.switch not in disabled], dynamic)

@@ -16,6 +16,7 @@ from dray.server.engine import Call, Engine
 class LimitRanger(Plugin):
     """Looks at new pods, at pods that are resized, and at every volume claim that is written."""
 
+    switch = "LimitRanger"
     kinds = frozenset({"Pod", "PersistentVolumeClaim"})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:

@@ -31,6 +31,7 @@ _JUDGED: Final = frozenset(("", "ephemeralcontainers", "resize"))
 class PodSecurity(Plugin):
     """Holds pods to what is enforced; whoever writes a workload only hears what would become of its pods."""
 
+    switch = "PodSecurity"
     kinds = frozenset({"Pod", "Namespace", *_WORKLOADS})
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:

@@ -21,6 +21,7 @@ class PodServiceAccount(Plugin):
     Every namespace begins with its account `default` (`verbs.first_account`), so nobody has to wait for it.
     """
 
+    switch = "ServiceAccount"
     kinds = frozenset({"Pod"})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
