@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dray.api import registry
 
-OWN = {registry.CLUSTER_GROUP}
+OWN = {registry.CLUSTER_GROUP, registry.DRAY_GROUP}
 NOT_SHIPPED = {"ResourceSlicePatch"}
 
 TYPED = {

@@ -266,8 +266,8 @@ def test_versions_and_where_the_server_is(kubectl: Kubectl, server: LiveServer) 
 @pytest.mark.parametrize(
     ("command", "resource", "row"),
     [
-        ("create service nodeport shown --tcp=80", "services", "NodePort <none> <none> 80/TCP"),
-        ("create service loadbalancer shown --tcp=80", "services", "LoadBalancer <pending> 80/TCP"),
+        ("create service nodeport shown --tcp=80", "services", "NodePort <none>"),
+        ("create service loadbalancer shown --tcp=80", "services", "LoadBalancer <pending>"),
         ("create service externalname shown --external-name=a.example.com", "services", "ExternalName a.example.com"),
         (
             "create ingress shown --class=c --rule=a.example.com/x=s:80,tls=t",

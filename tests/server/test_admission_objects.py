@@ -89,13 +89,6 @@ async def test_pods_get_the_priority_of_their_class() -> None:
         assert (usual.priority, usual.priority_class_name) == (10, "usual")
 
 
-async def test_pods_need_no_service_account() -> None:
-    async with server_and_admin() as (_, admin):
-        assert (await admin.create(pod("alone"))).spec.service_account_name in ("", "default")
-        made = await admin.create(pod("named", serviceAccountName="not-there"))
-        assert made.spec.service_account_name == "not-there"
-
-
 async def test_a_new_node_takes_no_pods_yet() -> None:
     async with server_and_admin() as (_, admin):
         made = await admin.create(node("n"))

@@ -60,7 +60,7 @@ async def test_lists_with_keys_are_merged() -> None:
         await admin.create(mutating_binding("m"))
         made: Any = await admin.create(deployment("d"))
         assert {container.name: container.image for container in made.spec.template.spec.containers} == {
-            "c": "i",
+            "main": "image",
             "side": "s",
         }
         assert made.spec.template.spec.containers[1].termination_message_path  # with the defaults of its kind

@@ -164,7 +164,7 @@ async def _fill(server: LocalServer) -> None:
     admin = server.client()
     await admin.create(binding("driver", "system:dra-driver", ACCOUNT))
     for of in ("n1", "n2"):
-        for what in KINDS:
+        for what in sorted(KINDS, key=lambda one: one == "pod"):  # its account has to be there before it
             await admin.create(_object(what, of))
 
 

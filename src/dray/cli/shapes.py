@@ -211,6 +211,17 @@ class PodExplanation(Shape):
     message: str
 
 
+class PodGroupExplanation(Shape):
+    pod_group: str
+    status: str
+    pods: int
+    needed: int
+    placed: int
+    message: str
+    nodes: Any
+    pod: Any = None
+
+
 class ScaleUp(Shape):
     groups: list[Tree]
     nodes: int
@@ -260,6 +271,7 @@ SHAPES: Final = {
     "PlacementExplanation": Printed(("explain placement",), PlacementExplanation),
     "PlacementList": Printed(("placement list",), PlacementList),
     "PodExplanation": Printed(("explain pod",), PodExplanation),
+    "PodGroupExplanation": Printed(("explain podgroup",), PodGroupExplanation),
     "ScaleUp": Printed(("scale-up",), ScaleUp),
     "SelectorTrial": Printed(("cel",), SelectorTrial),
     "Taint": Printed(("taint device", "taint node", "drain device", "drain node"), Taint),

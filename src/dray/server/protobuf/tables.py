@@ -22,6 +22,7 @@ VALUES = frozenset(
 """Types that are no messages in JSON."""
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _FOLDER = Path(__file__).with_name("numbers")
+_PACKAGES: Final = frozenset(path.stem for path in _FOLDER.glob("*.txt"))
 _OF_ALL_GROUPS = frozenset(("DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "Status", "WatchEvent"))
 _OF_META = ("v1", "meta.k8s.io/v1")
 
@@ -45,12 +46,14 @@ class Field(msgspec.Struct, frozen=True):
 Message = tuple[Field, ...]
 
 
-@cache
 def package(name: str) -> dict[str, Message]:
-    """The messages of a package by short name; none if it has no numbers."""
+    """The messages of a package by short name; none if it has no numbers: clients may ask for any."""
+    return _read(name) if name in _PACKAGES else {}
+
+
+@cache
+def _read(name: str) -> dict[str, Message]:
     path = _FOLDER / f"{name}.txt"
-    if not path.is_file():
-        return {}
     lines = path.read_text(encoding="utf-8").replace("\n    ", " ").splitlines()
     found = (line.partition(":") for line in lines)
     return {short: tuple(_field(name, word) for word in words.split()) for short, _, words in found}

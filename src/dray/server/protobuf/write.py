@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from dray.api import schema
+from dray.api.text_memory import remember_texts
 from dray.server.protobuf import MAGIC, tables
 from dray.server.protobuf.descriptors import RECURSIVE, identifier, message_class
 from dray.server.protobuf.tables import META, Field
@@ -186,7 +187,7 @@ def _alternative(kind: str) -> Change:
     return choose
 
 
-@lru_cache(4096)
+@remember_texts(4096)
 def _time(text: str) -> dict[str, int]:
     since = datetime.fromisoformat(text) - _EPOCH
     return {"seconds": since // _SECOND, "nanos": since.microseconds * 1000}

@@ -100,10 +100,13 @@ _EDIT = cluster_role(
 
 _READER = cluster_role(
     READER,
-    rule(READ, CORE, "namespaces nodes pods"),
+    rule(READ, CORE, "namespaces nodes persistentvolumeclaims persistentvolumes pods resourcequotas"),
     rule(READ, f"{RESOURCE} {DRAY}", "*"),
     rule(READ, "policy", "poddisruptionbudgets"),
-    rule(READ, "apps", "replicasets"),
+    rule(READ, "apps", "deployments replicasets statefulsets"),
+    rule(READ, "batch", "jobs"),
+    rule(READ, "scheduling.k8s.io", "podgroups"),
+    rule(READ, "storage.k8s.io", "storageclasses"),
     rule(READ, CLUSTER, "*"),
 )
 """Whatever `dray get`, `explain`, `what-if`, `scale-up` and `report` look at, and no more; to be bound by the admin."""
