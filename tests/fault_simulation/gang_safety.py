@@ -53,7 +53,8 @@ def _has_devices(ledger: Ledger, pod: Pod) -> bool:
     return len(claims) == len(pod.spec.resource_claims) and all(
         claim is not None
         and claim.status.allocation is not None
-        and any(user.uid == pod.metadata.uid for user in claim.status.reserved_for)
+        # Another scheduler may let go of it just now: whoever has a node gets its reservation back, with the devices.
+        and (not claim.status.reserved_for or any(user.uid == pod.metadata.uid for user in claim.status.reserved_for))
         for claim in claims
     )
 

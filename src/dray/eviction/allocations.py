@@ -78,7 +78,7 @@ class Allocations:
         """The devices that are allocated to a claim."""
         return devices_of(self._claims.get(key))
 
-    def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> set[str]:
+    def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> tuple[str, ...]:
         """Notes a claim, or that it is gone. Returns the uids of the pods that it was or is reserved for."""
         before = self._claims.pop(key, None)
         after = claim if claim is not None and claim.status.allocation is not None else None
@@ -86,13 +86,13 @@ class Allocations:
             self._claims[key] = after
         had, has = dict.fromkeys(devices_of(before)), dict.fromkeys(devices_of(after))
         self._by_device.move(key, had, has)
-        for device in had.keys() | has.keys():
+        for device in {**had, **has}:
             note = self._by_pool.add if device in self._by_device else self._by_pool.discard
             note((device.driver, device.pool), device)
         left, came = dict.fromkeys(consumers_of(before)), dict.fromkeys(consumers_of(after))
         self._by_pod.move(key, left, came)
         self.members.put_claim(key, before, after)
-        return {*self._reached(before), *self._reached(after)}
+        return tuple(dict.fromkeys((*self._reached(before), *self._reached(after))))
 
     def _reached(self, claim: ResourceClaim | None) -> Iterator[str]:
         """The uids of those who have to leave if the claim has to be left: its users, and who leaves with them."""

@@ -80,7 +80,7 @@ class ClaimCauses:
         if before is None and (claim is None or claim.status.allocation is None):
             return
         uids = self.allocations.put_claim(key, claim)
-        devices = {*devices_of(before), *devices_of(claim)}
+        devices = dict.fromkeys((*devices_of(before), *devices_of(claim)))
         self._look_at(devices)
         if key in self._causes or any(map(self._known.get, devices)):
             self._dirty_claims.add(key)
@@ -93,9 +93,9 @@ class ClaimCauses:
         events, self._events = self._events, []
         if not self._with_rules:
             events = [event for event in events if _rule_of(event) is None]
-        pools = self.tracker.apply_all(events).pools
+        pools = sorted(self.tracker.apply_all(events).pools)  # in an order of their own: a day can be lived again
         changes = [change for event in events if (change := self._note_rule(event)) is not None]
-        named = {device for change in changes for device in self._named_by(change)}
+        named = sorted({device for change in changes for device in self._named_by(change)})
         self._taints.forget(pools)
         self._dirty_devices.update(named)
         self._dirty_devices.update(self._held_in(pools))
@@ -106,7 +106,7 @@ class ClaimCauses:
     def resume(self) -> None:
         """Takes in what selectors that take long have come to on further devices."""
         if not self.tracker.is_complete:
-            pools = self.tracker.resume().pools
+            pools = sorted(self.tracker.resume().pools)
             self._taints.forget(pools)
             self._dirty_devices.update(self._held_in(pools))
 
@@ -119,7 +119,7 @@ class ClaimCauses:
     def refresh(self, pod: ObjectRef) -> Causes:
         """The causes of a pod as they are at this moment, whatever is still to be updated."""
         for key in self.allocations.used_by(pod.uid):
-            self._look_at(set(devices_of(self.allocations.claims[key])))
+            self._look_at(dict.fromkeys(devices_of(self.allocations.claims[key])))
             self._update_claim(key)
         return self.of(pod)
 

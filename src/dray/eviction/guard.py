@@ -59,7 +59,7 @@ class _Group(Generic[P]):
         self.number = number
         self.since = since
         self.pods: dict[P, None] = {}
-        self.unjudged: set[P] = set()
+        self.unjudged: dict[P, None] = {}
         """Those who came since the group was judged: they are not allowed before it is judged again."""
         self.is_allowed = False
 
@@ -69,8 +69,8 @@ class Verdict(NamedTuple, Generic[P]):
 
     sources: set[Source]
     """Those that are allowed or held and were not."""
-    pods: set[P]
-    """Those that may leave and might not, or the other way round."""
+    pods: Collection[P]
+    """In order: those that may leave and might not, or the other way round."""
 
 
 class Guard(Generic[P]):
@@ -102,7 +102,7 @@ class Guard(Generic[P]):
         self._going: set[P] = set()
         self._unsure: set[str] = set()
         self._changed: set[Source] = set()
-        self._touched: set[P] = set()
+        self._touched: dict[P, None] = {}
         self._is_roomier = False
         self._allowance = 0
         self._number = 0
@@ -164,7 +164,7 @@ class Guard(Generic[P]):
         for pod in self._sources.get(source, ()):
             self._changed.add(source)
             self._regroup(pod, tick)
-            self._touched.add(pod)
+            self._touched[pod] = None
 
     def renew(self, source: Source, tick: float) -> None:
         """A source is another one than before: its group is judged like one that has just come up."""
@@ -177,7 +177,7 @@ class Guard(Generic[P]):
     def judge(self, tick: float, base: Base) -> Verdict[P]:
         """Decides about all that there is news of."""
         changed, self._changed = self._changed, set()
-        touched, self._touched = self._touched, set()
+        touched, self._touched = self._touched, {}
         allowance = self._limit.pods(base.pods + self._left(tick - self._window), base.fullest_node)
         self._is_roomier |= allowance > self._allowance
         self._allowance = allowance
@@ -193,14 +193,14 @@ class Guard(Generic[P]):
             group = self._groups[name]
             if before[name] != self._state(name):
                 changed |= self._sources_of(name)
-                touched |= group.pods.keys()
+                touched.update(group.pods)
             elif group.is_allowed:
-                touched |= group.unjudged
+                touched.update(group.unjudged)
             group.unjudged.clear()
         self._unsure.clear()
         self._is_roomier = dropped  # what was dropped leaves room for others, once
         self._forget(tick)
-        return Verdict(changed, touched)
+        return Verdict(changed, touched.keys())
 
     def allows(self, source: Source, pod: P) -> bool:
         """Whether a pod that must leave for a source may."""
@@ -292,12 +292,12 @@ class Guard(Generic[P]):
                 self._number += 1
                 group = self._groups[name] = _Group(self._number, tick)
             group.pods[pod] = None
-            group.unjudged.add(pod)
+            group.unjudged[pod] = None
             self._unsure.add(name)
         for name in before - after:
             group = self._groups[name]
             del group.pods[pod]
-            group.unjudged.discard(pod)
+            group.unjudged.pop(pod, None)
             if name in self._held:
                 self._unsure.add(name)
             if not group.pods:

@@ -34,7 +34,7 @@ CLOSED = {
     "server/patch/shape.py": "definitions that exist",
     "server/protobuf/descriptors.py": "messages that exist",
     "server/protobuf/read.py": "messages that exist",
-    "server/protobuf/tables.py": "packages that exist, and their kinds; what does not is an exception, which is not kept",
+    "server/protobuf/tables.py": "packages and kinds that exist; what does not is an exception, which is not kept",
     "server/protobuf/write.py": "messages that exist",
     "server/security/default_roles/__init__.py": "no arguments",
     "server/subresources/pod_actions.py": "codes of answers",
