@@ -52,7 +52,7 @@ def trace(seed: int, hash_seed: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [3])
 def test_a_seed_is_the_same_day_in_every_process(seed: int) -> None:
     assert trace(seed, "1") == trace(seed, "2") == simulate(seed).trace
 
