@@ -49,11 +49,22 @@ class _Selector:
         """Nothing to release."""
 
 
+class _Task(asyncio.Task[Any]):
+    """A task whose hash is its number: sets of tasks, as task groups have them, are in one order in every process."""
+
+    number = 0
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """The loop. `problems` collects what nobody caught."""
 
     def __init__(self) -> None:
         super().__init__()
+        self._tasks = 0
+        self.set_task_factory(self._make_task)
         self._selector = _Selector()
         self.problems: list[str] = []
         self.set_exception_handler(self._note_problem)
@@ -61,6 +72,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
         return self._selector.now
+
+    def _make_task(self, _loop: asyncio.AbstractEventLoop, work: Any, **details: Any) -> _Task:
+        task = _Task.__new__(_Task)
+        self._tasks += 1
+        task.number = self._tasks
+        task.__init__(work, loop=self, **details)  # type: ignore[misc]  # it is in a set before it returns
+        return task
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There are none."""
