@@ -14,6 +14,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from dray.api.generated.core import Service
+from dray.api.idle_fields import idle_fields
 from dray.api.meta import Object
 from dray.api.resource import ResourceClaim
 from dray.cel import Postponed
@@ -129,6 +130,7 @@ def _judged(call: Call, rules: Rules, written: Object, context: Context) -> Obje
     if problems:
         raise errors.invalid(call.route.kind, obj.metadata.name, problems)
     call.warnings.extend(rules.warnings(obj))
+    call.warnings.extend(idle_fields(call.route.kind, obj))
     return obj
 
 
@@ -276,6 +278,8 @@ def _judged_update(call: Call, strategy: UpdateStrategy, written: Object, old: O
     if problems:
         raise errors.invalid(call.route.kind, old.metadata.name, problems)
     call.warnings.extend(strategy.warnings(new))
+    if not call.route.subresource:
+        call.warnings.extend(idle_fields(call.route.kind, new))
     return new
 
 
