@@ -20,7 +20,8 @@ from dray.process.clock import Clock, as_time
 from dray.process.supervision import Supervisor
 from dray.reconcile import Informers, RealClock
 from dray.scheduler.metrics import SchedulerMetrics
-from dray.scheduler.scheduler import DEFAULT_NAME, FILTER_SECONDS, Scheduler
+from dray.scheduler.scheduler import FILTER_SECONDS, Scheduler
+from dray.scheduler.state import DEFAULT_NAME
 from dray.server.discovery import pages
 from dray.server.instance import Instance, ServerSettings
 from dray.server.security.identity import MASTERS, authenticated
