@@ -32,6 +32,8 @@ from dray.cli import (
     nodes,
     placement,
     plan,
+    record,
+    replay,
     restore,
     scale_up,
     scheduler,
@@ -92,6 +94,8 @@ app.command("node-kubeconfig")(node_kubeconfig.run)
 app.command("driver-test")(driver_test.run)
 app.command("get")(get.run)
 app.command("dashboard")(dashboard.run)
+app.command("record")(record.run)
+app.command("replay")(replay.run)
 app.add_typer(taint.app, name="taint")
 app.add_typer(untaint.app, name="untaint")
 app.add_typer(drain.app, name="drain")
