@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,8 +31,18 @@ def run(
         ),
     ] = None,
     speed: Annotated[
-        str, typer.Option(metavar="N", help="So many times as fast as it happened; as fast as it goes unless given.")
+        str,
+        typer.Option(
+            metavar="N",
+            help="So many times as fast as it happened; 60 with --dashboard, else as fast as it goes.",
+        ),
     ] = "",
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Serve the dashboard of the replayed cluster, and print a link to it.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(help="Where to serve the dashboard; 0 takes a free port.", min=0, max=65535)
+    ] = 6480,
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
 ) -> None:
     """Run a recorded history on dray's own scheduler and evictions, on virtual time, and compare what came of it.
@@ -38,11 +50,19 @@ def run(
     Nodes, devices, rules and the pods that arrived come from the history; who runs where and who is evicted is decided
     anew. With --with it runs once more with those changes. The same file gives the same answer.
 
+    With --dashboard the history, with the changes, is played to a browser on this machine until Ctrl-C, and nothing is
+    compared.
+
     Exit code 0: done; 2: the file or what is to be different cannot be used.
     """
     pace = read_speed(speed)
     history = load_history(file)
     different = load_changes(changes or [], history)
+    if dashboard:
+        import uvloop
+
+        uvloop.run(_show(history, different, pace or SHOWN_SPEED, port))
+        return
     with inputs.busy("Replaying"):
         answer = _compare(history, different, pace)
     if format_ is output.Format.JSON:
@@ -93,6 +113,30 @@ def _compare(history: History, changes: Changes | None, pace: float | None) -> C
     recorded = measure(history)
     replayed = replay(history, pace=pace)
     return compare(history, recorded, replayed, replay(history, changes, pace) if changes is not None else None)
+
+
+async def _show(history: History, changes: Changes | None, speed: float, port: int) -> None:
+    from dray.api.durations import describe_duration
+    from dray.replay import Changes
+    from dray.replay.stage import stage
+
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        async with stage(history, changes or Changes(), speed, port) as playing:
+            length = describe_duration(round(history.end - history.start))
+            print(f"replaying {length} at {speed:g}×, until Ctrl-C")
+            print(f"  {playing.link}   (logs you in once, within an hour)", flush=True)
+            told, played = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(playing.run())
+            await asyncio.wait({told, played}, return_when=asyncio.FIRST_COMPLETED)
+            if not told.done():
+                played.result()
+                print("the history is over; the dashboard stays as it is", flush=True)
+                await told
+            played.cancel()
+    except OSError as error:
+        output.fail(f"cannot listen on 127.0.0.1:{port}: {error.strerror or error}. Give another --port.")
 
 
 def _print(answer: Comparison) -> None:

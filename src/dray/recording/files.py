@@ -25,7 +25,8 @@ from dray.recording.essence import RECORDED, essence
 from dray.recording.hashed_names import HashedNames
 
 _GZIP: Final = 31
-_CHUNK: Final = 1 << 16
+_CHUNK: Final = 256
+"""Bytes that are read at a time: so much at most is lost before a place that is damaged."""
 LONGEST_LINE: Final = 64 * 1024 * 1024
 MOST_LINES: Final = 50_000_000
 

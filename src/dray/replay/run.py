@@ -29,7 +29,7 @@ from dray.replay.player import Player
 
 MOST_TURNS: Final = 10_000_000
 """A cluster that is set up, or a thousand pods that come at once, keep the loop busy for a while."""
-TIDY_EVERY: Final = 10
+TIDY_EVERY: Final = 20
 """After so many looks at the devices, what is not needed any more is let go."""
 
 
@@ -82,7 +82,8 @@ async def _replay(history: History, changes: Changes) -> Replayed:
         client = client_of(server)
         control = ControlPlane(client, clock, changes.settings)
         player = Player(client, clock, history, changes.objects)
-        _watch(control.informers, observer, player, clock)
+        _watch(control.informers, observer, clock)
+        control.informers.of(kinds.PODS, Pod).on_change(player.on_pod)
         new_nodes = NewNodes(player, clock, control.informers, changes.groups)
         await player.set_up()
         await control.follow()
@@ -104,13 +105,12 @@ async def _replay(history: History, changes: Changes) -> Replayed:
     return Replayed(measures=found, refused=player.refused, problems=tuple(problems), nodes_added=added)
 
 
-def _watch(informers: Informers, observer: Observer, player: Player, clock: Clock) -> None:
+def _watch(informers: Informers, observer: Observer, clock: Clock) -> None:
     def tell(old: Object | None, new: Object | None) -> None:
         observer.change(old, new, clock.now())
 
     for kind in RECORDED:
         informers.of(kind, Object).on_change(tell)
-    informers.of(kinds.PODS, Pod).on_change(player.on_pod)
 
 
 @contextmanager
