@@ -1,14 +1,15 @@
 """Names replaced by hashes, the same name by the same hash everywhere, so that references still lead where they led.
 
 Hashed are the names of objects, pools, devices, requests, counters and containers, wherever they are written, and the
-values of labels with the selectors that ask for them. What decisions are made of stays readable: drivers, attributes
-and capacities of devices, expressions, resources, the keys of labels and taints. The key of the hash is drawn for each
-recording and kept nowhere: nobody can try out names.
+values of labels with the selectors that ask for them; of devices also attributes called a uuid or serial number. What
+decisions are made of stays readable: drivers, other attributes and capacities of devices, expressions, resources, the
+keys of labels and taints. The key of the hash is drawn for each recording and kept nowhere: nobody can try out names.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from typing import Any, Final
 
@@ -35,7 +36,9 @@ _LISTS: Final = frozenset({"requests", "values", "namespaces"})
 """Lists of names, or of values of labels."""
 _MAPS: Final = frozenset({"labels", "matchLabels", "nodeSelector"})
 _NUMERIC: Final = frozenset({"Gt", "Lt"})
-_AS_IT_IS: Final = frozenset({"attributes", "capacity", "allocatable", "annotations", "selectors", "opaque", "limits"})
+_IDENTITY: Final = re.compile("uuid|serial", re.IGNORECASE)
+"""Attributes that tell one device from all others."""
+_AS_IT_IS: Final = frozenset({"capacity", "allocatable", "annotations", "selectors", "opaque", "limits"})
 _POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 SIZE: Final = 6
 """Bytes of a hash: of a million names, one in five hundred recordings has two with the same."""
@@ -74,4 +77,11 @@ class HashedNames:
             return {label: self.name(one) for label, one in value.items()}
         if key == "annotations" and isinstance(value, dict) and _POD_CLAIM in value:
             return {**value, _POD_CLAIM: self.name(str(value[_POD_CLAIM]))}
+        if key == "attributes" and isinstance(value, dict):
+            return {name: self._identity(one) if _IDENTITY.search(name) else one for name, one in value.items()}
         return value if key in _AS_IT_IS else self.document(value)
+
+    def _identity(self, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("string"), str):
+            return {**value, "string": self._hash(value["string"])}
+        return value

@@ -71,7 +71,7 @@ def measure(history: History) -> Measures:
 
 def replay(history: History, changes: Changes | None = None, pace: float | None = None) -> Replayed:
     """Runs a history; with a `pace`, so many of its seconds in one. Raises SettingsError."""
-    with _quietly():
+    with _quietly(), _frozen():
         return virtual_loop.run(_replay(history, changes or Changes()), pace, MOST_TURNS)
 
 
@@ -123,3 +123,13 @@ def _quietly() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
+
+
+@contextmanager
+def _frozen() -> Iterator[None]:
+    """What was there before is left out when the garbage collector looks for cycles."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

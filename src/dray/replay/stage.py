@@ -28,12 +28,17 @@ from dray.store import LocalStore, MemoryBackend, Store
 
 
 class FastClock:
-    """The system's clock, from another start and so many times as fast."""
+    """The system's clock, from another start and so many times as fast, until it is stopped."""
 
     def __init__(self, start: float, speed: float) -> None:
         self._start = start
         self._speed = speed
         self._began = time.monotonic()
+        self._stopped: float | None = None
+
+    def stop(self) -> None:
+        """From now on it is always now, and whoever goes to sleep does not wake."""
+        self._stopped = self.monotonic()
 
     def now(self) -> float:
         """Seconds since 1970, as they were recorded."""
@@ -41,10 +46,12 @@ class FastClock:
 
     def monotonic(self) -> float:
         """Seconds of the replay."""
-        return (time.monotonic() - self._began) * self._speed
+        return (time.monotonic() - self._began) * self._speed if self._stopped is None else self._stopped
 
     async def sleep(self, seconds: float) -> None:
         """Returns after so many seconds of the replay."""
+        if self._stopped is not None:
+            await asyncio.get_running_loop().create_future()
         await asyncio.sleep(max(seconds, 0.0) / self._speed)
 
 
@@ -69,7 +76,7 @@ class Stage:
         self._play = play
 
     async def run(self) -> None:
-        """Returns when the history is over. Everything can still be looked at then."""
+        """Returns when the history is over. Everything stays as it is then, and can be looked at."""
         await asyncio.shield(self._play)
 
 
@@ -110,7 +117,12 @@ async def _playing(
     await control.follow()
     await control.start()
     growing = asyncio.create_task(new_nodes.run())
-    play = asyncio.create_task(player.run(history.end))
+
+    async def play_to_the_end() -> None:
+        await player.run(history.end)
+        clock.stop()
+
+    play = asyncio.create_task(play_to_the_end())
     try:
         yield play
     finally:

@@ -30,7 +30,9 @@ def write(path: Path, changes: int = 3) -> RecordingWriter:
         writer.seen(writer.document(node(name)), START + 1)
     writer.listed(START + 2)
     for number in range(changes):
-        writer.seen(writer.document(node("a", n=str(number), salt=hashlib.md5(bytes([number])).hexdigest())), START + 3 + number)
+        writer.seen(
+            writer.document(node("a", n=str(number), salt=hashlib.md5(bytes([number])).hexdigest())), START + 3 + number
+        )
         writer.flush()
     return writer
 
