@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tools import commands_page, kinds_page, rights_page
+from tools import commands_page, driver_api_page, kinds_page, rights_page
 
 import dray
 from dray.api import registry
@@ -75,6 +75,14 @@ def test_every_decision_is_in_the_list() -> None:
 
 def test_the_page_of_commands_is_current() -> None:
     assert commands_page.PAGE.read_text() == commands_page.render_page(), "run: make generate"
+
+
+def test_the_page_of_the_driver_sdk_is_current_and_says_something_of_everything() -> None:
+    page = driver_api_page.render_page()
+    assert driver_api_page.PAGE.read_text() == page, "run: make generate"
+    silent = [name for name in driver_api_page.names() if f"## `{name}`\n\n\n" in page]
+    assert not silent
+    assert not re.findall(r"\*\*`([a-z_]+)\(.*`\*\*\n\n\n", page), "methods without words"
 
 
 def test_the_page_of_kinds_is_current() -> None:

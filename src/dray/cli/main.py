@@ -20,6 +20,7 @@ from dray.cli import (
     doctor,
     down,
     drain,
+    driver,
     driver_test,
     explain,
     get,
@@ -91,6 +92,7 @@ app.command("scheduler")(scheduler.run)
 app.command("controllers")(controllers.run)
 app.command("node")(node.run)
 app.command("node-kubeconfig")(node_kubeconfig.run)
+app.add_typer(driver.app, name="driver")
 app.command("driver-test")(driver_test.run)
 app.command("get")(get.run)
 app.command("dashboard")(dashboard.run)
