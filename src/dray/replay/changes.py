@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -29,6 +30,10 @@ _OBJECTS: Final = frozenset(RECORDED) - {kinds.PODS, kinds.CLAIMS}
 """Work is what the history has; everything else may be another."""
 
 
+_POLICY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(=|$)")
+"""What looks like the name of a policy, with or without options, if no file is called so."""
+
+
 class ChangeError(ValueError):
     """Something that a replay cannot be given; the message names the file and what to do."""
 
@@ -45,8 +50,8 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_changes(given: Sequence[str], history: History) -> Changes:
     """What files, directories and names of eviction policies ask for. Raises ChangeError."""
-    files = [one for one in given if Path(one).exists() or "/" in one or "." in one]
-    policies = [one for one in given if one not in files]
+    policies = [one for one in given if _POLICY.match(one) and not Path(one).exists()]
+    files = [one for one in given if one not in policies]
     try:
         items = list(read(files))
         groups = load_groups(items, from_objects(history.first))
