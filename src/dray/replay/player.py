@@ -28,7 +28,7 @@ from dray.process.clock import Clock
 from dray.process.tasks import cancel_all
 from dray.replay.history import Change, History, Place, kind_of
 from dray.replay.work import Work, disruption
-from dray.scheduler.scheduler import DEFAULT_NAME
+from dray.scheduler.state import DEFAULT_NAME
 from dray.simulation import names
 
 REPLACED_SECONDS: Final = 1.0
