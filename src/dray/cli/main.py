@@ -43,6 +43,7 @@ from dray.cli import (
     stop_evictions,
     taint,
     terminal,
+    top,
     untaint,
     up,
     validate,
@@ -96,6 +97,7 @@ app.add_typer(driver.app, name="driver")
 app.command("driver-test")(driver_test.run)
 app.command("get")(get.run)
 app.command("dashboard")(dashboard.run)
+app.command("top")(top.run)
 app.command("record")(record.run)
 app.command("replay")(replay.run)
 app.add_typer(taint.app, name="taint")

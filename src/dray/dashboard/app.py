@@ -20,12 +20,14 @@ import msgspec
 
 from dray.api import kinds
 from dray.api.status import ApiError
-from dray.dashboard import changes, documents, static_files
+from dray.dashboard import static_files, view_stream
 from dray.dashboard.access import Access
 from dray.dashboard.answers import document, refusal, stream
 from dray.dashboard.fleet_stream import FleetStream
 from dray.dashboard.sessions import MOST_STREAMS, Session, Sessions
+from dray.live.documents import NoSuchThing
 from dray.live.rights import may
+from dray.maintenance import out_of_service
 from dray.process.http import Answer, Request, Response
 from dray.process.tasks import end
 from dray.reconcile import Clock
@@ -84,9 +86,9 @@ class Dashboard:
             "logout": self._log_out,
             "preview": self._preview,
             "apply": self._apply,
-            "confirm": self._on_rule(changes.confirm),
-            "stop": self._on_rule(changes.stop),
-            "undo": self._on_rule(changes.undo),
+            "confirm": self._on_rule(out_of_service.confirm),
+            "stop": self._on_rule(out_of_service.stop),
+            "undo": self._on_rule(out_of_service.undo),
         }
 
     def link(self, token: str, address: str) -> str:
@@ -105,9 +107,9 @@ class Dashboard:
             return await self._answer(request)
         except ApiError as error:
             return refusal(error.code, str(error))
-        except (changes.ChangeError, GroupingError, SnapshotError) as error:
+        except (out_of_service.ChangeError, GroupingError, SnapshotError) as error:
             return refusal(422, str(error))
-        except documents.NoSuchThing as error:
+        except NoSuchThing as error:
             return refusal(404, str(error))
         except (OSError, TimeoutError) as error:
             return refusal(502, f"the cluster does not answer: {error}")
@@ -188,12 +190,12 @@ class Dashboard:
 
     async def _watch(self, session: Session, request: Request) -> Answer:
         name = request.query.get("view", "")
-        if name not in documents.VIEWS:
-            return refusal(404, f"there is no view {name!r}; there are {', '.join(documents.VIEWS)}")
+        if name not in view_stream.VIEWS:
+            return refusal(404, f"there is no view {name!r}; there are {', '.join(view_stream.VIEWS)}")
         viewer = await session.viewer(self._clock)
         if request.query.get("once"):
-            return document(await documents.VIEWS[name](viewer, request.query))
-        return _streamed(session, documents.follow(viewer, name, request.query))
+            return document(await view_stream.VIEWS[name](viewer, request.query))
+        return _streamed(session, view_stream.follow(viewer, name, request.query))
 
     async def _explain(self, session: Session, request: Request) -> Answer:
         viewer = await session.viewer(self._clock)
@@ -215,20 +217,21 @@ class Dashboard:
     # What is changed
 
     async def _preview(self, session: Session, request: Request) -> Answer:
-        wish = _read(request, changes.Wish)
+        wish = _read(request, out_of_service.Wish)
         viewer = await session.viewer(self._clock)
         async with self._turn:
-            return document((await changes.preview(viewer, session.caller, wish)).to_dict())
+            seen = await out_of_service.preview(await viewer.snapshot(), session.caller.writer, wish)
+            return document(seen.to_dict())
 
     async def _apply(self, session: Session, request: Request) -> Answer:
-        wish = _read(request, changes.Wish)
+        wish = _read(request, out_of_service.Wish)
         viewer = await session.viewer(self._clock)
         async with self._turn:
-            return document(await changes.apply(viewer, session.caller, wish))
+            return document(await out_of_service.apply(await viewer.snapshot(), session.caller.writer, wish))
 
     def _on_rule(self, change: Callable[[Any, str], Awaitable[None]]) -> Handler:
         async def handler(session: Session, request: Request) -> Answer:
-            await change(session.caller, _read(request, Named).name)
+            await change(session.caller.writer, _read(request, Named).name)
             return document({})
 
         return handler

@@ -40,7 +40,7 @@ from dray.views.timeline import Log
 
 TRACKED: Final = (kinds.CLASSES, kinds.SLICES, kinds.RULES, kinds.PATCHES)
 FOLLOWED: Final = (*TRACKED, kinds.NODES, kinds.CLAIMS, kinds.PODS, kinds.EVENTS)
-ASKED_FOR: Final = (kinds.TEMPLATES, kinds.BUDGETS)
+ASKED_FOR: Final = (kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES)
 """What answers need besides, and nobody looks at meanwhile."""
 
 RIGHTS_SECONDS: Final = 30.0
@@ -79,11 +79,12 @@ class Viewer:
         self._waiting: set[str] = set()
         self._leaving: dict[str, tuple[str, ...]] = {}
         self._is_current = False
+        self._lost = ""
 
     @property
     def missing(self) -> list[str]:
-        """What the viewer may not see, a sentence each."""
-        return [told for sight in self.sights if (told := sight.told())]
+        """What the viewer may not see, a sentence each; first, that the cluster does not answer, if it does not."""
+        return [*([self._lost] if self._lost else []), *(told for sight in self.sights if (told := sight.told()))]
 
     @property
     def sees_all_claims(self) -> bool:
@@ -177,7 +178,7 @@ class Viewer:
 
     async def _asked_for(self, kind: Kind) -> list[Object]:
         try:
-            return list(await list_if_served(self.client, kind, self.namespace) or ())
+            return list(await list_if_served(self.client, kind, self.namespace if kind.namespaced else "") or ())
         except ApiError as error:
             if error.code != 403:
                 raise
@@ -283,9 +284,17 @@ class Viewer:
                 self.is_outdated = await find_sights(self.client, FOLLOWED, self.namespace) != self.sights
             except ApiError as error:
                 self.is_outdated = error.code in (401, 403)
-            except OSError:
+            except OSError as error:
+                self._note_loss(f"this is how it was at {self._now()}: the cluster does not answer ({error})")
                 continue
+            self._note_loss("")
         self._tell()
+
+    def _note_loss(self, lost: str) -> None:
+        """The time of the first is kept."""
+        if bool(lost) != bool(self._lost):
+            self._lost = lost
+            self._tell()
 
     def now(self) -> datetime:
         """What time it is in the cluster."""

@@ -27,6 +27,10 @@ LETTERS: Final = "".join(chr(48 + bits) for bits in range(32))
 WORDS: Final = {FREE: "free", HELD: "held", TAINTED: "tainted", BLOCKED: "blocked", LEAVING: "leaving"}
 
 
+SHOWN: Final = (LEAVING, TAINTED, HELD, BLOCKED, FREE)
+"""What is shown of a device that is several things: the first of these."""
+
+
 class FleetRow(msgspec.Struct, frozen=True, rename="camel"):
     """The devices of a pool, in order; `states` has a letter for each."""
 
@@ -166,3 +170,9 @@ def totals(rows: Iterable[FleetRow]) -> FleetTotals:
 def words_of(letter: str) -> list[str]:
     """What a letter means."""
     return [word for bit, word in WORDS.items() if (ord(letter) - 48) & bit]
+
+
+def shown_as(letter: str) -> str:
+    """The one word for a device in a picture."""
+    bits = ord(letter) - 48
+    return next((WORDS[bit] for bit in SHOWN if bits & bit), WORDS[BLOCKED])

@@ -1,4 +1,5 @@
-"""Taking devices out of service from the page: preview, apply, confirm, stop, undo. With the viewer's rights alone."""
+"""Taking devices out of service while somebody looks on: preview, apply, confirm, stop, undo. With the rights of the
+client that is given, and on the snapshot that its owner sees."""
 
 from __future__ import annotations
 
@@ -15,8 +16,7 @@ from dray.api.names import validate_label_key, validate_label_value
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE, EFFECT_NONE
 from dray.api.times import Time
-from dray.dashboard.access import Caller
-from dray.live.viewer import Viewer
+from dray.client.http import HttpClient
 from dray.maintenance.confirmation import cancelling, confirming
 from dray.maintenance.rule_writing import Support, delete_rules, find_support, plan_rules, write_rules
 from dray.snapshot import Snapshot
@@ -63,14 +63,17 @@ class Seen(msgspec.Struct, frozen=True):
         hit = (sorted(self.preview.devices), sorted(pod.pod for pod in self.preview.pods), self.preview.taints)
         return hashlib.sha256(repr(hit).encode()).hexdigest()[:20]
 
+    @property
+    def is_broad(self) -> bool:
+        """Whether it may reach devices all over the cluster, so that somebody should say how many are meant."""
+        return any(one.selection.is_broad for one in self.requests) and bool(self.preview.taints)
+
     def to_dict(self) -> dict[str, Any]:
         """For the page."""
-        told = self.preview.to_dict()
-        broad = any(one.selection.is_broad for one in self.requests) and self.preview.taints
-        return {**told, "digest": self.digest, "isBroad": bool(broad)}
+        return {**self.preview.to_dict(), "digest": self.digest, "isBroad": self.is_broad}
 
 
-async def preview(viewer: Viewer, caller: Caller, wish: Wish) -> Seen:
+async def preview(snapshot: Snapshot, client: HttpClient, wish: Wish) -> Seen:
     """Who would be hit. Raises ChangeError, ApiError or OSError."""
     _check(wish)
     requests = tuple(
@@ -84,41 +87,40 @@ async def preview(viewer: Viewer, caller: Caller, wish: Wish) -> Seen:
         )
         for one in wish.selections
     )
-    snapshot = await viewer.snapshot()
-    support = await find_support(caller.writer, requests[0])
+    support = await find_support(client, requests[0])
     try:
         return await asyncio.to_thread(_look, snapshot, requests, support)
     except SelectionError as error:
         raise ChangeError(str(error)) from None
 
 
-async def apply(viewer: Viewer, caller: Caller, wish: Wish) -> dict[str, Any]:
+async def apply(snapshot: Snapshot, client: HttpClient, wish: Wish) -> dict[str, Any]:
     """Writes the rules if the preview is still the one that was seen. Raises ChangeError, ApiError or OSError."""
-    seen = await preview(viewer, caller, wish)
+    seen = await preview(snapshot, client, wish)
     if seen.digest != wish.expected:
         raise ChangeError("the cluster has changed since the preview: look at the new one, then apply")
     for request, rules in zip(seen.requests, seen.rules, strict=True):
-        await write_rules(caller.writer, seen.snapshot, request, rules)
+        await write_rules(client, seen.snapshot, request, rules)
     return {"rules": [rule.metadata.name for rules in seen.rules for rule in rules]}
 
 
-async def confirm(caller: Caller, name: str) -> None:
+async def confirm(client: HttpClient, name: str) -> None:
     """Says of a rule that the guard holds that it is meant. Raises ApiError or OSError."""
-    rule = await caller.writer.get(kinds.RULES, "", name)
-    await caller.writer.patch(kinds.RULES, "", name, confirming(rule))
+    rule = await client.get(kinds.RULES, "", name)
+    await client.patch(kinds.RULES, "", name, confirming(rule))
 
 
-async def stop(caller: Caller, name: str) -> None:
+async def stop(client: HttpClient, name: str) -> None:
     """Nobody else leaves for a rule: NoExecute becomes NoSchedule. Raises ApiError or OSError."""
-    rule = await caller.writer.get(kinds.RULES, "", name)
-    await caller.writer.patch(kinds.RULES, "", name, cancelling(rule))
+    rule = await client.get(kinds.RULES, "", name)
+    await client.patch(kinds.RULES, "", name, cancelling(rule))
 
 
-async def undo(caller: Caller, name: str) -> None:
+async def undo(client: HttpClient, name: str) -> None:
     """Deletes a rule: its devices are back in service. Raises ApiError or OSError."""
-    rule = await caller.writer.get(kinds.RULES, "", name)
+    rule = await client.get(kinds.RULES, "", name)
     assert isinstance(rule, DeviceTaintRule)
-    await delete_rules(caller.writer, [rule])
+    await delete_rules(client, [rule])
 
 
 def _check(wish: Wish) -> None:

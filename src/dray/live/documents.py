@@ -1,4 +1,4 @@
-"""Views that are sent whole, again whenever they are different: claims and pods, rules, the timeline, a hub, a device.
+"""What a viewer looks at, as documents: claims and pods, rules, the timeline, a hub, a device.
 
 Each is made in a thread of what the viewer's informers hold, which is immutable.
 """
@@ -6,8 +6,7 @@ Each is made in a thread of what the viewer's informers hold, which is immutable
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
@@ -17,21 +16,15 @@ from dray.api.references import full_name
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.status import ApiError
 from dray.api.times import Time
-from dray.dashboard.answers import encode
 from dray.live.hubs import load_fleet
 from dray.live.viewer import Viewer
 from dray.views import hub, service, timeline, waiting
 from dray.views.device import DevicePage, Surroundings, device_page
 
-HEARTBEAT_SECONDS: Final = 15.0
-CALM_SECONDS: Final = 0.5
-SHARE: Final = 30
-HUB_SECONDS: Final = 5.0
 MOST_ROWS: Final = 5000
 TIMELINE: Final = timedelta(hours=1)
 
 Parameters: TypeAlias = Mapping[str, str]
-Make: TypeAlias = Callable[[Viewer, Parameters], Awaitable[Any]]
 
 
 class NoSuchThing(Exception):
@@ -129,32 +122,3 @@ async def fleet_of_clusters(viewer: Viewer, _parameters: Parameters) -> dict[str
     except ApiError as error:
         return {"hub": hub.Hub(), "problem": str(error) if error.code != 404 else "this server is no hub"}
     return {"hub": await asyncio.to_thread(hub.hub, objects, viewer.now()), "problem": ""}
-
-
-VIEWS: Final[Mapping[str, Make]] = {
-    "waiting": claims_and_pods,
-    "rules": rules,
-    "timeline": history,
-    "device": device,
-    "hub": fleet_of_clusters,
-}
-
-
-async def follow(viewer: Viewer, name: str, parameters: Parameters) -> AsyncIterator[bytes]:
-    """A view as lines of JSON, one whenever it is different; `again` when the viewer's rights have changed."""
-    last = b""
-    while not viewer.is_outdated:
-        version = viewer.version
-        began = time.perf_counter()
-        try:
-            line = encode({"type": "view", "view": await VIEWS[name](viewer, parameters)}) + b"\n"
-        except NoSuchThing as error:
-            line = encode({"type": "gone", "error": str(error)}) + b"\n"
-        if line != last:
-            last = line
-            yield line
-        await asyncio.sleep(max(CALM_SECONDS, SHARE * (time.perf_counter() - began)))
-        pause = HUB_SECONDS if name == "hub" else HEARTBEAT_SECONDS
-        if not await viewer.changed(version, pause):
-            yield b'{"type":"alive"}\n'
-    yield b'{"type":"again"}\n'
