@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 WIDEST: Final = 120
 SECTIONS: Final = {
     "A cluster on this machine": ("up", "down", "ls", "nodes", "backup", "restore"),
-    "Look": ("dashboard", "top", "get", "explain", "devices", "placement", "record"),
+    "Look": ("dashboard", "top", "get", "explain", "devices", "placement", "report", "record"),
     "Without a cluster, or before anything is done": (
         "validate",
         "lint",

@@ -35,6 +35,7 @@ from dray.cli import (
     plan,
     record,
     replay,
+    report,
     restore,
     scale_up,
     scheduler,
@@ -85,6 +86,7 @@ app.add_typer(explain.app, name="explain")
 app.command("devices")(devices.run)
 app.command("what-if")(what_if.run)
 app.command("scale-up")(scale_up.run)
+app.add_typer(report.app, name="report")
 app.command("up")(up.run)
 app.command("down")(down.run)
 app.command("ls")(ls.run)

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from dray.cli import component, inputs, live, output, tables
 
 if TYPE_CHECKING:
+    from dray.scale_up.answer import ScaleUpPlan
     from dray.snapshot import Snapshot
     from dray.snapshot.files import Item
 
 
+Files: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="FILE|DIR|-",
+        help="Node groups, and manifests or dumps of a cluster; may be repeated.",
+    ),
+]
+MaxNodes: TypeAlias = Annotated[int, typer.Option(help="Add no more nodes than this in all.", min=0, max=1000)]
+
+
 def run(
     sources: inputs.Sources = None,
-    files: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--file",
-            "-f",
-            metavar="FILE|DIR|-",
-            help="Node groups, and manifests or dumps of a cluster; may be repeated.",
-        ),
-    ] = None,
+    files: Files = None,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
-    max_nodes: Annotated[int, typer.Option(help="Add no more nodes than this in all.", min=0, max=1000)] = 1000,
+    max_nodes: MaxNodes = 1000,
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
 ) -> None:
     """Say how many nodes of which group make the pending pods schedulable. Nothing is changed.
@@ -37,10 +43,20 @@ def run(
 
     Exit code 0: all pending pods fit, with the nodes to add; 1: some do not; 2: input cannot be read.
     """
+    _, answer = look([*(sources or ()), *(files or ())], kubeconfig, context, max_nodes)
+    if format_ is output.Format.JSON:
+        output.print_json(answer.to_dict(), "ScaleUp")
+    else:
+        print(answer.text(tables.width()))
+    raise typer.Exit(output.NO if answer.unplaced else output.YES)
+
+
+def look(files: list[str], kubeconfig: Path | None, context: str, max_nodes: int) -> tuple[Snapshot, ScaleUpPlan]:
+    """A cluster, and the nodes that its pending pods need. Ends with exit code 2 for bad input."""
     from dray.scale_up import NodeGroupError, load_groups, plan
     from dray.scale_up.node_group_files import is_group
 
-    items = _read([*(sources or ()), *(files or ())])
+    items = _read(files)
     objects = [item for item in items if not is_group(item)]
     is_live = kubeconfig is not None or bool(context) or not objects
     snapshot = _combined(
@@ -53,12 +69,7 @@ def run(
     if not groups:
         output.fail("no node groups. Give documents of kind NodeGroup with -f; see docs/scale-up.md.")
     with inputs.busy("Planning"):
-        answer = plan(snapshot, groups, max_nodes=max_nodes)
-    if format_ is output.Format.JSON:
-        output.print_json(answer.to_dict(), "ScaleUp")
-    else:
-        print(answer.text(tables.width()))
-    raise typer.Exit(output.NO if answer.unplaced else output.YES)
+        return snapshot, plan(snapshot, groups, max_nodes=max_nodes)
 
 
 def _read(files: Iterable[str]) -> list[Item]:

@@ -58,7 +58,7 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, rename="camel"):
         """For people, in lines of at most `width`."""
         if not self.pending:
             return "No pod is pending."
-        parts = [wrap(self._headline(), width)]
+        parts = [wrap(self.headline(), width)]
         added = [group for group in self.groups if group.nodes]
         if added:
             rows = [("group", "add", "of", "price", "pods")]
@@ -70,7 +70,8 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, rename="camel"):
             parts.append("\n".join(self._refusals(width)))
         return "\n\n".join(parts)
 
-    def _headline(self) -> str:
+    def headline(self) -> str:
+        """In one sentence."""
         helped = len(self.placements) - len(self.fitting)
         verdicts = []
         if self.fitting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias
@@ -15,6 +14,7 @@ from dray.prose.wording import span
 from dray.top import screen
 from dray.top.seen import Seen, Spot, is_picked
 from dray.views.fleet import FleetRow, shown_as, words_of
+from dray.views.grouping import natural
 from dray.views.service import RuleRow
 from dray.views.waiting import PodRow
 
@@ -47,11 +47,6 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """Names of orders; None is the order in which items come."""
     empty: str
     hints: str
-
-
-def natural(text: str) -> tuple[tuple[int, str], ...]:
-    """`node-2` before `node-10`."""
-    return tuple((int(digits or -1), rest) for digits, rest in re.findall(r"(\d*)(\D*)", text))
 
 
 def in_order(page: Page, seen: Seen, scope: Scope, sort: int, *, down: bool) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
@@ -127,6 +128,11 @@ def _by_class(classes: Mapping[str, DeviceClass]) -> Callable[[EffectiveDevice],
         return next((name for name, each in tests if all(test(device) for test in each)), NOTHING)
 
     return group
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """For sorting: `node-2` before `node-10`."""
+    return tuple((int(digits or -1), rest) for digits, rest in re.findall(r"(\d*)(\D*)", text))
 
 
 def _qualified(name: str, driver: str) -> str:

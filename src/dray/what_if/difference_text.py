@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.times import Time
@@ -27,28 +27,41 @@ _TITLES = {
 }
 
 
+class Rows(NamedTuple):
+    """A table."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
 def tell(difference: Difference, width: int | None = None) -> str:
     """The whole difference as text."""
-    parts = [
-        *_tell_rules(difference, width),
-        *_tell_nodes(difference, width),
-        *_tell_devices(difference, width),
-        *_tell_claims(difference, width),
-        *_tell_evictions(difference, width),
-        *_tell_pending(difference, width),
-        *_tell_workloads(difference, width),
-        *_tell_quotas(difference, width),
-        *_tell_unjudged(difference, width),
-        *(wrap(f"Note: {note}.", width) for note in difference.notes),
-    ]
+    parts = [_lay_out(one, width) if isinstance(one, Rows) else wrap(one, width) for one in sections(difference)]
+    return "\n\n".join([wrap(headline(difference), width), *parts])
+
+
+def headline(difference: Difference) -> str:
+    """What is different to begin with."""
     changed = [f"{change.object} {change.change}" for change in difference.objects]
-    title = wrap(f"What if: {names(changed, 5)}." if changed else "What if nothing is different?", width)
-    return "\n\n".join([title, *(parts or ["No device, claim or pod would notice."])])
+    return f"What if: {names(changed, 5)}." if changed else "What if nothing is different?"
 
 
-def _tell_rules(difference: Difference, width: int | None) -> Iterator[str]:
-    for rule in difference.rules:
-        yield wrap(_tell_rule(rule), width)
+def sections(difference: Difference) -> list[str | Rows]:
+    """What comes of it: paragraphs and tables, for whoever shows them."""
+    parts: list[str | Rows] = [
+        *map(_tell_rule, difference.rules),
+        *_tell_nodes(difference),
+        *_tell_devices(difference),
+        *_tell_claims(difference),
+        *_tell_evictions(difference),
+        *_tell_pending(difference),
+        *_tell_workloads(difference),
+        *_tell_quotas(difference),
+        *_tell_unjudged(difference),
+        *(f"Note: {note}." for note in difference.notes),
+    ]
+    return parts or ["No device, claim or pod would notice."]
 
 
 def _tell_rule(rule: RuleForecast) -> str:
@@ -59,13 +72,13 @@ def _tell_rule(rule: RuleForecast) -> str:
     return f"{selected} Its effect is {rule.effect}; with NoExecute it would evict {pods}."
 
 
-def _tell_nodes(difference: Difference, width: int | None) -> Iterator[str]:
+def _tell_nodes(difference: Difference) -> Iterator[str | Rows]:
     rows = [(change.node, names(change.reasons, 4), str(change.pods)) for change in difference.nodes]
     if rows:
-        yield _table(f"{count(len(rows), 'node')} different:", ("node", "what", "pods there"), rows, width)
+        yield Rows(f"{count(len(rows), 'node')} different:", ("node", "what", "pods there"), rows)
 
 
-def _tell_devices(difference: Difference, width: int | None) -> Iterator[str]:
+def _tell_devices(difference: Difference) -> Iterator[str | Rows]:
     for kind, title in _TITLES.items():
         changes = [change for change in difference.devices if change.change == kind]
         if not changes:
@@ -78,7 +91,7 @@ def _tell_devices(difference: Difference, width: int | None) -> Iterator[str]:
             wheres.setdefault((ends(devices), reason), []).append(where)
         rows = [(names(places, 2), devices, reason) for (devices, reason), places in wheres.items()]
         why = "what stood in the way" if kind == USABLE else "why"
-        yield _table(f"{count(len(changes), 'device')} {title}:", ("where", "devices", why), rows, width)
+        yield Rows(f"{count(len(changes), 'device')} {title}:", ("where", "devices", why), rows)
 
 
 def _tell_change(change: DeviceChange) -> str:
@@ -94,7 +107,7 @@ def _tell_change(change: DeviceChange) -> str:
     return "; ".join(told) or "–"
 
 
-def _tell_claims(difference: Difference, width: int | None) -> Iterator[str]:
+def _tell_claims(difference: Difference) -> Iterator[str | Rows]:
     """Claims stay allocated; those whose pods are evicted are told with these."""
     evicted = {claim for eviction in difference.evictions for claim in eviction.claims}
     rows = [
@@ -104,15 +117,15 @@ def _tell_claims(difference: Difference, width: int | None) -> Iterator[str]:
     ]
     if rows:
         title = f"{count(len(rows), 'allocated device')} affected; the claims keep what they have:"
-        yield _table(title, ("claim", "device", "why", "used by"), rows, width)
+        yield Rows(title, ("claim", "device", "why", "used by"), rows)
 
 
-def _tell_evictions(difference: Difference, width: int | None) -> Iterator[str]:
+def _tell_evictions(difference: Difference) -> Iterator[str | Rows]:
     if difference.spared:
-        yield wrap(f"{count(len(difference.spared), 'pod')} may stay: {names(difference.spared)}.", width)
+        yield f"{count(len(difference.spared), 'pod')} may stay: {names(difference.spared)}."
     if not difference.evictions:
         if difference.protected:
-            yield wrap(f"No pod has to leave; {difference.protected} protected by tolerations.", width)
+            yield f"No pod has to leave; {difference.protected} protected by tolerations."
         return
     now = Time.parse(difference.now).datetime()
     namespaces = {eviction.pod.partition("/")[0] for eviction in difference.evictions}
@@ -123,7 +136,7 @@ def _tell_evictions(difference: Difference, width: int | None) -> Iterator[str]:
     with_owner = any(eviction.owner for eviction in difference.evictions)
     header = ["pod", *(["owner"] if with_owner else []), "claims", "devices", "when", "fits elsewhere"]
     rows = [_eviction_row(eviction, now, with_owner=with_owner) for eviction in difference.evictions]
-    yield _table(title, header, rows, width)
+    yield Rows(title, header, rows)
 
 
 def _eviction_row(eviction: Eviction, now: datetime, *, with_owner: bool) -> list[str]:
@@ -132,7 +145,7 @@ def _eviction_row(eviction: Eviction, now: datetime, *, with_owner: bool) -> lis
     return [eviction.pod, *owner, names(eviction.claims, 2), devices, _when(eviction, now), _elsewhere(eviction)]
 
 
-def _tell_pending(difference: Difference, width: int | None) -> Iterator[str]:
+def _tell_pending(difference: Difference) -> Iterator[str | Rows]:
     for title, column in (("Pending claims:", "claim"), ("Pending pods:", "pod")):
         rows = []
         for change in difference.pending:
@@ -142,10 +155,10 @@ def _tell_pending(difference: Difference, width: int | None) -> Iterator[str]:
             after = f"fits on {change.node}" if change.fits else f"does not fit: {shorten(change.message, 200)}"
             rows.append((getattr(change, column), before, after))
         if rows:
-            yield _table(title, (column, "before", "after"), rows, width)
+            yield Rows(title, (column, "before", "after"), rows)
 
 
-def _tell_workloads(difference: Difference, width: int | None) -> Iterator[str]:
+def _tell_workloads(difference: Difference) -> Iterator[str | Rows]:
     rows = []
     for change in difference.workloads:
         what = "all made anew" if change.replaced else f"{change.pods} → {change.wanted}"
@@ -153,10 +166,10 @@ def _tell_workloads(difference: Difference, width: int | None) -> Iterator[str]:
         rows.append((change.workload, what, fits, shorten(change.why_not, 200) or "–"))
     if rows:
         title = "Pods of workloads, if everything else stays as it is:"
-        yield _table(title, ("workload", "pods", "fit", "why not all"), rows, width)
+        yield Rows(title, ("workload", "pods", "fit", "why not all"), rows)
 
 
-def _tell_quotas(difference: Difference, width: int | None) -> Iterator[str]:
+def _tell_quotas(difference: Difference) -> Iterator[str | Rows]:
     rows = []
     for change in difference.quotas:
         effect = "nothing more is let in" if change.is_full else "there is room"
@@ -167,18 +180,18 @@ def _tell_quotas(difference: Difference, width: int | None) -> Iterator[str]:
         limits = f"{change.before or 'none'} → {change.after or 'none'}"
         rows.append((change.quota, change.resource, limits, "?" if change.unknown else change.used, effect))
     if rows:
-        yield _table("Quotas:", ("quota", "resource", "limit", "used", "effect"), rows, width)
+        yield Rows("Quotas:", ("quota", "resource", "limit", "used", "effect"), rows)
 
 
-def _tell_unjudged(difference: Difference, width: int | None) -> Iterator[str]:
+def _tell_unjudged(difference: Difference) -> Iterator[str | Rows]:
     if difference.unjudged:
-        yield wrap(f"What a change of {names(difference.unjudged, 5)} does was not looked at.", width)
+        yield f"What a change of {names(difference.unjudged, 5)} does was not looked at."
 
 
-def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
-    lines = [wrap(title, width), "", *lay_out([header, *rows[:MAX_ROWS]], width)]
-    if len(rows) > MAX_ROWS:
-        lines.append(f"  … and {len(rows) - MAX_ROWS} more")
+def _lay_out(table: Rows, width: int | None) -> str:
+    lines = [wrap(table.title, width), "", *lay_out([table.header, *table.rows[:MAX_ROWS]], width)]
+    if len(table.rows) > MAX_ROWS:
+        lines.append(f"  … and {len(table.rows) - MAX_ROWS} more")
     return "\n".join(lines)
 
 
