@@ -11,13 +11,14 @@ test: lint types layers unit
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml requirements-dev.lock
+$(STAMP): pyproject.toml requirements-dev.lock tools/ensure_axe.py
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --require-hashes -r requirements-dev.lock
 	$(PIP) --no-deps --no-build-isolation -e .
 	$(BIN)/python -m pip check
 	sh tools/ensure_kubectl.sh
 	sh tools/ensure_browser.sh
+	$(BIN)/python tools/ensure_axe.py
 	touch $(STAMP)
 
 lint: setup

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from tools.ensure_axe import VERSION as AXE_VERSION
 
 from patience import PATIENCE, eventually
 
 WIDE = (1280, 800)
 PHONE = (390, 844)
+AXE = Path(sys.prefix) / "axe-core" / f"axe-{AXE_VERSION}.min.js"
 
 
 class Page:
@@ -135,6 +138,26 @@ class Page:
         found: list[dict[str, Any]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [one["message"] for one in found if one["level"] == "SEVERE"]
 
+    def faults(self) -> list[str]:
+        """What axe-core finds that keeps somebody from using the page as it is now."""
+        self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": AXE.read_text()})
+        found: list[str] = self.driver.execute_async_script(
+            """const done = arguments[0];
+            const tell = (rule, node) => `${rule.id}: ${node.target.join(" ")}: ${node.failureSummary}`;
+            const told = (rule) => rule.nodes.map((node) => tell(rule, node));
+            axe.run(document, {resultTypes: ["violations"]}).then((found) => done(found.violations.flatMap(told)));"""
+        )
+        return found
+
+    def turn_to(self, url: str, size: tuple[int, int] = WIDE) -> Page:
+        """The same browser as somebody else's, at another server, in another size."""
+        self.complaints()
+        self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        resized = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", resized)
+        self.driver.get("about:blank")
+        return Page(self.driver, url)
+
     def picture(self, path: Path, height: int) -> None:
         """A screenshot of the upper part."""
         width = self.script("return window.innerWidth")
@@ -144,8 +167,8 @@ class Page:
 
 
 @contextlib.contextmanager
-def browser(url: str, size: tuple[int, int] = WIDE) -> Iterator[Page]:
-    """A browser with nothing in its memory."""
+def browser() -> Iterator[Page]:
+    """A browser with nothing in its memory, to be turned to where somebody looks."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     assert chromium, "chromium is missing: run tools/ensure_browser.sh"
     assert driver, "chromedriver is missing: run tools/ensure_browser.sh"
@@ -158,7 +181,6 @@ def browser(url: str, size: tuple[int, int] = WIDE) -> Iterator[Page]:
         "--disable-gpu",
         "--hide-scrollbars",
         "--ignore-certificate-errors",
-        f"--window-size={size[0]},{size[1]}",
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -166,10 +188,6 @@ def browser(url: str, size: tuple[int, int] = WIDE) -> Iterator[Page]:
     try:
         started.set_page_load_timeout(PATIENCE)
         started.set_script_timeout(PATIENCE)
-        started.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
-        )
-        yield Page(started, url)
+        yield Page(started, "")
     finally:
         started.quit()

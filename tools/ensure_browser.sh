@@ -1,12 +1,13 @@
 #!/bin/sh
 # Makes sure that the tests of the dashboard have what they need: Chromium and its driver, tsc for the types of the
-# page, and promtool for the alert rules. Installs what is missing on PATH.
+# page, npm for axe-core, and promtool for the alert rules. Installs what is missing on PATH.
 set -eu
 
 missing=""
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
 command -v chromedriver >/dev/null 2>&1 || missing="$missing chromium-driver"
 command -v tsc >/dev/null 2>&1 || missing="$missing node-typescript"
+command -v npm >/dev/null 2>&1 || missing="$missing npm"
 command -v promtool >/dev/null 2>&1 || missing="$missing prometheus"
 if [ -z "$missing" ]; then
     exit 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -14,13 +15,24 @@ import yaml
 
 from dray.testing import Cluster, cluster
 from page_browser import PHONE, Page, browser
-from patience import PATIENCE, eventually
+from patience import KUBECTL_PATIENCE, PATIENCE, eventually
 from server_process import DRAY
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 CLASS = "gpu.example.com"
 HELD, TAINTED = 2, 4
+CAUGHT = """
+const texts = [];
+const kept = URL.createObjectURL;
+URL.createObjectURL = (blob) => { texts.push(blob.text()); return kept(blob); };
+for (const one of document.querySelectorAll(".strips")) {
+  for (const button of one.parentElement.querySelectorAll("button.small")) button.click();
+}
+URL.createObjectURL = kept;
+return Promise.all(texts);
+"""
+"""Presses CSV and JSON, and tells what would be saved."""
 
 
 def _picture(page: Page, name: str, height: int = 560) -> None:
@@ -78,6 +90,7 @@ def _namespace(name: str) -> str:
 def _logged_in(page: Page, token: str, namespace: str = "") -> Iterator[Page]:
     page.open(f"{page.url}/dashboard/")
     page.sees("Log in to dray")
+    assert page.faults() == []
     page.type("#token", token)
     if namespace:
         page.type("#namespace", namespace)
@@ -85,8 +98,16 @@ def _logged_in(page: Page, token: str, namespace: str = "") -> Iterator[Page]:
     yield page
 
 
-def test_the_link_of_dray_up_leads_to_a_live_map(tmp_path: Path) -> None:
-    command = [DRAY, "up", "--dir", str(tmp_path / "up"), "--port", "0", "--nodes", "4", "--profile", "gpu-8"]
+@pytest.fixture(scope="module")
+def one_browser() -> Iterator[Page]:
+    with browser() as page:
+        yield page
+
+
+def test_the_link_of_dray_up_leads_to_a_live_map(tmp_path: Path, one_browser: Page) -> None:
+    directory = tmp_path / "up"
+    command = [DRAY, "up", "--dir", str(directory), "--port", "0", "--nodes", "4", "--profile", "gpu-8"]
+    command += ["--max-evictions", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             assert process.stdout is not None
@@ -95,25 +116,50 @@ def test_the_link_of_dray_up_leads_to_a_live_map(tmp_path: Path) -> None:
                 line = process.stdout.readline()
                 assert line, said
                 said += line
-            with browser(found[1]) as page:
-                page.open(found[0])
-                page.sees("32", "of 32 devices on 4 nodes", "kubernetes-admin")
-                assert "code=" not in page.script("return location.href")
-                page.click_device(f"{CLASS}/node-1/gpu-3", "node-1")
-                page.sees("gpu-3", "Nobody holds it.", "H100")
-                page.press("Log out")
-                page.sees("Log in to dray")
-                page.open(found[0])
-                page.sees("this link was used already")
-                assert [one for one in page.complaints() if "401" not in one] == []
+            page = one_browser.turn_to(found[1])
+            page.open(found[0])
+            page.sees("32", "of 32 devices on 4 nodes", "kubernetes-admin")
+            assert "code=" not in page.script("return location.href")
+            page.click_device(f"{CLASS}/node-1/gpu-3", "node-1")
+            page.sees("gpu-3", "Nobody holds it.", "H100")
+            _means_it(page, directory / "kubeconfig")
+            page.press("Log out")
+            page.sees("Log in to dray")
+            page.open(found[0])
+            page.sees("this link was used already")
+            assert [one for one in page.complaints() if "401" not in one] == []
         finally:
             process.terminate()
             process.wait(PATIENCE)
 
 
-def test_an_admin_looks_after_the_fleet() -> None:
-    with cluster(nodes=4, profile="gpu-8") as here, browser(_way_in(here)[0]) as page:
+def _means_it(page: Page, kubeconfig: Path) -> None:
+    """More pods than the guard lets go: a number to type, and a rule that is held until somebody confirms it."""
+    documents = _namespace("ml") + "---\n" + "---\n".join(_workload(f"pair-{number}", 4) for number in (1, 2))
+    kubectl = ["kubectl", "--kubeconfig", str(kubeconfig)]
+    subprocess.run([*kubectl, "apply", "-f", "-"], input=documents, text=True, check=True, timeout=PATIENCE)
+    waiting = [*kubectl, "wait", "-n", "ml", "--for=condition=Ready", "pod", "--all", KUBECTL_PATIENCE]
+    subprocess.run(waiting, check=True, timeout=2 * PATIENCE)
+    node = subprocess.check_output([*kubectl, "get", "pod", "pair-1", "-n", "ml", "-o", "jsonpath={.spec.nodeName}"])
+    page.open(f"#/service?node={node.decode()}")
+    page.sees("2 pods would leave 8 devices", "Guard: 2 of 2 pods, limit 1: 1 pod.", "Type 8 to go on")
+    page.type("#typed", "8")
+    page.press("Apply to 8 devices")
+    page.sees("Held:")
+    gone = [*kubectl, "get", "pods", "-n", "ml", "-o", "name"]
+    assert subprocess.check_output(gone).count(b"pair-") == 2
+    page.press("Confirm")
+    eventually(lambda: b"pair-" not in subprocess.check_output(gone), "the pods stay")
+    page.press("Put back")
+    page.sees("No rule taints a device.")
+
+
+def test_an_admin_looks_after_the_fleet(one_browser: Page) -> None:
+    with cluster(nodes=4, profile="gpu-8") as here:
+        page = one_browser.turn_to(_way_in(here)[0])
         here.apply(_namespace("ml"))
+        for document in yaml.safe_load_all(HUB):
+            here.apply(document)
         for number, count in enumerate((8, 3, 2), start=1):
             here.apply(_workload(f"train-{number}", count))
             _wait_for(here, f"train-{number}", "ml")
@@ -125,8 +171,11 @@ def test_an_admin_looks_after_the_fleet() -> None:
             page.sees("Utilisation", "Fragmentation", "allocation", "ml/train-1")
             _picture(page, "timeline")
             page.open("#/placement")
-            page.sees("No cluster has joined.", "There are no placements.")
+            page.sees("paris", "rome", "not accepted", "selected 0 of 2 wanted clusters")
+            page.sees("taint maintenance:NoSelect is not tolerated", "belongs to no ManagedClusterSet")
+            _picture(page, "placement", 560)
             _is_usable_without_a_mouse(page)
+            _is_usable_by_everybody(here, page)
         assert [one for one in page.complaints() if "422" not in one] == []
 
 
@@ -205,6 +254,9 @@ def _asks_why_a_pod_waits(here: Cluster, page: Page) -> None:
     page.press(f"ml/{waits}")
     page.sees("is pending", "6 devices", "What would help", "It would fit on", "closest")
     assert page.script("return document.querySelectorAll('.cell.check-inUse').length") > 0
+    saved = page.script(CAUGHT)
+    assert saved[0].startswith("Node,Devices,Match,Free,Short by,Blocked by\r\nnode-")
+    assert len(json.loads(saved[1])) == 4
     _picture(page, "explanation")
 
 
@@ -231,10 +283,57 @@ def _is_usable_without_a_mouse(page: Page) -> None:
     _picture(page, "fleet-dark", 300)
 
 
+def _is_usable_by_everybody(here: Cluster, page: Page) -> None:
+    """As far as axe-core can tell, in both colours: every view, with something in it."""
+    views = {
+        "fleet": "of 32 devices",
+        f"device?id={CLASS}/node-1/gpu-0&node=node-1": "Attributes and capacities",
+        "device?id=none": "there is no device none",
+        "waiting": "Pending pods",
+        f"pod?name=ml/{_waiting_pod(here)}": "Short by",
+        "claim?name=ml/none": "none",
+        "service?node=node-1": "Apply to 8 devices",
+        "timeline": "Fragmentation",
+        "placement": "Clusters and why",
+    }
+    for view, told in views.items():
+        page.open(f"#/{view}")
+        page.sees(told)
+        for theme in ("light", "dark"):
+            page.script("document.documentElement.dataset.theme = arguments[0]", theme)
+            assert page.faults() == [], f"{view} in {theme} colours"
+
+
+HUB = """
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSet
+metadata: {name: gpu}
+spec: {clusterSelector: {selectorType: ExclusiveClusterSetLabel}}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata: {name: gpu, namespace: ml}
+spec: {clusterSet: gpu}
+---
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: paris, labels: {cluster.open-cluster-management.io/clusterset: gpu}}
+spec: {hubAcceptsClient: true, taints: [{key: maintenance, effect: NoSelect}]}
+---
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: rome}
+spec: {hubAcceptsClient: false}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: train, namespace: ml}
+spec: {numberOfClusters: 2, clusterSets: [gpu]}
+"""
 EVIL = "<img src=x onerror='window.hacked=1'>"
 
 
-def test_what_others_write_is_text_and_never_markup() -> None:
+def test_what_others_write_is_text_and_never_markup(one_browser: Page) -> None:
     device = {
         "name": "gpu-0",
         "attributes": {"model": {"string": EVIL}, "serial": {"string": '"><script>hacked=1</script>'}},
@@ -250,7 +349,8 @@ def test_what_others_write_is_text_and_never_markup() -> None:
             "devices": [device],
         },
     }
-    with cluster(nodes=1, profile="gpu-8") as here, browser(_way_in(here)[0], PHONE) as page:
+    with cluster(nodes=1, profile="gpu-8") as here:
+        page = one_browser.turn_to(_way_in(here)[0], PHONE)
         here.apply(slice_)
         here.apply(_namespace("ml"))
         here.apply(_workload("huge", 9))
@@ -291,7 +391,7 @@ def test_what_others_write_is_text_and_never_markup() -> None:
         assert [one for one in page.complaints() if "422" not in one and "404" not in one] == []
 
 
-def test_somebody_with_few_rights_sees_those_and_is_told_the_rest() -> None:
+def test_somebody_with_few_rights_sees_those_and_is_told_the_rest(one_browser: Page) -> None:
     account = yaml.safe_load_all(f"""
 {_namespace("team")}
 ---
@@ -319,7 +419,8 @@ metadata: {{name: looker, namespace: team}}
 roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}
 subjects: [{{kind: ServiceAccount, name: looker, namespace: team}}]
 """)
-    with cluster(nodes=2, profile="gpu-8") as here, browser(_way_in(here)[0]) as page:
+    with cluster(nodes=2, profile="gpu-8") as here:
+        page = one_browser.turn_to(_way_in(here)[0])
         for document in account:
             here.apply(document)
         here.apply(_workload("secret-project", 8, "other"))

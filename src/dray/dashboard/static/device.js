@@ -14,7 +14,7 @@ export function show(main, route) {
   const id = route.query.id ?? "";
   const node = route.query.node ?? "";
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
-  const body = h("div", {});
+  const body = h("div", {}, h("h1", {}, id.split("/").pop()));
   fill(main, problem, body);
   return watch(
     "device",

@@ -186,7 +186,9 @@ function make(main, route) {
     const pods = found.pods ?? [];
     const hit = (found.devices ?? []).length;
     const typed = text("typed", "", String(hit));
-    const button = /** @type {HTMLButtonElement} */ (h("button", { type: "button", class: "danger", disabled: found.isBroad, onclick: apply }, `Apply to ${count(hit, "device")}`));
+    const guard = found.evicts ? found.guard : null;
+    const isMany = Boolean(found.isBroad || guard?.isOver);
+    const button = /** @type {HTMLButtonElement} */ (h("button", { type: "button", class: "danger", disabled: isMany, onclick: apply }, `Apply to ${count(hit, "device")}`));
     typed.addEventListener("input", () => (button.disabled = typed.value.trim() !== String(hit)));
     return h(
       "div",
@@ -203,12 +205,13 @@ function make(main, route) {
             { title: "Owner", value: (row) => row.owner ?? "" },
             { title: "Priority", value: (row) => row.priority ?? 0, isNumber: true },
             { title: "Leaves at", value: (row) => row.expected ?? row.due ?? "", show: (row) => moment(row.expected ?? row.due) },
-            { title: "Disruption budget", value: (row) => (row.budget ? `${row.budget.name}: ${row.budget.granted ?? 0} of ${row.budget.needed ?? 0} allowed` : "none") },
+            { title: "Disruption budget", value: (row) => (row.budget ? `${row.budget.name}: ${Math.max(0, Math.min(row.budget.allowed ?? 0, row.budget.needed ?? 0))} of ${row.budget.needed ?? 0} allowed` : "none") },
             { title: "Fits elsewhere", value: (row) => (row.fits === true ? `yes: ${[row.fitsOn, ...(row.alsoOn ?? [])].join(", ")}` : row.fits === false ? `no: ${row.whyNot ?? ""}` : "not looked for") },
           ],
           rows: pods,
         }),
-      found.isBroad && h("div", { class: "field" }, h("label", { for: "typed" }, `This may reach devices all over the cluster. Type ${hit} to go on`), typed),
+      guard && h("p", { class: guard.isOver ? "notice" : "quiet" }, `Guard: ${guard.pods ?? 0} of ${guard.of ?? 0} pods, limit ${guard.limit}: ${count(guard.allowed ?? 0, "pod")}.`, guard.isOver ? " They stay until somebody presses Confirm at the rule below." : ""),
+      isMany && h("div", { class: "field" }, h("label", { for: "typed" }, `${found.isBroad ? "This may reach devices all over the cluster." : "More pods leave than the guard's limit."} Type ${hit} to go on`), typed),
       button,
     );
 

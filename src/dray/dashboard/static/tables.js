@@ -37,8 +37,7 @@ export function table({ name, caption, columns, rows, empty = "None.", tools = [
       h("h2", {}, caption, " ", h("span", { class: "count" }, rows.length.toLocaleString("en"))),
       h("span", { class: "grow" }),
       ...tools,
-      rows.length > 0 && h("button", { type: "button", class: "small", onclick: () => save(`${name}.csv`, "text/csv", csv(columns, rows)) }, "CSV"),
-      rows.length > 0 && h("button", { type: "button", class: "small", onclick: () => save(`${name}.json`, "application/json", JSON.stringify(rows, null, 2)) }, "JSON"),
+      downloads(name, columns, rows),
     ),
     rows.length ? h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, heads)), body)) : h("p", { class: "empty" }, empty),
     more,
@@ -78,6 +77,21 @@ export function table({ name, caption, columns, rows, empty = "None.", tools = [
     );
     more.textContent = rows.length > SHOWN ? `${count(rows.length - SHOWN, "more row")}: download to see them all.` : "";
   }
+}
+
+/**
+ * Buttons that save all rows; none if there are no rows.
+ * @param {string} name
+ * @param {Column[]} columns
+ * @param {any[]} rows
+ * @returns {Child[]}
+ */
+export function downloads(name, columns, rows) {
+  if (!rows.length) return [];
+  return [
+    h("button", { type: "button", class: "small", onclick: () => save(`${name}.csv`, "text/csv", csv(columns, rows)) }, "CSV"),
+    h("button", { type: "button", class: "small", onclick: () => save(`${name}.json`, "application/json", JSON.stringify(rows, null, 2)) }, "JSON"),
+  ];
 }
 
 /**

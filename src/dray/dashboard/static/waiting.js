@@ -3,7 +3,7 @@
 import { get, watch } from "./api.js";
 import { ago, fill, h } from "./dom.js";
 import { to } from "./routes.js";
-import { table } from "./tables.js";
+import { downloads, table } from "./tables.js";
 
 const AGAIN_MILLISECONDS = 5000;
 
@@ -72,7 +72,7 @@ export function explain(main, route) {
   const name = route.query.name ?? "";
   let isOver = false;
   let last = "";
-  const body = h("div", { "aria-busy": "true" }, h("p", { class: "quiet" }, "Working it out …"));
+  const body = h("div", { "aria-busy": "true" }, h("h1", {}, name), h("p", { class: "quiet" }, "Working it out …"));
   fill(main, body);
   look();
   const timer = setInterval(() => !document.hidden && look(), AGAIN_MILLISECONDS);
@@ -88,7 +88,7 @@ export function explain(main, route) {
       if (!isOver && now !== last) fill(body, paint(picture, what, look));
       last = now;
     } catch (error) {
-      if (!isOver) fill(body, h("p", { class: "problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
+      if (!isOver) fill(body, h("h1", {}, name), h("p", { class: "problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
     }
     body.setAttribute("aria-busy", "false");
   }
@@ -158,15 +158,32 @@ function claim(one) {
   );
 }
 
+/** @type {import("./tables.js").Column[]} */
+const STRIPS = [
+  { title: "Node", value: (row) => row.node },
+  { title: "Devices", value: (row) => row.devices.map((/** @type {any} */ one) => `${one.name}: ${one.why}`).join("; "), show: (row) => h("span", { class: "cells" }, row.devices.map(cell)) },
+  { title: "Match", value: (row) => row.matching, isNumber: true },
+  { title: "Free", value: (row) => (row.matching ? row.free : "–"), isNumber: true },
+  { title: "Short by", value: (row) => (row.fits ? "fits" : row.missing || "–"), isNumber: true },
+  { title: "Blocked by", value: (row) => row.blockedBy },
+];
+
+/** @param {any} device */
+function cell(device) {
+  return h("span", { class: `cell check-${device.check || "none"}`, title: `${device.name}: ${device.why}` }, h("span", { class: "unseen" }, `${device.name}: ${device.why}. `));
+}
+
 /** @param {any} request */
 function strips(request) {
+  const [first, ...others] = STRIPS;
   return h(
     "div",
     { class: "scroll" },
+    h("div", { class: "table-head" }, h("span", { class: "grow" }), downloads(`request-${request.name}`, STRIPS, request.nodes)),
     h(
       "table",
       { class: "strips" },
-      h("thead", {}, h("tr", {}, ["Node", "Devices", "Match", "Free", "Short by", "Blocked by"].map((title) => h("th", { scope: "col" }, title)))),
+      h("thead", {}, h("tr", {}, STRIPS.map((column) => h("th", { scope: "col", class: column.isNumber ? "number" : null }, column.title)))),
       h(
         "tbody",
         {},
@@ -174,12 +191,8 @@ function strips(request) {
           h(
             "tr",
             { class: node.fits ? "fits" : node.node === request.closest ? "closest" : null },
-            h("th", { scope: "row" }, node.node, node.node === request.closest && h("span", { class: "tag" }, "closest")),
-            h("td", {}, h("span", { class: "cells" }, node.devices.map((/** @type {any} */ device) => h("span", { class: `cell check-${device.check || "none"}`, title: `${device.name}: ${device.why}` }, h("span", { class: "unseen" }, `${device.name}: ${device.why}. `))))),
-            h("td", { class: "number" }, node.matching),
-            h("td", { class: "number" }, node.matching ? node.free : "–"),
-            h("td", { class: "number" }, node.fits ? "fits" : node.missing || "–"),
-            h("td", {}, node.blockedBy),
+            h("th", { scope: "row" }, first.value(node), node.node === request.closest && h("span", { class: "tag" }, "closest")),
+            others.map((column) => h("td", { class: column.isNumber ? "number" : null, "data-title": column.title }, column.show ? column.show(node) : column.value(node))),
           ),
         ),
       ),
