@@ -52,7 +52,7 @@ class Dray:
         """The line that says that it is there; its port is in one before, or in that one."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if "https://" in line:
+            if not self.port and "https://" in line:
                 self.port = int(line.split("https://")[1].split()[0].rsplit(":", 1)[1])
             if self.port and line.startswith(until):
                 return line
