@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from dray.cli.main import app
 from dray.testing import Cluster, cluster
 from page_browser import PHONE, Page, browser
 from patience import KUBECTL_PATIENCE, PATIENCE, eventually
@@ -39,7 +41,7 @@ def _picture(page: Page, name: str, height: int = 560) -> None:
     """For docs/, when they are made anew: DRAY_PICTURES=1."""
     if os.environ.get("DRAY_PICTURES"):
         PICTURES.mkdir(exist_ok=True)
-        page.script("document.querySelector('#toasts').replaceChildren()")
+        page.script("document.querySelector('#toasts')?.replaceChildren()")
         page.picture(PICTURES / f"{name}.png", height)
 
 
@@ -131,6 +133,35 @@ def test_the_link_of_dray_up_leads_to_a_live_map(tmp_path: Path, one_browser: Pa
         finally:
             process.terminate()
             process.wait(PATIENCE)
+
+
+def test_reports_are_readable_by_everybody_and_ask_for_nothing(tmp_path: Path, one_browser: Page) -> None:
+    cluster_files, change = (
+        ["-f", str(ROOT / "examples" / "cluster")],
+        ROOT / "examples" / "what-if" / "retire-node-1.yaml",
+    )
+    reports = {
+        "fleet": [*cluster_files, "--by", "node"],
+        "what-if": [*cluster_files, "--apply", str(change)],
+        "scale-up": [*cluster_files, "-f", str(ROOT / "examples" / "scale-up")],
+    }
+    page = one_browser.turn_to("")
+    for name, options in reports.items():
+        file = tmp_path / f"{name}.html"
+        done = CliRunner().invoke(app, ["report", name, *options, "-o", str(file), "--now", "2026-06-01T12:00:00Z"])
+        assert done.exit_code == 0, done.output
+        page.open(file.as_uri())
+        page.sees("dray", "2026-06-01T12:00:00Z")
+        assert page.script("return document.querySelectorAll('svg').length") >= 1
+        assert page.script("return getComputedStyle(document.body).maxWidth") != "none", "its style is not allowed"
+        assert page.script("return performance.getEntriesByType('resource').length") == 0
+        assert page.faults() == []
+        if name == "what-if":
+            _picture(page, "report-what-if", 640)
+    assert page.complaints() == []
+    if os.environ.get("DRAY_PICTURES"):
+        map_file = PICTURES / "fleet-map.png"
+        CliRunner().invoke(app, ["report", "fleet", *cluster_files, "-o", str(map_file)])
 
 
 def _means_it(page: Page, kubeconfig: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import msgspec
@@ -130,6 +131,7 @@ def _by_class(classes: Mapping[str, DeviceClass]) -> Callable[[EffectiveDevice],
     return group
 
 
+@lru_cache(maxsize=20_000)
 def natural(text: str) -> tuple[tuple[int, str], ...]:
     """For sorting: `node-2` before `node-10`."""
     return tuple((int(digits or -1), rest) for digits, rest in re.findall(r"(\d*)(\D*)", text))
