@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
@@ -89,6 +90,7 @@ async def _show(session: Session, *, once: bool) -> None:
     if once:
         print("\n".join(map(text_of, session.once(shutil.get_terminal_size().columns))))
         return
+    logging.getLogger().addHandler(logging.NullHandler())  # lines of a log would tear the screen
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, session.leave)
     await session.run(Terminal(terminal.unguarded(sys.stdout), colour="NO_COLOR" not in os.environ))

@@ -101,6 +101,7 @@ class Session:
     async def run(self, terminal: Terminal) -> None:
         """Until somebody has seen enough."""
         looking = asyncio.get_running_loop().create_task(self._keep_looking())
+        looking.add_done_callback(lambda _: self._wake.set())
         self._work.add(looking)
 
         def on_key(key: str) -> None:
