@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final
-from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
@@ -87,6 +87,8 @@ def _percent(text: str, more: str = "") -> str:
 
 def _junit(report: Report) -> str:
     """A test suite with a case for each file that has findings; errors fail, the rest is told."""
+    from xml.sax.saxutils import escape, quoteattr
+
     files: dict[str, list[Finding]] = {}
     for finding in report.findings:
         files.setdefault(finding.file, []).append(finding)
@@ -139,23 +141,26 @@ def _message(finding: Finding) -> str:
 
 def _print_text(report: Report) -> None:
     styles = {ERROR: "red", WARNING: "yellow", NOTE: "dim"}
-    console = output.console()
     for finding in report.findings:
         place = f"{finding.file}:{finding.line}" if finding.line else finding.file
-        about = "  ".join(
-            filter(None, (_plain(finding.object), f"[cyan]{_plain(finding.field)}[/]" * bool(finding.field)))
-        )
-        console.print(f"[bold]{_plain(place)}[/]{'  ' if about else ''}{about}")
-        style = styles[finding.severity]
+        _print_line((place, "bold"), *((text, style) for text, style in _about(finding) if text))
         label = "" if finding.severity == ERROR else f"{finding.severity}: "
         for line in (finding.excerpt or finding.message).splitlines():
-            console.print(f"    [{style}]{label}{_plain(line)}[/]")
+            _print_line((f"    {label}{line}", styles[finding.severity]))
             label = ""
     verdict = output.plural(report.errors, "problem") if report.errors else "no problems"
-    console.print(f"{verdict} in {output.plural(report.objects, 'object')}.")
+    print(f"{verdict} in {output.plural(report.objects, 'object')}.")
 
 
-def _plain(text: str) -> str:
-    from rich.markup import escape as escape_markup
+def _about(finding: Finding) -> tuple[tuple[str, str], ...]:
+    return (finding.object, ""), (finding.field, "cyan")
 
-    return escape_markup(text)
+
+def _print_line(*parts: tuple[str, str]) -> None:
+    """Texts with their styles, on a line. What makes colours is brought in where there are any."""
+    if not sys.stdout.isatty():
+        print("  ".join(text for text, _ in parts))
+        return
+    from rich.text import Text
+
+    output.console().print(Text("  ").join(Text(text, style) for text, style in parts))

@@ -6,6 +6,8 @@ from typing import Any, Final, get_args
 
 from typer.core import TyperGroup
 
+from dray.cli.commands import COMMANDS, CommandsByName
+
 WIDEST: Final = 120
 SECTIONS: Final = {
     "A cluster on this machine": ("up", "down", "ls", "nodes", "backup", "restore"),
@@ -42,29 +44,20 @@ class Commands(TyperGroup):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        for command in self.commands.values():
-            _name_values(command)
+        self.commands: Any = CommandsByName(_finish)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Each group under its title; a command is described by its first sentence, however long that is."""
         for title, names in SECTIONS.items():
-            rows = [(name, first_sentence(self.commands[name].help or "")) for name in names if name in self.commands]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows, col_max=max(map(len, self.commands)))
+            rows = [(name, COMMANDS[name].sentence) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=max(map(len, COMMANDS)))
 
 
-def first_sentence(text: str) -> str:
-    """Up to the first full stop that ends a sentence, on one line."""
-    words = " ".join(text.split())
-    end = words.find(". ")
-    return words if end < 0 else words[: end + 1]
-
-
-def _name_values(command: Any) -> None:
+def _finish(command: Any) -> None:
     """Says what a value is in a word of users, not of Python, for a command and all below it."""
     for below in getattr(command, "commands", {}).values():
-        _name_values(below)
+        _finish(below)
     for one in command.params:
         if one.param_type_name == "argument":
             one.display_type_rich = lambda **_: ""

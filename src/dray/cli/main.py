@@ -9,47 +9,9 @@ from typing import Annotated
 import typer
 
 from dray import __version__
-from dray.cli import (
-    allocate,
-    backup,
-    cel,
-    confirm,
-    controllers,
-    dashboard,
-    devices,
-    doctor,
-    down,
-    drain,
-    driver,
-    driver_test,
-    explain,
-    get,
-    help,
-    install,
-    lint,
-    ls,
-    node,
-    node_kubeconfig,
-    nodes,
-    placement,
-    plan,
-    record,
-    replay,
-    report,
-    restore,
-    scale_up,
-    scheduler,
-    schema,
-    server,
-    stop_evictions,
-    taint,
-    terminal,
-    top,
-    untaint,
-    up,
-    validate,
-    what_if,
-)
+from dray.cli import help, terminal, values
+
+values.read_plainly()
 
 app = typer.Typer(
     name="dray",
@@ -76,49 +38,6 @@ def _options(
     ] = False,
 ) -> None:
     """A control plane for devices, behind the Kubernetes API."""
-
-
-app.command("validate")(validate.run)
-app.command("lint")(lint.run)
-app.command("cel")(cel.run)
-app.command("allocate")(allocate.run)
-app.add_typer(explain.app, name="explain")
-app.command("devices")(devices.run)
-app.command("what-if")(what_if.run)
-app.command("scale-up")(scale_up.run)
-app.add_typer(report.app, name="report")
-app.command("up")(up.run)
-app.command("down")(down.run)
-app.command("ls")(ls.run)
-app.command("server")(server.run)
-app.command("scheduler")(scheduler.run)
-app.command("controllers")(controllers.run)
-app.command("node")(node.run)
-app.command("node-kubeconfig")(node_kubeconfig.run)
-app.add_typer(driver.app, name="driver")
-app.command("driver-test")(driver_test.run)
-app.command("get")(get.run)
-app.command("dashboard")(dashboard.run)
-app.command("top")(top.run)
-app.command("record")(record.run)
-app.command("replay")(replay.run)
-app.add_typer(taint.app, name="taint")
-app.add_typer(untaint.app, name="untaint")
-app.add_typer(drain.app, name="drain")
-_PASSED_ON = {"ignore_unknown_options": True, "allow_interspersed_args": True}
-app.command("plan", context_settings=_PASSED_ON)(plan.make)
-app.command("apply")(plan.apply)
-app.command("confirm")(confirm.confirm)
-app.command("cancel")(confirm.cancel)
-app.command("stop-evictions")(stop_evictions.run)
-app.add_typer(nodes.app, name="nodes")
-app.add_typer(placement.app, name="placement")
-app.command("doctor")(doctor.run)
-app.command("install")(install.install)
-app.command("uninstall")(install.uninstall)
-app.command("schema")(schema.run)
-app.command("backup")(backup.run)
-app.command("restore")(restore.run)
 
 
 def main() -> None:

@@ -123,13 +123,13 @@ def check(item: Any, *, strict: bool, customs: Customs | None = None) -> Iterato
 
 def _read_customs(paths: list[str] | tuple[()]) -> Customs:
     """The versions that definitions in files define. Ends with exit code 2 for files that cannot be read."""
+    if not paths:
+        return {}
     from dray.api.generated.apiextensions import CustomResourceDefinition
     from dray.custom.definition import compile_version
     from dray.snapshot import InputError
     from dray.snapshot.objects import current_time, load_objects
 
-    if not paths:
-        return {}
     try:
         loaded = load_objects(paths, current_time())
     except InputError as error:

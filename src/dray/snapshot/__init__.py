@@ -10,8 +10,29 @@ An answer is data first (`allocator.reasons`); `dray.prose` puts it into words. 
 of two snapshots: `dray.what_if`.
 """
 
-from dray.snapshot.files import InputError
-from dray.snapshot.outcome import Outcome
-from dray.snapshot.snapshot import Snapshot, SnapshotError, from_objects, load
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dray.snapshot.files import InputError
+    from dray.snapshot.outcome import Outcome
+    from dray.snapshot.snapshot import Snapshot, SnapshotError, from_objects, load
 
 __all__ = ["InputError", "Outcome", "Snapshot", "SnapshotError", "from_objects", "load"]
+
+_HOMES = {
+    "InputError": "files",
+    "Outcome": "outcome",
+    "Snapshot": "snapshot",
+    "SnapshotError": "snapshot",
+    "from_objects": "snapshot",
+    "load": "snapshot",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Each is imported when first used: whoever only reads files needs none of what decides."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dray.snapshot' has no attribute {name!r}")
+    return getattr(import_module(f"dray.snapshot.{home}"), name)

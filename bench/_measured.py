@@ -1,0 +1,143 @@
+"""`dray` on a loop that measures its own turns: `python -m bench._measured FILE COMMAND …` writes the long ones to a file.
+
+A turn is what the loop does between two looks at its sockets: nobody else is served meanwhile. What counts is the time
+that it takes, less the time in which other programs had the processors, so that a busy machine changes little. A thread
+that keeps the interpreter for long counts, and so does Python's garbage collector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TextIO
+
+import uvloop
+
+LONG_SECONDS = 0.010
+"""Turns from which on they are written down."""
+
+
+class _Waits:
+    """How long the threads of this process have been ready to run while others ran, in seconds."""
+
+    def __init__(self) -> None:
+        self._threads: dict[int, TextIO] = {}
+
+    def now(self) -> float:
+        """Of the loop's thread alone: it waits for a processor, or for whoever has the interpreter."""
+        own = threading.get_native_id()
+        file = self._threads.get(own)
+        if file is None:
+            file = self._threads[own] = Path(f"/proc/self/task/{own}/schedstat").open()
+        file.seek(0)
+        return int(file.read().split()[1]) / 1e9
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """Writes down turns that take long, with what ran in them."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__()
+        self._out = out
+        self._waits = _Waits()
+        self._began = (0.0, 0.0, 0.0)
+        self._parts: list[tuple[float, str]] = []
+        self._collected = 0.0
+        gc.callbacks.append(self._on_garbage)
+
+    def _on_garbage(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._collecting = time.perf_counter()
+        else:
+            seconds = time.perf_counter() - self._collecting
+            self._collected += seconds
+            if seconds > LONG_SECONDS:
+                self._write({"garbage": info["generation"], "seconds": round(seconds, 4)})
+
+    def _process_events(self, event_list: Any) -> None:
+        """The look at the sockets is over: the turn begins."""
+        self._began = (time.perf_counter(), time.thread_time(), self._waits.now())
+        self._parts = []
+        self._collected = 0.0
+        super()._process_events(event_list)  # type: ignore[misc]
+
+    def _run_once(self) -> None:
+        super()._run_once()  # type: ignore[misc]
+        wall, cpu, waited = self._began
+        took = time.perf_counter() - wall
+        if took < LONG_SECONDS:
+            return
+        took -= self._waits.now() - waited
+        used = time.thread_time() - cpu
+        if took > LONG_SECONDS:
+            parts = sorted(self._parts, reverse=True)[:3]
+            self._write(
+                {
+                    "seconds": round(took, 4),
+                    "cpu": round(used, 4),
+                    "garbage_seconds": round(self._collected, 4),
+                    "parts": [(round(seconds, 4), name) for seconds, name in parts],
+                }
+            )
+
+    def _write(self, what: dict[str, Any]) -> None:
+        self._out.write(json.dumps({"at": time.monotonic()} | what) + "\n")
+        self._out.flush()
+
+    def note(self, seconds: float, callback: Any) -> None:
+        """A callback of this turn took so long."""
+        self._parts.append((seconds, _name(callback)))
+
+
+def _name(callback: Any) -> str:
+    own = getattr(callback, "__self__", None)
+    if isinstance(own, asyncio.Task):
+        coroutine: Any = own.get_coro()
+        names = [coroutine.__qualname__]
+        while (inner := getattr(coroutine, "cr_await", None)) is not None and hasattr(inner, "__qualname__"):
+            coroutine = inner
+            names.append(coroutine.__qualname__)
+        return " > ".join(names[-4:])
+    return str(getattr(callback, "__qualname__", callback))
+
+
+def _measure_handles() -> None:
+    run = asyncio.Handle._run
+
+    def measured(self: asyncio.Handle) -> None:
+        began = time.thread_time()
+        callback = self._callback  # type: ignore[attr-defined]
+        run(self)
+        if (seconds := time.thread_time() - began) > LONG_SECONDS / 5:
+            loop: Any = asyncio.get_running_loop()
+            loop.note(seconds, callback)
+
+    asyncio.Handle._run = measured  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Runs a command of dray on such a loop."""
+    file = Path(sys.argv[1])
+    sys.argv = ["dray", *sys.argv[2:]]
+
+    def run(main: Coroutine[Any, Any, Any]) -> Any:
+        _measure_handles()
+        with file.open("a") as out, asyncio.Runner(loop_factory=lambda: Loop(out)) as runner:
+            return runner.run(main)
+
+    uvloop.run = run  # type: ignore[assignment]
+    from dray.cli.main import main as dray
+
+    dray()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    main()
