@@ -15,6 +15,7 @@ from dray.api.resource import DeviceClass
 from dray.cli.get import Wanted, What, table_of
 from dray.hub_agent.device_counts import Count, DeviceCounts
 from dray.live.cluster_view import LiveView
+from dray.live.counted_devices import CountedDevices
 from dray.live.device_metrics import DeviceMetrics
 from local_server import LocalServer, local_server
 
@@ -97,7 +98,9 @@ async def test_partitions_of_a_gpu_that_is_held_whole_are_not_free_anywhere() ->
         counted = DeviceCounts().count(view.cluster, [DeviceClass(metadata=typed(objects()[2]).metadata)])
         assert counted == {"gpu": Count(total=4, free=1, tainted=0, blocked=2)}
         registry = CollectorRegistry()
-        DeviceMetrics(registry, lambda: view.cluster)
+        known = CountedDevices()
+        registry.register(DeviceMetrics(known))
+        await known.look(view.cluster)
         numbers = {
             state: registry.get_sample_value("dray_devices", {"driver": DRIVER, "state": state})
             for state in ("all", "free", "held", "tainted", "blocked")

@@ -9,6 +9,7 @@ from controller_world import manifest, pod, typed
 from dray.api.generated.core import Node
 from dray.api.kinds import CLAIMS, NODES
 from dray.api.resource import ResourceClaim, ResourceSlice
+from dray.live.counted_devices import CountedDevices
 from dray.live.overview import Overview, Totals
 from dray.reconcile.informers import Informers
 from dray.scheduling.cluster import Cluster
@@ -40,7 +41,7 @@ async def test_totals_follow_nodes_pods_and_claims() -> None:
     async with local_server(with_roles=False) as server:
         client, clock = server.client(), server.clock
         informers = Informers(client, clock)
-        overview = Overview(informers)
+        overview = Overview(informers, CountedDevices())
         running = asyncio.create_task(informers.run())
         cluster = Cluster()
         cluster.track(Upsert(slice_with("a", "b", "c")))
@@ -69,19 +70,22 @@ async def test_totals_follow_nodes_pods_and_claims() -> None:
         kind = informers_kind(claim)
         await client.patch(kind, "default", "c", status, subresource="status")
         await clock.settle()
-        assert overview.totals(cluster, [Evictor(), object()]) == Totals(
+        await overview.look(cluster)
+        assert overview.totals([Evictor(), object()]) == Totals(
             nodes=2, ready=1, devices=3, free=1, held=1, tainted=1, pods=2, pending=1, evictions=7
         )
         await client.patch(kind, "default", "c", {"status": {"allocation": None}}, subresource="status")
         await clock.settle()
-        found = overview.totals(cluster)
+        await overview.look(cluster)
+        found = overview.totals()
         assert (found.free, found.held) == (2, 0)
         assert str(found) == (
             "nodes 1/2 ready · devices 2 free, 0 held, 1 tainted · pods 2, 1 pending · evictions 0 pending"
         )
         await client.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
         await clock.settle()
-        found = overview.totals(cluster)
+        await overview.look(cluster)
+        found = overview.totals()
         assert (found.devices, found.free, found.blocked, found.tainted) == (3, 0, 2, 1)
         assert "devices 0 free, 0 held, 1 tainted, 2 blocked ·" in str(found)
         running.cancel()

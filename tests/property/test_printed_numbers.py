@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from dray.api.generated.core import Node, Pod
 from dray.api.resource import DeviceTaintRule
 from dray.cli.get import Wanted, What, table_of
 from dray.hub_agent.device_counts import DeviceCounts
+from dray.live.counted_devices import CountedDevices
 from dray.live.device_metrics import DeviceMetrics
 from dray.scheduling.device_states import DeviceState
 from dray.snapshot import Snapshot
@@ -101,7 +103,9 @@ def check_metrics_and_hub(snapshot: Snapshot, devices: list[Counted]) -> None:
     snapshot.nodes()
     cluster = snapshot._world.cluster
     registry = CollectorRegistry()
-    DeviceMetrics(registry, lambda: cluster)
+    known = CountedDevices()
+    registry.register(DeviceMetrics(known))
+    asyncio.run(known.look(cluster))
 
     def metric(state: str) -> int:
         values = [registry.get_sample_value("dray_devices", {"driver": one, "state": state}) for one in DRIVERS]

@@ -14,6 +14,7 @@ from dray.controllers import ControllerSettings, Manager
 from dray.controllers.catalog import CATALOG
 from dray.controllers.resource_claim import ResourceClaimController
 from dray.hub_agent import Access, Agent, Membership, Observer
+from dray.live.counted_devices import CountedDevices
 from dray.live.device_metrics import DeviceMetrics
 from dray.live.overview import Overview, Totals
 from dray.process.clock import Clock, as_time
@@ -81,14 +82,15 @@ class Cluster:
         if isinstance(claims, ResourceClaimController):
             account = CATALOG[ResourceClaimController.name].account
             self.instance.local_client(account).make_claims_with_pods(claims.note_made)
-        self.overview = Overview(self._informers)
+        devices = CountedDevices()
+        self.overview = Overview(self._informers, devices)
         self.simulator = Simulator(own, clock, self._informers, untaint=NODE_LIFECYCLE not in self.manager.controllers)
         registry = CollectorRegistry()
         self._scheduler_metrics = SchedulerMetrics(registry, DEFAULT_NAME)
         self.scheduler = self._new_scheduler()
-        DeviceMetrics(registry, lambda: self.scheduler.cluster)
-        for numbers in (self.manager.metrics, registry):
-            self.instance.metrics.include(numbers)
+        registry.register(DeviceMetrics(devices))
+        self.instance.metrics.include(self.manager.metrics)
+        self.instance.metrics.include(registry, lambda: devices.look(self.scheduler.cluster))
         self._supervisor = Supervisor(clock)
         self.leadership = leadership.candidate(own, clock) if plan.server.etcd is not None else None
         """Who of several on one etcd does the work; None where there is one."""
@@ -146,9 +148,10 @@ class Cluster:
         """Opens the dashboard as the admin, once, within an hour."""
         return admin_link(self.dashboard, self.instance)
 
-    def totals(self) -> Totals:
+    async def totals(self) -> Totals:
         """The cluster in numbers."""
-        return self.overview.totals(self.scheduler.cluster, self.manager.controllers.values())
+        await self.overview.look(self.scheduler.cluster)
+        return self.overview.totals(self.manager.controllers.values())
 
     def problems(self) -> dict[str, str]:
         """By component, why it does not work now; empty if all do."""

@@ -7,7 +7,6 @@ over HTTP as anybody's request does, so that it is audited, admitted and takes i
 from __future__ import annotations
 
 from dray.api.status import ApiError
-from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection
 from dray.dashboard.access import Caller
 from dray.server.instance import Instance
@@ -30,6 +29,8 @@ class LocalAccess:
 
     async def enter(self, token: str) -> Caller:
         """Whoever has this token. Raises ApiError (401)."""
+        from dray.client.http import HttpClient
+
         identity = self._identify(token)
         if identity is None:
             raise ApiError(401, "Unauthorized", "the credential is not valid")

@@ -25,6 +25,7 @@ from dray.cli import controllers as controllers_command
 
 if TYPE_CHECKING:
     from dray.all_in_one import Cluster, ClusterSettings
+    from dray.live.overview import Totals
     from dray.simulation import Profile
 
 DEFAULT_PROFILE = "gpu-8"
@@ -196,7 +197,7 @@ async def _start(plan: ClusterSettings, started: float) -> Cluster:
         except (RegistrationError, ApiError) as error:
             await cluster.stop()
             output.fail(f"cannot simulate the nodes of profile {plan.profile.name if plan.profile else ''}: {error}")
-    _announce_components(cluster)
+    _announce_components(cluster, await cluster.totals())
     return cluster
 
 
@@ -208,8 +209,7 @@ def _announce_server(cluster: Cluster, seconds: float) -> None:
     print(f"  {'API server':<12} {cluster.instance.url:<24} ready in {seconds:.1f} s", flush=True)
 
 
-def _announce_components(cluster: Cluster) -> None:
-    totals = cluster.totals()
+def _announce_components(cluster: Cluster, totals: Totals) -> None:
     state = "running" if cluster.leads else f"standing by for {cluster.leader}"
     print(f"  {'scheduler, ' + output.plural(len(cluster.manager.controllers), 'controller'):<37} {state}")
     simulated = cluster.simulator.count
@@ -247,20 +247,20 @@ async def _show_live(cluster: Cluster, stop: asyncio.Event) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    def line() -> Text:
-        return Text(f"{_line(cluster)}   (Ctrl-C stops)", no_wrap=True, overflow="ellipsis")
+    async def line() -> Text:
+        return Text(f"{await _line(cluster)}   (Ctrl-C stops)", no_wrap=True, overflow="ellipsis")
 
-    with Live(line(), console=output.console(), auto_refresh=False) as live:
+    with Live(await line(), console=output.console(), auto_refresh=False) as live:
         while not await _within(LIVE_SECONDS, stop):
-            live.update(line(), refresh=True)
-        live.update(Text(f"{_line(cluster)}   stopping"), refresh=True)
+            live.update(await line(), refresh=True)
+        live.update(Text(f"{await _line(cluster)}   stopping"), refresh=True)
 
 
 async def _log_lines(cluster: Cluster, stop: asyncio.Event) -> None:
     """A line every few seconds, if there is anything new."""
     last = ""
     while True:
-        line = _line(cluster)
+        line = await _line(cluster)
         if line != last:
             print(line, flush=True)
             last = line
@@ -268,11 +268,11 @@ async def _log_lines(cluster: Cluster, stop: asyncio.Event) -> None:
             return
 
 
-def _line(cluster: Cluster) -> str:
+async def _line(cluster: Cluster) -> str:
     if not cluster.leads:
         return f"standing by: {cluster.leader or 'nobody'} runs scheduler and controllers"
     problems = "".join(f" · {name}: {problem}" for name, problem in cluster.problems().items())
-    return f"{cluster.totals()}{problems}"
+    return f"{await cluster.totals()}{problems}"
 
 
 async def _within(seconds: float, event: asyncio.Event) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from dray.api.generated.authentication import SelfSubjectReview
 from dray.api.status import ApiError
 from dray.client import Client
-from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection
+
+if TYPE_CHECKING:
+    from dray.client.http import HttpClient
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -72,6 +74,8 @@ class HttpAccess:
 
     async def enter(self, token: str) -> Caller:
         """Asks the server who this is."""
+        from dray.client.http import HttpClient
+
         connection = self._connection
         if token != OWN:
             connection = replace(connection, certificate=None, key=None, token=token, token_file=None, headers=())

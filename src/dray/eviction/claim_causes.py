@@ -7,12 +7,14 @@ claims ─▶ put_claim ───────┘                                
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 from dray.api.generated.scheduling import PodGroup
 from dray.api.references import ObjectName, ObjectRef
-from dray.api.resource import DeviceTaintRule, ResourceClaim
+from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dray.api.resource.pool import PoolKey
 from dray.api.resource.rule_annotations import taint_of
 from dray.eviction.allocations import Allocations, devices_of
@@ -20,6 +22,9 @@ from dray.eviction.causes import Cause, Causes, Source, TaintKey, find_causes, n
 from dray.eviction.device_taints import DeviceTaints, Taints
 from dray.eviction.pending import Pending
 from dray.tracker import DeviceId, Event, Remove, TrackedTaint, Tracker, Upsert
+
+SLICES: Final = 100
+"""How many slices are taken in at a time: a tenth of a millisecond each."""
 
 
 class RuleChange(NamedTuple):
@@ -62,17 +67,23 @@ class ClaimCauses:
         self._left_behind: dict[str, Causes] = {}
         """What pods have to leave for because others of their group, which leaves as a whole, already had to."""
         self._events: list[Event] = []
+        self._slices: deque[Event] = deque()
         self._dirty_devices: Pending[DeviceId] = Pending()
         self._dirty_claims: Pending[ObjectName] = Pending()
 
     @property
     def is_dirty(self) -> bool:
         """Whether there is something to apply or to update."""
-        return bool(self._events or self._dirty_devices or self._dirty_claims)
+        return bool(self._events or self._slices or self._dirty_devices or self._dirty_claims)
+
+    @property
+    def knows_all_slices(self) -> bool:
+        """Whether every slice that was noted has been taken in."""
+        return not self._slices
 
     def note(self, event: Event) -> None:
         """A slice, rule, class or patch has changed. Takes effect with the next `apply_events`."""
-        self._events.append(event)
+        (self._slices if _is_of_slice(event) else self._events).append(event)
 
     def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> None:
         """A claim has changed, or (None) is gone."""
@@ -87,10 +98,15 @@ class ClaimCauses:
             self.touched.update(filter(None, map(self.allocations.pod, uids)))
 
     def apply_events(self) -> tuple[list[RuleChange], list[Event]]:
-        """Takes in what was noted. Returns how rules changed, and the events themselves."""
-        if not self._events:
+        """Takes in what was noted, of slices some at a time. Returns how rules changed, and the events themselves.
+
+        All that there is comes at once when somebody starts; what rules and patches say counts before any slice.
+        """
+        if not self._events and not self._slices:
             return [], []
-        events, self._events = self._events, []
+        events, self._events = [*self._events, *islice(self._slices, SLICES)], []
+        for _ in range(min(SLICES, len(self._slices))):
+            self._slices.popleft()
         if not self._with_rules:
             events = [event for event in events if _rule_of(event) is None]
         pools = sorted(self.tracker.apply_all(events).pools)  # in an order of their own: a day can be lived again
@@ -236,6 +252,10 @@ def key_of_rule(rule: DeviceTaintRule) -> TaintKey:
 def source_of_rule(rule: DeviceTaintRule) -> Source:
     """What somebody confirms who means a rule."""
     return Source(str(key_of_rule(rule)))
+
+
+def _is_of_slice(event: Event) -> bool:
+    return event.kind == "ResourceSlice" if isinstance(event, Remove) else isinstance(event.object, ResourceSlice)
 
 
 def _rule_of(event: Event) -> str | None:

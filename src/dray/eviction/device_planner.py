@@ -134,7 +134,12 @@ class DevicePlanner:
         return self.departures.is_idle or self._base.pods == self.allocations.consumers
 
     def take(self, now: float, tick: float) -> list[Taken[ObjectRef]]:
-        """The pods to evict now. Each stays pending until it is gone, or `departures` are told what became of it."""
+        """The pods to evict now. Each stays pending until it is gone, or `departures` are told what became of it.
+
+        None while slices are still taken in: one of them may take a taint away.
+        """
+        if not self._causes.knows_all_slices:
+            return []
         taken = self.departures.take(now, tick)
         if not self.is_current:
             # A rule that is gone must not evict while `plan` is on its way through those that it hit.

@@ -8,7 +8,7 @@ its own cluster and lease. A kubeconfig that may not ask for the agent's token i
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -21,8 +21,10 @@ from dray.api.meta import ObjectMeta
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.client.calls import find
-from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection
+
+if TYPE_CHECKING:
+    from dray.client.http import HttpClient
 
 TOKEN_SECONDS: Final = 3600
 PROGRAM: Final = "dray cluster agent"
@@ -67,18 +69,25 @@ class Access:
             except ApiError as error:
                 if error.code not in (403, 404):
                     raise
-                return HttpClient(hub, agent=PROGRAM)
+                return _client(hub)
         token: Any = answer.get("status", {}).get("token", "")
         own = replace(hub, token=str(token), token_file=None, certificate=None, key=None, headers=())
-        return HttpClient(own, agent=PROGRAM)
+        return _client(own)
 
     def _bootstrap(self) -> HttpClient:
-        return HttpClient(self._membership.hub, agent=PROGRAM)
+        return _client(self._membership.hub)
 
     def _new_cluster(self, *, accepted: bool) -> ManagedCluster:
         spec = ManagedClusterSpec(hub_accepts_client=accepted, lease_duration_seconds=self._membership.lease_seconds)
         metadata = ObjectMeta(name=self._membership.cluster)
         return ManagedCluster(kind="ManagedCluster", api_version=CLUSTERS.api_version, metadata=metadata, spec=spec)
+
+
+def _client(connection: Connection) -> HttpClient:
+    """Made here alone: most clusters have no hub, and need none of what speaks to one."""
+    from dray.client.http import HttpClient
+
+    return HttpClient(connection, agent=PROGRAM)
 
 
 async def _may_accept(client: Client, cluster: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -20,7 +20,9 @@ from dray.api.meta import ObjectMeta
 from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind, other_face
 from dray.api.status import ApiError
 from dray.client.calls import find
-from dray.client.http import HttpClient
+
+if TYPE_CHECKING:
+    from dray.client.http import HttpClient
 
 Verdict = Literal["yes", "partly", "no"]
 

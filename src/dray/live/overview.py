@@ -1,4 +1,4 @@
-"""The cluster in one line: counts that events keep current, so that looking costs next to nothing."""
+"""The cluster in one line: counts that events keep current; devices are counted when somebody wants to know."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 from dray.api.generated.core import Node, Pod
 from dray.api.kinds import NODES, PODS
 from dray.api.nodes import is_ready
+from dray.live.counted_devices import CountedDevices
 from dray.reconcile.informers import Informers
 from dray.scheduling.cluster import Cluster
-from dray.scheduling.device_states import DeviceStates
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -50,28 +50,32 @@ class Evicting(Protocol):
 
 
 class Overview:
-    """Follows nodes and pods; devices and controllers are looked at when somebody asks."""
+    """Follows nodes and pods; `look` counts devices, and controllers are looked at when somebody asks."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self, informers: Informers, devices: CountedDevices) -> None:
         self._nodes = informers.of(NODES, Node)
         self._pods = informers.of(PODS, Pod)
         self._ready: set[str] = set()
         self._pending: set[str] = set()
-        self._states = DeviceStates()
+        self._devices = devices
         self._nodes.on_change(self._on_node)
         self._pods.on_change(self._on_pod)
 
-    def totals(self, cluster: Cluster, controllers: Iterable[object] = ()) -> Totals:
-        """The counts now; `cluster` is the scheduler's."""
-        pools = list(self._states.pools(cluster))
+    async def look(self, cluster: Cluster) -> None:
+        """Counts the devices; `cluster` is the scheduler's."""
+        await self._devices.look(cluster)
+
+    def totals(self, controllers: Iterable[object] = ()) -> Totals:
+        """The counts now; of devices, as of the last `look`."""
+        count = self._devices.total
         return Totals(
             nodes=len(self._nodes),
             ready=len(self._ready),
-            devices=sum(len(pool.view.devices) for pool in pools),
-            free=sum(pool.free.bit_count() for pool in pools),
-            held=sum(pool.held.bit_count() for pool in pools),
-            tainted=sum(pool.tainted.bit_count() for pool in pools),
-            blocked=sum(pool.blocked.bit_count() for pool in pools),
+            devices=count("all"),
+            free=count("free"),
+            held=count("held"),
+            tainted=count("tainted"),
+            blocked=count("blocked"),
             pods=len(self._pods),
             pending=len(self._pending),
             evictions=sum(one.pending_evictions for one in controllers if isinstance(one, Evicting)),

@@ -6,9 +6,12 @@ than loopback does so on purpose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
 from dray.api.status import ApiError
 from dray.process.health import TEXT, Health, no_such_page
@@ -17,6 +20,26 @@ from dray.process.http import Answer, Limits, Listener, Request, Response, Serve
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Problems = Callable[[], Mapping[str, str]]
 """By part of the component, why it does not work now; an empty text if it does."""
+
+
+class _Collected(Collector):
+    """What collectors gave, for who writes it down."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Metric]:
+        """The same again."""
+        return self._families
+
+
+async def metric_page(registries: Sequence[CollectorRegistry]) -> bytes:
+    """The numbers of some registries as Prometheus reads them. They are read on the loop, and written beside it."""
+    pages: list[CollectorRegistry] = []
+    for registry in registries:
+        pages.append(page := CollectorRegistry())
+        page.register(_Collected(list(registry.collect())))
+    return await asyncio.to_thread(lambda: b"".join(map(generate_latest, pages)))
 
 
 class ComponentEndpoints:
@@ -43,7 +66,7 @@ class ComponentEndpoints:
         if request.method != "GET":
             return Response(405, b"only GET\n", TEXT)
         if request.path == "/metrics":
-            return Response(200, generate_latest(self._registry), CONTENT_TYPE)
+            return Response(200, await metric_page((self._registry,)), CONTENT_TYPE)
         first = f"/{request.path.strip('/').partition('/')[0]}"
         alive = {"ping": lambda: ""}
         ready = {name: (lambda why=why: why) for name, why in self._problems().items()}

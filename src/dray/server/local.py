@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -31,10 +32,13 @@ from dray.server.security.authorization import Attributes, Authorizer, forbidden
 from dray.server.security.default_roles import default_objects
 from dray.server.security.identity import Identity, authenticated, service_account_groups, service_account_user
 from dray.server.verbs import deletes, patches, reads, writes
-from dray.store import Closed, EventType, Expired, Slow, StorageError
+from dray.store import Closed, EventType, Expired, Record, Slow, StorageError
 from dray.store import Event as Change
 
 T = TypeVar("T", bound=Object)
+
+AT_ONCE = 64
+"""Objects that are decoded before others get a turn of the loop."""
 
 SYSTEM_NAMESPACE = "kube-system"
 _OF_TEMPLATES = (Pod, ReplicaSet, Job)
@@ -99,7 +103,7 @@ class LocalClient:
             call = self._call("list", kind, namespace, fields=fields)
             options = list_options({"labelSelector": labels, "fieldSelector": fields})
             page = await reads.list_page(self._engine, call, options)
-            return ObjectList(tuple(record.obj for record in page.records), page.meta.resource_version)
+            return ObjectList(await _objects(page.records), page.meta.resource_version)
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, revision: str, labels: str = "", fields: str = ""
@@ -277,6 +281,16 @@ class LocalClient:
         decision = self._authorizer.allowed(self._identity, attributes)
         if not decision.allowed:
             raise forbidden(self._identity, attributes, decision)
+
+
+async def _objects(records: Sequence[Record]) -> tuple[Object, ...]:
+    """The objects of records, a few at a time: after a start they have to be decoded."""
+    found: list[Object] = []
+    for start in range(0, len(records), AT_ONCE):
+        if start:
+            await asyncio.sleep(0)
+        found.extend(record.obj for record in records[start : start + AT_ONCE])
+    return tuple(found)
 
 
 class _ApiErrors:

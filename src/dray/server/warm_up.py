@@ -6,6 +6,7 @@ milliseconds, on the loop. A server does it beside the loop for all kinds, once 
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Final
 
 from dray.api import registry, schema
@@ -17,6 +18,8 @@ from dray.validation.table import rules_of
 
 PAUSE_SECONDS: Final = 1.0
 """After the start, when whatever is started with the server wants the processor."""
+LATER: Final = ("dray.client.http",)
+"""Modules that nobody needs for starting, and whose import would keep the loop when somebody does."""
 CALLER: Final = "system:warm-up"
 """Who waits for its turn among those whose requests are worked on beside the loop."""
 
@@ -24,6 +27,8 @@ CALLER: Final = "system:warm-up"
 async def warm_up(engine: Engine, clock: Clock) -> None:
     """Learns every kind, one after the other."""
     await clock.sleep(PAUSE_SECONDS)
+    for module in LATER:
+        await engine.workers.run(CALLER, import_module, module)
     for kind in registry.kinds():
         await engine.workers.run(CALLER, learn, kind)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from importlib import metadata
 from typing import Final, NamedTuple
 
 from dray.controllers.eviction.deciders import Decider, Direct, Threaded
-from dray.controllers.eviction.webhook import WebhookDecider
 from dray.eviction.builtin_policies import BUILTIN
 from dray.eviction.policy import EvictionPolicy, PolicyFactory
 from dray.eviction.settings import EvictionSettings, FailurePolicy, PolicyChoice, SettingsError
@@ -47,9 +45,13 @@ def _make(choice: PolicyChoice, settings: EvictionSettings) -> Decider:
     if webhook is not None:
         if choice.options:
             raise SettingsError(f"eviction policy {name} is a webhook, which has no options")
+        from dray.controllers.eviction.webhook import WebhookDecider
+
         return WebhookDecider(webhook)
     if name in BUILTIN:
         return Direct(name, _make_policy(choice, BUILTIN[name]))
+    from importlib import metadata
+
     found = next(iter(metadata.entry_points(group=ENTRY_POINTS, name=name)), None)
     if found is None:
         raise SettingsError(f"there is no eviction policy {name!r}; there are {', '.join(_names(settings))}")
@@ -87,5 +89,7 @@ def _options(factory: PolicyFactory) -> set[str] | None:
 
 
 def _names(settings: EvictionSettings) -> list[str]:
+    from importlib import metadata
+
     plugins = {found.name for found in metadata.entry_points(group=ENTRY_POINTS)}
     return sorted({*BUILTIN, *plugins, *(webhook.name for webhook in settings.webhooks)})

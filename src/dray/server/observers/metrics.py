@@ -6,11 +6,11 @@ on one event loop, and become metric families only when somebody scrapes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from time import perf_counter
 from typing import TypeAlias
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -19,7 +19,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from dray.process.component_endpoints import CONTENT_TYPE
+from dray.process.component_endpoints import CONTENT_TYPE, metric_page
 from dray.process.histogram import Histogram, histogram_family
 from dray.process.http import Answer, Request, Response
 from dray.server.observers.handling import Handling
@@ -32,6 +32,8 @@ LABELS = ("verb", "group", "version", "resource", "subresource", "scope")
 _MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 Labels: TypeAlias = tuple[str, ...]
+Look: TypeAlias = Callable[[], Awaitable[None]]
+"""Counts what is only counted when somebody wants to know."""
 
 
 class _Requests:
@@ -56,6 +58,7 @@ class Metrics:
         self._writing = 0
         self.registry = CollectorRegistry()
         self._others: list[CollectorRegistry] = []
+        self._looks: list[Look] = []
         self.registry.register(_Numbers(self.families))
         self.registry.register(_Numbers(lambda: store_families(store)))
         ProcessCollector(registry=self.registry)
@@ -96,14 +99,17 @@ class Metrics:
         labels = (route.kind.group, route.version, route.kind.plural)
         self._watch_events[labels] = self._watch_events.get(labels, 0) + events
 
-    def include(self, registry: CollectorRegistry) -> None:
-        """Shows the numbers of a component that runs in the same process, too."""
+    def include(self, registry: CollectorRegistry, look: Look | None = None) -> None:
+        """Shows the numbers of a component that runs in the same process, too; `look` is asked to count them first."""
         self._others.append(registry)
+        if look is not None:
+            self._looks.append(look)
 
     async def page(self, _request: Request, _caller: Identity) -> Answer:
         """`/metrics`."""
-        body = b"".join(generate_latest(registry) for registry in (self.registry, *self._others))
-        return Response(200, body, CONTENT_TYPE)
+        for look in self._looks:
+            await look()
+        return Response(200, await metric_page((self.registry, *self._others)), CONTENT_TYPE)
 
     def families(self) -> Iterator[Metric]:
         """What is counted here, as metric families."""
