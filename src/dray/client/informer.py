@@ -24,7 +24,7 @@ IndexFunction = Callable[[T], Sequence[Hashable]]
 Sleep = Callable[[float], Awaitable[None]]
 
 BACKOFF = Backoff(first=0.05, longest=10.0)
-AT_ONCE = 16
+AT_ONCE = 8
 """Objects that handlers hear of before others get a turn of the loop: some take a tenth of a millisecond each."""
 
 log = logging.getLogger(__name__)

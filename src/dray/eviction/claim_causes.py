@@ -23,7 +23,7 @@ from dray.eviction.device_taints import DeviceTaints, Taints
 from dray.eviction.pending import Pending
 from dray.tracker import DeviceId, Event, Remove, TrackedTaint, Tracker, Upsert
 
-SLICES: Final = 100
+SLICES: Final = 40
 """How many slices are taken in at a time: a tenth of a millisecond each."""
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-THRESHOLDS: Final = (10_000, 5, 1_000_000)
+THRESHOLDS: Final = (5_000, 6, 1_000_000)
 """New objects until they are looked at, how often until the survivors are, and how often until everything is: never."""
 
 

@@ -14,6 +14,7 @@ import msgspec
 from dray.api import codec, registry
 from dray.api.custom import CustomObject
 from dray.api.meta import Object
+from dray.api.shared_parts import share
 from dray.process.clock import Clock, RealClock
 from dray.process.http import Application, Limits, Listener
 from dray.server.api_server import ApiServer, Options
@@ -72,10 +73,12 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_stored(resource: str, data: bytes) -> Object:
-    """An object as the store kept it."""
+    """An object as the store kept it; what it has in common with others is there once."""
     plural, _, group = resource.partition(".")
     kind = registry.by_resource(group, plural)
-    return codec.decode(data, CustomObject if kind is None else kind.hub)
+    obj: Object = codec.decode(data, CustomObject if kind is None else kind.hub)
+    share(obj.metadata if kind is None else obj)
+    return obj
 
 
 def open_in(settings: ServerSettings) -> Store:

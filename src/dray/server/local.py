@@ -37,7 +37,7 @@ from dray.store import Event as Change
 
 T = TypeVar("T", bound=Object)
 
-AT_ONCE = 64
+AT_ONCE = 32
 """Objects that are decoded before others get a turn of the loop."""
 
 SYSTEM_NAMESPACE = "kube-system"

@@ -163,12 +163,17 @@ class LocalStore(Store):
         Raises `StorageError` when the disk refuses; the removal is then tried again later.
         """
         self._check_open()
-        self._prune(self._tables.values())
+        for table in list(self._tables.values()):
+            while self._prune((table,)):
+                await asyncio.sleep(0)
         await self._pipeline.flush()
 
-    def _prune(self, tables: Iterable[Table]) -> None:
-        for table, dropped in self._pruned(tables):
+    def _prune(self, tables: Iterable[Table]) -> bool:
+        """Lets go of history, some at a time; whether there was any."""
+        found = self._pruned(tables)
+        for table, dropped in found:
             self._pipeline.forget(_unneeded(dropped), table.resource, table.log.horizon)
+        return bool(found)
 
     # ---- life -------------------------------------------------------------------------------------------------
 
@@ -199,7 +204,8 @@ class LocalStore(Store):
             resource = entry.key.resource
             present = records[resource]
             previous = present.get(entry.key)
-            record = Record(entry.key, entry.revision, entry.create_revision, entry.data, None, decode)
+            key = entry.key if previous is None else previous.key  # of one object there is one
+            record = Record(key, entry.revision, entry.create_revision, entry.data, None, decode)
             if entry.revision <= horizon_of(resource):
                 older[resource].append(Event(entry.type, record, previous))
             elif entry.previous_revision != (previous.revision if previous is not None else 0):

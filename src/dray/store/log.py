@@ -10,6 +10,8 @@ import msgspec
 
 from dray.store.records import Event, EventType, Key, Record
 
+AT_ONCE = 4096
+"""So many events are dropped at a time, however many are due: nobody should have to wait for all of them."""
 SMALL = 1024
 """A log up to this length is pruned at once, a longer one in steps."""
 
@@ -79,7 +81,10 @@ class EventLog:
         return before
 
     def prune(self, now: float) -> list[Event]:
-        """Drop and return what is beyond the retention. `now` is any clock that never goes back."""
+        """Drop and return what is beyond the retention, or the oldest part if that is much: call it again for the rest.
+
+        `now` is any clock that never goes back.
+        """
         self._due_until(max(self.end - self._retention.max_events, self._aged_until(now)))
         while self._bytes > self._retention.max_bytes:
             self._due_until(self._due + 1)
@@ -87,9 +92,10 @@ class EventLog:
         # Moving the tail of a long list costs its length, so it is done in steps of an eighth.
         if surplus == 0 or (len(self.events) > SMALL and surplus * 8 < len(self.events)):
             return []
+        surplus = min(surplus, AT_ONCE)
         dropped = self.events[:surplus]
         del self.events[:surplus]
-        self.first = self._due
+        self.first += surplus
         self.horizon = dropped[-1].revision
         return dropped
 

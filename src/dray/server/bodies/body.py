@@ -10,6 +10,7 @@ from dray.api import codec, manifest, registry
 from dray.api.kinds import PODS, SLICES
 from dray.api.meta import Object
 from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind
+from dray.api.shared_parts import share
 from dray.api.status import ApiError
 from dray.custom.kinds import CustomKind
 from dray.server import errors
@@ -139,7 +140,10 @@ def _read_json(body: bytes, route: Route, *, find_duplicates: bool) -> codec.Rea
         return custom_bodies.read_json(route.kind, body, find_duplicates=find_duplicates)
     if route.kind is PODS:
         return pod_bodies.read(body, find_duplicates=find_duplicates)
-    return codec.read_json(body, route.kind.type_of(route.version), find_duplicates=find_duplicates)
+    reading = codec.read_json(body, route.kind.type_of(route.version), find_duplicates=find_duplicates)
+    if route.kind is SLICES and reading.obj is not None:  # devices of one model differ in little
+        share(reading.obj)
+    return reading
 
 
 def from_value(value: Any, route: Route, options: WriteOptions, warnings: list[str]) -> Object:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dray.api import codec, schema
 from dray.api.custom import CustomObject
 from dray.api.meta import ManagedFieldsEntry, Object, ObjectMeta
+from dray.api.shared_parts import share
 from dray.api.struct import decode_value
 from dray.api.text_memory import remember_texts
 from dray.custom.kinds import CustomKind
@@ -59,8 +60,11 @@ def document_of(call: Call, obj: Object) -> dict[str, Any]:
 
 
 def typed(entries: list[dict[str, Any]]) -> _Entries:
-    """Entries as objects hold them."""
-    return msgspec.convert(entries, _Entries, dec_hook=decode_value)
+    """Entries as objects hold them; those of many objects are alike, and there once."""
+    found = msgspec.convert(entries, _Entries, dec_hook=decode_value)
+    for entry in found:
+        share(entry)
+    return found
 
 
 def track(call: Call, live: Object | None, new: Object) -> Object:

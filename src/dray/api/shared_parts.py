@@ -1,0 +1,135 @@
+"""Equal parts of objects become one: tolerations, resources, attributes of devices are the same in thousands of them.
+
+For objects that were just decoded and that nobody else has seen: they are changed in place, once, and never again.
+
+    object ─▶ each field: written as one before it? ─▶ that very part
+                          else ─▶ its own fields, the same way ─▶ kept for the next ones
+
+Parts are compared within one field of one type. What is kept of a field is bounded, and begins anew when it is full;
+a field whose values are nearly all different, such as a pod's spec with its node, is not looked up any more, only its
+fields are.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+from msgspec.json import Encoder
+from msgspec.structs import force_setattr
+
+from dray.api.struct import encode_value
+from dray.api.times import Time
+
+MOST_PARTS: Final = 256
+"""Of one field."""
+LONGEST: Final = 2048
+"""Bytes of a part that is kept, as JSON."""
+TRIES: Final = 32
+"""So many values of a field are looked up before it is found out whether that is worth while."""
+MOST_TEXTS: Final = 4096
+LONGEST_TEXT: Final = 64
+
+_encode: Final = Encoder(enc_hook=encode_value).encode
+_texts: dict[str, str] = {}
+_times: dict[str, Time] = {}
+
+
+class _Field:
+    """A field of a type, or the items of one, with the values that it has had."""
+
+    __slots__ = ("_inner", "found", "known", "name", "tries")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.known: dict[bytes, Any] = {}
+        self.tries = 0
+        self.found = 0
+        self._inner: _Field | None = None
+
+    @property
+    def inner(self) -> _Field:
+        """The items, if it is a map or a list."""
+        if self._inner is None:
+            self._inner = _Field("")
+        return self._inner
+
+    @property
+    def is_varied(self) -> bool:
+        """Whether its values are nearly all different."""
+        return self.tries >= TRIES and self.found * 4 < self.tries
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
+    return tuple(map(_Field, kind.__struct_fields__))
+
+
+def share(obj: msgspec.Struct) -> None:
+    """Puts parts that earlier objects have, too, into an object in place of its own."""
+    for field in _fields(type(obj)):
+        value = getattr(obj, field.name)
+        kind = type(value)
+        if value is None or kind is bool or kind is int:
+            continue
+        found = _shared(value, kind, field)
+        if found is not value:
+            force_setattr(obj, field.name, found)
+
+
+def _shared(value: Any, kind: type, field: _Field) -> Any:
+    if kind is str:
+        return _text(value)
+    if kind is Time:
+        return _time(value)
+    if kind is dict or kind is tuple:
+        if not value:
+            return _NOTHING[kind]
+    elif not isinstance(value, msgspec.Struct):
+        return value
+    if field.is_varied:
+        return _with_shared(value, kind, field)
+    written = _encode(value)
+    field.tries += 1
+    found = field.known.get(written)
+    if found is not None:
+        field.found += 1
+        return found
+    value = _with_shared(value, kind, field)
+    if len(written) <= LONGEST:
+        if len(field.known) >= MOST_PARTS:
+            field.known.clear()
+        field.known[written] = value
+    return value
+
+
+_NOTHING: Final[dict[type, Any]] = {dict: {}, tuple: ()}
+"""Maps of objects are never changed in place, so one that is empty does for all."""
+
+
+def _with_shared(value: Any, kind: type, field: _Field) -> Any:
+    """A part that is new, with the parts of it that are not."""
+    if kind is dict:
+        for name, each in value.items():
+            if type(each) is not dict:  # free-form JSON, as deep as anybody likes
+                value[name] = _shared(each, type(each), field.inner)
+        return value
+    if kind is tuple:
+        return tuple([_shared(each, type(each), field.inner) for each in value])
+    share(value)
+    return value
+
+
+def _text(value: str) -> str:
+    if len(value) > LONGEST_TEXT:
+        return value
+    if len(_texts) >= MOST_TEXTS:
+        _texts.clear()
+    return _texts.setdefault(value, value)
+
+
+def _time(value: Time) -> Time:
+    if len(_times) >= MOST_TEXTS:
+        _times.clear()
+    return _times.setdefault(value, value)
