@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._loop = server.loop
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpRequestParser(self)
+        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._peer = Peer("")
         self._queue: deque[_Queued] = deque()
         self._worker: asyncio.Task[None] | None = None
@@ -118,6 +118,8 @@ class Connection(asyncio.Protocol):
             self._release(self._queue.popleft().request)
         if self._worker is not None:
             self._worker.cancel()
+        # Both hold the connection: without it nothing is left that only a garbage collection would find.
+        self._parser = self._transport = None
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop. The parser gets a piece at a time, and is stopped if many pieces make no sense to it."""
@@ -142,6 +144,7 @@ class Connection(asyncio.Protocol):
 
     def _feed(self, piece: bytes | memoryview) -> None:
         self._heard = False
+        assert self._parser is not None  # nothing comes after the connection is lost
         try:
             self._parser.feed_data(piece)
         except httptools.HttpParserUpgrade as upgrade:
@@ -285,6 +288,7 @@ class Connection(asyncio.Protocol):
             path = unquote(path, errors="replace")
         # Of a parameter that is given twice, the first counts.
         query = dict(reversed(parse_qsl(raw_query, keep_blank_values=True))) if raw_query else {}
+        assert self._parser is not None
         method = self._parser.get_method().decode("latin-1")
         return Request(method, path, query, self._headers, b"", self._peer, uri)
 
