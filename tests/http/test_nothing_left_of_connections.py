@@ -18,7 +18,15 @@ from dray.reconcile import RealClock
 from dray.server.instance import Instance, ServerSettings
 
 COUNT = 20
-PER_CONNECTION = ("Connection", "HttpRequestParser", "SSLProtocol", "_SSLProtocolTransport", "SSLObject", "Event", "Task")
+PER_CONNECTION = (
+    "Connection",
+    "HttpRequestParser",
+    "SSLProtocol",
+    "_SSLProtocolTransport",
+    "SSLObject",
+    "Event",
+    "Task",
+)
 
 
 def _come_and_go(port: int, token: str, path: str, count: int) -> None:

@@ -195,6 +195,8 @@ LISTS = {
     "metadata": Heavy("GET", PODS, accept=METADATA, code=200),
     "answer-in-yaml": Heavy("GET", f"{PODS}?limit=150", accept=YAML, code=200),
     "watch-as-table": Heavy("GET", f"{PODS}?watch=1&timeoutSeconds=1", accept=TABLE, code=200),
+    "delete-all-tried": Heavy("DELETE", f"{PODS}?dryRun=All", code=200),
+    "metrics": Heavy("GET", "/metrics", accept="text/plain", code=200),
     "delete-many": Heavy("DELETE", f"{PODS}?labelSelector=number+in+(1,2)", code=200),
 }
 

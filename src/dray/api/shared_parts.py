@@ -24,6 +24,8 @@ from dray.api.times import Time
 
 MOST_PARTS: Final = 256
 """Of one field."""
+MOST_NAMES: Final = 64
+"""Names in maps that are told apart, of one field."""
 LONGEST: Final = 2048
 """Bytes of a part that is kept, as JSON."""
 TRIES: Final = 32
@@ -39,21 +41,23 @@ _times: dict[str, Time] = {}
 class _Field:
     """A field of a type, or the items of one, with the values that it has had."""
 
-    __slots__ = ("_inner", "found", "known", "name", "tries")
+    __slots__ = ("_items", "found", "known", "name", "tries")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.known: dict[bytes, Any] = {}
         self.tries = 0
         self.found = 0
-        self._inner: _Field | None = None
+        self._items: dict[str, _Field] = {}
 
-    @property
-    def inner(self) -> _Field:
-        """The items, if it is a map or a list."""
-        if self._inner is None:
-            self._inner = _Field("")
-        return self._inner
+    def items(self, name: str = "") -> _Field:
+        """The items of a list, or those of a map under one name: of a device's attributes, one is like no other."""
+        found = self._items.get(name)
+        if found is None:
+            if len(self._items) >= MOST_NAMES:
+                name = ""
+            found = self._items.setdefault(name, _Field(name))
+        return found
 
     @property
     def is_varied(self) -> bool:
@@ -113,10 +117,11 @@ def _with_shared(value: Any, kind: type, field: _Field) -> Any:
     if kind is dict:
         for name, each in value.items():
             if type(each) is not dict:  # free-form JSON, as deep as anybody likes
-                value[name] = _shared(each, type(each), field.inner)
+                value[name] = _shared(each, type(each), field.items(name))
         return value
     if kind is tuple:
-        return tuple([_shared(each, type(each), field.inner) for each in value])
+        items = field.items()
+        return tuple([_shared(each, type(each), items) for each in value])
     share(value)
     return value
 

@@ -24,8 +24,10 @@ IndexFunction = Callable[[T], Sequence[Hashable]]
 Sleep = Callable[[float], Awaitable[None]]
 
 BACKOFF = Backoff(first=0.05, longest=10.0)
-AT_ONCE = 8
-"""Objects that handlers hear of before others get a turn of the loop: some take a tenth of a millisecond each."""
+LISTED_AT_ONCE = 8
+WATCHED_AT_ONCE = 32
+"""Objects that handlers hear of before others get a turn of the loop. Those of a first list may take a quarter of a
+millisecond each, and several informers list at the same time."""
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +142,7 @@ class Informer(Generic[T]):
         was_restored = self._is_behind(listing.revision)
         ahead = set() if was_restored else self._ahead_of(listing.revision)
         self._revision = listing.revision
-        turns = _Turns()
+        turns = _Turns(LISTED_AT_ONCE)
         for place in [place for place in self._objects if place not in fresh and place not in ahead]:
             self._remove(place)
             if turns.is_over():
@@ -170,7 +172,7 @@ class Informer(Generic[T]):
     async def _watch(self, revision: str) -> str:
         """Follows the watch until it ends; the revision to go on from. Progress made before an error is kept."""
         self._revision = revision
-        turns = _Turns()
+        turns = _Turns(WATCHED_AT_ONCE)
         try:
             async for event in self._client.watch(self.kind, self.namespace, revision=revision, fields=self._fields):
                 obj: T = event.object  # type: ignore[assignment]  # of the kind that was asked for
@@ -227,15 +229,16 @@ class Informer(Generic[T]):
 class _Turns:
     """Counts what handlers have heard of. By number, not by time: a day of the simulation can be lived again."""
 
-    __slots__ = ("_count",)
+    __slots__ = ("_at_once", "_count")
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
         self._count = 0
 
     def is_over(self) -> bool:
         """One more; whether others should get a turn of the loop now."""
         self._count += 1
-        return self._count % AT_ONCE == 0
+        return self._count % self._at_once == 0
 
 
 def _place(obj: Object) -> _Where:

@@ -15,7 +15,7 @@ from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceTaintRule
 from dray.api.times import Time
 from dray.eviction import DevicePlanner, preview
-from dray.eviction.claim_causes import ClaimCauses
+from dray.eviction.claim_causes import SLICES, ClaimCauses
 from dray.eviction.rule_condition import plan_condition
 from dray.eviction.settings import Limit
 from dray.tracker import Remove, Upsert
@@ -319,3 +319,21 @@ def test_what_is_too_much_is_held_while_the_preview_still_counts_it() -> None:
     finish(planner)
     assert planner.hold_of(made) is None
     assert planner.progress("rule").pending == 0
+
+
+def test_slices_are_taken_in_some_at_a_time_and_nobody_leaves_meanwhile() -> None:
+    """Everything comes at once when a controller starts. The last slice may be the one that takes the taint away."""
+    planner = DevicePlanner()
+    for number in range(3 * SLICES):
+        planner.note(Upsert(typed(device_slice(f"pool-{number}", "gpu-0", pool={"name": f"pool-{number}"}))))
+    planner.note(Upsert(typed(device_slice("pool", *(f"gpu-{number}" for number in range(5))))))
+    planner.note(Upsert(make_rule()))
+    for number in range(5):
+        put_user(planner, number)
+    passes = 0
+    while not planner.is_current:
+        assert planner.take(1e12, 0.0) == []
+        planner.plan(0.0)
+        passes += 1
+    assert passes >= 3
+    assert {taken.pod.uid for taken in planner.take(1e12, 0.0)} == {f"uid-{number}" for number in range(5)}

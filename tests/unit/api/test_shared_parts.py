@@ -1,0 +1,101 @@
+"""Equal parts of stored objects become one, and nothing of what they say is lost (issue 21)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dray.api import codec, shared_parts
+from dray.api.generated.core import Pod
+from dray.api.meta import Object
+from dray.api.resource import ResourceSlice
+from dray.api.shared_parts import share
+
+
+@pytest.fixture(autouse=True)
+def begun_anew() -> None:
+    shared_parts._fields.cache_clear()
+
+
+def pod(number: int) -> dict[str, Any]:
+    tolerations = [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": 300}]
+    requests = {"cpu": "100m", "memory": "100Mi"}
+    container = {"name": "main", "image": "pause", "resources": {"requests": requests}}
+    owned = {"manager": "kubectl", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:a": {}}}}
+    metadata = {"name": f"pod-{number}", "uid": f"uid-{number}", "managedFields": [owned]}
+    spec = {"nodeName": f"node-{number}", "containers": [container], "tolerations": tolerations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def slice_(number: int) -> dict[str, Any]:
+    devices = [
+        {
+            "name": f"gpu-{index}",
+            "attributes": {"uuid": {"string": f"{number}-{index}"}, "model": {"string": "A100"}},
+            "capacity": {"memory": {"value": "80Gi"}},
+        }
+        for index in range(4)
+    ]
+    pool = {"name": f"node-{number}", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "nodeName": f"node-{number}", "pool": pool, "devices": devices}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec}
+
+
+def decoded(document: dict[str, Any], kind: type[Object]) -> Any:
+    return codec.decode(codec.encode(document), kind)
+
+
+@pytest.mark.parametrize(("make", "kind"), [(pod, Pod), (slice_, ResourceSlice)])
+def test_an_object_says_the_same_as_before(make: Any, kind: type[Object]) -> None:
+    for number in range(shared_parts.MOST_PARTS + 100):
+        one = decoded(make(number), kind)
+        share(one)
+        assert one == decoded(make(number), kind)
+        assert codec.encode(one) == codec.encode(decoded(make(number), kind))
+
+
+def test_what_pods_have_in_common_is_there_once() -> None:
+    pods = [decoded(pod(number), Pod) for number in range(100)]
+    for one in pods:
+        share(one)
+    first, last = pods[0], pods[-1]
+    assert last.spec.tolerations is first.spec.tolerations
+    assert last.spec.containers is first.spec.containers
+    assert last.metadata.managed_fields[0].fields_v1 is first.metadata.managed_fields[0].fields_v1
+    assert last.metadata.labels is first.metadata.labels
+    assert last.spec is not first.spec
+    assert last.spec.node_name == "node-99"
+
+
+def test_devices_of_one_model_share_what_does_not_tell_them_apart() -> None:
+    slices = [decoded(slice_(number), ResourceSlice) for number in range(100)]
+    for one in slices:
+        share(one)
+    devices = [device for one in slices for device in one.spec.devices]
+    assert len({id(device.attributes["model"]) for device in devices}) == 1
+    assert len({id(device.capacity) for device in devices}) == 1
+    assert len({device.attributes["uuid"].string for device in devices}) == 400
+
+
+def test_what_is_kept_is_bounded() -> None:
+    for number in range(2000):
+        share(decoded(pod(number), Pod))
+    kept = [field for kind in (Pod, type(decoded(pod(0), Pod).spec)) for field in shared_parts._fields(kind)]
+    assert all(len(field.known) <= shared_parts.MOST_PARTS for field in kept)
+    assert len(shared_parts._texts) <= shared_parts.MOST_TEXTS
+    assert next(field for field in kept if field.name == "spec").is_varied, "a pod's spec has its node"
+
+
+def test_free_form_values_may_be_deep() -> None:
+    parameters: dict[str, Any] = {}
+    for _ in range(300):
+        parameters = {"a": parameters}
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    config = [{"opaque": {"driver": "d", "parameters": parameters}}]
+    claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request], "config": config}}}
+    from dray.api.resource import ResourceClaim
+
+    one = decoded(claim, ResourceClaim)
+    share(one)
+    assert one == decoded(claim, ResourceClaim)
