@@ -1,4 +1,4 @@
-"""`dray` on a loop that measures its own turns: `python -m bench._measured FILE COMMAND …` writes the long ones to a file.
+"""`dray` on a loop that measures its own turns: `python -m bench._measured FILE COMMAND …` writes down the long ones.
 
 A turn is what the loop does between two looks at its sockets: nobody else is served meanwhile. What counts is the time
 that it takes, less the time in which other programs had the processors, so that a busy machine changes little. A thread
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import sys
 import threading
 import time
@@ -24,20 +23,9 @@ LONG_SECONDS = 0.010
 """Turns from which on they are written down."""
 
 
-class _Waits:
-    """How long the threads of this process have been ready to run while others ran, in seconds."""
-
-    def __init__(self) -> None:
-        self._threads: dict[int, TextIO] = {}
-
-    def now(self) -> float:
-        """Of the loop's thread alone: it waits for a processor, or for whoever has the interpreter."""
-        own = threading.get_native_id()
-        file = self._threads.get(own)
-        if file is None:
-            file = self._threads[own] = Path(f"/proc/self/task/{own}/schedstat").open()
-        file.seek(0)
-        return int(file.read().split()[1]) / 1e9
+def _waited() -> float:
+    """How many seconds this thread has been ready to run while other programs ran."""
+    return int(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()[1]) / 1e9
 
 
 class Loop(asyncio.SelectorEventLoop):
@@ -46,7 +34,7 @@ class Loop(asyncio.SelectorEventLoop):
     def __init__(self, out: TextIO) -> None:
         super().__init__()
         self._out = out
-        self._waits = _Waits()
+        self._collecting = 0.0
         self._began = (0.0, 0.0, 0.0)
         self._parts: list[tuple[float, str]] = []
         self._collected = 0.0
@@ -63,7 +51,7 @@ class Loop(asyncio.SelectorEventLoop):
 
     def _process_events(self, event_list: Any) -> None:
         """The look at the sockets is over: the turn begins."""
-        self._began = (time.perf_counter(), time.thread_time(), self._waits.now())
+        self._began = (time.perf_counter(), time.thread_time(), _waited())
         self._parts = []
         self._collected = 0.0
         super()._process_events(event_list)  # type: ignore[misc]
@@ -74,7 +62,7 @@ class Loop(asyncio.SelectorEventLoop):
         took = time.perf_counter() - wall
         if took < LONG_SECONDS:
             return
-        took -= self._waits.now() - waited
+        took -= _waited() - waited
         used = time.thread_time() - cpu
         if took > LONG_SECONDS:
             parts = sorted(self._parts, reverse=True)[:3]
@@ -139,5 +127,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONUNBUFFERED", "1")
     main()

@@ -22,9 +22,18 @@ class Dray:
     """A process on a state directory, from its birth until `until` begins a line that it prints."""
 
     def __init__(
-        self, command: list[str], directory: Path, until: str = "", checkout: Path = HERE, samples: Path | None = None
+        self,
+        command: list[str],
+        directory: Path,
+        until: str = "",
+        checkout: Path = HERE,
+        samples: Path | None = None,
+        turns: Path | None = None,
     ) -> None:
-        """With `samples`, a file that is not there yet, it can tell what it did (`sampled`)."""
+        """With `samples`, a file that is not there yet, it can tell what it did (`sampled`).
+
+        Long turns of its loop are written to `turns`, at some cost: see `bench._measured`.
+        """
         began = time.perf_counter()
         self._samples = samples
         begin = "from dray.cli.main import main; main()"
@@ -33,8 +42,7 @@ class Dray:
             begin = f"import sys; sys.path.append({str(HERE)!r}); {sampling}; {begin}"
         line = [
             sys.executable,
-            "-c",
-            begin,
+            *(["-c", begin] if turns is None else ["-m", "bench._measured", str(turns)]),
             *command,
             "--dir",
             str(directory),

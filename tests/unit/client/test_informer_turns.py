@@ -1,4 +1,4 @@
-"""Others get turns of the loop while an informer takes in much, and what they write meanwhile is not lost (issue 21)."""
+"""Others get turns of the loop while an informer takes in much; what they write meanwhile is not lost (issue 21)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,116 @@
+"""Who waits for whom: the longest turn of the loop, and small reads, while large things are asked for and pods come.
+
+`python -m bench waits` fills a `dray up` with the load of the specification, and then does everything at once: plain
+pods are created, ten watchers look on, tables and lists of everything are read over and over, and one client reads a
+single pod. Turns are measured as `bench._measured` says. The limits that it should reach are in `LIMITS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from bench._process import Dray
+from bench.load import CONTROLLERS, GENERATOR
+from bench.server import connect, head, watch_lines
+
+NODES, DEVICES, PODS = 5_000, 8, 20_000
+MORE = 3_000
+"""Plain pods that come while everything else is asked for."""
+WATCHERS = 10
+ALL = "/api/v1/pods"
+RESOURCE = "/apis/resource.k8s.io/v1"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+LARGE = (
+    (ALL, TABLE),
+    (ALL, "application/json"),
+    (f"{RESOURCE}/resourceclaims", TABLE),
+    (f"{RESOURCE}/resourceslices", "application/json"),
+    ("/openapi/v2", "application/json"),
+    ("/metrics", "text/plain"),
+)
+
+LIMITS = {"longest_turn_ms": 20, "small_get_p99_ms": 25, "memory_mib": 450, "memory_again_mib": 450}
+
+
+def generate(server: Dray, *options: str) -> subprocess.Popen[str]:
+    """The neutral load generator."""
+    line = [sys.executable, str(GENERATOR), "--server", f"https://127.0.0.1:{server.port}", "--token", server.token]
+    return subprocess.Popen([*line, *options], stdout=subprocess.PIPE, text=True)
+
+
+async def everything_at_once(server: Dray) -> list[float]:
+    """Milliseconds of each small read."""
+    load = generate(server, "--nodes", "0", "--pods", str(MORE), "--plain", "--namespace", "more", "--settle", "0")
+    tasks = [asyncio.ensure_future(_watch(server)) for _ in range(WATCHERS)]
+    tasks.append(asyncio.ensure_future(_read_large(server)))
+    [connection] = await connect(server, 1)
+    request = head(server, "GET", "/api/v1/namespaces/load/pods/pod-000001")
+    times = []
+    while load.poll() is None:
+        began = time.perf_counter()
+        await connection.call(request)
+        times.append((time.perf_counter() - began) * 1000)
+        await asyncio.sleep(0.01)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    connection.close()
+    return sorted(times)
+
+
+async def _watch(server: Dray) -> None:
+    async for _ in watch_lines(server, ""):
+        pass
+
+
+async def _read_large(server: Dray) -> None:
+    [connection] = await connect(server, 1)
+    with contextlib.closing(connection):
+        while True:
+            for path, accept in LARGE:
+                await connection.call(head(server, "GET", path).replace(b"application/json", accept.encode()))
+
+
+def longest_turn(file: Path, since: float) -> float:
+    """Milliseconds of processor time of the longest turn from some moment on; those below ten are not written down."""
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    return max((row["cpu"] * 1000 for row in rows if "cpu" in row and row["at"] >= since), default=10.0)
+
+
+def run(nodes: int = NODES, pods: int = PODS) -> dict[str, Any]:
+    """All measurements; the names carry the units."""
+    if not GENERATOR.exists():
+        raise SystemExit(f"{GENERATOR} is needed for this benchmark")
+    results: dict[str, Any] = {"nodes": nodes, "devices": nodes * DEVICES, "pods": pods}
+    command = ["up", "--nodes", "0", "--controllers", CONTROLLERS]
+    with tempfile.TemporaryDirectory() as name:
+        turns, state = Path(name) / "turns", Path(name) / "state"
+        with Dray(command, state, turns=turns) as server:
+            since = time.monotonic()
+            options = ["--nodes", str(nodes), "--devices", str(DEVICES), "--pods", str(pods)]
+            generate(server, *options).communicate()
+            results["longest_turn_ms_under_load"] = round(longest_turn(turns, since), 1)
+            results["memory_mib"] = round(server.memory() / 2**20, 1)
+            since = time.monotonic()
+            times = uvloop.run(everything_at_once(server))
+            results["longest_turn_ms"] = round(longest_turn(turns, since), 1)
+            results["small_get_p50_ms"] = round(times[len(times) // 2], 1)
+            results["small_get_p99_ms"] = round(times[int(len(times) * 0.99)], 1)
+        with Dray(command, state, until="nodes ") as server:
+            time.sleep(2)
+            results["up_again_seconds"] = round(server.seconds, 2)
+            results["memory_again_mib"] = round(server.memory() / 2**20, 1)
+    return results
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(*map(int, sys.argv[1:])), indent=2))
