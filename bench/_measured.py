@@ -76,6 +76,8 @@ class Loop(asyncio.SelectorEventLoop):
             )
 
     def _write(self, what: dict[str, Any]) -> None:
+        if self._out.closed:
+            return
         self._out.write(json.dumps({"at": time.monotonic()} | what) + "\n")
         self._out.flush()
 

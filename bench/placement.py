@@ -1,7 +1,7 @@
 """Placement: 2,000 clusters, 500 placements, from scratch and event by event. `python -m bench.placement` prints.
 
-Two fleets: `split` has 20 cluster sets of which each namespace sees a few; in `wide` every placement chooses from
-every cluster, which is the worst case for an event.
+Three fleets: `split` has 20 cluster sets of which each namespace sees a few; `large` is the same with 20,000 clusters
+and 2,000 placements; in `wide` every placement chooses from every cluster, which is the worst case for an event.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from dray.api.times import Time
 from dray.placement import Engine, Event, FleetObject
 
 CLUSTERS, PLACEMENTS = 2_000, 500
+LARGE = (20_000, 2_000)
 EVENTS = 40
 NOW = dt.datetime(2026, 6, 1, 12, 0, tzinfo=dt.UTC)
 REGIONS = ("eu", "us", "ap", "sa")
@@ -51,14 +52,15 @@ def run() -> dict[str, float]:
     results: dict[str, float] = {}
     for name, sets in (("split", 20), ("wide", 1)):
         results |= {f"{name}_{key}": value for key, value in measure(sets).items()}
+    results |= {f"large_{key}": value for key, value in measure(20, *LARGE).items()}
     return results
 
 
-def measure(sets: int) -> dict[str, float]:
+def measure(sets: int, count: int = CLUSTERS, placements: int = PLACEMENTS) -> dict[str, float]:
     """Decide everything, then send events one at a time."""
     rng = random.Random(7)
-    clusters = [make_cluster(rng, number, sets) for number in range(CLUSTERS)]
-    objects: list[FleetObject] = [*clusters, *make_sets(sets), *make_placements(rng, sets)]
+    clusters = [make_cluster(rng, number, sets) for number in range(count)]
+    objects: list[FleetObject] = [*clusters, *make_sets(sets), *make_placements(rng, sets, placements)]
     engine = Engine()
     started = time.perf_counter()
     engine.load(objects, NOW)
@@ -116,9 +118,9 @@ def make_sets(sets: int) -> Iterator[FleetObject]:
                 )
 
 
-def make_placements(rng: random.Random, sets: int) -> Iterator[Placement]:
+def make_placements(rng: random.Random, sets: int, count: int) -> Iterator[Placement]:
     """A third takes all clusters of a region, a third the best few, a third some with predicates and tolerations."""
-    for number in range(PLACEMENTS):
+    for number in range(count):
         predicates = (
             ClusterPredicate(
                 required_cluster_selector=ClusterSelector(

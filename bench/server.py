@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
             return
         code, body = int(self._buffer[9:12]), bytes(self._buffer[end + 4 : end + 4 + length])
         self._buffer.clear()
-        if self._answer is not None:
+        if self._answer is not None and not self._answer.done():
             self._answer.set_result((code, body))
 
     def connection_lost(self, exc: Exception | None) -> None:
