@@ -32,7 +32,7 @@ def test_what_was_loaded_is_not_looked_at_again_and_what_is_young_is() -> None:
     assert gc.get_freeze_count() > 1000
     before = [one["collections"] for one in gc.get_stats()]
     freed = sum(one["collected"] for one in gc.get_stats())
-    kept = []
+    kept: list[list[int]] = []
     for _ in range(20 * garbage.THRESHOLDS[0]):
         Cycle()
         kept.append([])
