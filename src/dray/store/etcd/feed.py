@@ -16,6 +16,7 @@ from dray.store.etcd.connection import CALL_SECONDS, Connection
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import Loaded, Loader
+from dray.store.etcd.revisions import etcd_revision
 
 SLICE: Final = 250
 """So many events are taken in one turn of the loop."""
@@ -29,7 +30,7 @@ class Target(Protocol):
 
     @property
     def revision(self) -> int:
-        """Up to where it has heard."""
+        """Up to where it has heard, as `revisions` numbers it."""
         ...
 
     def apply(self, events: Sequence[Any], revision: int) -> None:
@@ -101,7 +102,7 @@ class Feed:
         start, end = self._layout.range
         async with self._connection.stream() as call:
             create = pb.WatchCreateRequest(
-                key=start, range_end=end, start_revision=self._target.revision + 1, progress_notify=True
+                key=start, range_end=end, start_revision=etcd_revision(self._target.revision) + 1, progress_notify=True
             )
             async with asyncio.timeout(CALL_SECONDS):
                 await call.write(pb.WatchRequest(create_request=create))

@@ -19,7 +19,7 @@ from dray.store.etcd.calls import RANGE, TXN
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import Loader
-from dray.store.etcd.revisions import NotOurs, marked, read, stamped
+from dray.store.etcd.revisions import NotOurs, last_number, marked, stamped, unmarked
 from dray.store.etcd.transactions import MOST_OPERATIONS
 from dray.store.frame import FrameError, decode_entry, decode_revision, encode_event, encode_revision
 from dray.store.probe import probe
@@ -41,7 +41,7 @@ def backup(address: EtcdAddress, layout: Layout, path: Path) -> int:
     try:
         partial.unlink(missing_ok=True)
         frames = _frames(layout, sorted(loaded.values, key=lambda kv: kv.mod_revision))
-        _write(partial, frames, loaded.revision)
+        _write(partial, frames, last_number(loaded.revision))
         lmdb_file.publish(partial, path)
     except NotOurs as error:
         raise BackupError(f"etcd at {address} holds what was not written by dray") from error
@@ -65,7 +65,7 @@ def restore(path: Path, address: EtcdAddress, layout: Layout) -> int:
             raise BackupError(f"cannot restore into {address}: there is something under {layout.prefix} already.")
         todo = iter(records.items())
         while some := list(islice(todo, MOST_OPERATIONS)):
-            loader.call(TXN, pb.TxnRequest(success=[_put(layout, key, data) for key, data in some]))
+            loader.call(TXN, pb.TxnRequest(success=[_put(layout, *one, position) for position, one in enumerate(some)]))
     except grpc.RpcError as error:
         raise BackupError(
             f"cannot restore into {address}: {error.details()}. A part may be there: remove what is under "
@@ -83,7 +83,7 @@ def _frames(layout: Layout, values: list[Any]) -> list[tuple[bytes, bytes]]:
         key = layout.key(kv.key)
         if key is not None:
             revision = FIRST_REVISION + 1 + len(frames)
-            record = Record(key, revision, revision, read(kv.value, revision))
+            record = Record(key, revision, revision, stamped(unmarked(kv.value), revision))
             frames.append((encode_revision(revision), encode_event(Event(EventType.ADDED, record, None))))
     return frames
 
@@ -123,5 +123,6 @@ def _entries(env: Any, log: Any) -> Iterator[Any]:
             yield decode_entry(decode_revision(number), frame)
 
 
-def _put(layout: Layout, key: Key, data: bytes) -> pb.RequestOp:
-    return pb.RequestOp(request_put=pb.PutRequest(key=layout.path(key), value=marked(stamped(data, 0), MARK)))
+def _put(layout: Layout, key: Key, data: bytes, position: int) -> pb.RequestOp:
+    value = marked(stamped(data, 0), MARK, position)
+    return pb.RequestOp(request_put=pb.PutRequest(key=layout.path(key), value=value))

@@ -33,7 +33,16 @@ from dray.store.etcd.feed import Feed
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import CannotLoad, Loaded, Loader
-from dray.store.etcd.revisions import NotOurs, Numbered, marked, read, stamped
+from dray.store.etcd.revisions import (
+    NotOurs,
+    Numbered,
+    etcd_revision,
+    last_number,
+    number,
+    position,
+    stamped,
+    unmarked,
+)
 from dray.store.etcd.rounds import Rounds
 from dray.store.etcd.session import Session
 from dray.store.etcd.transactions import Change, Write
@@ -43,8 +52,8 @@ from dray.store.staging import stage
 from dray.store.store import SharedStats, Stats, Store
 from dray.store.table import Table
 
-MOST_CALLS: Final = 64
-"""So many transactions are on their way at once; the others gather meanwhile."""
+MOST_CALLS: Final = 4
+"""So many transactions are on their way at once. Others gather meanwhile: fewer and larger ones cost less."""
 LATE_SECONDS: Final = 5.0
 """So long an acknowledged write waits until it is visible here. Then its writer is told all the same."""
 
@@ -68,7 +77,8 @@ class EtcdStore(Store):
         clock: Callable[[], float] = time.monotonic,
         released: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(loaded.revision, Horizons(loaded.revision), retention or Retention(), clock)
+        start = last_number(loaded.revision)
+        super().__init__(start, Horizons(start), retention or Retention(), clock)
         self.address = address
         self._layout = layout
         self._decode = decode
@@ -170,18 +180,20 @@ class EtcdStore(Store):
             write = self._staged(operations, stored, paths)
             await write.done
             if not write.lost_at:
-                return [self._result(event, write.made_at) for event in write.events]
-            await self._rounds.reach(write.lost_at)
+                return [self._result(event, write) for event in write.events]
+            await self._rounds.reach(last_number(write.lost_at))
             is_current = True
 
-    def _result(self, event: Event, revision: int) -> Record:
+    def _result(self, event: Event, write: Write) -> Record:
         """What the writer is told: the record as others see it, or as it was last."""
         record = event.record
+        value = write.values[record.key]
+        told = write.numbers.get(record.key) or number(write.made_at, 0 if value is None else position(value))
         if event.type is not EventType.DELETED:
             found = self.get(record.key)
-            if found is not None and found.revision == revision:
+            if found is not None and found.revision == told:
                 return found
-        return self._record(record, revision, record.create_revision or revision)
+        return self._record(record, told, record.create_revision or told)
 
     def _in_the_way(self, operations: Iterable[Operation], guards: Iterable[bytes]) -> Write | None:
         for operation in operations:
@@ -197,13 +209,13 @@ class EtcdStore(Store):
         changes = [
             Change(
                 self._layout.path(event.record.key),
-                0 if event.previous is None else event.previous.revision,
-                None if event.type is EventType.DELETED else marked(event.record.data, mark),
+                0 if event.previous is None else etcd_revision(event.previous.revision),
+                None if event.type is EventType.DELETED else event.record.data,
             )
             for event in events
         ]
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        write = Write(events, changes, {path: self._guards.get(path, 0) for path in guards}, done)
+        write = Write(events, changes, {path: self._guards.get(path, 0) for path in guards}, mark, done)
         for event in events:
             self._in_flight[event.record.key] = write
         for path in guards:
@@ -275,16 +287,17 @@ class EtcdStore(Store):
                 write.lose(revision)
             elif not write.done.done():
                 write.made_at = revision
-                if self.revision >= revision:  # it was seen, as part of a state that was loaded anew
-                    self._settle([write], None)
-                else:
-                    asyncio.get_running_loop().call_later(LATE_SECONDS, self._settle, [write], None)
+        waiting = [write for write in group if not write.done.done()]
+        if self.revision >= last_number(revision):  # they were seen, perhaps as part of a state that was loaded anew
+            self._settle(waiting, None)
+        elif waiting:
+            asyncio.get_running_loop().call_later(LATE_SECONDS, self._settle, waiting, None)
 
     async def _find_out(self, group: list[Write], error: Uncertain) -> None:
         """The answer was lost. Behind a fence, what has not been seen was not made, and may be tried anew."""
         try:
             fence = await self._session.fence()
-            await self._rounds.reach(fence)
+            await self._rounds.reach(last_number(fence))
         except StorageError:
             self._settle(group, error)
             return
@@ -314,9 +327,10 @@ class EtcdStore(Store):
     # ---- what etcd tells --------------------------------------------------------------------------------------
 
     def apply(self, events: Sequence[Any], revision: int) -> None:
-        """Take changes in the order of their revisions, all of each revision. Everything up to `revision` was told."""
+        """Take changes in the order of etcd's revisions, all of each. Everything up to `revision` was told."""
         touched: dict[str, Table] = {}
         seen: dict[int, Write] = {}
+        latest = 0
         for told in events:
             kv = told.kv
             key = self._layout.key(kv.key)
@@ -326,12 +340,17 @@ class EtcdStore(Store):
             table = touched.get(key.resource) or self._table(key.resource)
             touched[key.resource] = table
             write = self._in_flight.get(key)
-            event = self._event(table, key, told, write)
+            try:
+                latest = _number(told, latest)
+                event = self._event(table, key, told, latest, write)
+            except NotOurs:
+                log.error("%s was written by somebody else; it is left out", kv.key.decode(errors="replace"))
+                continue
             if event is not None:
                 table.apply(event)
-            if write is not None and self._is_seen(write, key, told):
+            if write is not None and self._is_seen(write, key, told, latest):
                 seen[id(write)] = write
-        self._progress.revision = max(self._progress.revision, revision)
+        self._progress.revision = max(self._progress.revision, last_number(revision))
         self._pruned(touched.values())
         loop = asyncio.get_running_loop()
         for resource in touched:
@@ -340,34 +359,33 @@ class EtcdStore(Store):
         self._settle(seen.values(), None)
         self._rounds.advanced(self._progress.revision)
 
-    def _is_seen(self, write: Write, key: Key, told: Any) -> bool:
+    def _is_seen(self, write: Write, key: Key, told: Any, number: int) -> bool:
         """Whether a change is the one that a write makes. Who made a record go away is known from the answer only."""
-        value = write.values[key]
+        value = write.values.get(key, b"")
         if told.type == pb.Event.EventType.DELETE:
             if value is None:
                 write.gone_at = told.kv.mod_revision
+                write.numbers[key] = number
             return value is None and write.made_at == told.kv.mod_revision
         if value != told.kv.value:
             return False
         write.made_at = told.kv.mod_revision
+        write.numbers[key] = number
         return True
 
-    def _event(self, table: Table, key: Key, told: Any, write: Write | None) -> Event | None:
+    def _event(self, table: Table, key: Key, told: Any, number: int, write: Write | None) -> Event | None:
         kv, previous = told.kv, table.records.get(key)
         if told.type == pb.Event.EventType.DELETE:
             if previous is None:
                 return None
-            return Event(EventType.DELETED, self._record(previous, kv.mod_revision, previous.create_revision), previous)
+            return Event(EventType.DELETED, self._record(previous, number, previous.create_revision), previous)
         kind = EventType.ADDED if previous is None else EventType.MODIFIED
-        if write is not None and write.values[key] == kv.value:
+        created = number if previous is None else previous.create_revision
+        if write is not None and write.values.get(key) == kv.value:
             own = next(event.record for event in write.events if event.record.key == key)
-            return Event(kind, self._record(own, kv.mod_revision, kv.create_revision), previous)
-        try:
-            data = read(kv.value, kv.mod_revision)
-        except NotOurs:
-            log.error("%s was written by somebody else; it is left out", kv.key.decode(errors="replace"))
-            return None
-        return Event(kind, Record(key, kv.mod_revision, kv.create_revision, data, None, self._decode), previous)
+            return Event(kind, self._record(own, number, created), previous)
+        data = stamped(unmarked(kv.value), number)
+        return Event(kind, Record(key, number, created, data, None, self._decode), previous)
 
     def _record(self, record: Record, revision: int, create_revision: int) -> Record:
         """A record with another revision."""
@@ -389,17 +407,18 @@ class EtcdStore(Store):
                 self._take_own(kv.key, kv.mod_revision)
                 continue
             try:
-                data = read(kv.value, kv.mod_revision)
+                revision = number(kv.mod_revision, position(kv.value))
+                data = stamped(unmarked(kv.value), revision)
             except NotOurs:
                 where = kv.key.decode(errors="replace")
                 raise CannotLoad(
                     f"etcd at {self.address} has {where}, which was not written by dray. The data of a Kubernetes "
                     "cluster cannot be read; give another --etcd-prefix."
                 ) from None
-            record = Record(key, kv.mod_revision, kv.create_revision, data, None, self._decode)
+            record = Record(key, revision, number(kv.create_revision, 0), data, None, self._decode)
             found.setdefault(key.resource, {})[key] = record
         for resource, records in found.items():
-            self._tables[resource] = Table.loaded(resource, self._retention, loaded.revision, records, ())
+            self._tables[resource] = Table.loaded(resource, self._retention, last_number(loaded.revision), records, ())
 
     def reload(self, loaded: Loaded) -> None:
         """The past that we have not seen is gone: begin anew, and so does whoever watches."""
@@ -408,15 +427,15 @@ class EtcdStore(Store):
         self._groups.clear()
         self._tables.clear()
         self._guards.clear()
-        self._horizons = Horizons(loaded.revision)
+        self._horizons = Horizons(last_number(loaded.revision))
         self._fill(loaded)
-        self._progress.revision = loaded.revision
+        self._progress.revision = last_number(loaded.revision)
         for write in list({id(each): each for each in self._in_flight.values()}.values()):
             if write.made_at:
                 self._settle([write], None)
             else:
                 self._settle([write], Uncertain("it was not seen whether the change was made"))
-        self._rounds.advanced(loaded.revision)
+        self._rounds.advanced(self._progress.revision)
 
     # ---- life -------------------------------------------------------------------------------------------------
 
@@ -425,11 +444,14 @@ class EtcdStore(Store):
         self._connection = Connection(self.address)
         self._session = Session(self._connection, self._layout)
         self._feed = Feed(self, self._connection, self._layout, self._version)
-        self._rounds = Rounds(lambda: self._connection.revision(self._session.key), self._feed.nudge, self._progress)
+        self._rounds = Rounds(self._latest, self._feed.nudge, self._progress)
         self._run(self._feed.run())
         await self._session.fence()
         await self.catch_up()
         self._run(self._session.keep(self._look))
+
+    async def _latest(self) -> int:
+        return last_number(await self._connection.revision(self._session.key))
 
     async def _look(self) -> None:
         """How large etcd is, for metrics; that it answers, for health."""
@@ -451,7 +473,7 @@ class EtcdStore(Store):
         self._past.append((now, self.revision))
         target = 0
         while self._past and now - self._past[0][0] >= self._retention.max_age:
-            target = self._past.popleft()[1]
+            target = etcd_revision(self._past.popleft()[1])
         if not target or not await self._is_compactor():
             return
         note = pb.PutRequest(key=self._layout.own("compaction"), value=b"%d" % target)
@@ -490,6 +512,14 @@ class EtcdStore(Store):
             self._rounds.close()
             await self._connection.close()
         self._released()
+
+
+def _number(told: Any, before: int) -> int:
+    """The number of a change that etcd tells of after that with the number `before`. Raises NotOurs."""
+    revision = told.kv.mod_revision
+    if told.type == pb.Event.EventType.DELETE:
+        return before + 1 if etcd_revision(before) == revision else number(revision, 0)
+    return number(revision, position(told.kv.value))
 
 
 def open_store(

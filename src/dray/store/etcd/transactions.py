@@ -8,8 +8,7 @@
          └ ...                                                  others of the same turn, each on its own
     else say what the session's key has                         a write that goes alone has its conditions outside
 
-All of a transaction gets one revision. Clients resume a watch after the last revision that they have seen, so two
-writes of one resource never share one: who had seen the first alone would miss the second.
+All of a transaction gets one revision of etcd; `revisions` tells how its changes are told apart.
 """
 
 from __future__ import annotations
@@ -18,23 +17,30 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from dray.store.errors import StorageError
 from dray.store.etcd.generated import etcd_pb2 as pb
+from dray.store.etcd.revisions import POSITIONS, marked
 from dray.store.pipeline import Submission
-from dray.store.records import Event
+from dray.store.records import Event, Key
 
 MOST_OPERATIONS: Final = 100
 """etcd takes 128 by default (`--max-txn-ops`)."""
-
+MOST_BYTES: Final = 1 << 20
+"""etcd takes 1.5 MiB by default (`--max-request-bytes`)."""
 
 _MOD: Final = pb.Compare.CompareTarget.MOD
 
 
+class TooLarge(StorageError):
+    """A write of more changes than a transaction can have."""
+
+
 class Change(NamedTuple):
-    """One key: the revision that it must have (0: it must not be there), and its new value (None: it goes)."""
+    """One key: the revision that it must have (0: it must not be there), and its new data (None: it goes)."""
 
     path: bytes
     revision: int
-    value: bytes | None
+    data: bytes | None
 
 
 class Write(Submission):
@@ -44,30 +50,40 @@ class Write(Submission):
     then has the revision up to which one must look to see what).
     """
 
-    __slots__ = ("changes", "gone_at", "guards", "lost_at", "made_at", "resources", "values")
+    __slots__ = ("bytes", "changes", "gone_at", "guards", "lost_at", "made_at", "mark", "numbers", "values")
 
     def __init__(
         self,
         events: Sequence[Event],
         changes: Sequence[Change],
         guards: Mapping[bytes, int],
+        mark: bytes,
         done: asyncio.Future[None],
     ) -> None:
         super().__init__(events, done)
         self.changes = changes
         self.guards = guards
-        self.resources = frozenset(event.record.key.resource for event in events)
-        self.values = {event.record.key: change.value for event, change in zip(events, changes, strict=True)}
+        self.mark = mark
+        self.bytes = sum(len(change.path) + len(change.data or b"") for change in changes)
+        self.values: dict[Key, bytes | None] = {}
+        """What etcd is asked to put at each key, since it was asked."""
+        self.numbers: dict[Key, int] = {}
+        """The number of each change, once etcd has told of it."""
         self.made_at = 0
-        """The revision that it was made at, once that is known."""
+        """The revision of etcd that it was made at, once that is known."""
         self.lost_at = 0
         self.gone_at = 0
-        """The revision at which what it removes went away, by whomever."""
+        """The revision of etcd at which what it removes went away, by whomever."""
 
     @property
     def size(self) -> int:
         """How many operations it takes."""
         return len(self.changes) + len(self.guards)
+
+    def place(self, first: int) -> None:
+        """Its changes have positions from `first` on in their transaction."""
+        for position, (event, change) in enumerate(zip(self.events, self.changes, strict=True), first):
+            self.values[event.record.key] = None if change.data is None else marked(change.data, self.mark, position)
 
     def lose(self, revision: int) -> None:
         """It was not made, and will not be."""
@@ -76,30 +92,27 @@ class Write(Submission):
 
 
 def group(writes: Iterable[Write]) -> list[list[Write]]:
-    """Writes that can share a transaction, in few groups: no two of one resource, none too large."""
+    """Writes in few transactions, in their order, none of them too large."""
     groups: list[list[Write]] = []
-    taken: list[set[str]] = []
-    sizes: list[int] = []
-    first: dict[str, int] = {}
+    operations = size = 0
     for write in writes:
-        # A resource's next write goes into the group after that of its last one; larger ones go alone.
-        at = max((first.get(resource, 0) for resource in write.resources), default=0)
-        while at < len(groups) and (taken[at] & write.resources or sizes[at] + write.size > MOST_OPERATIONS):
-            at += 1
-        if at == len(groups):
+        if not groups or operations + write.size > MOST_OPERATIONS or size + write.bytes > MOST_BYTES:
             groups.append([])
-            taken.append(set())
-            sizes.append(0)
-        groups[at].append(write)
-        taken[at] |= write.resources
-        sizes[at] += write.size
-        for resource in write.resources:
-            first[resource] = at + 1
+            operations = size = 0
+        groups[-1].append(write)
+        operations += write.size
+        size += write.bytes
     return groups
 
 
 def request(session: bytes, epoch: int, writes: Sequence[Write]) -> pb.TxnRequest:
-    """The transaction that makes some writes."""
+    """The transaction that makes some writes. Raises TooLarge."""
+    first = 0
+    for write in writes:
+        write.place(first)
+        first += len(write.changes)
+    if first > POSITIONS:
+        raise TooLarge(f"{first} changes at once are more than etcd takes, which is {POSITIONS}")
     compare = [_has(session, epoch)]
     failure = [pb.RequestOp(request_range=pb.RangeRequest(key=session, keys_only=True))]
     if len(writes) == 1:
@@ -123,7 +136,8 @@ def outcomes(answer: pb.TxnResponse, epoch: int, count: int) -> list[bool] | Non
 def _of_one(write: Write) -> pb.TxnRequest:
     compare = [_has(change.path, change.revision) for change in write.changes]
     compare += [_has(path, revision) for path, revision in write.guards.items()]
-    success = [_change(change) for change in write.changes]
+    values = write.values.values()
+    success = [_change(change.path, value) for change, value in zip(write.changes, values, strict=True)]
     success += [pb.RequestOp(request_put=pb.PutRequest(key=path)) for path in write.guards]
     return pb.TxnRequest(compare=compare, success=success)
 
@@ -132,7 +146,7 @@ def _has(path: bytes, revision: int) -> pb.Compare:
     return pb.Compare(target=_MOD, key=path, mod_revision=revision)  # equal, which is the default
 
 
-def _change(change: Change) -> pb.RequestOp:
-    if change.value is None:
-        return pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=change.path))
-    return pb.RequestOp(request_put=pb.PutRequest(key=change.path, value=change.value))
+def _change(path: bytes, value: bytes | None) -> pb.RequestOp:
+    if value is None:
+        return pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=path))
+    return pb.RequestOp(request_put=pb.PutRequest(key=path, value=value))
