@@ -8,13 +8,27 @@ from typing import Any
 
 import pytest
 
-from dray.store import Conflict, Create, Event, EventType, Exists, Expired, Finish, Key, NotFound, Retention, Update
+from dray.store import (
+    Conflict,
+    Create,
+    Event,
+    EventType,
+    Exists,
+    Expired,
+    Finish,
+    Key,
+    NotFound,
+    Retention,
+    StorageError,
+    Update,
+)
 from dray.store.etcd import EtcdStore
 from dray.store.etcd.calls import PUT
 from dray.store.etcd.generated import etcd_pb2 as pb
+from dray.store.etcd.revisions import etcd_revision
 from etcd_world import Etcd, Proxy, etcd_store, new_prefix
 
-A, B = Key("pods", "default", "a"), Key("pods", "default", "b")
+A, B, C = Key("pods", "default", "a"), Key("pods", "default", "b"), Key("pods", "default", "c")
 MAP = Key("configmaps", "default", "a")
 
 
@@ -132,19 +146,37 @@ async def test_watches_tell_the_same_everywhere_in_order(etcd: Etcd) -> None:
         assert [record.obj.text for record in listing.records] == ["b"]
 
 
-async def test_independent_writes_of_a_turn_share_a_transaction_but_not_two_of_one_resource(etcd: Etcd) -> None:
-    async with store_on(etcd, new_prefix()) as store:
-        writes = [store.create(key, made("x")) for key in (A, B, MAP)]
-        a, b, other = await asyncio.gather(*writes)
-        assert a.revision != b.revision
-        assert other.revision in (a.revision, b.revision)
-        # One that is refused leaves the others alone.
-        outcomes = await asyncio.gather(
-            store.create(Key("pods", "default", "c"), made("x")),
-            store.update(MAP, other.revision, made("y")),
-            store.delete(B, b.revision, made("x")),
+async def test_writes_of_a_turn_share_a_transaction_and_a_watch_goes_on_after_any_of_them(etcd: Etcd) -> None:
+    prefix = new_prefix()
+    async with store_on(etcd, prefix) as store:
+        await store.create(C, made("old"))
+        before = store.revision
+        a, removed, b, other = await asyncio.gather(
+            store.create(A, made("x")),
+            store.delete(C, None, made("gone")),
+            store.create(B, made("y")),
+            store.create(MAP, made("z")),
         )
-        assert [type(each).__name__ for each in outcomes] == ["Record"] * 3
+        assert len({etcd_revision(record.revision) for record in (a, removed, b, other)}) == 1
+        assert before < a.revision < removed.revision < b.revision < other.revision <= store.revision
+        expected = [("ADDED", "x", a.revision), ("DELETED", "old", removed.revision), ("ADDED", "y", b.revision)]
+        for seen in range(3):
+            with store.watch("pods", expected[seen][2]) as watch:
+                assert told(watch.read()) == expected[seen + 1 :]
+        async with store_on(etcd, prefix) as another:
+            assert another.get(A).revision == a.revision
+            assert another.get(B).revision == b.revision
+            assert [record.key for record in another.list("pods").records] == [A, B]
+
+
+async def test_what_is_too_large_for_one_transaction_goes_in_several(etcd: Etcd) -> None:
+    async with store_on(etcd, new_prefix()) as store:
+        text = "x" * 400_000
+        keys = [Key("pods", "default", f"large-{number}") for number in range(5)]
+        records = await asyncio.gather(*(store.create(key, made(text)) for key in keys))
+        assert len({etcd_revision(record.revision) for record in records}) == 3
+        with pytest.raises(StorageError, match="more than etcd takes"):
+            await store.transact([Create(Key("pods", "default", f"many-{n}"), made("x")) for n in range(129)])
 
 
 async def test_a_transaction_is_made_whole_or_not_at_all(etcd: Etcd) -> None:
@@ -231,14 +263,15 @@ async def test_a_server_that_starts_knows_the_past_that_etcd_has(etcd: Etcd) -> 
     async with store_on(etcd, prefix, retention=Retention(max_age=100.0)) as store:
         store._clock = lambda: now
         first = await store.create(A, made("1"))
+        seen = store.revision
         await store.compact()
         second = await store.update(A, first.revision, made("2"))
         now = 101.0
         await store.compact()  # etcd forgets what was before the first look
         async with store_on(etcd, prefix) as later:
-            assert told(later.watch("pods", first.revision).read()) == [("MODIFIED", "2", second.revision)]
+            assert told(later.watch("pods", seen).read()) == [("MODIFIED", "2", second.revision)]
             with pytest.raises(Expired):
-                later.watch("pods", first.revision - 1)
+                later.watch("pods", seen - 1)
 
 
 async def test_whoever_missed_what_was_compacted_begins_anew(etcd: Etcd) -> None:
@@ -253,7 +286,7 @@ async def test_whoever_missed_what_was_compacted_begins_anew(etcd: Etcd) -> None
         newest = await other.update(A, newest.revision, made("3"))
         from dray.store.etcd.calls import COMPACT
 
-        await other._connection.ask(COMPACT, pb.CompactionRequest(revision=newest.revision))
+        await other._connection.ask(COMPACT, pb.CompactionRequest(revision=etcd_revision(newest.revision)))
         way.is_closed = False
         while store.get(A).obj.text != "3":
             await asyncio.sleep(0.01)
