@@ -37,6 +37,7 @@ def run(
     etcd_authority: server_options.EtcdAuthority = None,
     etcd_certificate: server_options.EtcdCertificate = None,
     etcd_key: server_options.EtcdKey = None,
+    encryption_file: server_options.EncryptionFile = None,
     server_names: server_options.ServerNames = None,
     anonymous_auth: server_options.AnonymousAuth = server_options.Switch.TRUE,
     audit_log: Annotated[
@@ -94,6 +95,7 @@ def run(
             disabled_versions=switches.disabled_versions(runtime_config, switches.disabled_gates(feature_gates)),
             disabled_plugins=server_options.disabled_plugins(enabled_plugins, disabled_plugins),
             quota_bytes=server_options.quota_bytes(quota_bytes),
+            encryption=server_options.encryption(encryption_file),
             names=tuple(server_names or ()),
             etcd=server_options.etcd_address(
                 store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key), quota_bytes

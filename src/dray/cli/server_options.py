@@ -12,6 +12,7 @@ from dray.cli import output
 
 if TYPE_CHECKING:
     from dray.server.kubelets.connection import KubeletTrust
+    from dray.store.encryption import Encryption
     from dray.store.etcd import EtcdAddress
 
 
@@ -89,6 +90,15 @@ StoreOption = Annotated[
         help="Where the data is: in the state directory (lmdb), or in etcd, which several servers can share.",
     ),
 ]
+EncryptionFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--encryption-provider-config",
+        metavar="FILE",
+        help="What is encrypted before it is stored, and with which keys: an EncryptionConfiguration of "
+        "apiserver.config.k8s.io/v1.",
+    ),
+]
 EtcdPrefix = Annotated[str, typer.Option("--etcd-prefix", help="Under which key of etcd everything is.")]
 EtcdAuthority = Annotated[
     Path | None, typer.Option("--etcd-cacert", help="Who signs the certificates of etcd, for https.")
@@ -157,6 +167,19 @@ def etcd_address(
     except AddressError as error:
         output.fail(str(error))
     return address
+
+
+def encryption(file: Path | None) -> Encryption:
+    """What is encrypted. Ends the command if the file cannot be used."""
+    from dray.server.security.encryption_configuration import EncryptionConfigurationError, read_encryption
+    from dray.store.encryption import NONE
+
+    if file is None:
+        return NONE
+    try:
+        return read_encryption(file)
+    except EncryptionConfigurationError as error:
+        output.fail(str(error))
 
 
 def disabled_plugins(enabled: str, disabled: str) -> frozenset[str]:

@@ -86,6 +86,7 @@ def run(
     etcd_authority: server_options.EtcdAuthority = None,
     etcd_certificate: server_options.EtcdCertificate = None,
     etcd_key: server_options.EtcdKey = None,
+    encryption_file: server_options.EncryptionFile = None,
     server_names: server_options.ServerNames = None,
     anonymous_auth: server_options.AnonymousAuth = server_options.Switch.TRUE,
     log_format: server_options.LogFormat = output.Format.TEXT,
@@ -114,6 +115,7 @@ def run(
             disabled_gates=switches.disabled_gates(feature_gates),
             disabled_versions=switches.disabled_versions(runtime_config, switches.disabled_gates(feature_gates)),
             quota_bytes=server_options.quota_bytes(quota_bytes),
+            encryption=server_options.encryption(encryption_file),
             names=tuple(server_names or ()),
             etcd=server_options.etcd_address(
                 store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key), quota_bytes

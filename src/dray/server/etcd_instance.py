@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from dray.api import registry
 from dray.server.objects import numbered
-from dray.store import Decode
+from dray.store import Decode, Key
+from dray.store.encryption import NONE, Encryption
 from dray.store.etcd import EtcdAddress, EtcdStore, Layout, Loader, open_store
 from dray.store.lock import DirectoryLock
 
@@ -32,28 +34,39 @@ def layout(prefix: str) -> Layout:
     return Layout(prefix, places)
 
 
-def open_etcd(address: EtcdAddress, directory: Path, decode: Decode) -> EtcdStore:
+def open_etcd(address: EtcdAddress, directory: Path, decode: Decode, encryption: Encryption = NONE) -> EtcdStore:
     """The store of a server whose other files are in a directory, which it locks. Raises StoreError."""
     lock = DirectoryLock(directory)
     try:
-        return open_store(address, layout(address.prefix), decode, numbered, released=lock.release)
+        return open_store(
+            address, layout(address.prefix), decode, numbered, encryption=encryption, released=lock.release
+        )
     except BaseException:
         lock.release()
         raise
 
 
 class SharedInEtcd:
-    """The keys that all servers on one etcd have (a `Shared`)."""
+    """The keys that all servers on one etcd have (a `Shared`), encrypted as Secrets are."""
 
-    def __init__(self, address: EtcdAddress) -> None:
+    _AS: Final = Key("secrets", "", "the keys that servers share")
+
+    def __init__(self, address: EtcdAddress, encryption: Encryption = NONE) -> None:
         self._address = address
+        self._encryption = encryption
         self._key = layout(address.prefix).own("keys")
 
     def find(self) -> bytes | None:
         """What they are; None if there are none yet. Raises StoreError."""
         loader = Loader(self._address)
         try:
-            return loader.find(self._key)
+            found = loader.find(self._key)
+            if found is None:
+                return None
+            opened = self._encryption.open(self._AS, found)
+            if opened.is_outdated:
+                loader.replace(self._key, found, self._encryption.seal(self._AS, opened.data))
+            return opened.data
         finally:
             loader.close()
 
@@ -61,6 +74,7 @@ class SharedInEtcd:
         """Puts them there unless they are, and gives those that are there. Raises StoreError."""
         loader = Loader(self._address)
         try:
-            return loader.share(self._key, value)
+            there = loader.share(self._key, self._encryption.seal(self._AS, value))
+            return self._encryption.open(self._AS, there).data
         finally:
             loader.close()

@@ -33,6 +33,7 @@ from dray.server.security.state_directory import StateDirectory, StateDirectoryE
 from dray.server.upkeep import published_authority, root_certificate, together
 from dray.server.upkeep.certificate_signing import keep_signed
 from dray.store import OutOfSpace, Store, open_store
+from dray.store.encryption import NONE, Encryption
 from dray.store.lmdb_backend import QUOTA_BYTES
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the data is, if not in the directory."""
     quota_bytes: int = QUOTA_BYTES
     """How large the database may get."""
+    encryption: Encryption = NONE
+    """What is encrypted before it is stored."""
     around: Callable[[Application], Application] | None = None
     """What requests over HTTP go through first."""
 
@@ -86,8 +89,10 @@ def open_in(settings: ServerSettings) -> Store:
     if settings.etcd is not None:
         from dray.server.etcd_instance import open_etcd
 
-        return open_etcd(settings.etcd, settings.directory, decode_stored)
-    return open_store(settings.directory, decode_stored, quota_bytes=settings.quota_bytes)
+        return open_etcd(settings.etcd, settings.directory, decode_stored, settings.encryption)
+    return open_store(
+        settings.directory, decode_stored, quota_bytes=settings.quota_bytes, encryption=settings.encryption
+    )
 
 
 def _audit_log(settings: ServerSettings) -> AuditLog | None:
@@ -128,7 +133,7 @@ class Instance(ApiServer):
             def make() -> None:
                 Credentials(directory, names, now)
 
-            shared_keys.share_keys(directory, SharedInEtcd(self.settings.etcd), make)
+            shared_keys.share_keys(directory, SharedInEtcd(self.settings.etcd, self.settings.encryption), make)
         return Credentials(directory, names, now)
 
     def _options_for(self, settings: ServerSettings) -> Options:

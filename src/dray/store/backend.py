@@ -70,6 +70,9 @@ class Backend(Protocol):
     quota_bytes: int
     """How much is in use, and how much may be; 0 where nobody counts."""
 
+    outdated: set[Key]
+    """What should be written anew, because it is stored otherwise than it would be now; known once all was loaded."""
+
     def load(self) -> Contents:
         """Read everything. Called once, before the first commit. Raises `Corrupt`."""
         ...

@@ -43,8 +43,8 @@ def decode_revision(key: bytes) -> int:
     return revision
 
 
-def encode_event(event: Event) -> bytes:
-    """The frame of one change."""
+def encode_event(event: Event, data: bytes | None = None) -> bytes:
+    """The frame of one change; `data` are the bytes of the object if they are to be others than those that it has."""
     record = event.record
     key = record.key
     resource, namespace, name = key[0].encode(), key[1].encode(), key[2].encode()
@@ -52,7 +52,7 @@ def encode_event(event: Event) -> bytes:
     header = _HEADER.pack(
         _CODES[event.type], len(resource), len(namespace), len(name), record.create_revision, previous
     )
-    body = b"".join((header, resource, namespace, name, record.data))
+    body = b"".join((header, resource, namespace, name, record.data if data is None else data))
     return _CHECKSUM.pack(_checksum(record.revision, body)) + body
 
 

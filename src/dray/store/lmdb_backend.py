@@ -13,14 +13,16 @@ import lmdb
 
 from dray.store import lmdb_file
 from dray.store.backend import FIRST_REVISION, Batch, Contents, Entry
+from dray.store.encryption import NONE, Encryption
 from dray.store.errors import Corrupt, OutOfSpace, StorageError, Unusable
 from dray.store.frame import FrameError, decode_entry, decode_revision, encode_event, encode_revision
 from dray.store.local_store import LocalStore
 from dray.store.lock import DirectoryLock
 from dray.store.log import Retention
 from dray.store.probe import probe, take_seal, write_seal
-from dray.store.records import Decode
+from dray.store.records import Decode, Key
 from dray.store.reserve import AHEAD, ALMOST_FULL, Reserve
+from dray.store.stamping import stamped
 from dray.store.store import Store
 
 SEAL_FILE = "sealed"
@@ -35,11 +37,18 @@ class LmdbBackend:
     blocking = True
 
     def __init__(
-        self, directory: str | PathLike[str], *, map_size: int = MAP_SIZE, quota_bytes: int = QUOTA_BYTES
+        self,
+        directory: str | PathLike[str],
+        *,
+        map_size: int = MAP_SIZE,
+        quota_bytes: int = QUOTA_BYTES,
+        encryption: Encryption = NONE,
     ) -> None:
         """Lock the directory and open its database, made if absent. Raises `Locked`, `Unusable`, `Corrupt`."""
         self._lock = DirectoryLock(directory)
         self.quota_bytes = quota_bytes
+        self.outdated: set[Key] = set()
+        self._encryption = encryption
         self._page = 0
         self.used_bytes = 0
         """Bytes of the file that hold something."""
@@ -81,7 +90,11 @@ class LmdbBackend:
         if not batch.events and not batch.forget:
             return
         # Everything is encoded first: between the calls below the event loop can take the interpreter away.
-        frames = [(encode_revision(event.record.revision), encode_event(event)) for event in batch.events]
+        seal = self._encryption.seal
+        frames = [
+            (encode_revision(event.record.revision), encode_event(event, seal(event.record.key, event.record.data)))
+            for event in batch.events
+        ]
         try:
             while not self._write(frames, batch):
                 self._grow()
@@ -150,11 +163,19 @@ class LmdbBackend:
         try:
             with self._env.begin(self._log) as txn:
                 for key, frame in txn.cursor():
-                    yield decode_entry(decode_revision(key), frame)
+                    yield self._opened(decode_entry(decode_revision(key), frame))
         except (lmdb.Error, FrameError) as error:
             raise Corrupt(self._file, str(error)) from error
         self._env.close()
         self._open()
+
+    def _opened(self, entry: Entry) -> Entry:
+        """What an entry holds, with its revision: an encrypted one may have been moved here as it was."""
+        data, is_outdated = self._encryption.open(entry.key, entry.data)
+        (self.outdated.add if is_outdated else self.outdated.discard)(entry.key)
+        if data is entry.data:
+            return entry
+        return entry._replace(data=stamped(data, entry.revision))
 
     def _write(self, frames: list[tuple[bytes, bytes]], batch: Batch) -> bool:
         """One transaction, synced; False, and nothing done, when the map is too small for it."""
@@ -200,9 +221,10 @@ def open_store(
     retention: Retention | None = None,
     map_size: int = MAP_SIZE,
     quota_bytes: int = QUOTA_BYTES,
+    encryption: Encryption = NONE,
 ) -> Store:
-    """The store in a state directory, made if absent. Raises `Locked`, `Unusable` or `Corrupt`."""
-    backend = LmdbBackend(directory, map_size=map_size, quota_bytes=quota_bytes)
+    """The store in a state directory, made if absent. Raises `Locked`, `Unusable`, `Corrupt`, `Undecipherable`."""
+    backend = LmdbBackend(directory, map_size=map_size, quota_bytes=quota_bytes, encryption=encryption)
     try:
         return LocalStore(backend, decode, retention=retention)
     except BaseException:

@@ -39,6 +39,7 @@ class LocalStore(Store):
         self._assigned = contents.revision
         self._pipeline = Pipeline(backend, contents.revision, self._settle)
         self._load(contents)
+        self._outdated = backend.outdated
         self._prune(self._tables.values())
 
     def pending(self, key: Key) -> Record | None:
@@ -142,6 +143,7 @@ class LocalStore(Store):
                 key = record.key
                 del self._in_flight[key]
                 if error is None:
+                    self._outdated.discard(key)
                     table = touched.get(key[0])
                     if table is None:
                         table = touched[key[0]] = self._table(key[0])

@@ -7,7 +7,7 @@ from os import PathLike
 
 from dray.store.backend import FIRST_REVISION, Batch, Contents, Entry, Horizons
 from dray.store.errors import BackupError
-from dray.store.records import Event
+from dray.store.records import Event, Key
 
 
 class MemoryBackend:
@@ -19,6 +19,7 @@ class MemoryBackend:
     quota_bytes = 0
 
     def __init__(self) -> None:
+        self.outdated: set[Key] = set()
         self._events: dict[int, Event] = {}
         self._revision = FIRST_REVISION
         self._horizons: dict[str, int] = {}

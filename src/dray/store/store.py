@@ -66,6 +66,7 @@ class Store(ABC):
         self._tables: dict[str, Table] = {}
         self._groups: dict[str, WatcherGroup] = {}
         self._closed = False
+        self._outdated: set[Key] = set()
         self._horizons = horizons
         self._progress = Progress(revision)
 
@@ -125,6 +126,10 @@ class Store(ABC):
     def horizon(self, resource: str) -> int:
         """The earliest revision at which the resource can still be listed, or watched from."""
         return self._table(resource).log.horizon
+
+    def is_outdated(self, key: Key) -> bool:
+        """Whether the record should be written anew although nothing has changed, because it is kept otherwise now."""
+        return key in self._outdated
 
     async def catch_up(self) -> int:
         """Waits until everything is visible here that was acknowledged anywhere before; the revision that takes.

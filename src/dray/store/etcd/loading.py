@@ -97,6 +97,18 @@ class Loader:
             raise CannotLoad(f"etcd at {self._address} refuses to be written to: {error.details()}") from error
         return value if answer.succeeded else bytes(answer.responses[0].response_range.kvs[0].value)
 
+    def replace(self, key: bytes, old: bytes, new: bytes) -> None:
+        """Puts `new` at a key, unless somebody else has replaced `old` there. Raises CannotLoad."""
+        put = pb.RequestOp(request_put=pb.PutRequest(key=key, value=new))
+        try:
+            found = self.call(RANGE, pb.RangeRequest(key=key)).kvs
+            if not found or found[0].value != old:
+                return
+            same = pb.Compare(target=pb.Compare.CompareTarget.MOD, key=key, mod_revision=found[0].mod_revision)
+            self.call(TXN, pb.TxnRequest(compare=[same], success=[put]))
+        except grpc.RpcError as error:
+            raise CannotLoad(f"etcd at {self._address} refuses to be written to: {error.details()}") from error
+
     def find(self, key: bytes) -> bytes | None:
         """What is at a key. Raises CannotLoad."""
         try:

@@ -13,17 +13,19 @@ import lmdb
 
 from dray.store import lmdb_file
 from dray.store.backend import FIRST_REVISION
+from dray.store.encryption import is_sealed
 from dray.store.errors import BackupError, Corrupt
 from dray.store.etcd.address import EtcdAddress
 from dray.store.etcd.calls import RANGE, TXN
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import Loader
-from dray.store.etcd.revisions import NotOurs, last_number, marked, stamped, unmarked
+from dray.store.etcd.revisions import last_number, marked, unmarked
 from dray.store.etcd.transactions import MOST_OPERATIONS
 from dray.store.frame import FrameError, decode_entry, decode_revision, encode_event, encode_revision
 from dray.store.probe import probe
 from dray.store.records import Event, EventType, Key, Record
+from dray.store.stamping import NotOurs, stamped
 
 MARK: Final = b"restored"
 
@@ -83,7 +85,7 @@ def _frames(layout: Layout, values: list[Any]) -> list[tuple[bytes, bytes]]:
         key = layout.key(kv.key)
         if key is not None:
             revision = FIRST_REVISION + 1 + len(frames)
-            record = Record(key, revision, revision, stamped(unmarked(kv.value), revision))
+            record = Record(key, revision, revision, _numbered(unmarked(kv.value), revision))
             frames.append((encode_revision(revision), encode_event(Event(EventType.ADDED, record, None))))
     return frames
 
@@ -124,5 +126,10 @@ def _entries(env: Any, log: Any) -> Iterator[Any]:
 
 
 def _put(layout: Layout, key: Key, data: bytes, position: int) -> pb.RequestOp:
-    value = marked(stamped(data, 0), MARK, position)
+    value = marked(_numbered(data, 0), MARK, position)
     return pb.RequestOp(request_put=pb.PutRequest(key=layout.path(key), value=value))
+
+
+def _numbered(data: bytes, revision: int) -> bytes:
+    """An object with a revision; one that is encrypted gets it when it is read. Raises NotOurs."""
+    return data if is_sealed(data) else stamped(data, revision)

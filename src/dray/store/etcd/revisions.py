@@ -17,14 +17,10 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
+from dray.store.stamping import NotOurs
+
 POSITIONS: Final = 128
 """So many changes are told apart in one revision: what etcd takes in one transaction, unless it is told otherwise."""
-
-_MARK: Final = b'"resourceVersion":"'
-
-
-class NotOurs(ValueError):
-    """What is at a key was not written by dray."""
 
 
 class Numbered(Protocol):
@@ -69,15 +65,3 @@ def unmarked(value: bytes) -> bytes:
     if end < 0:
         raise NotOurs
     return value[:end]
-
-
-def stamped(data: bytes, revision: int) -> bytes:
-    """An object's bytes with a revision instead of the one in them. Raises NotOurs.
-
-    The first such field is the object's own: only kind, apiVersion and strings of its metadata come before it, and no
-    string in JSON holds an unescaped quote.
-    """
-    start = data.find(_MARK) + len(_MARK)
-    if start < len(_MARK):
-        raise NotOurs
-    return b"%b%d%b" % (data[:start], revision, data[data.index(b'"', start) :])

@@ -13,6 +13,7 @@ from os import PathLike
 from typing import Any, ClassVar, Final
 
 from dray.store.backend import Horizons
+from dray.store.encryption import NONE, Encryption, Undecipherable
 from dray.store.errors import (
     BackupError,
     Closed,
@@ -34,13 +35,11 @@ from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import CannotLoad, Loaded, Loader
 from dray.store.etcd.revisions import (
-    NotOurs,
     Numbered,
     etcd_revision,
     last_number,
     number,
     position,
-    stamped,
     unmarked,
 )
 from dray.store.etcd.rounds import Rounds
@@ -49,6 +48,7 @@ from dray.store.etcd.transactions import Change, Write
 from dray.store.log import Retention
 from dray.store.records import Decode, Event, EventType, Key, Operation, Record
 from dray.store.staging import stage
+from dray.store.stamping import NotOurs, stamped
 from dray.store.store import SharedStats, Stats, Store
 from dray.store.table import Table
 
@@ -73,6 +73,7 @@ class EtcdStore(Store):
         numbered: Numbered,
         loaded: Loaded,
         *,
+        encryption: Encryption = NONE,
         retention: Retention | None = None,
         clock: Callable[[], float] = time.monotonic,
         released: Callable[[], None] = lambda: None,
@@ -82,6 +83,8 @@ class EtcdStore(Store):
         self.address = address
         self._layout = layout
         self._decode = decode
+        self._encryption = encryption
+        self._unreadable = ""
         self._numbered = numbered
         self._released = released
         self._version = loaded.version
@@ -113,12 +116,14 @@ class EtcdStore(Store):
     async def catch_up(self) -> int:
         """Waits until everything is visible that was acknowledged anywhere before. Raises Unreachable."""
         self._check_open()
+        if self._unreadable:
+            raise Unreachable(self._unreadable)
         return await self._rounds.join()
 
     @property
     def problem(self) -> StorageError | None:
         """Why etcd cannot be used now."""
-        why = self._feed.problem or self._connection.failure
+        why = self._unreadable or self._feed.problem or self._connection.failure
         return Unreachable(why) if why else None
 
     @property
@@ -210,7 +215,7 @@ class EtcdStore(Store):
             Change(
                 self._layout.path(event.record.key),
                 0 if event.previous is None else etcd_revision(event.previous.revision),
-                None if event.type is EventType.DELETED else event.record.data,
+                None if event.type is EventType.DELETED else self._encryption.seal(event.record.key, event.record.data),
             )
             for event in events
         ]
@@ -346,6 +351,10 @@ class EtcdStore(Store):
             except NotOurs:
                 log.error("%s was written by somebody else; it is left out", kv.key.decode(errors="replace"))
                 continue
+            except Undecipherable as error:  # what cannot be told must not seem to be absent
+                self._unreadable = f"{error}, and start this server again"
+                log.error("%s", self._unreadable)
+                continue
             if event is not None:
                 table.apply(event)
             if write is not None and self._is_seen(write, key, told, latest):
@@ -383,9 +392,16 @@ class EtcdStore(Store):
         created = number if previous is None else previous.create_revision
         if write is not None and write.values.get(key) == kv.value:
             own = next(event.record for event in write.events if event.record.key == key)
+            self._outdated.discard(key)
             return Event(kind, self._record(own, number, created), previous)
-        data = stamped(unmarked(kv.value), number)
+        data = stamped(self._opened(key, kv.value), number)
         return Event(kind, Record(key, number, created, data, None, self._decode), previous)
+
+    def _opened(self, key: Key, value: bytes) -> bytes:
+        """The object's bytes in what etcd has. Raises NotOurs, Undecipherable."""
+        data, is_outdated = self._encryption.open(key, unmarked(value))
+        (self._outdated.add if is_outdated else self._outdated.discard)(key)
+        return data
 
     def _record(self, record: Record, revision: int, create_revision: int) -> Record:
         """A record with another revision."""
@@ -408,7 +424,7 @@ class EtcdStore(Store):
                 continue
             try:
                 revision = number(kv.mod_revision, position(kv.value))
-                data = stamped(unmarked(kv.value), revision)
+                data = stamped(self._opened(key, kv.value), revision)
             except NotOurs:
                 where = kv.key.decode(errors="replace")
                 raise CannotLoad(
@@ -528,13 +544,19 @@ def open_store(
     decode: Decode,
     numbered: Numbered,
     *,
+    encryption: Encryption = NONE,
     retention: Retention | None = None,
     released: Callable[[], None] = lambda: None,
 ) -> EtcdStore:
-    """The store on a cluster of etcd, with what it holds now. `start` must follow. Raises AddressError, CannotLoad."""
+    """The store on a cluster of etcd, with what it holds now. `start` must follow.
+
+    Raises AddressError, CannotLoad, Undecipherable.
+    """
     loader = Loader(address)
     try:
         loaded = loader.load(layout)
     finally:
         loader.close()
-    return EtcdStore(address, layout, decode, numbered, loaded, retention=retention, released=released)
+    return EtcdStore(
+        address, layout, decode, numbered, loaded, encryption=encryption, retention=retention, released=released
+    )
