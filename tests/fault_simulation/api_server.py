@@ -40,6 +40,8 @@ class ApiServer:
         self._backend = WitnessedBackend(witness)
         self._starts = 0
         self._running: LocalServer | None = None
+        self.is_stormy = False
+        """What is stored is in memory: there is no way on which it could get lost."""
 
     async def start(self) -> None:
         """Starts, with the namespaces and roles that every cluster has."""
@@ -56,6 +58,13 @@ class ApiServer:
         if server is not None:
             self._backend.is_crashed = crash
             await server.store.close()
+
+    async def close(self) -> None:
+        """Ends it for good."""
+        await self.stop()
+
+    def lose_leader(self) -> None:
+        """There is none."""
 
     def connect(self, account: str) -> LocalClient:
         """A client with the rights of a component; `admin` may do everything. Raises ConnectionRefusedError."""

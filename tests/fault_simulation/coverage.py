@@ -12,6 +12,7 @@ from fault_simulation.ledger import Ledger, is_finished
 FAULTS = (
     "refused", "stuck", "conflict", "answer lost", "slow", "watch expired", "watch dropped", "watch stalled",
     "process killed", "process started", "server stopped", "server crashed", "clock set",
+    "etcd refused", "etcd late", "etcd lost", "etcd silent", "etcd watch dropped", "etcd watch stalled", "leader lost",
 )  # fmt: skip
 
 

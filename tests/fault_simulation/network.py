@@ -26,6 +26,7 @@ from dray.client import PatchFormat, WatchExpired
 from dray.client.interface import ObjectList, WatchEvent
 from dray.server.local import LocalClient
 from fault_simulation.api_server import ApiServer
+from fault_simulation.server_group import ServerGroup
 
 T = TypeVar("T", bound=Object)
 R = TypeVar("R")
@@ -76,7 +77,7 @@ Listener = Callable[[Request], None]
 class Network:
     """Carries all calls of a simulation. `faults` may change at any time."""
 
-    def __init__(self, server: ApiServer, randomness: random.Random) -> None:
+    def __init__(self, server: ApiServer | ServerGroup, randomness: random.Random) -> None:
         self.server = server
         self.random = randomness
         self.faults = CALM

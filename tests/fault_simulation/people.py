@@ -99,7 +99,7 @@ class People:
         try:
             await action()
         except ApiError as error:
-            if error.code not in (404, 409):
+            if error.code not in (404, 409, 503, 504):
                 raise
         except ConnectionRefusedError:
             pass

@@ -39,6 +39,7 @@ from fault_simulation.processes import (
     run_nodes,
     schedule,
 )
+from fault_simulation.server_group import ServerGroup
 
 CALM_SECONDS = 900.0
 """Longer than the longest patience in the system: tolerations, backoffs and forgotten expectations end within 300 s."""
@@ -64,6 +65,8 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 50
     nodes: int = 3
     schedulers: int = 2
+    servers: int = 1
+    """API servers: one with its own storage, or several on one etcd."""
     faults: Faults = Faults(
         refuse=0.03, lose=0.03, delay=0.02, conflict=0.02, slow=0.1, expire=0.2, drop=0.02, stall=0.05
     )
@@ -73,6 +76,8 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
     """How often the API server does."""
     jumps: float = 0.05
     """How often the wall clock is set."""
+    elections: float = 0.0
+    """How often etcd chooses another leader."""
     crowd: int = 0
     """How many pods share one device that breaks in the middle of the day."""
     haste: int = 3
@@ -85,6 +90,7 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
 
 BAD_DAY = Day()
 ONE_SCHEDULER = Day(schedulers=1)
+SEVERAL_SERVERS = Day(servers=3, elections=0.1, restarts=0.1, kills=0.05, steps=30)
 CROWDED = Day(crowd=30, steps=30)
 GOOD_DAY = Day(faults=CALM, kills=0, restarts=0, jumps=0, crowd=30, steps=30, punctual=True)
 
@@ -104,9 +110,13 @@ class Simulation:
         self.ledger = Ledger(self._clock)
         DeviceSafety(self.ledger, is_single=day.schedulers == 1)
         GangSafety(self.ledger)
-        self._server = ApiServer(self._clock, self.ledger.witness, seed)
-        self.network = Network(self._server, random.Random(seed + 1))
         self.coverage = Coverage(self.ledger)
+        self._server: ApiServer | ServerGroup
+        if day.servers == 1:
+            self._server = ApiServer(self._clock, self.ledger.witness, seed)
+        else:
+            self._server = ServerGroup(self._clock, self.ledger.witness, seed, day.servers, self.coverage.met)
+        self.network = Network(self._server, random.Random(seed + 1))
         self.network.on_fault.append(self.coverage.met)
         quiet = Network(self._server, random.Random(seed + 2))
         quiet.on_arrival = self.network.on_arrival
@@ -149,6 +159,7 @@ class Simulation:
             await self._people.gather(self._day.crowd)
         for step in range(self._day.steps):
             if self._day.crowd and step == self._day.steps // 2:
+                self._server.is_stormy = False
                 await self._people.strike()
             await self._step()
             if self._day.punctual:
@@ -167,17 +178,21 @@ class Simulation:
         """Ends everything."""
         for process in self._processes:
             await process.kill()
-        await self._server.stop()
+        await self._server.close()
 
     async def _step(self) -> None:
         chance, day = self._random.random, self._day
         self.network.faults = day.faults if chance() < 0.7 else CALM
+        self._server.is_stormy = self.network.faults is not CALM
         for _ in range(self._random.randint(1, day.haste)):
             await self._people.act()
         if chance() < day.kills:
             await self._kill_or_start()
         if chance() < day.restarts:
             await self._restart_server()
+        if day.elections and chance() < day.elections:
+            self.coverage.met("leader lost")
+            self._server.lose_leader()
         if chance() < day.jumps:
             self.coverage.met("clock set")
             self._clock.jump(self._random.choice([-300.0, -5.0, 5.0, 300.0]))
@@ -203,6 +218,7 @@ class Simulation:
     async def _calm_down(self) -> None:
         """Nothing fails any more, and everybody is at work."""
         self.network.faults = CALM
+        self._server.is_stormy = False
         for process in self._processes:
             if not process.is_running:
                 process.start()

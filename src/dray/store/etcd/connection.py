@@ -14,6 +14,8 @@ from dray.store.errors import OutOfSpace, StorageError, Uncertain, Unreachable
 from dray.store.etcd.address import OPTIONS, EtcdAddress
 from dray.store.etcd.calls import RANGE, WATCH, Method
 from dray.store.etcd.generated import etcd_pb2 as pb
+from dray.store.etcd.layout import Layout
+from dray.store.etcd.loading import Loaded, Loader
 
 CALL_SECONDS: Final = 3.0
 """How long one member has for an answer."""
@@ -101,6 +103,14 @@ class Connection:
         answer = await self.ask(RANGE, pb.RangeRequest(key=key, keys_only=True, limit=1), 3.0)
         revision: int = answer.header.revision
         return revision
+
+    async def load(self, layout: Layout) -> Loaded:
+        """Everything under the prefix, read beside the loop. Raises CannotLoad."""
+        loader = Loader(self.address)
+        try:
+            return await asyncio.to_thread(loader.load, layout)
+        finally:
+            loader.close()
 
     @contextlib.asynccontextmanager
     async def stream(self, method: Method = WATCH) -> AsyncIterator[Any]:

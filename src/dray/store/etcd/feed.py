@@ -15,7 +15,7 @@ from dray.store.etcd.calls import PUT
 from dray.store.etcd.connection import CALL_SECONDS, Connection
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
-from dray.store.etcd.loading import Loaded, Loader
+from dray.store.etcd.loading import Loaded
 from dray.store.etcd.revisions import etcd_revision
 
 SLICE: Final = 250
@@ -140,11 +140,7 @@ class Feed:
         if not answer.compact_revision:
             raise StorageError(answer.cancel_reason or "etcd ended the watch")
         logging.getLogger(__name__).warning("etcd has compacted what was not heard yet: everything is read anew")
-        loader = Loader(self._connection.address)
-        try:
-            self._target.reload(await asyncio.to_thread(loader.load, self._layout))
-        finally:
-            loader.close()
+        self._target.reload(await self._connection.load(self._layout))
 
 
 def _is_ending() -> bool:

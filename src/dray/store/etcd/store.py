@@ -77,6 +77,7 @@ class EtcdStore(Store):
         retention: Retention | None = None,
         clock: Callable[[], float] = time.monotonic,
         released: Callable[[], None] = lambda: None,
+        connect: Callable[[EtcdAddress], Connection] = Connection,
     ) -> None:
         start = last_number(loaded.revision)
         super().__init__(start, Horizons(start), retention or Retention(), clock)
@@ -87,6 +88,7 @@ class EtcdStore(Store):
         self._unreadable = ""
         self._numbered = numbered
         self._released = released
+        self._connect = connect
         self._version = loaded.version
         self._guards: dict[bytes, int] = {}
         self._in_flight: dict[Key, Write] = {}
@@ -457,7 +459,7 @@ class EtcdStore(Store):
 
     async def start(self) -> None:
         """Follow what others write. Raises Unreachable."""
-        self._connection = Connection(self.address)
+        self._connection = self._connect(self.address)
         self._session = Session(self._connection, self._layout)
         self._feed = Feed(self, self._connection, self._layout, self._version)
         self._rounds = Rounds(self._latest, self._feed.nudge, self._progress)
