@@ -62,6 +62,8 @@ class ServerGroup:
     @is_stormy.setter
     def is_stormy(self, value: bool) -> None:
         self.network.faults = STORM if value else CALM
+        if not value:
+            self.network.lose_leader(0.0)
 
     def _see(self, events: list[Any], revision: int) -> None:
         """Every change, in etcd's order."""

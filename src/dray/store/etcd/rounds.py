@@ -6,7 +6,7 @@ import asyncio
 import heapq
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from dray.store.errors import Closed, StorageError, Unreachable
 from dray.store.watch import Progress
@@ -71,11 +71,8 @@ class Rounds:
         """Nobody waits any longer."""
         if self._task is not None:
             self._task.cancel()
-        for *_, future in self._waiting:
-            if not future.done():
-                future.set_exception(Closed("the store is closing"))
-        if self._next is not None and not self._next.done():
-            self._next.cancel()
+        for future in (self._next, *(future for *_, future in self._waiting)):
+            _refuse(future)
 
     async def _run(self) -> None:
         """One round after the other, as long as somebody waits."""
@@ -90,10 +87,17 @@ class Rounds:
                 current.set_exception(error)
                 current.exception()  # those who wait may have gone
             except BaseException:
-                current.cancel()
+                _refuse(current)
                 raise
             else:
                 current.set_result(revision)
                 self.count += 1
                 self.seconds += time.perf_counter() - began
         self._task = None
+
+
+def _refuse(future: asyncio.Future[Any] | None) -> None:
+    """Whoever waits is told that there is nothing to wait for. Cancelled, they would seem to be told to end."""
+    if future is not None and not future.done():
+        future.set_exception(Closed("the store is closing"))
+        future.exception()  # those who wait may have gone
