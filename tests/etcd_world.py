@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,15 @@ _numbers = itertools.count(1)
 class Member:
     """One member of a cluster, as a process."""
 
-    def __init__(self, directory: Path, name: str, port: int, peer: int, cluster: str) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(
+        self, directory: Path, name: str, port: int, peer: int, cluster: dict[str, str], options: Sequence[str] = ()
+    ) -> None:
+        """`cluster` has the addresses at which members are reached by each other."""
+        scheme = "https" if "--cert-file" in options else "http"
+        self.url = f"{scheme}://127.0.0.1:{port}"
         self._log = directory / f"{name}.log"
-        here, there = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer}"
+        here, there = self.url, f"http://127.0.0.1:{peer}"
+        members = ",".join(f"{each}={url}" for each, url in cluster.items())
         program = directory / "etcd"
         if not program.exists():
             shutil.copy(PROGRAM, program)  # a wheel does not say that it can be run
@@ -56,9 +61,9 @@ class Member:
         self._command = [
             str(program), "--name", name, "--data-dir", str(directory / name),
             "--listen-client-urls", here, "--advertise-client-urls", here,
-            "--listen-peer-urls", there, "--initial-advertise-peer-urls", there,
-            "--initial-cluster", cluster, "--log-level", "error", "--unsafe-no-fsync",
-            "--heartbeat-interval", "50", "--election-timeout", "500",
+            "--listen-peer-urls", there, "--initial-advertise-peer-urls", cluster[name],
+            "--initial-cluster", members, "--log-level", "error", "--unsafe-no-fsync",
+            "--heartbeat-interval", "50", "--election-timeout", "500", *options,
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -82,6 +87,8 @@ class Member:
     def wait(self) -> None:
         """Until it answers."""
         end = time.monotonic() + PATIENCE
+        if self.url.startswith("https:"):
+            return  # whoever uses it tries until it answers
         with grpc.insecure_channel(self.url.removeprefix("http://")) as channel:
             call = channel.unary_unary(STATUS.path, STATUS.serialize, STATUS.deserialize)
             while True:
@@ -97,12 +104,12 @@ class Member:
 class Etcd:
     """A cluster of etcd."""
 
-    def __init__(self, directory: Path, members: int) -> None:
+    def __init__(self, directory: Path, members: int, options: Sequence[str] = ()) -> None:
         """Starts it, and waits until it answers."""
         ports = [(free_port(), free_port()) for _ in range(members)]
-        cluster = ",".join(f"m{number}=http://127.0.0.1:{peer}" for number, (_, peer) in enumerate(ports))
+        cluster = {f"m{number}": f"http://127.0.0.1:{peer}" for number, (_, peer) in enumerate(ports)}
         self.members = [
-            Member(directory, f"m{number}", port, peer, cluster) for number, (port, peer) in enumerate(ports)
+            Member(directory, f"m{number}", port, peer, cluster, options) for number, (port, peer) in enumerate(ports)
         ]
         for member in self.members:
             member.start()
@@ -121,9 +128,9 @@ class Etcd:
 
 
 @contextlib.contextmanager
-def running_etcd(directory: Path, members: int = 1) -> Iterator[Etcd]:
-    """A cluster that is gone afterwards."""
-    etcd = Etcd(directory, members)
+def running_etcd(directory: Path, members: int = 1, options: Sequence[str] = ()) -> Iterator[Etcd]:
+    """A cluster that is gone afterwards. `options` are more of etcd's."""
+    etcd = Etcd(directory, members, options)
     try:
         yield etcd
     finally:

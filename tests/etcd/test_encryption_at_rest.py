@@ -105,7 +105,9 @@ def test_keys_are_changed_and_nothing_is_lost(place: Place) -> None:
         create(client, "b")
         client.request("DELETE", f"{SECRETS}/b")
     assert not is_in(place.stored())
-    if place.address is not None:  # a state directory has the history of the last minutes, for which the first is needed
+    if (
+        place.address is not None
+    ):  # a state directory has the history of the last minutes, for which the first is needed
         assert b":one:" not in place.stored()
         with place.server(SECOND) as (client, _):  # type: ignore[attr-defined]
             secret(client, "a")

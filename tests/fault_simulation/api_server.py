@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from dray.reconcile import VirtualClock
 from dray.server.local import LocalClient
@@ -62,6 +62,10 @@ class ApiServer:
     async def close(self) -> None:
         """Ends it for good."""
         await self.stop()
+
+    def differences(self) -> Iterator[str]:
+        """What it shows is what is stored."""
+        yield from ()
 
     def lose_leader(self) -> None:
         """There is none."""

@@ -1,4 +1,4 @@
-"""What etcd does with requests, without network or disk: keys with revisions, transactions, leases, watches, compaction.
+"""What etcd does with requests, without network or disk: keys with revisions, transactions, leases, compaction.
 
 It answers as etcd does and refuses what etcd refuses: a key twice in a transaction, too many operations, a past that is
 compacted, a lease that has run out. Watches are told all of a revision at once, in the order of the operations.
@@ -74,7 +74,7 @@ class Etcd:
 
     def _range(self, request: Any) -> Any:
         found = self._keys.get(request.key)
-        assert not request.range_end and not request.revision, "nobody asks for that"
+        assert not request.range_end, "nobody asks for that"
         return pb.RangeResponse(header=self._header(), kvs=[] if found is None else [found])
 
     def _put_alone(self, request: Any) -> Any:

@@ -68,6 +68,10 @@ class EtcdNetwork:
         for stream in list(self.streams):
             stream.end("etcdserver: no leader")
 
+    def recover(self) -> None:
+        """There is a leader."""
+        self._no_leader_until = 0.0
+
     def later(self, method: Method, request: Any, seconds: float) -> None:
         """Carries a call out when nobody waits for it any more."""
 

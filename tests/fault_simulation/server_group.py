@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dray.reconcile import VirtualClock
@@ -63,7 +63,7 @@ class ServerGroup:
     def is_stormy(self, value: bool) -> None:
         self.network.faults = STORM if value else CALM
         if not value:
-            self.network.lose_leader(0.0)
+            self.network.recover()
 
     def _see(self, events: list[Any], revision: int) -> None:
         """Every change, in etcd's order."""
@@ -104,6 +104,21 @@ class ServerGroup:
         while self._running:
             await self.stop(crash=True)
 
+    def differences(self) -> Iterator[str]:
+        """What servers show otherwise than etcd has it, when nothing is on its way any more."""
+        there = {self._layout.key(kv.key): kv for kv in self.etcd.values()}
+        expected = {key: number(kv.mod_revision, position(kv.value)) for key, kv in there.items() if key is not None}
+        for place, member in enumerate(self._running):
+            tables = member.store._tables.values()
+            shown = {key: record.revision for table in tables for key, record in table.records.items()}
+            for key in sorted(expected.keys() | shown.keys()):
+                if expected.get(key) != shown.get(key):
+                    yield f"server {place} shows {key} at {shown.get(key)}, and etcd has it at {expected.get(key)}"
+            for table in tables:
+                told = [event.revision for event in table.log.events]
+                if told != sorted(set(told)):
+                    yield f"server {place} tells changes of {table.resource} that cannot be told apart"
+
     def lose_leader(self) -> None:
         """etcd chooses another leader."""
         self.network.lose_leader(self._random.choice([0.2, 2.0, 10.0]))
@@ -131,9 +146,7 @@ class _Member:
             clock=group._clock.monotonic,
             connect=lambda _address: self._connection,
         )
-        self.server = Server(
-            self.store, group._clock, Options(signing_key=group._key), randomness=random.Random(seed)
-        )
+        self.server = Server(self.store, group._clock, Options(signing_key=group._key), randomness=random.Random(seed))
         self._upkeep: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

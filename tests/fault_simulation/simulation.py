@@ -168,6 +168,7 @@ class Simulation:
                 return
         await self._calm_down()
         await asyncio.sleep(CALM_SECONDS)
+        self._blame_all(self._server.differences())
         self._blame_all(find_leftovers(self.ledger, self._evictions))
 
     def _blame_all(self, problems: Iterable[str]) -> None:

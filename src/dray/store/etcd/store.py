@@ -265,6 +265,7 @@ class EtcdStore(Store):
         except StorageError as error:
             if isinstance(error, OutOfSpace):
                 self._refusal = str(error)
+                group = self._send_removals(group)
             self._settle(group, error)
         except Exception as error:  # A bug must fail the writers, not hang them for ever.
             log.exception("a mistake while writing")
@@ -273,6 +274,15 @@ class EtcdStore(Store):
             self._calls -= 1
             if self._outbox and not self._is_scheduled:
                 self._send_waiting()
+
+    def _send_removals(self, group: list[Write]) -> list[Write]:
+        """etcd has no room for all of a group: what only takes away goes by itself. Those that are refused."""
+        removals = [write for write in group if write.only_removes]
+        if len(removals) == len(group):
+            return group
+        for write in removals:
+            self._send(write)
+        return [write for write in group if not write.only_removes]
 
     async def _take(self, group: list[Write], answer: pb.TxnResponse, epoch: int) -> None:
         """Writes that were made wait until they are seen; others are judged anew, once it is seen by what."""

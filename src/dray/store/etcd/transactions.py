@@ -80,6 +80,11 @@ class Write(Submission):
         """How many operations it takes."""
         return len(self.changes) + len(self.guards)
 
+    @property
+    def only_removes(self) -> bool:
+        """Whether it needs no room."""
+        return not self.guards and all(change.data is None for change in self.changes)
+
     def place(self, first: int) -> None:
         """Its changes have positions from `first` on in their transaction."""
         for position, (event, change) in enumerate(zip(self.events, self.changes, strict=True), first):

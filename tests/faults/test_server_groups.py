@@ -1,0 +1,135 @@
+"""Three API servers on one simulated etcd that have bad days: answers get lost, writes come late, leaders change.
+
+Every seed is one day, the same every time. `DRAY_SEED=17 pytest tests/faults/test_server_groups.py` lives through it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+
+import pytest
+from msgspec.structs import replace
+
+from dray.server.indexes.held_devices import HeldDevices
+from dray.store.etcd import EtcdStore, transactions
+from dray.store.etcd import store as etcd_store
+from dray.store.etcd.generated import etcd_pb2 as pb
+from dray.store.etcd.rounds import Rounds
+from dray.store.etcd.session import Session
+from dray.store.etcd.transactions import Write
+from fault_simulation.network import Faults
+from fault_simulation.simulation import SEVERAL_SERVERS, Day, simulate
+
+ATTEMPTS = 20
+
+RUSH = Day(
+    servers=3,
+    elections=0.1,
+    steps=12,
+    nodes=2,
+    schedulers=3,
+    kills=0,
+    restarts=0,
+    jumps=0,
+    faults=Faults(slow=0.5, lose=0.1, stall=0.3),
+    haste=12,
+    habits={"create_pod": 40, "kill_pod": 30, "stop_node": 0, "taint_node": 0, "withdraw_slice": 0},
+)
+"""More pods than devices, and three schedulers that want to give them what they wait for."""
+
+
+def seeds(usual: Iterable[int]) -> Iterable[int]:
+    """Those of every run, or the one that is asked for."""
+    wanted = os.environ.get("DRAY_SEED")
+    return usual if wanted is None else (int(wanted),)
+
+
+@pytest.mark.parametrize("seed", seeds(range(4)))
+def test_whatever_fails_several_servers_are_as_good_as_one(seed: int) -> None:
+    assert simulate(seed, SEVERAL_SERVERS).problems == ()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", seeds(range(600)))
+def test_whatever_fails_on_many_days(seed: int) -> None:
+    assert simulate(seed, replace(SEVERAL_SERVERS, servers=2 + seed % 3, schedulers=1 + seed % 2)).problems == ()
+
+
+def test_a_day_with_several_servers_is_the_same_again() -> None:
+    short = replace(SEVERAL_SERVERS, steps=6)
+    assert simulate(3, short).trace == simulate(3, short).trace
+
+
+def forget_revisions(patch: pytest.MonkeyPatch) -> None:
+    """Writes are made whatever has become of what they were judged by."""
+
+    def unconditional(write: Write) -> pb.TxnRequest:
+        made = judged(write)
+        del made.compare[:]
+        return made
+
+    judged = transactions._of_one
+    patch.setattr(transactions, "_of_one", unconditional)
+
+
+def forget_guards(patch: pytest.MonkeyPatch) -> None:
+    """Allocations are compared with what is seen here alone."""
+    patch.setattr(HeldDevices, "guards", lambda _self, _new, _old: ())
+
+
+def forget_fences(patch: pytest.MonkeyPatch) -> None:
+    """A write whose answer was lost is taken as not made as soon as it is not seen."""
+
+    async def no_fence(self: Session) -> int:
+        if not self.epoch:
+            return await self._write()
+        await asyncio.sleep(0)
+        return self._connection._network.etcd.revision  # type: ignore[attr-defined,no-any-return]
+
+    patch.setattr(Session, "fence", no_fence)
+
+
+def forget_to_catch_up(patch: pytest.MonkeyPatch) -> None:
+    """What is seen here counts as what there is."""
+
+    async def at_once(self: Rounds) -> int:
+        return self._progress.revision
+
+    patch.setattr(Rounds, "join", at_once)
+
+
+def forget_positions(patch: pytest.MonkeyPatch) -> None:
+    """All that shares a transaction has one number."""
+    patch.setattr(etcd_store, "position", lambda _value: 0)
+
+
+def forget_to_wait(patch: pytest.MonkeyPatch) -> None:
+    """A write that waits for its answer is in nobody's way."""
+    patch.setattr(EtcdStore, "_in_the_way", lambda _self, _operations, _guards: None)
+
+
+@pytest.mark.parametrize(
+    ("broken", "day"),
+    [
+        (forget_revisions, RUSH),
+        (forget_guards, RUSH),
+        (forget_fences, SEVERAL_SERVERS),
+        (forget_to_catch_up, SEVERAL_SERVERS),
+        (forget_positions, SEVERAL_SERVERS),
+        (forget_to_wait, RUSH),
+    ],
+)
+def test_what_is_missing_is_missed(
+    broken: Callable[[pytest.MonkeyPatch], None], day: Day, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch)
+    for seed in range(ATTEMPTS):
+        try:
+            if simulate(seed, day).problems:
+                return
+        except Exception:
+            return  # something fell over
+    pytest.fail(f"nobody noticed in {ATTEMPTS} days")
