@@ -89,9 +89,16 @@ class History:
             key = Key(self._random.choice(RESOURCES), "default", f"made-{server}-{number}")
             try:
                 self.created[key] = (await store.create(key, made(number))).revision
+                await self._look(key)
             except StorageError:
                 self.refused += 1
             await asyncio.sleep(0.002)
+
+    async def _look(self, key: Key) -> None:
+        """What was acknowledged is seen by whoever looks afterwards, at whichever server. Raises StorageError."""
+        store = self._random.choice(self._stores)
+        await store.catch_up()
+        assert store.get(key) is not None, f"{key} was acknowledged, and another server does not show it"
 
     async def _count(self, store: EtcdStore, counters: list[Key]) -> None:
         while not self._is_over:

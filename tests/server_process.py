@@ -66,6 +66,10 @@ class ServerProcess:
         self._process.kill()
         self._end()
 
+    def signal(self, number: signal.Signals) -> None:
+        """SIGSTOP, SIGCONT."""
+        self._process.send_signal(number)
+
     def terminate(self) -> int:
         """Asks it to end; its exit code."""
         self._process.send_signal(signal.SIGTERM)

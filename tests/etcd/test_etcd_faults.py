@@ -13,7 +13,8 @@ import pytest
 import etcd_history
 from dray.store.etcd import EtcdStore
 from etcd_history import History
-from etcd_world import Etcd, Proxy, etcd_store, new_prefix, running_etcd
+from etcd_world import Etcd, Member, Proxy, etcd_store, new_prefix, running_etcd
+from ports import free_port
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +32,13 @@ async def stores(*ways: tuple[str, ...]) -> AsyncIterator[list[EtcdStore]]:
         yield opened
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+def often(usual: int, soak: int) -> pytest.MarkDecorator:
+    """Some seeds in every run, and more in `make soak`."""
+    more = [pytest.param(seed, marks=[pytest.mark.soak, pytest.mark.timeout(3600)]) for seed in range(usual, soak)]
+    return pytest.mark.parametrize("seed", [*range(usual), *more])
+
+
+@often(2, 80)
 async def test_answers_that_get_lost(etcd: Etcd, seed: int) -> None:
     async with (
         Proxy(etcd.urls[0]) as way,
@@ -54,20 +61,29 @@ async def test_answers_that_get_lost(etcd: Etcd, seed: int) -> None:
         assert len(history.created) > 20
 
 
-async def test_each_member_is_lost_in_turn(tmp_path: Path) -> None:
-    await lose_members(tmp_path, rounds=1, seed=1)
+@often(1, 60)
+async def test_the_way_of_one_server_to_etcd_is_closed(etcd: Etcd, seed: int) -> None:
+    async with Proxy(etcd.urls[0]) as way, stores((way.url,), etcd.urls, etcd.urls) as opened:
+        history = History(opened, seed)
+
+        async def trouble() -> None:
+            for _ in range(2):
+                await asyncio.sleep(0.1)
+                way.is_closed = True
+                way.cut()
+                await asyncio.sleep((0.05, 0.4, 1.5)[seed % 3])
+                way.is_closed = False
+                await asyncio.sleep(0.3)
+
+        await history.run(trouble)
+        assert len(history.created) > 20
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seed", range(20))
-async def test_each_member_is_lost_in_turn_often(tmp_path: Path, seed: int) -> None:
-    await lose_members(tmp_path, rounds=5, seed=seed)
-
-
-async def lose_members(directory: Path, *, rounds: int, seed: int) -> None:
+@often(1, 40)
+async def test_each_member_is_lost_in_turn(tmp_path: Path, seed: int) -> None:
     """Three members, three servers, each at another member: one member is killed, one stopped, and so on."""
-    with running_etcd(directory, 3) as cluster:
+    rounds = 1 if seed == 0 else 3
+    with running_etcd(tmp_path, 3) as cluster:
         urls = cluster.urls
         async with stores(urls, urls[1:] + urls[:1], urls[2:] + urls[:2]) as opened:
             history = History(opened, seed)
@@ -76,7 +92,7 @@ async def lose_members(directory: Path, *, rounds: int, seed: int) -> None:
                 for number in range(3 * rounds):
                     member = cluster.members[number % 3]
                     await asyncio.sleep(0.3)
-                    if (number + seed) % 2:
+                    if (number + seed) % 2 == 0:
                         member.kill()
                         await asyncio.sleep(0.8)
                         member.start()
@@ -89,3 +105,36 @@ async def lose_members(directory: Path, *, rounds: int, seed: int) -> None:
 
             await history.run(trouble)
             assert len(history.created) > 20
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(20))
+async def test_members_do_not_hear_each_other(tmp_path: Path, seed: int) -> None:
+    """One member after the other, the leader among them, hears nothing of the others for a while."""
+    async with contextlib.AsyncExitStack() as stack:
+        ports = [(free_port(), free_port()) for _ in range(3)]
+        ways = [await stack.enter_async_context(Proxy(f"http://127.0.0.1:{peer}")) for _, peer in ports]
+        names = {f"m{number}": way.url for number, way in enumerate(ways)}
+        members = [Member(tmp_path, name, *at, cluster=names) for name, at in zip(names, ports, strict=True)]
+        for member in members:
+            member.start()
+            stack.callback(member.kill)
+        for member in members:
+            await asyncio.to_thread(member.wait)
+        urls = tuple(member.url for member in members)
+        opened = await stack.enter_async_context(stores(urls, urls[1:] + urls[:1], urls[2:] + urls[:2]))
+        history = History(opened, seed)
+
+        async def trouble() -> None:
+            for number in range(3):
+                way = ways[(number + seed) % 3]
+                await asyncio.sleep(0.3)
+                way.is_closed = True
+                way.cut()
+                await asyncio.sleep(1.5)
+                way.is_closed = False
+            await asyncio.sleep(1.0)
+
+        await history.run(trouble)
+        assert len(history.created) > 20

@@ -5,7 +5,6 @@ Every seed is one day, the same every time. `DRAY_SEED=17 pytest tests/faults/te
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Iterable
 
@@ -13,11 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from dray.server.indexes.held_devices import HeldDevices
-from dray.store.etcd import EtcdStore, transactions
-from dray.store.etcd import store as etcd_store
+from dray.store.etcd import transactions
 from dray.store.etcd.generated import etcd_pb2 as pb
-from dray.store.etcd.rounds import Rounds
-from dray.store.etcd.session import Session
 from dray.store.etcd.transactions import Write
 from fault_simulation.network import Faults
 from fault_simulation.simulation import SEVERAL_SERVERS, Day, simulate
@@ -80,46 +76,11 @@ def forget_guards(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HeldDevices, "guards", lambda _self, _new, _old: ())
 
 
-def forget_fences(patch: pytest.MonkeyPatch) -> None:
-    """A write whose answer was lost is taken as not made as soon as it is not seen."""
-
-    async def no_fence(self: Session) -> int:
-        if not self.epoch:
-            return await self._write()
-        await asyncio.sleep(0)
-        return self._connection._network.etcd.revision  # type: ignore[attr-defined,no-any-return]
-
-    patch.setattr(Session, "fence", no_fence)
-
-
-def forget_to_catch_up(patch: pytest.MonkeyPatch) -> None:
-    """What is seen here counts as what there is."""
-
-    async def at_once(self: Rounds) -> int:
-        return self._progress.revision
-
-    patch.setattr(Rounds, "join", at_once)
-
-
-def forget_positions(patch: pytest.MonkeyPatch) -> None:
-    """All that shares a transaction has one number."""
-    patch.setattr(etcd_store, "position", lambda _value: 0)
-
-
-def forget_to_wait(patch: pytest.MonkeyPatch) -> None:
-    """A write that waits for its answer is in nobody's way."""
-    patch.setattr(EtcdStore, "_in_the_way", lambda _self, _operations, _guards: None)
-
-
 @pytest.mark.parametrize(
     ("broken", "day"),
     [
         (forget_revisions, RUSH),
         (forget_guards, RUSH),
-        (forget_fences, SEVERAL_SERVERS),
-        (forget_to_catch_up, SEVERAL_SERVERS),
-        (forget_positions, SEVERAL_SERVERS),
-        (forget_to_wait, RUSH),
     ],
 )
 def test_what_is_missing_is_missed(
