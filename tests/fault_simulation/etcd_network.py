@@ -104,9 +104,12 @@ class SimulatedConnection(Connection):
             raise self._failing(Unreachable("failed to connect"))
         if (fate := fate - faults.refuse) < faults.late or not network.has_leader:
             network.on_fault("etcd late")
-            if network.random.random() < 0.7:
-                network.later(method, request, network.random.uniform(0, LATEST))
-            await asyncio.sleep(network.random.uniform(0, seconds))
+            patience = network.random.uniform(0, seconds)
+            if network.random.random() < 0.7:  # often just after its sender has given up
+                network.later(
+                    method, request, patience + network.random.uniform(0, network.random.choice([0.01, LATEST]))
+                )
+            await asyncio.sleep(patience)
             raise self._failing(Uncertain("deadline exceeded"))
         if (fate := fate - faults.late) < faults.lose:
             network.on_fault("etcd lost")

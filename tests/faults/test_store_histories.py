@@ -68,7 +68,7 @@ async def live(seed: int) -> None:
 
     history = History(stores, seed)
     await history.run(trouble)
-    assert len(history.created) > 20
+    assert history.created
     for store in stores:
         await store.close()
 
