@@ -102,6 +102,8 @@ class Client(threading.Thread):
                 self._count()
         except BaseException as error:
             self.problem = error
+        finally:
+            self._client.close()
 
     def _count(self) -> None:
         """Adds one, by a patch that fails if somebody was faster; whether a lost one was made, the number says."""
