@@ -33,8 +33,8 @@ def test_over_tls_both_sides_show_who_they_are(tmp_path: Path, monkeypatch: pyte
     untrusted, _ = write(tmp_path, "other-ca", stranger.pair)
     server = write(tmp_path, "server", authority.issue_server_certificate(["127.0.0.1"], now))
     client = write(tmp_path, "client", authority.issue_client_certificate("dray", (), now))
-    options = ("--cert-file", str(server[0]), "--key-file", str(server[1]))
-    options += ("--client-cert-auth", "--trusted-ca-file", str(trusted))
+    options = ["--cert-file", str(server[0]), "--key-file", str(server[1])]
+    options += ["--client-cert-auth", "--trusted-ca-file", str(trusted)]
     directory = tmp_path / "etcd"
     directory.mkdir()
     with running_etcd(directory, options=options) as cluster:

@@ -10,6 +10,7 @@ import asyncio
 import os
 import random
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
@@ -31,8 +32,8 @@ from fault_simulation.server_group import ADDRESS, VERSIONS
 ATTEMPTS = 20
 
 
-def numbered(thing: Thing, revision: int) -> Thing:
-    return Thing(thing.number, revision)
+def numbered(obj: Any, revision: int) -> Thing:
+    return Thing(obj.number, revision)
 
 
 async def live(seed: int) -> None:

@@ -188,7 +188,7 @@ def _try_decode(data: bytes, kind: type[T]) -> T | None:
 
 def _walk(value: Any, kind: type[T]) -> Reading[T]:
     walk = _Walk(bare_quantities=kind.__module__ == v1beta1.__name__)
-    cleaned = walk.clean(value, _type_info(kind), _TOP)
+    cleaned = walk.clean(value, _type_info(cast(Any, kind)), _TOP)
     unknown = tuple(walk.unknown)
     if walk.errors:
         return Reading(None, errors=tuple(walk.errors), unknown=unknown)
@@ -199,7 +199,7 @@ def _walk(value: Any, kind: type[T]) -> Reading[T]:
 
 
 @cache
-def _type_info(kind: type[msgspec.Struct]) -> inspect.Type:
+def _type_info(kind: type[Any]) -> inspect.Type:
     """What a type is made of. Asked anew it takes tens of milliseconds, for every document with an unknown field."""
     return inspect.type_info(kind)
 
