@@ -134,7 +134,7 @@ def test_what_a_type_is_made_of_is_asked_once(monkeypatch: pytest.MonkeyPatch) -
         asked.append(kind)
         return ask(kind)
 
-    monkeypatch.setattr(codec.inspect, "type_info", count)
+    monkeypatch.setattr("dray.api.codec.inspect.type_info", count)
     codec._type_info.cache_clear()
     for number in range(3):
         assert read_slice(unknown=number).unknown
