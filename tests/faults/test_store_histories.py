@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import etcd_history
+from dray.process import virtual_loop
 from dray.server.etcd_instance import layout
 from dray.store.etcd import EtcdStore, transactions
 from dray.store.etcd.generated import etcd_pb2 as pb
@@ -23,7 +24,6 @@ from dray.store.etcd.rounds import Rounds
 from dray.store.etcd.session import Session
 from dray.store.etcd.transactions import Write
 from etcd_history import History, Thing
-from fault_simulation import virtual_loop
 from fault_simulation.etcd import Etcd
 from fault_simulation.etcd_network import CALM, STORM, EtcdNetwork, SimulatedConnection, version_of
 from fault_simulation.server_group import ADDRESS, VERSIONS
