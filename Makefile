@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: test demo up setup lint types layers unit again soak e2e bench format generate clean
+.PHONY: test demo up setup lint types layers unit again soak e2e peers bench format generate dist clean
 
 test: lint types layers unit
 
@@ -76,8 +76,15 @@ generate: setup
 	$(BIN)/python -m tools.grafana_dashboard
 	$(BIN)/python -m tools.kinds_page
 	$(BIN)/python -m tools.licences_page
+	$(BIN)/python -m tools.man_pages
 	$(BIN)/python -m tools.requirements_page
 	$(BIN)/python -m tools.rights_page
+
+# What is released: source archive, wheel, and what it consists of, in dist/. docs/releasing.md has the rest.
+dist: setup
+	rm -rf dist
+	$(BIN)/hatchling build
+	$(BIN)/python -m tools.sbom > dist/dray.cdx.json
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

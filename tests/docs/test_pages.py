@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tools import commands_page, kinds_page, rights_page
+from tools import commands_page, kinds_page, man_pages, rights_page
 
 import dray
 from dray.api import registry
@@ -75,6 +75,11 @@ def test_every_decision_is_in_the_list() -> None:
 
 def test_the_page_of_commands_is_current() -> None:
     assert commands_page.PAGE.read_text() == commands_page.render_page(), "run: make generate"
+
+
+def test_the_manual_pages_are_current() -> None:
+    written = {file.name: file.read_text() for file in man_pages.FOLDER.iterdir()}
+    assert written == man_pages.render_pages(), "run: make generate"
 
 
 def test_the_page_of_kinds_is_current() -> None:

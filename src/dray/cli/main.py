@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dray import __version__
+from dray import __version__, extras
 from dray.cli import (
     allocate,
     backup,
@@ -30,6 +30,7 @@ from dray.cli import (
     node,
     node_kubeconfig,
     nodes,
+    output,
     placement,
     plan,
     restore,
@@ -116,6 +117,8 @@ def main() -> None:
     terminal.guard()
     try:
         app(prog_name=_program())
+    except extras.MissingExtra as error:
+        output.fail(str(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
