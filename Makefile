@@ -77,6 +77,7 @@ generate: setup
 	$(BIN)/python -m tools.grafana_dashboard
 	$(BIN)/python -m tools.kinds_page
 	$(BIN)/python -m tools.licences_page
+	$(BIN)/python -m tools.lock > requirements.lock
 	$(BIN)/python -m tools.man_pages
 	$(BIN)/python -m tools.requirements_page
 	$(BIN)/python -m tools.rights_page

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import venv
@@ -12,9 +11,9 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from tools import dependencies
+from tools.lock import ENTRY
 
 ROOT = Path(__file__).parent.parent
-ENTRY = re.compile(r"(\S+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
 
 
 def build(target: str, directory: Path) -> Path:

@@ -7,6 +7,7 @@ import tomllib
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tools import lock as locks
 
 from release_world import ROOT, locked
 
@@ -25,3 +26,8 @@ def test_everything_that_is_asked_for_is_locked_in_a_version_that_suits(lock: st
             found = versions.get(canonicalize_name(requirement.name))
             assert found is not None, requirement
             assert found in requirement.specifier, requirement
+
+
+def test_the_lock_for_users_is_their_part_of_the_lock_for_developers() -> None:
+    assert (ROOT / "requirements.lock").read_text() == locks.for_users(), "run: make generate"
+    assert "pytest" not in locked("requirements.lock")
