@@ -9,11 +9,17 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+NOTEBOOK = """
+apiVersion: example.com/v1
+kind: Notebook
+metadata: {name: lab}
+spec: {image: jupyter}
+"""
 
 
 @pytest.mark.dray(nodes=1)
 def test_a_notebook_whose_gpu_fails_goes_on_with_another(dray_cluster):
-    dray_cluster.apply(HERE / "notebook.yaml")
+    dray_cluster.apply(HERE / "definition.yaml", NOTEBOOK)
     with operator(dray_cluster):
         first = dray_cluster.wait("pod/lab", "Ready")
         failed = gpu_of(dray_cluster, first)
