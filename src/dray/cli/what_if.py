@@ -38,13 +38,12 @@ def run(
     moment = inputs.read_time(now)
     if not apply and not delete:
         output.fail("nothing to compare. Give a change with --apply or --delete.")
-    files = [*(sources or ()), *(files or ())]
-    if files and (kubeconfig is not None or context):
-        output.fail("-f is a cluster in files, --kubeconfig and --context a running one: give one of them.")
-    before = (
-        inputs.load(files)
-        if files
-        else live.call(live.load_snapshot_with_workloads, "what-if", kubeconfig=kubeconfig, context=context)
+    before = live.read_cluster(
+        [*(sources or ()), *(files or ())],
+        "what-if",
+        kubeconfig=kubeconfig,
+        context=context,
+        load=live.load_snapshot_with_workloads,
     )
     try:
         after = before.without(*(delete or ()))
