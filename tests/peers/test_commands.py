@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from peer_processes import ApiServer, dray_server, kube_apiserver, peers_directory
-from peer_scenarios import World
+from peer_scenarios import RESOURCE, World
 
 PEERS = peers_directory()
 pytestmark = pytest.mark.skipif(PEERS is None, reason="PEERS names no directory with kube-apiserver and etcd")
@@ -136,19 +136,25 @@ def test_a_device_is_taken_out_of_service_and_put_back(commands: Commands) -> No
     commands.run("untaint", *device)
 
 
-def test_patches_count_for_what_dray_says(commands: Commands) -> None:
+def test_patches_count_for_commands_and_for_the_scheduler_of_dray(commands: Commands) -> None:
     patch = """
 apiVersion: dray.dev/v1alpha1
 kind: ResourceSlicePatch
 metadata: {name: bigger}
 spec:
   devices:
-    filter: {driver: DRIVER, device: gpu-0}
+    filter: {driver: DRIVER, pool: POOL, device: gpu-0}
     attributes: {example.com/tier: {string: gold}}
 """
-    commands.kubectl("apply", "-f", "-", text=patch.replace("DRIVER", commands.world.driver))
+    world, (_, node) = commands.world, commands.world.nodes
+    commands.kubectl("apply", "-f", "-", text=patch.replace("DRIVER", world.driver).replace("POOL", node))
     assert "gold" in commands.run("devices", "-o", "json").stdout
-    commands.kubectl("delete", "resourceslicepatches.dray.dev", "bigger")
+    world.claim("gold", '"tier" in device.attributes["example.com"] && device.attributes["example.com"].tier == "gold"')
+    world.pod("golden", claim="gold")
+    commands.server.start_dray("scheduler")
+    assert world.bound("golden") == node
+    [result] = world.get("resourceclaims", "gold", RESOURCE)["status"]["allocation"]["devices"]["results"]
+    assert (result["pool"], result["device"]) == (node, "gpu-0")
 
 
 def test_what_is_installed_goes_again(commands: Commands) -> None:
