@@ -74,6 +74,7 @@ generate: setup
 	$(BIN)/python -m tools.generate_protos
 	$(BIN)/python -m tools.api_page
 	$(BIN)/python -m tools.commands_page
+	$(BIN)/python -m tools.driver_api_page
 	$(BIN)/python -m tools.grafana_dashboard
 	$(BIN)/python -m tools.kinds_page
 	$(BIN)/python -m tools.licences_page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from bench._sampling import MARK
+
 HERE = Path(__file__).resolve().parents[1]
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -18,12 +21,20 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class Dray:
     """A process on a state directory, from its birth until `until` begins a line that it prints."""
 
-    def __init__(self, command: list[str], directory: Path, until: str = "", checkout: Path = HERE) -> None:
+    def __init__(
+        self, command: list[str], directory: Path, until: str = "", checkout: Path = HERE, samples: Path | None = None
+    ) -> None:
+        """With `samples`, a file that is not there yet, it can tell what it did (`sampled`)."""
         began = time.perf_counter()
+        self._samples = samples
+        begin = "from dray.cli.main import main; main()"
+        if samples is not None:
+            sampling = f"from bench._sampling import start; start({str(samples)!r})"
+            begin = f"import sys; sys.path.append({str(HERE)!r}); {sampling}; {begin}"
         line = [
             sys.executable,
             "-c",
-            "from dray.cli.main import main; main()",
+            begin,
             *command,
             "--dir",
             str(directory),
@@ -59,6 +70,19 @@ class Dray:
         """What the process has computed so far, for itself and in the kernel: what others do does not count."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def begin_sampling(self) -> None:
+        """What it did so far does not count."""
+        self._process.send_signal(MARK)
+
+    def sampled(self) -> dict[str, int]:
+        """Nanoseconds of CPU by stack since `begin_sampling`."""
+        assert self._samples is not None
+        self._process.send_signal(MARK)
+        while not self._samples.exists():
+            time.sleep(0.01)
+        found: dict[str, int] = json.loads(self._samples.read_text())
+        return found
 
     def memory(self) -> int:
         """The process's own memory in bytes, without what it maps from files."""

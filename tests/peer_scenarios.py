@@ -217,7 +217,8 @@ def a_rule_evicts(world: World) -> None:
 
 
 def tolerating_pods_stay(world: World) -> None:
-    toleration = {"operator": "Exists", "key": "example.com/broken"}
+    # The effect is named: kube-controller-manager evicts where a toleration has none, although it stands for all.
+    toleration = {"operator": "Exists", "key": "example.com/broken", "effect": "NoExecute"}
     exactly = {"deviceClassName": world.name, "allocationMode": "ExactCount", "count": 1, "tolerations": [toleration]}
     spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
     path = f"{RESOURCE}/namespaces/{world.name}/resourceclaims"

@@ -48,6 +48,9 @@ class Recorder:
         stored = await self.update(obj)
         return await self.update(replace(stored, status=obj.status), "status")
 
+    async def bind_with_claims(self, _pod: Any, _node: str, _claims: Any) -> None:
+        """Nothing: one by one, as over HTTP."""
+
     async def post(self, kind: Any, namespace: str, name: str, subresource: str, body: Any) -> Any:
         self._note(f"post {subresource}")
         return await self._client.post(kind, namespace, name, subresource, body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
@@ -23,23 +23,28 @@ def lines_run(function: Callable[[], Any]) -> Counts:
 
     Garbage is not collected meanwhile: finalizers of what others left behind would run, and count, at any line.
     """
-    counts: Counts = Counter()
+    seen: defaultdict[CodeType, list[int]] = defaultdict(list)
 
-    def trace(frame: FrameType, event: str, _arg: Any) -> Any:
-        if event in ("line", "call"):
-            counts[frame.f_code, frame.f_lineno] += 1
-        return trace
+    def enter(frame: FrameType, _event: str, _arg: Any) -> Any:
+        note = seen[frame.f_code].append
+        note(frame.f_lineno)
+
+        def line(frame: FrameType, event: str, _arg: Any) -> Any:
+            if event == "line":
+                note(frame.f_lineno)
+            return line
+
+        return line
 
     before = sys.gettrace()
-    gc.collect()
     gc.disable()
-    sys.settrace(trace)
+    sys.settrace(enter)
     try:
         function()
     finally:
         sys.settrace(before)
         gc.enable()
-    return counts
+    return Counter({(code, line): count for code, lines in seen.items() for line, count in Counter(lines).items()})
 
 
 class CountedText(str):

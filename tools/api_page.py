@@ -15,12 +15,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "api.md"
-MODULES = ("dray", "dray.cel", "dray.testing", "dray.driver", "dray.eviction.policy")
+MODULES = ("dray", "dray.cel", "dray.testing", "dray.eviction.policy")
+"""The SDK for drivers has a page of its own."""
 INTRODUCTION = """\
 # Python
 
 What may be imported, with signatures, in the words of the sources. Made by `make generate`; do not edit. Everything
-else is internal and may change from one version to the next.
+else is internal and may change from one version to the next. The SDK for drivers is in [driver-api.md](driver-api.md).
 """
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.ClassDef | Function

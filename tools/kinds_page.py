@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dray.api.effects import Effect, effect_of
+from dray.api.idle_fields import IDLE_FIELDS, OF_THE_NODE
 from dray.api.registry import Kind, kinds
 
 PAGE = Path(__file__).parent.parent / "docs" / "kinds.md"
@@ -17,12 +18,24 @@ INTRODUCTION = """\
 # Kinds
 
 Every kind that the API server serves, and what comes of an object that is stored.
-Made by `make generate` from `dray.api.effects`; do not edit.
+Made by `make generate` from `dray.api.effects` and `dray.api.idle_fields`; do not edit.
 
 - **acts**: the server, the scheduler or a controller does something with it.
 - **data**: others read it; nothing else was meant to happen.
 - **does nothing**: it is stored, validated and watched as in Kubernetes, and the answer to whoever writes it carries a
   `Warning` that says so.
+"""
+FIELDS = """\
+## Fields that do nothing
+
+Of kinds that act. They are stored and validated, and whoever writes one, in templates of workloads too, gets a
+`Warning`.
+"""
+NODES = """\
+## Fields for the node
+
+What the server, the scheduler and the controllers only judge: whoever runs the pod acts on them. A kubelet does; what
+`dray node` does is in [node.md](node.md); simulated pods do none of it.
 """
 
 
@@ -38,7 +51,18 @@ def render_page() -> str:
         ]
         lines += [_row(kind) for kind in kinds() if effect_of(kind).effect is effect]
         lines.append("")
-    return "\n".join(lines)
+    lines += [FIELDS, "| Kind | Field | Why |", "|---|---|---|"]
+    lines += [
+        f"| {kind.kind} | `{path}` | {why} |"
+        for kind in kinds()
+        for path, why in IDLE_FIELDS.get(kind.resource, {}).items()
+        if "emplate" not in path
+    ]
+    lines += ["", NODES, "| In | Fields |", "|---|---|"]
+    lines += [
+        f"| {name} | {', '.join(f'`{field}`' for field in sorted(fields))} |" for name, fields in OF_THE_NODE.items()
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _row(kind: Kind) -> str:

@@ -104,6 +104,26 @@ async def test_evictions_obey_the_budget() -> None:
         assert await numbers(world) == (2, 2, 1, 1)
 
 
+@pytest.mark.parametrize(("policy", "others", "may"), [("AlwaysAllow", 0, True), (None, 1, True), (None, 0, False)])
+async def test_pods_that_are_not_ready_may_go_for_nothing(policy: str | None, others: int, may: bool) -> None:
+    async with disruption_world() as world:
+        await world.create(budget(minAvailable=1, **({"unhealthyPodEvictionPolicy": policy} if policy else {})))
+        await world.create(web("sick"))
+        await world.patch("pods", "sick", {"status": {"phase": "Running"}}, "status")
+        for name in range(others):
+            await world.create(web(f"well-{name}"))
+            await world.patch("pods", f"well-{name}", {"status": READY}, "status")
+        await world.settle()
+        before = await world.get("poddisruptionbudgets", "b")
+        if may:
+            await evict(world, "sick")
+        else:
+            with pytest.raises(ApiError):
+                await evict(world, "sick")
+        after = await world.get("poddisruptionbudgets", "b")
+        assert after.status.disrupted_pods == {} == before.status.disrupted_pods
+
+
 async def test_nothing_may_go_while_there_is_nothing() -> None:
     async with disruption_world() as world:
         await world.create(budget(maxUnavailable=5))

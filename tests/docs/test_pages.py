@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tools import api_page, commands_page, kinds_page, man_pages, rights_page
+from tools import api_page, commands_page, driver_api_page, kinds_page, man_pages, rights_page
 
 import dray
 from dray.api import registry
@@ -84,6 +84,14 @@ def test_the_page_of_what_may_be_imported_is_current() -> None:
 def test_the_manual_pages_are_current() -> None:
     written = {file.name: file.read_text() for file in man_pages.FOLDER.iterdir()}
     assert written == man_pages.render_pages(), "run: make generate"
+
+
+def test_the_page_of_the_driver_sdk_is_current_and_says_something_of_everything() -> None:
+    page = driver_api_page.render_page()
+    assert driver_api_page.PAGE.read_text() == page, "run: make generate"
+    silent = [name for name in driver_api_page.names() if f"## `{name}`\n\n\n" in page]
+    assert not silent
+    assert not re.findall(r"\*\*`([a-z_]+)\(.*`\*\*\n\n\n", page), "methods without words"
 
 
 def test_the_page_of_kinds_is_current() -> None:

@@ -44,6 +44,8 @@ async def two_servers(etcd: Etcd) -> AsyncIterator[tuple[EtcdServer, EtcdServer]
 
 async def allocated(servers: tuple[EtcdServer, ...], names: list[str], *wanted: Mapping[str, Any]) -> int:
     """How many of some claims get what they want, when schedulers on all servers give it to them at once."""
+    for server in servers:
+        await server.store.catch_up()  # a scheduler gives devices to claims that it has seen
     clients = [server.client(SCHEDULER) for server in servers]
     outcomes = await asyncio.gather(
         *(

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from dray.api.generated.core import Pod
 from dray.api.resource import DeviceTaint, DeviceTaintRule, DeviceToleration, ResourceClaim, ResourceSlice
 from dray.api.resource.claim import DeviceRequestAllocationResult
+from dray.process.virtual_loop import LoopClock
 from fault_simulation.ledger import CLAIMS, PODS, RULES, SLICES, Change, Ledger, is_finished
 from fault_simulation.network import LATEST, LONGEST_STALL, SLOWEST, Request
 from fault_simulation.pace import Pace
-from fault_simulation.virtual_loop import LoopClock
 
 ACCOUNT: Final = "device-taint-eviction-controller"
 LAG: Final = 4 * LONGEST_STALL + LATEST + SLOWEST + 10.0

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, TypeVar, cast
 
 import msgspec
 
+from dray.api.generated.core import Event, Pod
+from dray.api.kinds import PODS
 from dray.api.meta import DeleteOptions, Object
+from dray.api.pods import binding_of
 from dray.api.registry import Kind, by_kind
+from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import PatchFormat, WatchExpired
 from dray.client.interface import ObjectList, WatchEvent
@@ -216,6 +220,23 @@ class Connection:
     async def update_with_status(self, obj: T) -> T:
         request = self._request("update", obj, content=obj)
         return await self._call(lambda client: client.update_with_status(obj), request)
+
+    async def bind_with_claims(
+        self, pod: Pod, node: str, claims: Sequence[ResourceClaim]
+    ) -> Sequence[ResourceClaim] | None:
+        request = Request(
+            self._process, self._account, "post", PODS, pod.metadata.namespace, pod.metadata.name, "binding",
+            binding_of(pod, node),
+        )  # fmt: skip
+        return await self._call(lambda client: client.bind_with_claims(pod, node, claims), request)
+
+    async def create_events(self, events: Sequence[Event]) -> Sequence[Event] | None:
+        request = self._request("create", events[0], content=events[0])
+        return await self._call(lambda client: client.create_events(events), request)
+
+    async def create_claims(self, pod: Pod, claims: Mapping[str, ResourceClaim]) -> Sequence[ResourceClaim] | None:
+        request = self._request("update", pod, "status", pod)
+        return await self._call(lambda client: client.create_claims(pod, claims), request)
 
     async def patch(
         self,

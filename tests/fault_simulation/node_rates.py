@@ -6,12 +6,12 @@ from collections import defaultdict
 from typing import Final
 
 from dray.api.generated.core import Node
+from dray.process.virtual_loop import LoopClock
 from fault_simulation import objects
 from fault_simulation.device_evictions import LAG
 from fault_simulation.ledger import NODES, Change, Ledger
 from fault_simulation.network import Request
 from fault_simulation.pace import Pace
-from fault_simulation.virtual_loop import LoopClock
 
 ACCOUNT: Final = "taint-eviction-controller"
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from typing import Final
 
 from dray.api.generated.core import Event
+from dray.process.virtual_loop import LoopClock
 from fault_simulation.ledger import Ledger
 from fault_simulation.network import Request
-from fault_simulation.virtual_loop import LoopClock
 
 BURST: Final = 10
 

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 
 import msgspec
 
-from fault_simulation import virtual_loop
+from dray.process import virtual_loop
+from dray.process.virtual_loop import LoopClock
 from fault_simulation.api_server import ApiServer
 from fault_simulation.coverage import Coverage
 from fault_simulation.custody import Custody
@@ -38,7 +39,6 @@ from fault_simulation.processes import (
     run_nodes,
     schedule,
 )
-from fault_simulation.virtual_loop import LoopClock
 
 CALM_SECONDS = 900.0
 """Longer than the longest patience in the system: tolerations, backoffs and forgotten expectations end within 300 s."""

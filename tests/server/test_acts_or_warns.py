@@ -6,9 +6,13 @@ import pytest
 
 from controller_world import controller_world
 from dray.api.effects import EFFECTS, Effect
-from dray.api.registry import Kind, kinds
+from dray.api.idle_fields import IDLE_FIELDS
+from dray.api.registry import Kind, by_kind, kinds
 from dray.server.answers.route_warnings import warnings
+from dray.server.engine import Call
 from dray.server.routes import Route
+from dray.server.verbs.writes import create
+from local_server import ADMIN, local_server, typed
 
 STILL = [kind for kind in kinds() if EFFECTS[kind.resource].effect is Effect.NOTHING]
 
@@ -23,6 +27,19 @@ def test_who_writes_what_does_nothing_is_told(kind: Kind, verb: str) -> None:
         assert said == []
     assert warnings(Route("get", kind, kind.versions[0])) == []
     assert warnings(Route(verb, kind, kind.versions[0], subresource="status")) == []
+
+
+async def test_who_sets_a_field_that_does_nothing_is_told() -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+    spec = {"containers": [{"name": "c", "image": "i"}], "volumes": [volume]}
+    pod = typed({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec})
+    async with local_server() as server:
+        route = Route("create", by_kind("v1", "Pod"), "v1", "default")
+        call = Call(route, ADMIN, server.engine.clock(), warnings=[])
+        await create(server.engine, call, pod)
+    path = "spec.volumes[].ephemeral"
+    assert call.warnings == [f"{path} is stored and does nothing here: {IDLE_FIELDS['pods'][path]}"]
 
 
 async def test_the_cluster_knows_its_own_address() -> None:

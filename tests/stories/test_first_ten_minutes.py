@@ -22,6 +22,8 @@ from patience import PATIENCE
 from server_process import DRAY
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(5 * PATIENCE)
+
 LONG = ("driver-test",)
 """Tests of their own run these."""
 
@@ -37,14 +39,14 @@ class Newcomer:
         self.environment |= {"HOME": str(home), "PATH": path}
 
     def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """One command, to its end."""
+        """One command, or the many of a page, to its end."""
         return subprocess.run(
             words,
             cwd=self.home,
             env=self.environment | environment,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=4 * PATIENCE,
             check=False,
         )
 

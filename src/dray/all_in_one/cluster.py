@@ -11,6 +11,8 @@ from prometheus_client import CollectorRegistry
 from dray.all_in_one import leadership
 from dray.all_in_one.dashboards import admin_link, mount_dashboard
 from dray.controllers import ControllerSettings, Manager
+from dray.controllers.catalog import CATALOG
+from dray.controllers.resource_claim import ResourceClaimController
 from dray.hub_agent import Access, Agent, Membership, Observer
 from dray.live.device_metrics import DeviceMetrics
 from dray.live.overview import Overview, Totals
@@ -18,7 +20,8 @@ from dray.process.clock import Clock, as_time
 from dray.process.supervision import Supervisor
 from dray.reconcile import Informers, RealClock
 from dray.scheduler.metrics import SchedulerMetrics
-from dray.scheduler.scheduler import DEFAULT_NAME, FILTER_SECONDS, Scheduler
+from dray.scheduler.scheduler import FILTER_SECONDS, Scheduler
+from dray.scheduler.state import DEFAULT_NAME
 from dray.server.discovery import pages
 from dray.server.instance import Instance, ServerSettings
 from dray.server.security.identity import MASTERS, authenticated
@@ -74,6 +77,10 @@ class Cluster:
             informers=self._informers,
             foreign_kinds=self.instance.foreign_kinds,
         )
+        claims = self.manager.controllers.get(ResourceClaimController.name)
+        if isinstance(claims, ResourceClaimController):
+            account = CATALOG[ResourceClaimController.name].account
+            self.instance.local_client(account).make_claims_with_pods(claims.note_made)
         self.overview = Overview(self._informers)
         self.simulator = Simulator(own, clock, self._informers, untaint=NODE_LIFECYCLE not in self.manager.controllers)
         registry = CollectorRegistry()

@@ -66,7 +66,7 @@ class FaultLog:
             if scan is None:
                 scan = self._start(criteria)
             if scan.unsettled:
-                for key in tuple(scan.unsettled):
+                for key in sorted(scan.unsettled):
                     self._judge(criteria, scan, key)
             if scan.position < len(self._log):
                 most = self._go_on(criteria, scan, most)

@@ -89,9 +89,13 @@ def encode(obj: Any) -> bytes:
 
 def _has_empty(value: Any, path: tuple[str, ...]) -> bool:
     """Whether an empty list stands at the end of a path, which leads through all elements of the lists on its way."""
-    if isinstance(value, tuple):
-        return any(_has_empty(item, path) for item in value) if path else not value
-    return bool(path) and value is not None and _has_empty(getattr(value, path[0]), path[1:])
+    for number, name in enumerate(path):
+        if isinstance(value, tuple):
+            return any(_has_empty(item, path[number:]) for item in value)
+        if value is None:
+            return False
+        value = getattr(value, name)
+    return isinstance(value, tuple) and not value
 
 
 def _with_nulls(data: bytes, paths: tuple[tuple[str, ...], ...]) -> bytes:

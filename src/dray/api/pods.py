@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Final
 
 from dray.api.conditions import READY, find_condition, is_true
-from dray.api.generated.core import Pod
+from dray.api.generated.core import Binding, ObjectReference, Pod
+from dray.api.meta import ObjectMeta
 from dray.api.times import Time
 
 PENDING: Final = "Pending"
@@ -15,6 +16,13 @@ SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 FINISHED: Final = (SUCCEEDED, FAILED)
 """The phases that no pod leaves again."""
+
+
+def binding_of(pod: Pod, node: str) -> Binding:
+    """What gives just this pod its node, and not a later one of its name."""
+    meta = ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid)
+    target = ObjectReference(api_version="v1", kind="Node", name=node)
+    return Binding(api_version="v1", kind="Binding", metadata=meta, target=target)
 
 
 def is_finished(pod: Pod) -> bool:

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 WIDEST: Final = 120
 SECTIONS: Final = {
     "A cluster on this machine": ("up", "down", "ls", "nodes", "backup", "restore"),
-    "Look": ("dashboard", "get", "explain", "devices", "placement"),
+    "Look": ("dashboard", "get", "explain", "devices", "placement", "record"),
     "Without a cluster, or before anything is done": (
         "validate",
         "lint",
@@ -17,6 +17,7 @@ SECTIONS: Final = {
         "allocate",
         "what-if",
         "scale-up",
+        "replay",
         "plan",
     ),
     "Take out of service, and put back": (
@@ -30,7 +31,7 @@ SECTIONS: Final = {
     ),
     "On a Kubernetes cluster": ("doctor", "install", "uninstall"),
     "Run one part": ("server", "scheduler", "controllers", "node", "node-kubeconfig"),
-    "For authors of drivers and programs": ("driver-test", "schema"),
+    "For authors of drivers and programs": ("driver", "driver-test", "schema"),
 }
 """The commands by what people want; a test knows that none is missing."""
 _METAVARS: Final = {"int": "N", "float": "N", "Path": "PATH", "str": "TEXT"}

@@ -20,6 +20,7 @@ from dray.cli import (
     doctor,
     down,
     drain,
+    driver,
     driver_test,
     explain,
     get,
@@ -33,6 +34,8 @@ from dray.cli import (
     output,
     placement,
     plan,
+    record,
+    replay,
     restore,
     scale_up,
     scheduler,
@@ -90,9 +93,12 @@ app.command("scheduler")(scheduler.run)
 app.command("controllers")(controllers.run)
 app.command("node")(node.run)
 app.command("node-kubeconfig")(node_kubeconfig.run)
+app.add_typer(driver.app, name="driver")
 app.command("driver-test")(driver_test.run)
 app.command("get")(get.run)
 app.command("dashboard")(dashboard.run)
+app.command("record")(record.run)
+app.command("replay")(replay.run)
 app.add_typer(taint.app, name="taint")
 app.add_typer(untaint.app, name="untaint")
 app.add_typer(drain.app, name="drain")

@@ -228,6 +228,58 @@ class ScaleUp(Shape):
     cost: float | None = None
 
 
+class WaitTimes(msgspec.Struct):
+    pods: int
+    p50: float | None
+    p95: float | None
+    max: float | None
+
+
+class NeverRan(msgspec.Struct):
+    pod: str
+    why: str
+
+
+class DeviceSample(msgspec.Struct):
+    at: float
+    devices: int
+    held: int
+    free: int
+    whole: int
+    tainted: int
+    pending: int
+
+
+class RecordedMeasures(msgspec.Struct, rename="camel", kw_only=True):
+    pods: int
+    placed: int
+    never_ran: list[NeverRan]
+    never_ran_count: int
+    waits: WaitTimes
+    device_waits: WaitTimes
+    utilisation: float | None
+    fragmentation: float | None
+    evictions: int
+    evictions_by_reason: dict[str, int]
+    nodes: int
+    samples: list[DeviceSample]
+
+
+class ReplayedMeasures(RecordedMeasures, rename="camel", kw_only=True):
+    nodes_added: dict[str, int]
+    refused: int
+    problems: list[str]
+
+
+class Replay(Shape):
+    start: str
+    seconds: float
+    notes: list[str]
+    recorded: RecordedMeasures
+    replayed: ReplayedMeasures
+    changed: ReplayedMeasures | None = None
+
+
 class Difference(Shape):
     now: str
 
@@ -272,6 +324,7 @@ SHAPES: Final = {
     "PlacementList": Printed(("placement list",), PlacementList),
     "PodExplanation": Printed(("explain pod",), PodExplanation),
     "PodGroupExplanation": Printed(("explain podgroup",), PodGroupExplanation),
+    "Replay": Printed(("replay",), Replay),
     "ScaleUp": Printed(("scale-up",), ScaleUp),
     "SelectorTrial": Printed(("cel",), SelectorTrial),
     "Taint": Printed(("taint device", "taint node", "drain device", "drain node"), Taint),

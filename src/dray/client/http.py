@@ -18,8 +18,10 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api import codec
+from dray.api.generated.core import Event, Pod
 from dray.api.meta import DeleteOptions, Object
 from dray.api.registry import Kind, by_kind
+from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.api.struct import encode_value
 from dray.client.documents import Form, graft, read_page
@@ -130,6 +132,15 @@ class HttpClient:
         """Replaces an object, then its status, with a request for each. Raises ApiError (409)."""
         stored = await self.update(obj)
         return await self.update(replace(stored, status=obj.status), subresource="status")  # type: ignore[attr-defined]
+
+    async def bind_with_claims(self, _pod: Pod, _node: str, _claims: Sequence[ResourceClaim]) -> None:
+        """Nothing: over HTTP each object is written by itself."""
+
+    async def create_events(self, _events: Sequence[Event]) -> None:
+        """Nothing: over HTTP each object is written by itself."""
+
+    async def create_claims(self, _pod: Pod, _claims: Mapping[str, ResourceClaim]) -> None:
+        """Nothing: over HTTP each object is written by itself."""
 
     async def patch(
         self,

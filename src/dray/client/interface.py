@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from dray.api.generated.core import Event, Pod
 from dray.api.meta import DeleteOptions, Object
 from dray.api.registry import Kind
+from dray.api.resource import ResourceClaim
 
 T = TypeVar("T", bound=Object)
 
@@ -73,6 +75,28 @@ class Client(Protocol):
 
     async def update_with_status(self, obj: T) -> T:
         """Replaces an object, then its status: in one write if that can be, else in two. Raises ApiError."""
+        ...
+
+    async def bind_with_claims(
+        self, pod: Pod, node: str, claims: Sequence[ResourceClaim], /
+    ) -> Sequence[ResourceClaim] | None:
+        """Gives a pod its node, and claims that had none their devices and the pod as user, in one write.
+
+        The claims as they are stored; None, and nothing was written, if each has to be written by itself. Raises
+        ApiError, and then nothing was written either.
+        """
+        ...
+
+    async def create_events(self, events: Sequence[Event], /) -> Sequence[Event] | None:
+        """Stores events in one write; None, and nothing was written, if that cannot be. Raises ApiError for all."""
+        ...
+
+    async def create_claims(self, pod: Pod, claims: Mapping[str, ResourceClaim], /) -> Sequence[ResourceClaim] | None:
+        """Stores claims for entries of a pod, and their names in the pod's status, in one write.
+
+        The claims as they are stored; None, and nothing was written, if each has to be written by itself. Raises
+        ApiError, 409 if the pod has other claims by now, and then nothing was written either.
+        """
         ...
 
     async def patch(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
 from dray.api import kinds
@@ -70,7 +70,7 @@ async def history(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
 
 
 async def _entries(viewer: Viewer) -> list[timeline.Entry]:
-    since = str(Time.of(datetime.now(UTC) - TIMELINE))
+    since = str(Time.of(viewer.now() - TIMELINE))
     seen = timeline.Seen(*[list(viewer.of(kind)) for kind in (kinds.CLAIMS, kinds.RULES, kinds.NODES, kinds.EVENTS)])
     log = timeline.Log()
     log.entries.extend(viewer.log.entries)
@@ -128,7 +128,7 @@ async def fleet_of_clusters(viewer: Viewer, _parameters: Parameters) -> dict[str
         objects = await load_fleet(viewer.client)
     except ApiError as error:
         return {"hub": hub.Hub(), "problem": str(error) if error.code != 404 else "this server is no hub"}
-    return {"hub": await asyncio.to_thread(hub.hub, objects, datetime.now(UTC)), "problem": ""}
+    return {"hub": await asyncio.to_thread(hub.hub, objects, viewer.now()), "problem": ""}
 
 
 VIEWS: Final[Mapping[str, Make]] = {

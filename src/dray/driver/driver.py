@@ -76,6 +76,7 @@ class Driver:
     """Whether the pool always has a slice for taints, even while there are none, so that the first taint touches that
     slice only (5055-78). Taints are published either way."""
     concurrency: int = 1
+    """How many plain methods may run at the same time, each on a thread."""
     wake: Callable[[], None] | None = None
     """Set by whoever runs the driver; `changed` calls it."""
 

@@ -143,6 +143,12 @@ class ClaimCauses:
                     merged[taint] = cause
         return merged
 
+    def may_concern(self, pod: ObjectRef) -> bool:
+        """Whether a pod has causes to leave, or claims with some. If not, claims tell when they have got one."""
+        if not self._causes and not self._left_behind:
+            return False
+        return pod.uid in self._left_behind or any(key in self._causes for key in self.allocations.used_by(pod.uid))
+
     def put_group(self, name: ObjectName, group: PodGroup | None) -> None:
         """A group has changed, or (None) is gone."""
         uids = self.allocations.members.put_group(name, group)

@@ -87,7 +87,7 @@ class DevicePlanner:
         ref = self.allocations.put_pod(pod, is_gone=is_gone)
         if ref is None:
             self.departures.drop(ObjectRef.of(pod))
-        elif ref != before and self.allocations.used_by(ref.uid):
+        elif ref != before and self._causes.may_concern(ref):
             self._causes.touched.add(ref)
 
     def put_group(self, name: ObjectName, group: PodGroup | None) -> None:

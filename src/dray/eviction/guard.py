@@ -136,7 +136,7 @@ class Guard(Generic[P]):
             self._wants[pod] = after
         else:
             del self._wants[pod]
-        for source in after - before:
+        for source in sorted(after - before):  # in one order in every process
             if source not in self._sources:
                 self._sources[source] = {}
                 self._report(source)
@@ -286,7 +286,7 @@ class Guard(Generic[P]):
         after = frozenset(source.group for source in self._wants.get(pod, ()) if source not in self._confirmed)
         if after:
             self._groups_of[pod] = after
-        for name in after - before:
+        for name in sorted(after - before):  # their numbers decide who is judged first
             group = self._groups.get(name)
             if group is None:
                 self._number += 1

@@ -161,7 +161,7 @@ class NodePlanner:
         if guard is None:
             return
         confirmed = {_name(taint): is_taint_confirmed(taint, annotations) for taint in taints}
-        for name in {*map(_name, before), *confirmed}:
+        for name in sorted({*map(_name, before), *confirmed}):
             guard.confirm(Source(name, node), is_so=confirmed.get(name, False), tick=tick)
 
     def _judge(self, tick: float) -> None:

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Coroutine, Iterable, Iterator
+from datetime import datetime
 from itertools import chain
 from typing import Any, Final
 
@@ -285,6 +286,10 @@ class Viewer:
             except OSError:
                 continue
         self._tell()
+
+    def now(self) -> datetime:
+        """What time it is in the cluster."""
+        return as_time(self._clock.now()).datetime()
 
     def _now(self) -> str:
         return str(as_time(self._clock.now()))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -37,10 +40,27 @@ class EventRecorder:
         """Something that somebody should look at."""
         await self.record(about, "Warning", reason, message)
 
+    async def record_all(self, type_: str, reason: str, news: Sequence[tuple[Object, str]]) -> None:
+        """Writes an event about each of several objects, all in one write if that can be."""
+        if len(news) > 1:
+            told = [(_shown(message), about) for about, message in news]
+            keys = [_key(about, type_, reason, message) for message, about in told]
+            if len(set(keys)) == len(keys) and not any(key in self._known for key in keys):
+                events = [
+                    self._new(about, type_, reason, message, key)
+                    for (message, about), key in zip(told, keys, strict=True)
+                ]
+                with contextlib.suppress(ApiError, OSError, TimeoutError):
+                    stored = await self._client.create_events(events)
+                    if stored is not None:
+                        self._remember(zip(keys, stored, strict=True))
+                        return
+        await asyncio.gather(*(self.record(about, type_, reason, message) for about, message in news))
+
     async def record(self, about: Object, type_: str, reason: str, message: str) -> None:
         """Writes an event, or counts it up if the same one was written before."""
-        message = visible(message[:MESSAGE_LENGTH])[:MESSAGE_LENGTH]
-        key = f"{about.metadata.uid}/{type_}/{reason}/{message}"
+        message = _shown(message)
+        key = _key(about, type_, reason, message)
         known = self._known.get(key)
         try:
             if known is None:
@@ -50,9 +70,13 @@ class EventRecorder:
         except (ApiError, OSError, TimeoutError):
             self._known.pop(key, None)
             return
-        self._known[key] = event
-        self._known.move_to_end(key)
-        if len(self._known) > MAX_REMEMBERED:
+        self._remember([(key, event)])
+
+    def _remember(self, events: Iterable[tuple[str, Event]]) -> None:
+        for key, event in events:
+            self._known[key] = event
+            self._known.move_to_end(key)
+        while len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)
 
     async def _count(self, known: Event) -> Event:
@@ -88,3 +112,12 @@ class EventRecorder:
             source=EventSource(component=self._component),
             reporting_component=self._component,
         )
+
+
+def _shown(message: str) -> str:
+    return visible(message[:MESSAGE_LENGTH])[:MESSAGE_LENGTH]
+
+
+def _key(about: Object, type_: str, reason: str, message: str) -> str:
+    """What is the same for the same news."""
+    return f"{about.metadata.uid}/{type_}/{reason}/{message}"

@@ -45,7 +45,5 @@ class Announcements:
                 await self._clock.sleep(PAUSE_SECONDS)
                 continue
             several = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
-            await asyncio.gather(*(self._tell(pod, node) for _, pod, node in several))
-
-    async def _tell(self, pod: Pod, node: str) -> None:
-        await self._recorder.normal(pod, "Scheduled", f"Successfully assigned {full_name(pod)} to {node}")
+            news = [(pod, f"Successfully assigned {full_name(pod)} to {node}") for _, pod, node in several]
+            await self._recorder.record_all("Normal", "Scheduled", news)

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from dray.api import codec
-from dray.api.generated.core import Binding, ObjectReference, Pod, PodExtendedResourceClaimStatus
+from dray.api.generated.core import ObjectReference, Pod, PodExtendedResourceClaimStatus
 from dray.api.kinds import CLAIMS, PODS
-from dray.api.meta import ObjectMeta
 from dray.api.pod_claims import consumer, is_reserved_for
+from dray.api.pods import binding_of
 from dray.api.references import full_name
 from dray.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.claim import FINALIZER
@@ -52,6 +52,10 @@ class Binder:
         """
         if chosen.volumes:
             await self.bind_volumes(chosen)
+        if (at_once := await self._bind_at_once(pod, chosen)) is not None:
+            if observer is not None:
+                observer.done("PreBind")
+            return at_once
         stored: list[ResourceClaim] = []
         reserved: list[ResourceClaim] = []
         made: ResourceClaim | None = None
@@ -78,10 +82,27 @@ class Binder:
             raise
         return [*stored, *reserved]
 
+    async def _bind_at_once(self, pod: Pod, chosen: Chosen) -> list[ResourceClaim] | None:
+        """Stores all of a decision in one write; None, and nothing is, if that cannot be. Raises ApiError, OSError."""
+        if chosen.extended is not None:
+            return None
+        claims = []
+        for claim in chosen.claims:
+            decided = chosen.allocations.get(full_name(claim))
+            if decided is None or claim.status.allocation is not None or claim.status.reserved_for:
+                return None
+            allocation = replace(decided[1], allocation_timestamp=as_time(self._clock.now()))
+            given = replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=(consumer(pod),)))
+            if find_unready(given):
+                return None
+            claims.append(given if FINALIZER in given.metadata.finalizers else _with_finalizer(given))
+        stored = await self._client.bind_with_claims(pod, chosen.node, claims)
+        return None if stored is None else list(stored)
+
     async def bind_pod(self, pod: Pod, node: str) -> None:
         """Gives a pod its node. Raises ApiError, OSError."""
         meta = pod.metadata
-        await self._client.post(PODS, meta.namespace, meta.name, "binding", _binding(pod, node))
+        await self._client.post(PODS, meta.namespace, meta.name, "binding", binding_of(pod, node))
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """A claim for extended resources, as it is stored. Raises ApiError, OSError."""
@@ -216,9 +237,3 @@ def _without(claim: ResourceClaim, pod: Pod) -> tuple[ResourceClaimConsumerRefer
 
 def _with_finalizer(claim: ResourceClaim) -> ResourceClaim:
     return replace(claim, metadata=replace(claim.metadata, finalizers=(*claim.metadata.finalizers, FINALIZER)))
-
-
-def _binding(pod: Pod, node: str) -> Binding:
-    meta = ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid)
-    target = ObjectReference(api_version="v1", kind="Node", name=node)
-    return Binding(api_version="v1", kind="Binding", metadata=meta, target=target)

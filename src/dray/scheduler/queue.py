@@ -209,7 +209,9 @@ class SchedulingQueue:
         if key in self._in_hand:
             self._missed.add(key)
         elif key in self._waiting:
-            if at_once or entry.retry_at <= self._clock.monotonic():
+            # What an error left behind, and what was taken back then, is heard of, too: it must not end the pause.
+            may_jump = at_once and Cause.ERROR not in entry.causes
+            if may_jump or entry.retry_at <= self._clock.monotonic():
                 self._activate(key)
             else:
                 self._back_off(key, entry)

@@ -84,7 +84,7 @@ class Cluster:
     def track(self, *events: Event) -> bool:
         """Slices, patches, rules or classes changed; True if devices did by it (5027-31: after they are merged)."""
         changed = self.tracker.apply_all(events).pools
-        self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in changed)
+        self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in sorted(changed))
         return bool(changed)
 
     def resume(self) -> bool:
@@ -92,7 +92,7 @@ class Cluster:
         if self.tracker.is_complete:
             return False
         changed = self.tracker.resume().pools
-        self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in changed)
+        self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in sorted(changed))
         return bool(changed)
 
     @property

@@ -9,10 +9,11 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
-from dray.api.generated.core import Namespace
+from dray.api.generated.core import Namespace, Pod
 from dray.api.kinds import NAMESPACES
 from dray.api.meta import Object
 from dray.api.registry import RESOURCE_GROUP, Kind
+from dray.api.resource import ResourceClaim
 from dray.api.times import Time
 from dray.process.clock import Clock, as_time
 from dray.server.beside import Beside
@@ -85,6 +86,11 @@ class Call(msgspec.Struct):
 class Admission(Protocol):
     """What may change or refuse a write, by raising ApiError. It may take its time, and nothing is locked meanwhile."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether people have configured nothing that is to be asked."""
+        ...
+
     async def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """The object as it should be stored."""
         ...
@@ -95,6 +101,18 @@ class Admission(Protocol):
 
     async def post(self, engine: Engine, call: Call, posted: Object) -> Object:
         """What is posted where nothing is stored (a binding, an eviction, a review), as it should be taken."""
+        ...
+
+
+class FirstClaims(Protocol):
+    """Makes the claims that a new pod wants from templates, to be stored with it."""
+
+    async def of(self, pod: Pod) -> tuple[Pod, list[ResourceClaim]] | None:
+        """The pod, which names them in its status, and the claims; None if they are to be made later."""
+        ...
+
+    def stored(self, claims: Sequence[ResourceClaim]) -> None:
+        """They are stored."""
         ...
 
 
@@ -153,6 +171,8 @@ class Engine:
         self.strategies = strategies
         self.conversions: Converter | None = None
         """Converts custom objects between versions; None where nobody serves any."""
+        self.first_claims: FirstClaims | None = None
+        """Makes claims with pods; None where whoever makes them runs elsewhere, or nowhere."""
         self.disabled_gates = disabled_gates
         self.workers = Beside()
         # Uids must be unique, not secret: one seed from the system is enough, and asking it each time is slow.

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from dray.api import codec
+from dray.api.idle_fields import idle_fields
 from dray.api.meta import DeleteOptions, Object
 from dray.api.status import ApiError
 from dray.process.http import Request, Response, Stream
@@ -82,6 +83,8 @@ async def create(engine: Engine, request: Request, call: Call) -> Response:
         check_plain(request)
         posted = await _read(engine, request, call, lambda: _posted(request, call, given, post))
         posted = await engine.admission.post(engine, call, posted)
+        if not call.route.subresource:
+            call.warnings.extend(idle_fields(call.route.kind, posted))
         reply = await post.do(engine, call, posted)
         data = await engine.beside(call, codec.encode, reply) if call.is_large else codec.encode(reply)
         return Response(201, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -11,13 +11,16 @@ import msgspec
 from dray.api import codec
 from dray.api.generated.apps import ReplicaSet
 from dray.api.generated.batch import Job
-from dray.api.generated.core import Pod
+from dray.api.generated.core import Event, Pod
 from dray.api.generated.rbac import ClusterRoleBinding, RoleBinding
+from dray.api.kinds import CLAIMS, EVENTS, PODS
 from dray.api.meta import DeleteOptions, Object
+from dray.api.pods import binding_of
 from dray.api.registry import Kind
+from dray.api.resource import ResourceClaim
 from dray.api.struct import encode_value
 from dray.client.interface import ObjectList, PatchFormat, WatchEvent, WatchExpired
-from dray.server import errors
+from dray.server import errors, transactions
 from dray.server.beside import LARGE
 from dray.server.bodies import number_ranges
 from dray.server.bodies.options import WriteOptions, list_options
@@ -28,7 +31,8 @@ from dray.server.security.authorization import Attributes, Authorizer, forbidden
 from dray.server.security.default_roles import default_objects
 from dray.server.security.identity import Identity, authenticated, service_account_groups, service_account_user
 from dray.server.verbs import deletes, patches, reads, writes
-from dray.store import Closed, Event, EventType, Expired, Slow, StorageError
+from dray.store import Closed, EventType, Expired, Slow, StorageError
+from dray.store import Event as Change
 
 T = TypeVar("T", bound=Object)
 
@@ -154,6 +158,40 @@ class LocalClient:
             )
             return cast(T, record.obj)
 
+    async def bind_with_claims(
+        self, pod: Pod, node: str, claims: Sequence[ResourceClaim]
+    ) -> Sequence[ResourceClaim] | None:
+        """Gives a pod its node, and claims their devices, in one write; None if that cannot be here and now."""
+        if not transactions.are_possible(self._engine):
+            return None
+        with _AS_API_ERRORS:
+            call = self._call("create", PODS, pod.metadata.namespace, pod.metadata.name, "binding")
+            allocations = [self._allocation(claim) for claim in claims]
+            return await transactions.bind(self._engine, call, binding_of(pod, node), allocations)
+
+    def _allocation(self, claim: ResourceClaim) -> transactions.Allocation:
+        meta = claim.metadata
+        update = self._call("update", CLAIMS, meta.namespace, meta.name)
+        return transactions.Allocation(claim, update, self._call("update", CLAIMS, meta.namespace, meta.name, "status"))
+
+    async def create_events(self, events: Sequence[Event]) -> Sequence[Event] | None:
+        """Stores events in one write; None if that cannot be here and now."""
+        if not transactions.are_possible(self._engine):
+            return None
+        with _AS_API_ERRORS:
+            calls = [self._call("create", EVENTS, event.metadata.namespace) for event in events]
+            return await transactions.create_events(self._engine, calls, events)
+
+    async def create_claims(self, pod: Pod, claims: Mapping[str, ResourceClaim]) -> Sequence[ResourceClaim] | None:
+        """Stores claims and their names in the pod's status in one write; None if that cannot be here and now."""
+        if not transactions.are_possible(self._engine):
+            return None
+        meta = pod.metadata
+        with _AS_API_ERRORS:
+            call = self._call("create", CLAIMS, meta.namespace)
+            note = self._call("update", PODS, meta.namespace, meta.name, "status")
+            return await transactions.create_claims(self._engine, call, note, pod, claims)
+
     async def patch(
         self,
         kind: Kind,
@@ -200,6 +238,17 @@ class LocalClient:
             posted = body if isinstance(body, Object) else _typed(body, post.takes)
             posted = await self._engine.admission.post(self._engine, call, posted)
             return cast(dict[str, Any], codec.to_builtins(await post.do(self._engine, call, posted)))
+
+    def make_claims_with_pods(self, told: Callable[[ResourceClaim], None]) -> None:
+        """From now on claims from templates are stored together with their pods, as this identity would have made them.
+
+        `told` hears of each.
+        """
+
+        def call_in(namespace: str) -> Call:
+            return self._call("create", CLAIMS, namespace)
+
+        self._engine.first_claims = transactions.ClaimsWithPods(self._engine, call_in, told)
 
     def _call(
         self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = "", fields: str = ""
@@ -250,7 +299,7 @@ class _ApiErrors:
 _AS_API_ERRORS = _ApiErrors()
 
 
-def _seen(event: Event, test: Callable[[Object], bool] | None) -> WatchEvent | None:
+def _seen(event: Change, test: Callable[[Object], bool] | None) -> WatchEvent | None:
     """A change as somebody sees it who sees only what a selector selects."""
     after = event.type is not EventType.DELETED and (test is None or test(event.record.obj))
     before = event.previous is not None and (test is None or test(event.previous.obj))

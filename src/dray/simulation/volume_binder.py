@@ -2,7 +2,8 @@
 
 A claim is bound to a volume that was promised to it or that suits it, else to one that is made for it: at once, or, if
 its class binds late, for the node that the scheduler has chosen. Claims of classes without a provisioner, and those
-that want no class, get volumes that are there, or none. What was made goes with its claim.
+that want no class, get volumes that are there, or none. What was made goes with its claim, unless the class says to
+keep it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from dray.scheduling.volumes import LATE, NO_PROVISIONER, SELECTED_NODE, Volumes
 
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 PROVISIONER: Final = "dray.dev/simulated"
+DELETE: Final = "Delete"
 HOSTNAME_FIELD: Final = "metadata.name"
 
 
@@ -85,12 +87,17 @@ class VolumeBinder:
         return None
 
     async def _clean_up(self, name: ObjectName) -> None:
-        """The claim is gone: what was made for it goes, too."""
+        """The claim is gone: what was made for it goes, too, unless it is to be kept."""
         for volume in list(self._known.volumes.values()):
             held = volume.spec.claim_ref
+            if held is None or (held.namespace, held.name) != name:
+                continue
             is_ours = volume.metadata.annotations.get(PROVISIONED_BY) == PROVISIONER
-            if is_ours and held is not None and (held.namespace, held.name) == name:
+            if is_ours and volume.spec.persistent_volume_reclaim_policy == DELETE:
                 await delete_exactly(self._client, VOLUMES, volume)
+            elif volume.status.phase == "Bound":
+                released = replace(volume.status, phase="Released")
+                await self._client.update(replace(volume, status=released), subresource="status")
 
     async def _find_or_make(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         if claim.spec.volume_name:
@@ -111,7 +118,7 @@ class VolumeBinder:
             return None
         if kind is None and claim.spec.storage_class_name:
             return None  # a class that nobody has made yet
-        return await self._client.create(_made_for(claim, name, node))
+        return await self._client.create(_made_for(claim, kind, node))
 
     async def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         held = volume.spec.claim_ref
@@ -136,7 +143,7 @@ def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
     )
 
 
-def _made_for(claim: PersistentVolumeClaim, kind: str, node: str) -> PersistentVolume:
+def _made_for(claim: PersistentVolumeClaim, kind: StorageClass | None, node: str) -> PersistentVolume:
     """A volume of just the size that is asked for, on the node if one is chosen."""
     affinity = None
     if node:
@@ -154,8 +161,9 @@ def _made_for(claim: PersistentVolumeClaim, kind: str, node: str) -> PersistentV
             claim_ref=_reference(claim),
             host_path=HostPathVolumeSource(path=f"/var/lib/dray/simulated-volumes/{name}"),
             node_affinity=affinity,
-            persistent_volume_reclaim_policy="Delete",
-            storage_class_name=kind,
+            mount_options=kind.mount_options if kind is not None else (),
+            persistent_volume_reclaim_policy=(kind.reclaim_policy if kind is not None else None) or DELETE,
+            storage_class_name=kind.metadata.name if kind is not None else "",
             volume_mode=claim.spec.volume_mode,
         ),
         status=PersistentVolumeStatus(phase="Pending"),

@@ -20,7 +20,7 @@ How a write travels::
                                                                         │ durable, or failed as a whole
       settle  ◀─────────────────────────────────────────────────────────┘
         apply in revision order to tables and event logs   (failed: drop it, StorageError to its writers)
-        wake watchers, resolve the writers' futures
+        resolve the writers' futures, wake watchers
 
 So whatever anybody can see is on disk: a reader, a watcher or the loser of a conflict never learns of a write that
 could still be lost, and what is acknowledged survives a power cut. After a failed batch the store goes on: reads are

@@ -148,11 +148,12 @@ class LocalStore(Store):
                     table.apply(event)
                     self._progress.revision = record.revision
         self._prune(touched.values())
+        # The writers go first: what they note of their own writes, watchers need not find out.
+        for submission in submissions:
+            submission.settle(error)
         for resource in touched:
             if (group := self._groups.get(resource)) is not None:
                 group.notify(asyncio.get_running_loop())
-        for submission in submissions:
-            submission.settle(error)
 
     # ---- history ----------------------------------------------------------------------------------------------
 

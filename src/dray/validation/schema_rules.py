@@ -34,7 +34,6 @@ _WITHOUT_GENERATION: Final = frozenset(
         "CSIStorageCapacity",
         "RuntimeClass",
         "HorizontalPodAutoscaler",
-        "CertificateSigningRequest",
         "APIService",
     )
 )

@@ -49,6 +49,7 @@ _GROUPS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     },
     "apps": {"workloads": ("ReplicaSet", "Deployment", "DaemonSet", "StatefulSet", "ControllerRevision")},
     "batch": {"job": ("Job", "CronJob")},
+    "certificates.k8s.io": {"certificate_signing_request": ("CertificateSigningRequest",)},
     "coordination.k8s.io": {"lease": ("Lease",)},
     "events.k8s.io": {"event": ("Event",)},
     "policy": {"pod_disruption_budget": ("PodDisruptionBudget",)},

@@ -17,6 +17,7 @@ from dray.cli.shapes import SHAPES, schema
 
 ROOT = Path(__file__).parents[3]
 CLUSTER = str(ROOT / "examples" / "cluster")
+RECORDING = str(ROOT / "examples" / "replay" / "morning.recording")
 GROUPS = str(ROOT / "examples" / "scale-up")
 RULE = str(ROOT / "examples" / "what-if" / "retire-node-1.yaml")
 TRUE = "device.driver == 'gpu.example.com'"
@@ -36,6 +37,7 @@ def check(document: Any) -> None:
         ("PodExplanation", ("explain", "pod", "ml/trainer-1", "-f", CLUSTER)),
         ("DeviceReport", ("devices", "-f", CLUSTER)),
         ("Difference", ("what-if", "-f", CLUSTER, "--apply", RULE)),
+        ("Replay", ("replay", RECORDING, "--with", "pdb")),
         ("ScaleUp", ("scale-up", "-f", CLUSTER, "-f", GROUPS)),
         ("SelectorTrial", ("cel", TRUE, "-f", CLUSTER)),
         ("Taint", ("taint", "device", "--node", "node-1", "k:NoExecute", "--dry-run", "-f", CLUSTER)),

@@ -166,6 +166,7 @@ def test_the_first_leave_while_the_rest_is_still_being_planned() -> None:
 
 def test_a_pod_that_changes_in_what_does_not_matter_here_is_not_planned_again() -> None:
     planner = planned(3)
+    planner.note(Upsert(make_rule()))
     finish(planner)
     marked = replace(pod(1), status=replace(pod(1).status, message="marked"))
     planner.put_pod(marked)
@@ -173,6 +174,14 @@ def test_a_pod_that_changes_in_what_does_not_matter_here_is_not_planned_again() 
     planner.put_pod(marked, is_gone=True)
     planner.put_pod(marked)
     assert not planner.is_current
+
+
+def test_a_pod_without_causes_to_leave_is_not_planned_at_all() -> None:
+    planner = planned(3)
+    finish(planner)
+    planner.put_pod(pod(1), is_gone=True)
+    planner.put_pod(pod(1))
+    assert planner.is_current
 
 
 @pytest.mark.req("5055-83")

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from dray.api.generated.core import Pod
 from dray.api.meta import Object, ObjectMeta
@@ -17,9 +17,10 @@ class Told:
         self.texts: list[str] = []
         self.busy = False
 
-    async def normal(self, about: Object, reason: str, message: str) -> None:
-        assert (about.metadata.namespace, reason) == ("ns", "Scheduled")
-        self.texts.append(message)
+    async def record_all(self, type_: str, reason: str, news: Sequence[tuple[Object, str]]) -> None:
+        for about, message in news:
+            assert (type_, about.metadata.namespace, reason) == ("Normal", "ns", "Scheduled")
+            self.texts.append(message)
 
 
 def pod(name: str) -> Pod:

@@ -82,6 +82,18 @@ async def test_after_an_error_a_pod_is_tried_again_later_and_later() -> None:
         assert moments == [0, 1, 3, 7]
 
 
+async def test_what_was_taken_back_after_an_error_does_not_end_the_pause() -> None:
+    async with scheduling_queue() as (clock, queue):
+        queue.put(info("a"), changed=False)
+        await queue.pop()
+        queue.refuse(ObjectName("ns", "a"), Cause.ERROR | Cause.CLAIM | Cause.DEVICES)
+        queue.happened(Cause.DEVICES)
+        queue.claim_changed(ObjectName("ns", "made-for-it"), ["a"], lambda _: True)
+        assert queue.sizes()["active"] == 0
+        await clock.advance(1.1)
+        assert queue.sizes()["active"] == 1
+
+
 async def test_pods_that_will_be_tried_again_soon_are_counted_apart() -> None:
     async with scheduling_queue() as (clock, queue):
 

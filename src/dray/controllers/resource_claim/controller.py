@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
@@ -78,6 +78,11 @@ class ResourceClaimController(QueueController[Key]):
         self._templates.on_change(self._on_template)
         self._groups.on_change(self._on_group)
         self._pods.on_change(self._on_pod)
+
+    def note_made(self, claim: ResourceClaim) -> None:
+        """The server made a claim together with its pod, in the controller's place."""
+        self._metrics.created(claim.spec, ok=True)
+        self._claims.put(claim)
 
     # Events
 
@@ -252,6 +257,9 @@ class ResourceClaimController(QueueController[Key]):
 
     async def _reconcile_pod(self, pod: Pod) -> None:
         plan = self._plan(pod)
+        only_makes = plan.make and not (plan.found or plan.reserve or plan.problems)
+        if only_makes and await self._make_at_once(pod, plan.make):
+            return
         names = dict(plan.found)
         for entry in plan.make:
             name = await self._make(pod, entry)
@@ -265,6 +273,36 @@ class ResourceClaimController(QueueController[Key]):
             await self._client.update(replace(claim, status=status), subresource="status")
         for problem in plan.problems:
             await self._recorder.warning(pod, FAILED, problem)
+
+    async def _make_at_once(self, pod: Pod, entries: Sequence[PodResourceClaim]) -> bool:
+        """Creates the claims of a new pod and names them in its status, in one write; False if that cannot be."""
+        meta = pod.metadata
+        claims = {}
+        for entry in entries:
+            template = self._templates.get(meta.namespace, entry.resource_claim_template_name or "")
+            if template is None:
+                return False
+            claims[entry.name] = claim_for(pod, entry, template)
+        if recorded_claims(pod).keys() & claims.keys():
+            return False  # of those that were named before, the server has to be asked
+        try:
+            made = await self._client.create_claims(pod, claims)
+        except (ApiError, OSError, TimeoutError) as error:
+            self._note_failure(claims.values())
+            if not (isinstance(error, ApiError) and error.code in (404, 409)):  # else the pod is not what it was
+                await self._recorder.warning(pod, FAILED, f"{_entry_kind(pod)} {', '.join(claims)}: {error}")
+            raise
+        if made is None:
+            return False
+        for entry_name, claim in zip(claims, made, strict=True):
+            self._metrics.created(claim.spec, ok=True)
+            self._memory.note_made(meta.uid, meta.namespace, entry_name, claim.metadata.name)
+            self._claims.put(claim)
+        return True
+
+    def _note_failure(self, claims: Iterable[ResourceClaim]) -> None:
+        for claim in claims:
+            self._metrics.created(claim.spec, ok=False)
 
     async def _make(self, pod: Pod, entry: PodResourceClaim) -> str | None:
         """Creates a claim and returns its name; None if that must wait until something else changes."""

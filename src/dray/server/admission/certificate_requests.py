@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from dray.api.generated.certificates import (
-    CertificateSigningRequest,
-    CertificateSigningRequestCondition,
-    CertificateSigningRequestStatus,
-)
+from dray.api.generated.certificates import CertificateSigningRequest, CertificateSigningRequestStatus
 from dray.api.meta import Object
 from dray.server import errors
 from dray.server.admission.chain import Plugin
@@ -22,7 +18,6 @@ from dray.server.security.authorization import Attributes
 from dray.server.security.certificate_subjects import check_subject
 
 GROUP = "certificates.k8s.io"
-DECISIONS = ("Approved", "Denied")
 
 
 class CertificateRequests(Plugin):
@@ -54,9 +49,6 @@ class CertificateRequests(Plugin):
             return
         if call.route.subresource == "approval":
             self._need("approve", call, new)
-        elif decisions(new) != decisions(old):
-            why = "a request is approved or denied through certificatesigningrequests/approval"
-            raise errors.forbidden(call.route.kind, new.metadata.name, why)
         elif new.status.certificate != old.status.certificate:
             self._need("sign", call, new)
 
@@ -67,8 +59,3 @@ class CertificateRequests(Plugin):
                 return
         why = f"user {call.caller.user!r} may not {verb} for the signer {signer!r} ({verb} signers in {GROUP})"
         raise errors.forbidden(call.route.kind, request.metadata.name, why)
-
-
-def decisions(request: CertificateSigningRequest) -> dict[str, CertificateSigningRequestCondition]:
-    """What was decided about a request."""
-    return {condition.type: condition for condition in request.status.conditions if condition.type in DECISIONS}

@@ -43,6 +43,11 @@ class Chain:
         self._checking = [plugin for plugin in plugins if type(plugin).check is not Plugin.check]
         self._by_kind: dict[str, tuple[list[Plugin], list[Plugin]]] = {}
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether people have configured nothing that is to be asked."""
+        return self._dynamic is None or self._dynamic.is_idle
+
     async def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """What all plugins make of the object."""
         plugins = (self._by_kind.get(call.route.kind.kind) or self._of(call))[0]

@@ -14,6 +14,7 @@ from dray.server.engine import Call, Engine
 class NewNodeTaint(Plugin):
     """Adds the not-ready taint to nodes on creation; the node lifecycle controller takes it away."""
 
+    switch = "TaintNodesByCondition"
     kinds = frozenset({"Node"})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002

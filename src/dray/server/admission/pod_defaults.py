@@ -50,6 +50,7 @@ def _covers(toleration: Toleration, key: str) -> bool:
 class Priority(Plugin):
     """The number behind the priority class of a pod or a PodGroup."""
 
+    switch = "Priority"
     kinds = frozenset({"Pod", "PodGroup"})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:

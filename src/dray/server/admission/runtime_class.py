@@ -17,6 +17,7 @@ from dray.server.engine import Call, Engine
 class PodRuntimeClass(Plugin):
     """Looks at new pods."""
 
+    switch = "RuntimeClass"
     kinds = frozenset({"Pod"})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:

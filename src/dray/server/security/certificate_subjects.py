@@ -33,10 +33,7 @@ def check_subject(signer: str, request: str) -> str | None:
     """
     if signer not in CLIENT_SIGNERS:
         return None
-    try:
-        subject = read_request(request).subject
-    except UnreadableRequest as error:
-        return str(error)
+    subject = read_request(request).subject
     if any(each.value == MASTERS for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)):
         return f"use of {signer} signer with {MASTERS} group is not allowed"
     return None

@@ -70,6 +70,8 @@ def _binding_problems(
 
 def _changed_drivers(old: ResourceClaimStatus, new: ResourceClaimStatus) -> list[str]:
     """The drivers of which entries were added, changed or taken away."""
+    if new.devices is old.devices or not (new.devices or old.devices):
+        return []
     before = {_device_of(entry): entry for entry in old.devices}
     drivers = {entry.driver for entry in new.devices if before.pop(_device_of(entry), None) != entry}
     return sorted(drivers.union(entry.driver for entry in before.values()))

@@ -30,22 +30,24 @@ async def bind(engine: Engine, call: Call, binding: Binding) -> Status:
         raise errors.bad_request(str(problem))
 
     def assign(pod: Pod) -> Pod:
-        _check_bindable(pod, binding)
-        meta = pod.metadata
-        pod = with_metadata(
-            pod,
-            annotations={**meta.annotations, **binding.metadata.annotations},
-            labels={**meta.labels, **binding.metadata.labels},
-        )
-        conditions = _scheduled(pod, call.now)
-        return replace(
-            pod,
-            spec=replace(pod.spec, node_name=target.name),
-            status=replace(pod.status, conditions=conditions, nominated_node_name=""),
-        )
+        return assigned(pod, binding, call.now)
 
     await rewrite(engine, PODS, call.route.namespace, name, assign, dry_run=call.dry_run)
     return DONE
+
+
+def assigned(pod: Pod, binding: Binding, now: Time) -> Pod:
+    """The pod with its node. Raises ApiError if it has one, is being deleted, or is held by a gate."""
+    _check_bindable(pod, binding)
+    meta, given = pod.metadata, binding.metadata
+    if given.annotations or given.labels:
+        annotations, labels = {**meta.annotations, **given.annotations}, {**meta.labels, **given.labels}
+        pod = with_metadata(pod, annotations=annotations, labels=labels)
+    return replace(
+        pod,
+        spec=replace(pod.spec, node_name=binding.target.name),
+        status=replace(pod.status, conditions=_scheduled(pod, now), nominated_node_name=""),
+    )
 
 
 def _target_problem(target: ObjectReference) -> FieldError | None:

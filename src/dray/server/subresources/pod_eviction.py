@@ -9,7 +9,8 @@ from dray.api.generated.policy import Eviction, PodDisruptionBudget
 from dray.api.kinds import BUDGETS, PODS
 from dray.api.labels import LabelSelector
 from dray.api.meta import DeleteOptions, Status, StatusCause
-from dray.api.pods import PENDING, is_active
+from dray.api.pods import PENDING, is_active, is_ready
+from dray.api.status import ApiError
 from dray.api.times import Time
 from dray.server import errors
 from dray.server.engine import Call, Engine
@@ -30,15 +31,15 @@ async def evict(engine: Engine, call: Call, eviction: Eviction) -> Status:
         raise errors.not_found(PODS, name)
     given = eviction.delete_options or DeleteOptions()
     dry_run = call.dry_run or bool(given.dry_run)
-    if is_active(pod) and pod.status.phase != PENDING:
-        await _spend_budget(engine, call, pod, dry_run)
+    is_guarded = is_active(pod) and pod.status.phase != PENDING
+    spares = is_guarded and not await _spend_budget(engine, call, pod, dry_run)
     if given.preconditions is None or given.preconditions.uid in (None, "", pod.metadata.uid):
         await rewrite(
             engine,
             PODS,
             call.route.namespace,
             name,
-            lambda found: _disrupted(found, call.now),
+            lambda found: _disrupted(found, call.now, if_unready=spares),
             dry_run=dry_run,
         )
     one = replace(call.route, verb="delete", subresource="")
@@ -48,8 +49,10 @@ async def evict(engine: Engine, call: Call, eviction: Eviction) -> Status:
     return DONE
 
 
-def _disrupted(pod: Pod, now: Time) -> Pod:
-    """The pod with the condition that tells why it is going to be deleted."""
+def _disrupted(pod: Pod, now: Time, *, if_unready: bool) -> Pod:
+    """The pod with the condition that tells why it is going to be deleted. Raises ApiError if it has become ready."""
+    if if_unready and is_ready(pod):
+        raise _refused(StatusCause(reason="DisruptionBudget", message="The pod has become ready."), retry_after=0)
     known = pod.status.conditions
     before = next((one for one in known if one.type == "DisruptionTarget" and one.status == "True"), None)
     made = PodCondition(
@@ -63,13 +66,16 @@ def _disrupted(pod: Pod, now: Time) -> Pod:
     return replace(pod, status=replace(pod.status, conditions=(*others, made)))
 
 
-async def _spend_budget(engine: Engine, call: Call, pod: Pod, dry_run: bool) -> None:
+async def _spend_budget(engine: Engine, call: Call, pod: Pod, dry_run: bool) -> bool:
+    """Charges the pod's budget, and says whether it had to. Raises ApiError if the pod may not go."""
     budgets = _budgets(engine, pod)
     if len(budgets) > 1:
         raise errors.internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
     for budget in budgets:
+        if not is_ready(pod) and _lets_unready_go(budget):
+            return False  # as long as it is not ready
         await rewrite(
             engine,
             BUDGETS,
@@ -78,6 +84,20 @@ async def _spend_budget(engine: Engine, call: Call, pod: Pod, dry_run: bool) -> 
             lambda found: _spend(found, pod.metadata.name, call.now),
             dry_run=dry_run,
         )
+    return True
+
+
+def _lets_unready_go(budget: PodDisruptionBudget) -> bool:
+    """Whether a pod that is not ready may go for nothing: it never counted, and those that do are enough."""
+    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
+        return True
+    return (budget.status.current_healthy or 0) >= (budget.status.desired_healthy or 0) > 0
+
+
+def _refused(cause: StatusCause, retry_after: int) -> ApiError:
+    return errors.too_many_requests(
+        "Cannot evict pod as it would violate the pod's disruption budget.", retry_after=retry_after, cause=cause
+    )
 
 
 def _budgets(engine: Engine, pod: Pod) -> list[PodDisruptionBudget]:
@@ -95,15 +115,11 @@ def _spend(budget: PodDisruptionBudget, pod: str, now: Time) -> PodDisruptionBud
         cause = StatusCause(
             reason="DisruptionBudget", message=f"The disruption budget {name} is still being processed."
         )
-        raise errors.too_many_requests(
-            "Cannot evict pod as it would violate the pod's disruption budget.", retry_after=10, cause=cause
-        )
+        raise _refused(cause, retry_after=10)
     if (status.disruptions_allowed or 0) <= 0:
         needs = f"needs {status.desired_healthy or 0} healthy pods and has {status.current_healthy or 0} currently"
         cause = StatusCause(reason="DisruptionBudget", message=f"The disruption budget {name} {needs}")
-        raise errors.too_many_requests(
-            "Cannot evict pod as it would violate the pod's disruption budget.", retry_after=0, cause=cause
-        )
+        raise _refused(cause, retry_after=0)
     spent = replace(
         status,
         disruptions_allowed=status.disruptions_allowed - 1,

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import Service
+from dray.api.generated.core import Pod, Service
+from dray.api.idle_fields import idle_fields
+from dray.api.kinds import CLAIMS
 from dray.api.meta import Object
+from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
 from dray.cel import Postponed
 from dray.server import errors
 from dray.server.beside import LARGE
 from dray.server.bodies.request_namespace import check_namespace
 from dray.server.custom import slow_rules
-from dray.server.engine import Call, Engine
+from dray.server.engine import Call, Engine, FirstClaims
 from dray.server.objects import finish, finish_ahead, with_metadata
 from dray.server.strategies import UpdateStrategy
 from dray.server.verbs import dropped_fields, field_owners, first_account, quota
@@ -32,6 +36,8 @@ from dray.validation.rules import Rules
 LONGEST_PREFIX = 58
 GENERATE_ATTEMPTS = 8
 UPDATE_ATTEMPTS = 64
+
+T = TypeVar("T", bound=Object)
 
 Change = Callable[[Object], Object]
 """Makes the new object from the stored one; called again if somebody else was faster. May raise ApiError."""
@@ -58,13 +64,13 @@ def current(engine: Engine, call: Call) -> Record:
 
 async def create(engine: Engine, call: Call, obj: Object, *, track: bool = True) -> Record:
     """Stores a new object; `track` records who set which field. Raises ApiError."""
-    obj = _placed(engine, call, obj)
+    obj = placed(engine, call, obj)
     generates = not obj.metadata.name and bool(obj.metadata.generate_name)
     for attempt in range(GENERATE_ATTEMPTS):
         named = obj
         if generates:
-            named = with_metadata(obj, name=obj.metadata.generate_name[:LONGEST_PREFIX] + engine.new_suffix())
-        new = await _admitted(engine, call, named, track=track)
+            named = with_metadata(obj, name=generated_name(engine, obj))
+        new = await admitted(engine, call, named, track=track)
         try:
             if call.route.kind.converts:
                 return shown(await _insert(engine, call, await stored_form(engine, call, new)), new)
@@ -75,7 +81,12 @@ async def create(engine: Engine, call: Call, obj: Object, *, track: bool = True)
     raise AssertionError("unreachable")
 
 
-def _placed(engine: Engine, call: Call, obj: Object) -> Object:
+def generated_name(engine: Engine, obj: Object) -> str:
+    """A name that begins as its generateName says."""
+    return obj.metadata.generate_name[:LONGEST_PREFIX] + engine.new_suffix()
+
+
+def placed(engine: Engine, call: Call, obj: T) -> T:
     """In the namespace of the request, with a uid and a birthday."""
     check_namespace(obj, call.route.namespace)
     return with_metadata(
@@ -90,7 +101,7 @@ def _placed(engine: Engine, call: Call, obj: Object) -> Object:
     )
 
 
-async def _admitted(engine: Engine, call: Call, obj: Object, *, track: bool) -> Object:
+async def admitted(engine: Engine, call: Call, obj: Object, *, track: bool) -> Object:
     """The new object after everything that may change or refuse it."""
     rules, context = engine.strategies.rules(call.route.kind), engine.context(call)
     if call.is_large:
@@ -129,12 +140,13 @@ def _judged(call: Call, rules: Rules, written: Object, context: Context) -> Obje
     if problems:
         raise errors.invalid(call.route.kind, obj.metadata.name, problems)
     call.warnings.extend(rules.warnings(obj))
+    call.warnings.extend(idle_fields(call.route.kind, obj))
     return obj
 
 
 async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
     """Stores a new object and what it uses up of quotas. Raises Exists or ApiError."""
-    key = Key(call.route.kind.storage.resource, obj.metadata.namespace, obj.metadata.name)
+    key = _key(call.route.kind, obj)
     complete = await finishing(engine, call, obj)
     if isinstance(obj, Service):
         complete = engine.service_addresses.completing(key, obj, keep=not call.dry_run)
@@ -144,6 +156,10 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
             raise Exists(stored)
         await quota.charges(engine, call, obj)
         return dry(complete, engine.store.revision)
+    if isinstance(obj, Pod) and engine.first_claims is not None and obj.spec.resource_claims:
+        together = await _insert_with_claims(engine, call, obj, engine.first_claims)
+        if together is not None:
+            return together
     for _ in range(UPDATE_ATTEMPTS):
         others: list[Create | Update] = [*await quota.charges(engine, call, obj)]
         others += first_account.beside(engine, call, obj)
@@ -154,6 +170,27 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
         except (Conflict, NotFound):
             continue  # somebody else changed a quota: count again
     raise errors.conflict(call.route.kind, obj.metadata.name, "too many others are using up the quota")
+
+
+async def _insert_with_claims(engine: Engine, call: Call, pod: Pod, maker: FirstClaims) -> Record | None:
+    """Stores a pod together with its claims. None, and nothing is stored, if they are to be made later; `_insert` says
+    what is wrong, if anything is."""
+    made = await maker.of(pod)
+    if made is None or await quota.charges(engine, call, pod):
+        return None
+    named, claims = made
+    operations = [Create(_key(CLAIMS, claim), finish(claim)) for claim in claims]
+    operations.append(Create(_key(call.route.kind, named), await finishing(engine, call, named)))
+    try:
+        records = await engine.store.transact(operations)
+    except Exists:
+        return None
+    maker.stored([record.obj for record in records[:-1]])
+    return records[-1]
+
+
+def _key(kind: Kind, obj: Object) -> Key:
+    return Key(kind.storage.resource, obj.metadata.namespace, obj.metadata.name)
 
 
 async def update(
@@ -276,6 +313,8 @@ def _judged_update(call: Call, strategy: UpdateStrategy, written: Object, old: O
     if problems:
         raise errors.invalid(call.route.kind, old.metadata.name, problems)
     call.warnings.extend(strategy.warnings(new))
+    if not call.route.subresource:
+        call.warnings.extend(idle_fields(call.route.kind, new))
     return new
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
+from decimal import Decimal
+from itertools import takewhile
 from typing import Any
-
-import msgspec
 
 from dray.api import codec
 from dray.api.custom import CustomObject
@@ -13,29 +13,37 @@ from dray.api.generated.apiextensions import CustomResourceColumnDefinition
 from dray.api.times import Time
 from dray.custom.json_path import JsonPathError, compile_path
 from dray.custom.kinds import CustomKind
-from dray.server.answers.tables.columns import AGE, NAME, Cell, Column, since
+from dray.server.answers.tables.columns import AGE, NAME, UNKNOWN, Cell, Column, since
+
+NO_VALUE = "<no value>"
+INVALID = "<invalid>"
+_CONTENT = (".spec.", ".status.")
+_ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def columns_of(kind: CustomKind) -> tuple[Column, ...]:
-    """The name and what the definition adds to it; the age, if it adds nothing. Made once."""
+    """The name and what the definition adds to it; the age, if it adds nothing. Made once.
+
+    As in Kubernetes, a path that cannot be read ends the columns.
+    """
     made: tuple[Column, ...] | None = kind.__dict__.get("columns")
     if made is None:
-        own = tuple(column for one in kind.version.columns if (column := _column(one)) is not None)
-        made = kind.__dict__["columns"] = (NAME, *own) if kind.version.columns else (NAME, AGE)
+        own = takewhile(lambda column: column is not None, map(column_of, kind.version.columns))
+        made = kind.__dict__["columns"] = (NAME, *filter(None, own)) if kind.version.columns else (NAME, AGE)
     return made
 
 
-def _column(found: CustomResourceColumnDefinition) -> Column | None:
+def column_of(found: CustomResourceColumnDefinition) -> Column | None:
+    """A column; None if its path cannot be read."""
     try:
         path = compile_path(found.json_path)
     except JsonPathError:
-        return None  # Kubernetes leaves the column out, too
+        return None
 
-    reads_metadata = found.json_path.startswith(".metadata")
+    reads_content = found.json_path.startswith(_CONTENT)
 
     def read(obj: CustomObject, now: Time) -> Cell:
-        document = {"metadata": codec.to_builtins(obj.metadata)} if reads_metadata else obj.content
-        values = path(document)
+        values = path(obj.content if reads_content else codec.to_builtins(obj.document()))
         return _cell(values[0], found.type, now) if values else None
 
     text = found.description or f"Custom resource definition column (in JSONPath format): {found.json_path}"
@@ -52,18 +60,40 @@ def _cell(value: Any, kind: str, now: Time) -> Cell:
         case "boolean" if isinstance(value, bool):
             return value
         case "string":
-            return value if isinstance(value, str) else _written(value)
-        case "date":
+            return _text(value)
+        case "date" if isinstance(value, str):
             return _since(value, now)
     return None
 
 
-def _written(value: Any) -> str | None:
-    return None if value is None else msgspec.json.encode(value).decode()
+def _text(value: Any) -> str:
+    """Lists and maps as JSON, everything else as Go prints it."""
+    match value:
+        case str():
+            return value
+        case None:
+            return NO_VALUE
+        case bool() | int():
+            return str(value).lower()
+        case float():
+            return _go_float(value)
+    written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return written.translate(_ESCAPED)
 
 
-def _since(value: Any, now: Time) -> str:
+def _go_float(value: float) -> str:
+    """The shortest digits that mean the number, with an exponent below 0.0001 and from a million on."""
+    number = Decimal(repr(value)).normalize()
+    exponent = number.adjusted()
+    if -5 < exponent < 6:
+        return f"{number:f}"
+    return f"{number.scaleb(-exponent):f}e{exponent:+03}"
+
+
+def _since(value: str, now: Time) -> str:
+    if value in ("", "null"):
+        return UNKNOWN
     try:
-        return since(datetime.fromisoformat(value), now)
-    except (TypeError, ValueError):
-        return "<invalid>"
+        return since(Time.parse(value), now)
+    except ValueError:
+        return INVALID

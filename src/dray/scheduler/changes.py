@@ -1,0 +1,247 @@
+"""What happens in the cluster: noted in `Cluster`, and told to the pods that wait for just that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from dray.api.generated.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod
+from dray.api.generated.policy import PodDisruptionBudget
+from dray.api.generated.scheduling import PodGroup
+from dray.api.generated.storage import StorageClass
+from dray.api.kinds import (
+    BUDGETS,
+    CLASSES,
+    NAMESPACES,
+    NODES,
+    PATCHES,
+    POD_GROUPS,
+    RULES,
+    SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
+from dray.api.meta import Object
+from dray.api.pods import is_finished
+from dray.api.references import ObjectName
+from dray.api.resource import DeviceClass, ResourceClaim
+from dray.client import Informer
+from dray.client.informer import Handler
+from dray.reconcile.selector_work import SelectorWork
+from dray.scheduler.state import State
+from dray.scheduling.cause import Cause
+from dray.scheduling.gangs import find_problem
+from dray.scheduling.pod_info import PodInfo, read_pod
+from dray.scheduling.refusal import Refused
+from dray.tracker import Remove, Upsert
+
+T = TypeVar("T", bound=Object)
+
+TURN_SECONDS = 0.01
+"""After which others get the loop."""
+
+
+class Changes:
+    """Listens to all that decides about pods."""
+
+    def __init__(
+        self, state: State, on_missing: Callable[[PodInfo, Refused], None], *, seconds: float | None = None
+    ) -> None:
+        """`on_missing` hears of new pods that need not be tried yet. A selector may take so many `seconds`."""
+        self._state = state
+        self._cluster = state.cluster
+        self._queue = state.queue
+        self._on_missing = on_missing
+        self._watched: list[tuple[Informer[Any], Handler[Any]]] = []
+        self.selector_work = SelectorWork(state.backlog, state.clock, self._on_selectors, seconds=seconds)
+
+    @property
+    def problem(self) -> str:
+        """What it has not heard of yet; empty if it knows everything."""
+        for informer, _ in self._watched:
+            if not informer.has_synced:
+                why = f": {informer.last_error}" if informer.last_error else ""
+                return f"waiting for {informer.kind.resource}{why}"
+        return ""
+
+    def watch(self) -> None:
+        """Listens from now on."""
+        of, volumes = self._state.informers.of, self._cluster.volumes
+        self._watch(of(NAMESPACES, Namespace), self._on_namespace)
+        self._watch(of(STORAGE_CLASSES, StorageClass), self._waking(volumes.set_class))
+        self._watch(of(VOLUMES, PersistentVolume), self._waking(volumes.set_volume))
+        self._watch(of(VOLUME_CLAIMS, PersistentVolumeClaim), self._waking(volumes.set_claim))
+        self._watch(of(BUDGETS, PodDisruptionBudget), self._cluster.budgets.change)
+        if self._state.uses_groups:
+            self._watch(of(POD_GROUPS, PodGroup), self._on_group)
+        self._watch(of(NODES, Node), self._on_node)
+        self._watch(of(CLASSES, DeviceClass), self._on_class)
+        for kind in (SLICES, RULES, PATCHES):
+            self._watch(of(kind, Object), self._on_devices)
+        self._watch(self._state.claims, self._on_claim)
+        self._watch(self._state.pods, self._on_pod)
+
+    async def synced(self) -> None:
+        """Returns when everything there is has been heard of."""
+        for informer, _ in self._watched:
+            await informer.synced()
+
+    def stop(self) -> None:
+        """Listens no more; others may use the informers."""
+        for informer, handler in self._watched:
+            informer.ignore(handler)
+
+    def _watch(self, informer: Informer[T], handler: Handler[T]) -> None:
+        self._watched.append((informer, handler))
+        informer.on_change(handler)
+
+    def begin_turn(self, namespace: str) -> None:
+        """A slice of work for a namespace begins."""
+        self._state.backlog.begin_turn(namespace, TURN_SECONDS)
+
+    def _on_node(self, old: Node | None, new: Node | None) -> None:
+        self._cluster.set_node(old, new)
+        if new is None:
+            self._state.changes += 1
+        elif old is None or _node_changed(old, new):
+            self._state.changes += 1
+            self._queue.happened(Cause.NODE)
+
+    def _waking(self, handler: Handler[T]) -> Handler[T]:
+        """A handler that wakes pods that wait for volumes."""
+
+        def handle(old: T | None, new: T | None) -> None:
+            handler(old, new)
+            self._queue.happened(Cause.VOLUME)
+
+        return handle
+
+    def _on_namespace(self, old: Namespace | None, new: Namespace | None) -> None:
+        known = new if new is not None else old
+        assert known is not None
+        if old is None or new is None or old.metadata.labels != new.metadata.labels:
+            self._cluster.set_namespace(known.metadata.name, new.metadata.labels if new is not None else None)
+            self._queue.happened(Cause.POD_GONE | Cause.POD_CAME, _has_terms)
+
+    def _on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        known = new if new is not None else old
+        assert known is not None
+        self._cluster.set_class(known.metadata.name, new)
+        self.begin_turn("")
+        self._cluster.track(Upsert(known) if new is not None else Remove.of(known))
+        self._queue.happened(Cause.CLASS)
+        self.selector_work.look()
+
+    def _on_devices(self, old: Any, new: Any) -> None:
+        self.begin_turn("")
+        if self._cluster.track(Upsert(new) if new is not None else Remove.of(old)):
+            self._state.changes += 1
+            self._state.messages.forget()
+            # A compromised node may flood us with slices: pods are tried again, but not before their time (4381-186).
+            self._queue.happened(Cause.DEVICES, _has_claims, at_once=old is None or new is None)
+        self.selector_work.look()
+
+    def _on_selectors(self) -> None:
+        """Selectors that take long were evaluated, on some devices."""
+        self.begin_turn("")
+        if self._cluster.resume():
+            self._state.messages.forget()
+            self._queue.happened(Cause.DEVICES, _has_claims)
+        self._queue.happened(Cause.SELECTORS)
+        self.selector_work.look()
+
+    def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        self._cluster.set_claim(old, new)
+        known = new if new is not None else old
+        assert known is not None
+        released = (
+            old is not None and old.status.allocation is not None and (new is None or new.status.allocation is None)
+        )
+        if released:
+            self._queue.happened(Cause.DEVICES, _has_claims)
+        if (old.status.allocation if old is not None else None) != (new.status.allocation if new is not None else None):
+            self._state.changes += 1
+        owners = [owner.name for owner in known.metadata.owner_references if owner.kind == "Pod"]
+        self._queue.claim_changed(ObjectName.of(known), owners, self._has_its_claims)
+
+    def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new if new is not None else old
+        assert pod is not None
+        key = ObjectName.of(pod)
+        self._cluster.set_pod(new, pod.metadata.uid)
+        if new is None or not self._state.is_ours(new):
+            self._queue.remove(key)
+            self._tell_others(old, new)
+            return
+        known = self._queue.get(key)
+        info = read_pod(new, known)
+        if known is None and new.status.nominated_node_name:
+            self._cluster.nominations.set(info, new.status.nominated_node_name)
+        missing = self._state.not_yet(info) if known is None else None
+        if missing is None:
+            self._queue.put(info, changed=old is not None and _pod_changed(old, new))
+            if known is None and info.group is not None:
+                self._wake_group(info.group)
+        else:
+            self._queue.put(info, changed=False, waits_for=missing.causes)
+            self._state.metrics.refused(key, missing)
+            self._on_missing(info, missing)
+
+    def _tell_others(self, old: Pod | None, new: Pod | None) -> None:
+        """Pods that wait are tried again if another one left its node, or came to one and they speak of it."""
+        self._state.changes += 1
+        if old is not None and old.spec.node_name and (new is None or is_finished(new)):
+            self._queue.happened(Cause.POD_GONE)
+        elif new is not None and new.spec.node_name and not is_finished(new):
+            if old is None or not old.spec.node_name:
+                self._queue.happened(Cause.POD_CAME, lambda info: self._cluster.speaks_of(info, new))
+            elif old.metadata.labels != new.metadata.labels or _is_leaving(old) != _is_leaving(new):
+                self._queue.happened(Cause.POD_GONE | Cause.POD_CAME, _has_terms)
+
+    def _on_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        self._cluster.groups.set(old, new)
+        known = new if new is not None else old
+        assert known is not None
+        if old is None or new is None or old.spec != new.spec:
+            self._state.changes += 1
+            self._wake_group(ObjectName.of(known))
+
+    def _wake_group(self, name: ObjectName) -> None:
+        """Pods of a group are tried again if there are enough of them now."""
+        if find_problem(self._cluster, name) is None:
+            self._queue.happened(Cause.GROUP, lambda info: info.group == name)
+
+    def _has_its_claims(self, info: PodInfo) -> bool:
+        """Whether all claims of a pod have been made; otherwise it comes again when its status names them."""
+        return self._cluster.claims_of(info.pod).are_made
+
+
+def _has_claims(pod: PodInfo) -> bool:
+    return pod.wants_devices
+
+
+def _has_terms(pod: PodInfo) -> bool:
+    return pod.terms is not None
+
+
+def _is_leaving(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
+
+
+def _node_changed(old: Node, new: Node) -> bool:
+    """Whether a node changed in what decides about pods; heartbeats do not count."""
+    return (
+        old.spec != new.spec
+        or old.metadata.labels != new.metadata.labels
+        or old.status.allocatable != new.status.allocatable
+    )
+
+
+def _pod_changed(old: Pod, new: Pod) -> bool:
+    """Whether a pod changed in what decides about it; our own condition in its status does not count."""
+    return (
+        (old.spec is not new.spec and old.spec != new.spec)
+        or old.metadata.labels != new.metadata.labels
+        or old.status.resource_claim_statuses != new.status.resource_claim_statuses
+    )

@@ -1,0 +1,81 @@
+"""Every field of a kind that acts is known to act, is for the node, or is said to do nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dray.api.effects import Effect, effect_of
+from dray.api.idle_fields import EACH, IDLE_FIELDS, OF_THE_NODE, idle_fields, structs_in
+from dray.api.meta import Object, ObjectMeta
+from dray.api.registry import Kind, by_resource, kinds
+
+LIST = Path(__file__).parents[2] / "fixtures" / "acting_fields.txt"
+ACTING = {
+    name: set(fields.split()) for name, _, fields in (line.partition(":") for line in LIST.read_text().splitlines())
+}
+ENVELOPE = {"apiVersion", "kind", "metadata", "status"}
+ACTIVE = [kind for kind in kinds() if effect_of(kind).effect is Effect.ACTS]
+
+
+def fields_below(struct: type, path: str, idle: dict[str, str], seen: set[type]) -> Iterator[tuple[type, str]]:
+    """The fields that nobody has said to do nothing, with the types that have them."""
+    for field in msgspec.structs.fields(struct):
+        place = f"{path}{field.encode_name}"
+        is_idle = place in idle or field.encode_name in OF_THE_NODE.get(struct.__name__, ())
+        if is_idle or (issubclass(struct, Object) and field.encode_name in ENVELOPE):
+            continue
+        yield struct, field.encode_name
+        each = EACH if "tuple" in str(field.type) else ""
+        for inner in structs_in(field.type):
+            if inner is not ObjectMeta and inner not in seen:
+                yield from fields_below(inner, f"{place}{each}.", idle, seen | {inner})
+
+
+@pytest.mark.parametrize("kind", ACTIVE, ids=lambda kind: kind.resource)
+def test_every_field_acts_or_is_said_not_to(kind: Kind) -> None:
+    idle = IDLE_FIELDS.get(kind.resource, {})
+    unknown = {
+        f"{struct.__name__}.{name}"
+        for struct, name in fields_below(kind.hub, "", idle, {kind.hub})
+        if name not in ACTING.get(struct.__name__, ())
+    }
+    hint = "write them into tests/fixtures/acting_fields.txt, or into dray.api.idle_fields with why they do nothing"
+    assert not unknown, hint
+
+
+@pytest.mark.parametrize(("resource", "path"), [(name, path) for name, table in IDLE_FIELDS.items() for path in table])
+def test_who_sets_a_field_that_does_nothing_is_told(resource: str, path: str) -> None:
+    plural, _, group = resource.partition(".")
+    kind = by_resource(group, plural)
+    assert kind is not None
+    said = f"{path} is stored and does nothing here: {IDLE_FIELDS[resource][path]}"
+    assert idle_fields(kind, with_nothing_but(path.split("."), "set")) == [said]
+    assert idle_fields(kind, with_nothing_but(path.split("."), "")) == []
+
+
+def with_nothing_but(path: list[str], value: str) -> Any:
+    """Looks like an object in which that field alone is set."""
+    if not path:
+        return value
+    inner = with_nothing_but(path[1:], value)
+    return Only(snake(path[0].removesuffix(EACH)), (inner,) if path[0].endswith(EACH) else inner)
+
+
+class Only:
+    """Has one attribute that is something; all others are nothing."""
+
+    def __init__(self, name: str, value: object) -> None:
+        setattr(self, name, value)
+
+    def __getattr__(self, _name: str) -> None:
+        return None
+
+
+def snake(name: str) -> str:
+    return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
