@@ -15,6 +15,7 @@ from dray import extras
 from release_world import ROOT, Installed, build, link_packages
 
 STATIC = ROOT / "src" / "dray" / "dashboard" / "static"
+TEMPLATE = ROOT / "src" / "dray" / "driver_scaffold" / "template"
 INFORMATION = f"dray-{dray.__version__}.dist-info"
 DATA = f"dray-{dray.__version__}.data"
 
@@ -37,7 +38,8 @@ def test_the_wheel_has_the_page_the_schemas_and_the_manual_and_nothing_else(whee
     assert {"dray/py.typed", "dray/api/schema/kinds.json", f"{INFORMATION}/licenses/LICENSE"} <= names
     assert f"{DATA}/data/share/man/man1/dray-up.1" in names
     assert {name.partition("/")[0] for name in names} == {"dray", INFORMATION, DATA}
-    assert not [name for name in names if Path(name).name.startswith("test_") or name.endswith(".pyc")]
+    assert not [name for name in names if Path(name).match("test_*.py") or name.endswith(".pyc")]
+    assert {f"dray/{file.relative_to(ROOT / 'src' / 'dray')}" for file in TEMPLATE.rglob("*.template")} <= names
 
 
 def test_the_wheel_names_version_licence_and_extras(wheel: Path) -> None:
