@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: test demo up setup lint types layers unit again soak e2e bench format generate clean
+.PHONY: test demo up setup lint types layers unit again soak e2e peers bench format generate site dist clean
 
 test: lint types layers unit
 
@@ -73,13 +73,26 @@ format: setup
 generate: setup
 	$(BIN)/python -m tools.generate_api
 	$(BIN)/python -m tools.generate_protos
+	$(BIN)/python -m tools.api_page
 	$(BIN)/python -m tools.commands_page
 	$(BIN)/python -m tools.driver_api_page
 	$(BIN)/python -m tools.grafana_dashboard
 	$(BIN)/python -m tools.kinds_page
 	$(BIN)/python -m tools.licences_page
+	$(BIN)/python -m tools.lock > requirements.lock
+	$(BIN)/python -m tools.man_pages
 	$(BIN)/python -m tools.requirements_page
 	$(BIN)/python -m tools.rights_page
+
+# The documentation with search, in site/.
+site: setup
+	$(BIN)/python -m tools.site
+
+# What is released: source archive, wheel, and what it consists of, in dist/. docs/releasing.md has the rest.
+dist: setup
+	rm -rf dist
+	$(BIN)/hatchling build
+	$(BIN)/python -m tools.sbom > dist/dray.cdx.json
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

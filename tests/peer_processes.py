@@ -27,6 +27,8 @@ TOKENS = {
     "admin": ("kubernetes-admin", "system:masters"),
     "scheduler": ("system:kube-scheduler", ""),
     "manager": ("system:kube-controller-manager", ""),
+    "reader": ("reader", ""),
+    "viewer": ("viewer", ""),
 }
 
 

@@ -27,9 +27,14 @@ Exit codes everywhere: 0 yes, 1 no, 2 bad input or cannot run.
 def render_page() -> str:
     """The whole page."""
     parts = [INTRODUCTION]
-    for path, command in _commands(typer.main.get_command(app), ("dray",)):
+    for path, command in commands():
         parts.append(_section(path, command))
     return "\n".join(parts)
+
+
+def commands() -> list[tuple[tuple[str, ...], Any]]:
+    """Every command, with the words that call it."""
+    return _commands(typer.main.get_command(app), ("dray",))
 
 
 def _commands(command: Any, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:

@@ -8,19 +8,19 @@ A test checks that nothing is missing there, and that every licence is one that 
 from __future__ import annotations
 
 import re
-import tomllib
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "licences.md"
+from tools import dependencies
+
+PAGE = Path(__file__).parent.parent / "docs" / "licences.md"
 INTRODUCTION = """\
 # Licences
 
-What `pip install dray` brings along, directly or not, and under which licence, as each project says it. All of them
-are permissive. Made by `make generate` from the installed packages; do not edit. The versions that were tested are in
-`requirements-dev.lock`.
+What `pip install 'dray[all]'` brings along, directly or not, and under which licence, as each project says it. All of
+them are permissive. Made by `make generate` from the installed packages; do not edit. The versions that were tested are
+in `requirements-dev.lock`.
 
 | Package | Licence |
 |---|---|
@@ -43,30 +43,13 @@ class Package(NamedTuple):
 
 
 def packages() -> list[Package]:
-    """What dray needs to run, as far as it is installed here, by name."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    found: dict[str, Package] = {}
-    waiting = [_name(requirement) for requirement in project["dependencies"]]
-    while waiting:
-        name = waiting.pop()
-        if name in found:
-            continue
-        try:
-            distribution = metadata.distribution(name)
-        except metadata.PackageNotFoundError:
-            continue  # for another system, or another version of Python
-        found[name] = Package(name, _licence(distribution.metadata))
-        waiting += [_name(each) for each in distribution.requires or () if "extra ==" not in each]
-    return [found[name] for name in sorted(found)]
+    """What dray needs to run, with all its extras, by name."""
+    found = dependencies.needed()
+    return [Package(name, licence_of(one.metadata)) for name, one in found.items()]
 
 
-def _name(requirement: str) -> str:
-    match = re.match(r"[\w.-]+", requirement)
-    assert match is not None, requirement
-    return re.sub(r"[-_.]+", "-", match[0]).lower()
-
-
-def _licence(found: metadata.PackageMetadata) -> str:
+def licence_of(found: metadata.PackageMetadata) -> str:
+    """The licence of a package, in its own words."""
     if "License-Expression" in found:
         return str(found["License-Expression"])
     listed = [each.rpartition(" :: ")[2] for each in found.get_all("Classifier") or () if each.startswith("License ::")]

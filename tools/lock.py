@@ -1,6 +1,7 @@
 """Prints a lock: packages with their versions, and the hashes of the files that they may be installed from.
 
     python -m tools.lock INDEX > requirements-dev.lock                   # what is installed here
+    python -m tools.lock > requirements.lock                             # of that, what users need: for the image
     python -m tools.lock INDEX atheris==3.0.0 > requirements-fuzz.lock   # what is named
 
 INDEX is the address of a package index, as `pip --index-url` has it. Wheels for the systems and versions of Python
@@ -18,12 +19,15 @@ from typing import NamedTuple
 
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from tools import dependencies
 
 PYTHONS = range(11, 15)
 """Minor versions of Python 3."""
 SYSTEMS = ("manylinux", "macosx")
 PROCESSORS = ("x86_64", "aarch64", "arm64", "universal2")
 FREEZE = (sys.executable, "-m", "pip", "freeze", "--all", "--exclude-editable", "--exclude", "pip")
+ENTRY = re.compile(r"(\S+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
+"""A package in a lock: its name, its version, its hashes."""
 LINK = re.compile(r'#sha256=([0-9a-f]{64})"[^>]*>\s*([^<\s]+)\s*</a>')
 
 
@@ -72,5 +76,15 @@ def _sources(files: list[File], name: str, version: str) -> Iterator[str]:
     return (file.sha256 for file in files if file.name in wanted)
 
 
+def for_users() -> str:
+    """The part of the lock for developers that `pip install 'dray[all]'` needs."""
+    wanted = dependencies.needed()
+    entries = ENTRY.finditer((dependencies.ROOT / "requirements-dev.lock").read_text())
+    return "".join(entry[0] for entry in entries if canonicalize_name(entry[1]) in wanted)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    if len(sys.argv) > 1:
+        main(sys.argv[1], sys.argv[2:])
+    else:
+        print(for_users(), end="")

@@ -4,6 +4,12 @@
     def test_operator(dray_cluster):            # fresh; dray_module_cluster and dray_session_cluster are shared
         dray_cluster.apply("pod.yaml")
 
+    pytestmark = pytest.mark.dray(nodes=4)      # of a module: for dray_module_cluster, too
+
+    @pytest.fixture(scope="session")            # in conftest.py: for dray_session_cluster
+    def dray_session_options():
+        return {"nodes": 4}
+
     def test_driver(driver_rule):
         driver_rule()
 
@@ -18,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -46,26 +52,33 @@ def dray_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A fresh cluster for one test; the marker `dray` says with how many nodes, and of what profile."""
     from dray.testing import cluster
 
-    marker = request.node.get_closest_marker("dray")
-    with cluster(*(marker.args if marker else ()), **(marker.kwargs if marker else {})) as running:
+    marker = request.node.get_closest_marker("dray") or pytest.mark.dray().mark
+    with cluster(*marker.args, **marker.kwargs) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def dray_module_cluster() -> Iterator[Cluster]:
-    """A cluster with one node for all tests of a module."""
+def dray_module_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster for all tests of a module; the marker `dray` in its `pytestmark` says what it is like."""
     from dray.testing import cluster
 
-    with cluster() as running:
+    marker = request.node.get_closest_marker("dray") or pytest.mark.dray().mark
+    with cluster(*marker.args, **marker.kwargs) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def dray_session_cluster() -> Iterator[Cluster]:
-    """A cluster with one node for all tests of a process: with xdist, one for each worker."""
+def dray_session_options() -> dict[str, Any]:
+    """What `dray_session_cluster` is like: arguments of `dray.testing.cluster`. Override it in conftest.py."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def dray_session_cluster(dray_session_options: dict[str, Any]) -> Iterator[Cluster]:
+    """A cluster for all tests of a process: with xdist, one for each worker."""
     from dray.testing import cluster
 
-    with cluster() as running:
+    with cluster(**dray_session_options) as running:
         yield running
 
 

@@ -60,12 +60,13 @@ async def test_a_claim_gets_a_volume_and_the_pod_its_node(mode: str) -> None:
 
 async def test_a_class_can_keep_its_volumes() -> None:
     async with with_volumes() as here:
-        options = {"reclaimPolicy": "Retain", "mountOptions": ["ro"]}
+        options: dict[str, Any] = {"reclaimPolicy": "Retain", "mountOptions": ["ro"]}
         await here.add("storage.k8s.io/v1", "StorageClass", "safe", provisioner="p", **options)
         await add_claim(here, storageClassName="safe")
         await here.settle(5)
         await here.admin.delete(CLAIMS, "default", "data")
         await here.settle(5)
+        volume: Any
         (volume,) = (await here.admin.list(VOLUMES)).items
         assert (volume.status.phase, volume.spec.mount_options) == ("Released", ("ro",))
 

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import Version
+from tools import lock as locks
 
-ROOT = Path(__file__).parents[2]
-ENTRY = re.compile(r"(\S+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
-
-
-def locked(name: str) -> dict[str, Version]:
-    """The packages of a lock. Every line of it belongs to one of them."""
-    text = (ROOT / name).read_text()
-    assert ENTRY.sub("", text) == ""
-    return {canonicalize_name(found[1]): Version(found[2]) for found in ENTRY.finditer(text)}
+from release_world import ROOT, locked
 
 
 @pytest.mark.parametrize(
-    ("lock", "extras"), [("requirements-dev.lock", ["", "dev"]), ("requirements-fuzz.lock", ["fuzz"])]
+    ("lock", "extras"),
+    [("requirements-dev.lock", ["", "dev", "node", "driver", "etcd"]), ("requirements-fuzz.lock", ["fuzz"])],
 )
 def test_everything_that_is_asked_for_is_locked_in_a_version_that_suits(lock: str, extras: list[str]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -35,3 +26,8 @@ def test_everything_that_is_asked_for_is_locked_in_a_version_that_suits(lock: st
             found = versions.get(canonicalize_name(requirement.name))
             assert found is not None, requirement
             assert found in requirement.specifier, requirement
+
+
+def test_the_lock_for_users_is_their_part_of_the_lock_for_developers() -> None:
+    assert (ROOT / "requirements.lock").read_text() == locks.for_users(), "run: make generate"
+    assert "pytest" not in locked("requirements.lock")

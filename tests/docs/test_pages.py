@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tools import commands_page, driver_api_page, kinds_page, rights_page
+from tools import api_page, commands_page, driver_api_page, kinds_page, man_pages, rights_page
 
 import dray
 from dray.api import registry
@@ -75,6 +75,15 @@ def test_every_decision_is_in_the_list() -> None:
 
 def test_the_page_of_commands_is_current() -> None:
     assert commands_page.PAGE.read_text() == commands_page.render_page(), "run: make generate"
+
+
+def test_the_page_of_what_may_be_imported_is_current() -> None:
+    assert api_page.PAGE.read_text() == api_page.render_page(), "run: make generate"
+
+
+def test_the_manual_pages_are_current() -> None:
+    written = {file.name: file.read_text() for file in man_pages.FOLDER.iterdir()}
+    assert written == man_pages.render_pages(), "run: make generate"
 
 
 def test_the_page_of_the_driver_sdk_is_current_and_says_something_of_everything() -> None:

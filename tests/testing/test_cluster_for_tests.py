@@ -64,6 +64,11 @@ def test_objects_are_documents_listed_patched_and_seen_by_kubectl(
         cluster.kubectl("get", "configmap", "nowhere")
 
 
+def test_the_typed_client_is_there_for_plain_tests_too(cluster: dray.testing.Cluster) -> None:
+    listed = cluster.run(cluster.client.list(NODES))
+    assert [node.metadata.name for node in listed.items] == ["node-1", "node-2"]
+
+
 def test_requests_fail_as_often_as_asked(cluster: dray.testing.Cluster) -> None:
     cluster.apply(_named("kept"))
     cluster.fail_requests(418, method="GET", path="/configmaps/kept", times=1)
@@ -137,27 +142,24 @@ def test_in_a_process_of_its_own_time_and_answers_are_as_they_are() -> None:
 FIXTURES = """
 import pytest
 
+pytestmark = pytest.mark.dray(nodes=3)
+
 @pytest.mark.dray(nodes=2)
 def test_one(dray_cluster):
     assert len(dray_cluster.list("nodes")) == 2
 
 def test_shared(dray_session_cluster, dray_module_cluster):
-    assert len(dray_session_cluster.list("nodes")) == len(dray_module_cluster.list("nodes")) == 1
+    assert len(dray_module_cluster.list("nodes")) == 3
+    assert len(dray_session_cluster.list("nodes")) == 0
+
+@pytest.fixture(scope="session")
+def dray_session_options():
+    return {"nodes": 0}
 """
 
 
 def test_pytest_has_fixtures_for_a_test_a_module_and_a_session(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(FIXTURES)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "dray.pytest_plugin",
-        "-p",
-        "no:cacheprovider",
-        str(tmp_path),
-    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
     assert "2 passed" in done.stdout, done.stdout + done.stderr

@@ -9,6 +9,7 @@ import typer
 
 from dray.cli import output, server_options
 from dray.cli.server_options import DEFAULT_DIRECTORY
+from dray.files import home
 
 
 def run(
@@ -39,7 +40,7 @@ def run(
             f"Backup of {output.plural(count, 'object')} in {etcd} written to {file} ({file.stat().st_size:,} bytes)."
         )
         return
-    directory = directory.expanduser()
+    directory = home.expand(directory)
     try:
         backup(directory, file)
     except StoreError as error:

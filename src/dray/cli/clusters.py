@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from dray.cli import output
+from dray.files import home
 
 HOME: Final = Path("~/.local/share/dray")
 DEFAULT: Final = "default"
@@ -60,10 +61,10 @@ def directory_of(name: str, directory: Path | None) -> Path:
     if directory is not None:
         if name != DEFAULT:
             output.fail(f"both NAME ({name}) and --dir ({directory}) are given: give one of them.")
-        return directory.expanduser()
+        return home.expand(directory)
     if not _NAME.fullmatch(name):
         output.fail(f"{name!r} is no name for a cluster: use lower-case letters, digits, - and ., at most 63.")
-    return HOME.expanduser() / name
+    return home.expand(HOME) / name
 
 
 def look(directory: Path) -> LocalCluster:
@@ -75,11 +76,11 @@ def look(directory: Path) -> LocalCluster:
 
 def find_all() -> list[LocalCluster]:
     """Every cluster that was started by name, in the order of names."""
-    home = HOME.expanduser()
-    return [look(path.parent) for path in sorted(home.glob("*/kubeconfig"))] if home.is_dir() else []
+    place = home.expand(HOME)
+    return [look(path.parent) for path in sorted(place.glob("*/kubeconfig"))] if place.is_dir() else []
 
 
 def find_default() -> LocalCluster | None:
     """The cluster that a bare `dray up` runs, if it runs."""
-    found = look(HOME.expanduser() / DEFAULT)
+    found = look(home.expand(HOME) / DEFAULT)
     return found if found.pid and found.kubeconfig.exists() else None

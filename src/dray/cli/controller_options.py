@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from dray.cli import output
+from dray.files import home
 
 if TYPE_CHECKING:
     from dray.controllers import ControllerSettings
@@ -151,6 +152,6 @@ def _settings(given: Given) -> ControllerSettings:
 
 def _contents(path: Path) -> bytes:
     try:
-        return path.expanduser().read_bytes()
+        return home.expand(path).read_bytes()
     except OSError as error:
         output.fail(f"--controllers-config: {path} cannot be read: {(error.strerror or str(error)).lower()}")

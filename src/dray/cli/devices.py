@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dray.cli import inputs, output, tables
+from dray.cli import component, inputs, live, output, tables
 from dray.cli.device_table import device_table
 
 if TYPE_CHECKING:
@@ -36,14 +36,18 @@ def run(
     files: inputs.Files = None,
     node: Annotated[str | None, typer.Option(help="Only devices in reach of this node.")] = None,
     driver: Annotated[str | None, typer.Option(help="Only devices of this driver.")] = None,
+    kubeconfig: component.Kubeconfig = None,
+    context: component.Context = "",
     format_: Annotated[Format, typer.Option("--output", "-o", help="How to print.")] = Format.TABLE,
 ) -> None:
     """Show devices with everything that is known of them: attributes with patches merged in, taints and where they
-    come from, who holds them, why nobody can have them, and pools that cannot be used.
+    come from, who holds them, why nobody can have them, and pools that cannot be used. With files, of the cluster in
+    them; without, of the running one.
 
     Exit code 0: there are such devices; 1: there are none; 2: input cannot be read.
     """
-    snapshot = inputs.load([*(sources or ()), *(files or ())])
+    given = [*(sources or ()), *(files or ())]
+    snapshot = live.read_cluster(given, "devices", kubeconfig=kubeconfig, context=context)
     devices = [state for state in snapshot.device_states(node) if driver in (None, state.device.id.driver)]
     if format_ in (Format.YAML, Format.JSON):
         tables.print_value(_to_dict(snapshot, devices), "DeviceReport", as_yaml=format_ is Format.YAML)

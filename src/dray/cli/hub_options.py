@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from dray.cli import output
+from dray.files import home
 
 if TYPE_CHECKING:
     from dray.hub_agent import Membership
@@ -40,7 +41,7 @@ def membership(cluster: str, hub: Path | None, lease_seconds: int) -> Membership
     if problems:
         output.fail(f"--cluster {cluster}: {problems[0]}.")
     try:
-        connection = load_kubeconfig([hub.expanduser()])
+        connection = load_kubeconfig([home.expand(hub)])
     except KubeconfigError as error:
         output.fail(f"--hub: {error}")
     return Membership(cluster, connection, lease_seconds)

@@ -7,6 +7,8 @@ import secrets
 from pathlib import Path
 from typing import Any, Final
 
+from dray.files import home
+
 SECTIONS: Final = {"clusters": "cluster", "users": "user", "contexts": "context"}
 
 
@@ -17,7 +19,7 @@ class MergeError(Exception):
 def target() -> Path:
     """Where kubectl would write: the first file of `$KUBECONFIG`, else `~/.kube/config`."""
     named = next(filter(None, os.environ.get("KUBECONFIG", "").split(os.pathsep)), "")
-    return Path(named) if named else Path("~/.kube/config").expanduser()
+    return Path(named) if named else home.expand("~/.kube/config")
 
 
 def merge(source: Path, name: str, into: Path) -> None:

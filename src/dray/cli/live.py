@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dray.cli import component, output
+from dray.cli import component, inputs, output
 
 if TYPE_CHECKING:
     from dray.api.registry import Kind
@@ -54,6 +54,22 @@ def call(
                 output.fail(f"cannot reach the cluster: {error}")
 
     return uvloop.run(connected())
+
+
+def read_cluster(
+    files: Sequence[str] | None,
+    command: str,
+    *,
+    kubeconfig: Path | None,
+    context: str,
+    load: Callable[[HttpClient], Awaitable[Snapshot]] | None = None,
+) -> Snapshot:
+    """The cluster in files, else the running one. Ends with exit code 2 if it cannot be read, or both are given."""
+    if not files:
+        return call(load or load_snapshot, command, kubeconfig=kubeconfig, context=context)
+    if kubeconfig is not None or context:
+        output.fail("-f is a cluster in files, --kubeconfig and --context a running one: give one of them.")
+    return inputs.load(files)
 
 
 async def load_snapshot(client: Client) -> Snapshot:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dray import __version__
-from dray.cli import help, terminal, values
+from dray import __version__, extras
+from dray.cli import help, output, terminal, values
 
 values.read_plainly()
 
@@ -45,6 +45,8 @@ def main() -> None:
     terminal.guard()
     try:
         app(prog_name=_program())
+    except extras.MissingExtra as error:
+        output.fail(str(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dray.cli import component, output, server_options
+from dray.files import home
 
 DEFAULT_ROOT = Path("/var/lib/dray-node")
 LARGEST_ID = 2**32 - 1
@@ -123,7 +124,7 @@ def run(
     component.connect(kubeconfig, context)  # says what is wrong with it, if something is
     options = Options(
         name=name,
-        root=str(root.expanduser().absolute()),
+        root=str(home.expand(root).absolute()),
         cdi=tuple(str(path.absolute()) for path in cdi_directories or DEFAULT_CDI),
         runtime=runtime.value,
         kubeconfig=str(kubeconfig.absolute()) if kubeconfig is not None else None,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dray.cli import output, server_options
+from dray.files import home
 
 
 def run(
@@ -19,7 +20,7 @@ def run(
 
     Runs beside the server or without it: the certificate is signed with the authority in --dir.
     """
-    print(_kubeconfig(name, directory.expanduser(), server), end="")
+    print(_kubeconfig(name, home.expand(directory), server), end="")
 
 
 def _kubeconfig(name: str, directory: Path, server: str) -> str:

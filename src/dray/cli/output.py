@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from dray.cli import terminal
+from dray.files import home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,8 +89,8 @@ def print_json(value: object, kind: str) -> None:
 
 def short_path(path: Path) -> str:
     """A path with the home directory as `~`."""
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+    own = home.expand("~")
+    return f"~/{path.relative_to(own)}" if path.is_relative_to(own) else str(path)
 
 
 def plural(count: int, noun: str) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from dray.cli import output, server_options
 from dray.cli.server_options import DEFAULT_DIRECTORY
+from dray.files import home
 
 
 def run(
@@ -42,7 +43,7 @@ def run(
             f"{output.plural(count, 'object')} of {file} restored into {etcd}. Start with: dray server --store {store}"
         )
         return
-    directory = directory.expanduser()
+    directory = home.expand(directory)
     try:
         restore(file, directory)
     except StoreError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dray.cli import output, server_options
+from dray.files import home
 
 if TYPE_CHECKING:
     from dray.dashboard.app import Dashboard
@@ -86,7 +87,7 @@ def run(
         )
     try:
         settings = ServerSettings(
-            directory=directory.expanduser(),
+            directory=home.expand(directory),
             bind=bind,
             port=port,
             tls=not insecure_http,

@@ -73,12 +73,8 @@ def look(change: Change, files: list[str], kubeconfig: Path | None, context: str
     moment = inputs.read_time(now)
     if not change.apply and not change.delete:
         output.fail("nothing to compare. Give a change with --apply or --delete.")
-    if files and (kubeconfig is not None or context):
-        output.fail("-f is a cluster in files, --kubeconfig and --context a running one: give one of them.")
-    before = (
-        inputs.load(files)
-        if files
-        else live.call(live.load_snapshot_with_workloads, "what-if", kubeconfig=kubeconfig, context=context)
+    before = live.read_cluster(
+        files, "what-if", kubeconfig=kubeconfig, context=context, load=live.load_snapshot_with_workloads
     )
     try:
         after = before.without(*change.delete)

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 import msgspec
 import yaml
 
+from dray.files import home
+
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 MAX_FILE_BYTES = 4 * 1024 * 1024
 PROXIES = ("http", "https", "socks5", "socks5h")
@@ -82,12 +84,12 @@ def find_connection(path: str | os.PathLike[str] | None = None, context: str = "
     named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     if named:
         return load_kubeconfig(named, context)
-    home = Path("~/.kube/config").expanduser()
-    if context or (home.exists() and _Document(home).current):
-        return load_kubeconfig([home], context)
+    usual = home.expand("~/.kube/config")
+    if context or (usual.exists() and _Document(usual).current):
+        return load_kubeconfig([usual], context)
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         return in_cluster()
-    raise NothingGiven(f"no cluster to talk to: give --kubeconfig, set KUBECONFIG, or write {home}")
+    raise NothingGiven(f"no cluster to talk to: give --kubeconfig, set KUBECONFIG, or write {usual}")
 
 
 def in_cluster(directory: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Connection:
@@ -229,7 +231,7 @@ def read_program(document: _Document, entry: Any, cluster: Mapping[str, Any]) ->
         raise KubeconfigError(f"{at}.interactiveMode {mode!r} is none of {', '.join(MODES)}")
     command = str(entry["command"])
     if os.sep in command:  # a path is seen from the file that names it; a bare name is looked for in PATH
-        command = str(document.resolve(Path(command).expanduser()))
+        command = str(document.resolve(home.expand(command)))
     return ExecProgram(
         command=command,
         args=tuple(map(str, entry.get("args") or ())),

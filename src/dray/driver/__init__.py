@@ -24,6 +24,10 @@ What happens around it:
 `preparation`, `checkpoint` and `listener`.
 """
 
+from dray import extras
+
+extras.need("driver", "the SDK for drivers")
+
 from dray.api.resource import NetworkDeviceData
 from dray.cdi import DeviceNode, Hook, Mount, NetDevice
 from dray.driver.claims import Claim, ClaimDevice, Config

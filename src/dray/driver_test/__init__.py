@@ -11,6 +11,10 @@ The driver is a process on the other side of a socket; nothing here depends on h
 `dray.driver` and below; the API server is given to it (`stage.Serve`).
 """
 
+from dray import extras
+
+extras.need("driver", "the conformance kit for drivers")
+
 from dray.driver_test.report import DriverReport, Outcome, Result
 from dray.driver_test.rule import Level, Rule, all_rules, find_rules
 from dray.driver_test.stage import Serve, Served, Stage, StageError, external_stage, own_stage

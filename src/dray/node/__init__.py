@@ -12,3 +12,7 @@ Decisions (`pod_claims`, `claim_record`, `answers`, `pod_plan`, `pod_status`, `h
 and writes. Talks to the API server through `dray.client` alone, as a node may: claims one by one, nothing of other
 nodes. May import `dray.reconcile`, `dray.streams`, `dray.plugins`, `dray.process`, `dray.cdi`, `dray.files` and below.
 """
+
+from dray import extras
+
+extras.need("node", "the node agent")

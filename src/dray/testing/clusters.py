@@ -126,6 +126,12 @@ class Cluster:
         self._running = running
         self._thread = thread
         self.kubeconfig = running.kubeconfig
+        self.client = running.client
+        """A typed client (`dray.client`), as the admin, for `run`."""
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What a coroutine returns or raises on the cluster's own event loop, such as `run(client.list(PODS))`."""
+        return self._thread.run(work)
 
     def apply(self, *manifests: Manifest, namespace: str = "default") -> list[Document]:
         """Creates or changes objects: YAML or JSON text, paths of files, documents. Raises ApiError."""

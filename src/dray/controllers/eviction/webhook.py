@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import ssl
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import aiohttp
@@ -15,6 +14,7 @@ from dray.api.generated.core import Pod
 from dray.api.times import Time
 from dray.eviction.policy import Decision, EvictionCause, Force, Never, Now, PolicyState, Wait
 from dray.eviction.settings import SettingsError, Webhook
+from dray.files import home
 
 VERSION: Final = "dray.dev/v1"
 MAX_ANSWER: Final = 1 << 20
@@ -140,6 +140,6 @@ def _trust(webhook: Webhook) -> ssl.SSLContext:
     if not webhook.ca_file:
         return ssl.create_default_context()
     try:
-        return ssl.create_default_context(cafile=str(Path(webhook.ca_file).expanduser()))
+        return ssl.create_default_context(cafile=str(home.expand(webhook.ca_file)))
     except (OSError, ssl.SSLError) as error:
         raise SettingsError(f"eviction policy {webhook.name}: caFile {webhook.ca_file}: {error}") from error

@@ -21,6 +21,10 @@ whose answer got lost is found out behind a fence (`session`). Writes that are j
 guards: keys that are compared and written along with them (`transactions`).
 """
 
+from dray import extras
+
+extras.need("etcd", "storage in etcd")
+
 from dray.store.etcd.address import PREFIX, AddressError, EtcdAddress, read_address
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import CannotLoad, Loader

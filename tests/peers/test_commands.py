@@ -1,0 +1,161 @@
+"""dray's commands against a Kubernetes API server as it comes, without any gate: as an admin, a reader and a viewer.
+
+Needs Kubernetes' binaries of any version (`make peers PEERS=dir`), and is passed over without them. The same commands
+on `dray server`, which go first, tell what is wrong with the commands from what a version of Kubernetes does not have.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from peer_processes import ApiServer, dray_server, kube_apiserver, peers_directory
+from peer_scenarios import RESOURCE, World
+
+PEERS = peers_directory()
+pytestmark = pytest.mark.skipif(PEERS is None, reason="PEERS names no directory with kube-apiserver and etcd")
+READERS = {"reader": "dray-reader", "viewer": "system:aggregate-to-view"}
+"""Who else there is, and the ClusterRole that they have: `view` is empty until a controller has put it together."""
+
+
+class Commands:
+    """A server on which dray is installed, with a pod whose claim fits and one whose claim does not."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        for name, role in READERS.items():
+            self._bind(name, role)
+        installed = self.run("install", "--set", "crds.deviceTaintRules=true")
+        self.kubectl("apply", "-f", "-", text=installed.stdout)
+        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        self.world = World(server)
+        self.world.claim("fits")
+        self.world.claim("too-many", count=3)
+        self.world.pod("waiting", claim="too-many")
+
+    def _bind(self, name: str, role: str) -> None:
+        path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+        group = "rbac.authorization.k8s.io"
+        body = {
+            "metadata": {"name": f"test-{name}"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
+        }
+        self.server.ask("POST", path, body)
+
+    def run(self, *words: str, who: str = "admin", code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Runs a command of dray, which must end with a code."""
+        config = [] if words[0] in {"install", "uninstall"} else ["--kubeconfig", str(self.server.kubeconfigs[who])]
+        command = [sys.executable, "-m", "dray", *words, *config]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert code is None or done.returncode == code, (
+            f"{' '.join(words)} as {who}: {done.returncode}\n{done.stdout}{done.stderr}"
+        )
+        assert "Traceback" not in done.stderr
+        return done
+
+    def kubectl(self, *words: str, text: str = "") -> str:
+        """What kubectl prints."""
+        command = ["kubectl", "--kubeconfig", str(self.server.admin), *words]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture(scope="module", params=["dray", "kubernetes"])
+def commands(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    assert PEERS is not None
+    start = dray_server if request.param == "dray" else kube_apiserver
+    with start(PEERS, tmp_path_factory.mktemp(request.param)) as server:
+        yield Commands(server)
+
+
+def test_doctor_says_what_works(commands: Commands) -> None:
+    judged = commands.run("doctor", "-o", "json", code=None)
+    findings = {one["what"]: one["works"] for one in json.loads(judged.stdout)["findings"]}
+    assert [works for what, works in findings.items() if what.startswith("look")] == ["yes"]
+    assert not [what for what, works in findings.items() if works == "no" and "device" in what]
+    assert judged.returncode == (0 if set(findings.values()) == {"yes"} else 1)
+
+
+@pytest.mark.parametrize("who", ["admin", "reader"])
+def test_whoever_may_read_sees_devices_and_why_a_claim_waits(commands: Commands, who: str) -> None:
+    name = commands.world.name
+    assert f"{name}-a" in commands.run("get", "nodes", who=who).stdout
+    assert "too-many" in commands.run("get", "claims", "-n", name, who=who).stdout
+    assert "gpu-1" in commands.run("devices", "--node", f"{name}-a", who=who).stdout
+    assert "fits on" in commands.run("explain", "claim", f"{name}/fits", who=who).stdout
+    assert "pending" in commands.run("explain", "claim", f"{name}/too-many", who=who, code=1).stdout
+
+
+@pytest.mark.parametrize("who", ["admin", "reader"])
+def test_whoever_may_read_sees_what_a_change_would_do(commands: Commands, who: str, tmp_path: Path) -> None:
+    rule = {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "retire"},
+        "spec": {
+            "deviceSelector": {"driver": commands.world.driver},
+            "taint": {"key": "old", "effect": "NoSchedule"},
+        },
+    }
+    (tmp_path / "rule.yaml").write_text(yaml.safe_dump(rule))
+    assert "4 devices" in commands.run("what-if", "--apply", str(tmp_path / "rule.yaml"), who=who, code=1).stdout
+    group = {
+        "apiVersion": "dray.dev/v1",
+        "kind": "NodeGroup",
+        "metadata": {"name": "more"},
+        "spec": {"fromNode": commands.world.nodes[0], "maxNodes": 2},
+    }
+    (tmp_path / "group.yaml").write_text(yaml.safe_dump(group))
+    planned = commands.run("scale-up", "-f", str(tmp_path / "group.yaml"), who=who, code=None)
+    assert planned.returncode in {0, 1}, planned.stderr
+    assert "more" in planned.stdout
+
+
+def test_who_may_view_sees_claims(commands: Commands) -> None:
+    assert "too-many" in commands.run("get", "claims", "-n", commands.world.name, who="viewer").stdout
+    refused = commands.run("get", "nodes", who="viewer", code=2)
+    assert "nodes" in refused.stderr
+
+
+def test_a_device_is_taken_out_of_service_and_put_back(commands: Commands) -> None:
+    device = ("device", "--node", commands.world.nodes[0], "--device", "gpu-0")
+    assert "1 device" in commands.run("taint", *device, "maintenance:NoSchedule", "--dry-run").stdout
+    commands.run("taint", *device, "maintenance:NoSchedule", "--yes")
+    assert "maintenance" in commands.run("devices", "--node", commands.world.nodes[0]).stdout
+    commands.run("untaint", *device)
+    assert "maintenance" not in commands.run("devices", "--node", commands.world.nodes[0]).stdout
+    commands.run("drain", *device, "--yes", "--wait", "--timeout", "60s")
+    commands.run("untaint", *device)
+
+
+def test_patches_count_for_commands_and_for_the_scheduler_of_dray(commands: Commands) -> None:
+    patch = """
+apiVersion: dray.dev/v1alpha1
+kind: ResourceSlicePatch
+metadata: {name: bigger}
+spec:
+  devices:
+    filter: {driver: DRIVER, pool: POOL, device: gpu-0}
+    attributes: {example.com/tier: {string: gold}}
+"""
+    world, (_, node) = commands.world, commands.world.nodes
+    commands.kubectl("apply", "-f", "-", text=patch.replace("DRIVER", world.driver).replace("POOL", node))
+    assert "gold" in commands.run("devices", "-o", "json").stdout
+    world.claim("gold", '"tier" in device.attributes["example.com"] && device.attributes["example.com"].tier == "gold"')
+    world.pod("golden", claim="gold")
+    commands.server.start_dray("scheduler")
+    assert world.bound("golden") == node
+    [result] = world.get("resourceclaims", "gold", RESOURCE)["status"]["allocation"]["devices"]["results"]
+    assert (result["pool"], result["device"]) == (node, "gpu-0")
+
+
+def test_what_is_installed_goes_again(commands: Commands) -> None:
+    commands.kubectl("delete", "-f", "-", "--wait=false", text=commands.run("uninstall").stdout)
