@@ -14,7 +14,6 @@ from typing import Any
 from tools.commands_page import commands
 
 from dray import __version__
-from dray.cli.help import first_sentence
 
 FOLDER = Path(__file__).parent.parent / "docs" / "man"
 ENDING = """\
@@ -69,7 +68,8 @@ def _title(path: tuple[str, ...]) -> str:
 
 
 def _about(command: Any) -> str:
-    return first_sentence(command.help or "")
+    """The first sentence of its help."""
+    return re.split(r"(?<=\.) ", " ".join((command.help or "").split()), maxsplit=1)[0]
 
 
 def _paragraphs(text: str) -> str:
