@@ -48,6 +48,7 @@ soak: setup
 	$(BIN)/pytest -m soak --timeout 3600 --hypothesis-profile exploring
 	DRAY_TEST_STORE=etcd $(BIN)/pytest -n auto tests/http -m 'not soak' --timeout 3600
 	$(BIN)/pytest -n auto tests/property -m 'not soak' --timeout 3600 --hypothesis-profile exploring
+	PYTHONPATH=tests $(BIN)/python -m soak.verdicts
 	PYTHONPATH=tests $(BIN)/python -m soak.days --seeds $(SOAK_DAYS) --jobs $(SOAK_JOBS)
 	PYTHONPATH=tests $(BIN)/python -m soak.fuzz --seconds $(FUZZ_SECONDS)
 

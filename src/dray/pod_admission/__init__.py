@@ -2,6 +2,7 @@
 
     service_account   the account of a pod: its token, pull secrets, which secrets it may mount
     limit_range       defaults and bounds of what containers, pods and volume claims ask for
+    priority          the number behind the name of a priority class
     runtime_class     overhead and nodes of a class of runtimes
     security          the Pod Security Standards: what a level forbids
 

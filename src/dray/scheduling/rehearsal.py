@@ -178,12 +178,15 @@ class Rehearsal:
         uid = pod.pod.metadata.uid
         spec = replace(pod.pod.spec, node_name=chosen.node)
         told = replace(pod.pod.status, extended_resource_claim_status=chosen.extended) if chosen.extended else None
+        waited_for = self.cluster.nominations.node_of(pod)
         self.cluster.set_pod(replace(pod.pod, spec=spec, status=told or pod.pod.status), uid)
-        self._undo.append(lambda: self._take_off(pod))
+        self._undo.append(lambda: self._take_off(pod, waited_for))
 
-    def _take_off(self, pod: PodInfo) -> None:
-        """A pod that was bound waits again."""
+    def _take_off(self, pod: PodInfo, waits_for: str) -> None:
+        """A pod that was bound waits again, for the node that it waited for."""
         self.cluster.set_pod(None, pod.pod.metadata.uid)
+        if waits_for:
+            self.cluster.nominations.set(pod, waits_for)
         if pod.group is not None:
             self.cluster.groups.set_pod(pod.pod, pod.pod.metadata.uid)
 

@@ -6,13 +6,14 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api.generated.core import Pod
-from dray.api.generated.scheduling import PodGroup
-from dray.api.kinds import CLAIMS, POD_GROUPS, TEMPLATES
+from dray.api.generated.scheduling import PodGroup, PriorityClass
+from dray.api.kinds import CLAIMS, POD_GROUPS, PRIORITY_CLASSES, TEMPLATES
 from dray.api.pod_claims import claim_for, claim_for_group, lacks_claim, recorded_claims, with_statuses
 from dray.api.pod_groups import group_of, shared_entry
 from dray.api.pods import is_active
 from dray.api.references import full_name
 from dray.api.resource import ResourceClaim, ResourceClaimTemplate
+from dray.pod_admission.priority import find_priority
 from dray.scheduling.pod_info import identified
 from dray.scheduling.reasons import PodReason, TemplateMissing
 from dray.snapshot.snapshot import Snapshot
@@ -29,7 +30,11 @@ class PendingPods(msgspec.Struct, frozen=True):
 
 def pending_pods(snapshot: Snapshot) -> PendingPods:
     """By priority, then by age, then as they were loaded."""
-    waiting = [identified(pod) for pod in snapshot.objects(Pod) if not pod.spec.node_name and is_active(pod)]
+    waiting = [
+        identified(_admitted(pod, snapshot))
+        for pod in snapshot.objects(Pod)
+        if not pod.spec.node_name and is_active(pod)
+    ]
     waiting.sort(key=lambda pod: (-(pod.spec.priority or 0), str(pod.metadata.creation_timestamp or "")))
     pods: list[Pod] = []
     claims: list[ResourceClaim] = []
@@ -46,6 +51,22 @@ def pending_pods(snapshot: Snapshot) -> PendingPods:
         status = replace(pod.status, resource_claim_statuses=with_statuses(pod, names)) if made else pod.status
         pods.append(replace(pod, status=status))
     return PendingPods(tuple(pods), tuple(claims), problems)
+
+
+def _admitted(pod: Pod, snapshot: Snapshot) -> Pod:
+    """The pod with the priority that a server would give it; one from a cluster has it already."""
+    spec = pod.spec
+    if spec.priority is not None:
+        return pod
+    found = find_priority(
+        spec.priority_class_name,
+        lambda name: snapshot.get(PRIORITY_CLASSES.resource, "", name),
+        lambda: snapshot.objects(PriorityClass),
+    )
+    if found is None or not found.name:
+        return pod
+    policy = spec.preemption_policy or found.policy
+    return replace(pod, spec=replace(spec, priority=found.value, preemption_policy=policy))
 
 
 def _missing_claims(pod: Pod, snapshot: Snapshot) -> dict[str, ResourceClaim] | PodReason:

@@ -16,10 +16,11 @@ from dray.api.generated.scheduling import PodGroup
 from dray.api.generated.storage import StorageClass
 from dray.api.kinds import NODES
 from dray.api.meta import Object
+from dray.api.pods import is_active
 from dray.api.references import ObjectKey
 from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice, ResourceSlicePatch
 from dray.scheduling.cluster import Cluster
-from dray.scheduling.pod_info import identified
+from dray.scheduling.pod_info import identified, read_pod
 from dray.tracker import Event, Remove, Upsert
 
 Changes = Mapping[ObjectKey, Object | None]
@@ -143,12 +144,14 @@ class World:
             self.cluster.set_node(old, new)
 
     def _set_pod(self, old: Pod | None, new: Pod | None) -> None:
-        """Pods on nodes take room there."""
+        """Pods on nodes take room there, and so do those for which others have to go from a node."""
         if old is not None:
             self.cluster.set_pod(None, identified(old).metadata.uid)
         if new is not None and new.spec.node_name:
             placed = identified(new)
             self.cluster.set_pod(placed, placed.metadata.uid)
+        elif new is not None and new.status.nominated_node_name and is_active(new):
+            self.cluster.nominations.set(read_pod(identified(new)), new.status.nominated_node_name)
 
 
 def _as(obj: Object | None, kind: type[T]) -> T | None:

@@ -11,13 +11,13 @@ from dray.api.meta import Object
 from dray.api.nodes import NOT_READY, UNREACHABLE
 from dray.api.pod_groups import FINALIZER
 from dray.api.sharing import remembered
+from dray.pod_admission.priority import find_priority
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
 
 SECONDS = 300
 POLICY_GATE = "PodGroupPreemptionPolicy"
-SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 class PodTolerations(Plugin):
@@ -57,15 +57,14 @@ class Priority(Plugin):
         """Resolves the class of a new pod or group. Raises ApiError if there is no such class."""
         if old is not None or not isinstance(new, Pod | PodGroup) or call.route.subresource:
             return new
-        name = new.spec.priority_class_name
-        found = self._default(engine) if not name else engine.get(PRIORITY_CLASSES.resource, "", name)
-        if isinstance(found, PriorityClass):
-            value, policy, name = found.value, found.preemption_policy or "PreemptLowerPriority", found.metadata.name
-        elif not name or name in SYSTEM_PRIORITIES:
-            value, policy = SYSTEM_PRIORITIES.get(name, 0), "PreemptLowerPriority"
-        else:
-            why = f"no PriorityClass with name {name} was found"
+        asked = new.spec.priority_class_name
+        found = find_priority(
+            asked, lambda name: engine.get(PRIORITY_CLASSES.resource, "", name), lambda: _classes(engine)
+        )
+        if found is None:
+            why = f"no PriorityClass with name {asked} was found"
             raise errors.forbidden(call.route.kind, new.metadata.name, why)
+        value, policy, name = found
         where = "pod" if isinstance(new, Pod) else "pod group"
         for what, given, computed in (
             ("integer value of priority", new.spec.priority, value),
@@ -85,12 +84,11 @@ class Priority(Plugin):
         )
         return replace(new, spec=spec)
 
-    def _default(self, engine: Engine) -> PriorityClass | None:
-        if not engine.store.count(PRIORITY_CLASSES.resource):
-            return None
-        classes: list[PriorityClass] = [record.obj for record in engine.store.list(PRIORITY_CLASSES.resource).records]
-        defaults = [found for found in classes if found.global_default]
-        return min(defaults, key=lambda found: found.value, default=None)
+
+def _classes(engine: Engine) -> list[PriorityClass]:
+    if not engine.store.count(PRIORITY_CLASSES.resource):
+        return []
+    return [record.obj for record in engine.store.list(PRIORITY_CLASSES.resource).records]
 
 
 @remembered

@@ -1,0 +1,21 @@
+"""One verdict, live: what is said of a pod before it comes is what the running scheduler makes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from verdict_world import find_differences
+
+STATES = range(100)
+
+
+@pytest.mark.parametrize("first", range(STATES.start, STATES.stop, 25))
+def test_what_is_said_of_a_pod_is_what_becomes_of_it(first: int) -> None:
+    assert [why for number in range(first, first + 25) for why in find_differences(number)] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "why"), [(32, "priority class"), (120, "nominated"), (348, "nominated, in a preview")]
+)
+def test_what_was_once_told_apart(number: int, why: str) -> None:
+    assert find_differences(number) == [], why

@@ -1,0 +1,186 @@
+"""A scheduler that runs, and what everybody says of each pod before it comes: they must have been right.
+
+state ─▶ server in memory ─▶ dump ─▶ allocate, explain, explain pod, what-if, previews ─┬─▶ differences
+                └─▶ the pod comes ─▶ scheduler on virtual time ─▶ where it is, or why not ┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import dray
+from dray.api import codec
+from dray.api.generated.core import Pod
+from dray.api.kinds import CLAIMS, CLASSES, NODES, PATCHES, PODS, PRIORITY_CLASSES, RULES, SLICES
+from dray.api.references import ObjectRef
+from dray.api.status import ApiError
+from dray.scheduler.scheduler import Scheduler
+from dray.scheduling.pod_info import read_pod
+from dray.snapshot import Snapshot
+from dray.snapshot.pod_explanation import PodExplanation, explain_pod
+from dray.what_if.elsewhere import move_elsewhere
+from dray.what_if.evictions import Eviction
+from dray.what_if.pending_changes import Chance, assess_pending
+from fault_simulation import virtual_loop
+from fault_simulation.virtual_loop import LoopClock
+from local_server import LocalServer, local_server, typed
+from verdict_states import Newcomer, draw_state
+
+DUMPED = (NODES, CLASSES, SLICES, RULES, PATCHES, PRIORITY_CLASSES, CLAIMS, PODS)
+SETTLE_SECONDS = 3.0
+MOMENT = "2026-06-01T12:00:00Z"
+
+
+class World:
+    """A server with a scheduler."""
+
+    def __init__(self, server: LocalServer) -> None:
+        self.admin = server.client()
+
+    async def put(self, manifest: dict[str, Any]) -> None:
+        """Stores an object with its status."""
+        made = await self.admin.create(typed(manifest))
+        if manifest["kind"] == "Node":  # a new one is tainted until it is ready
+            taints = {"spec": {"taints": manifest["spec"].get("taints")}}
+            await self.admin.patch(NODES, "", made.metadata.name, taints)
+        if "status" in manifest:
+            meta = made.metadata
+            kind = next(kind for kind in DUMPED if kind.kind == manifest["kind"])
+            status = {"status": manifest["status"]}
+            await self.admin.patch(kind, meta.namespace, meta.name, status, subresource="status")
+
+    async def dump(self) -> Snapshot:
+        """What is stored, as the commands read it."""
+        objects = [one for kind in DUMPED for one in (await self.admin.list(kind)).items]
+        return dray.load(*map(codec.to_builtins, objects))
+
+    async def pod(self, name: str) -> Pod:
+        """A pod as it is now."""
+        found = await self.admin.get(PODS, "default", name)
+        assert isinstance(found, Pod)
+        return found
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[World]:
+    """A world on a virtual loop."""
+    clock = LoopClock()
+    async with local_server(clock, with_roles=False) as server:
+        world = World(server)
+        task = asyncio.get_running_loop().create_task(Scheduler(world.admin, clock).run())
+        try:
+            yield world
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def find_differences(number: int) -> list[str]:
+    """What somebody said of a pod of a state that was not so."""
+    return virtual_loop.run(_live(number))
+
+
+async def _live(number: int) -> list[str]:
+    state = draw_state(number)
+    async with running() as world:
+        for manifest in state.objects:
+            await world.put(manifest)
+        await asyncio.sleep(SETTLE_SECONDS)
+        found: list[str] = []
+        for newcomer in state.newcomers:
+            found += [
+                f"state {number}, {newcomer.pod['metadata']['name']}: {why}" async for why in _try(world, newcomer)
+            ]
+        return found
+
+
+async def _try(world: World, newcomer: Newcomer) -> AsyncIterator[str]:
+    """Lets a pod come; what was said of it before and is not so."""
+    name = newcomer.pod["metadata"]["name"]
+    try:
+        for claim in newcomer.claims:
+            await world.put(claim)
+    except ApiError as error:
+        yield f"a claim is refused: {error}"
+        return
+    pod = {**newcomer.pod, "metadata": {**newcomer.pod["metadata"], "uid": f"uid-{name}"}}
+    before = (await world.dump()).with_objects({**pod, "status": {"phase": "Pending"}})
+    told = explain_pod(before, f"default/{name}")
+    await asyncio.sleep(SETTLE_SECONDS)  # the scheduler has heard of all that is there
+    await world.put(newcomer.pod)
+    await asyncio.sleep(SETTLE_SECONDS)
+    live = await world.pod(name)
+    after = await world.dump()
+    for why in (
+        *_compare_pod(told, live, after, before),
+        *_compare_chances(told, assess_pending(before).pods[f"default/{name}"]),
+        *_compare_preview(told, before, newcomer),
+        *_compare_claims(before, newcomer),
+    ):
+        yield why
+
+
+def _compare_pod(told: PodExplanation, live: Pod, after: Snapshot, before: Snapshot) -> Iterator[str]:
+    """What is explained of a pod, and what became of it."""
+    node = live.spec.node_name
+    # Of a node that lacks devices and refuses the pod, too, either may be counted: what is known is not asked again.
+    wants_devices = read_pod(live).wants_devices
+    if told.status == "fits":
+        if node != told.node:
+            yield f"explain pod says that it fits on {told.node}; it is on {node or 'none'}: {_message(live)}"
+    elif node:
+        yield f"explain pod says {told.status}, {told.message!r}; it is on {node}"
+    elif not wants_devices and told.message not in _message(live):
+        yield f"explain pod says {told.message!r}, the scheduler {_message(live)!r}"
+    gone = {pod.metadata.name for pod in after.objects(Pod) if pod.metadata.deletion_timestamp is not None}
+    leaving = {pod.metadata.name for pod in before.objects(Pod) if pod.metadata.deletion_timestamp is not None}
+    gone = gone - leaving if live.status.nominated_node_name else set()  # others may have gone for somebody else
+    victims = {one.name.name for one in told.preemption.victims} if told.preemption is not None else set()
+    victims -= leaving
+    if gone != victims:
+        yield f"explain pod says that {sorted(victims)} would go for it, {sorted(gone)} did"
+    again = explain_pod(after, f"default/{live.metadata.name}")
+    if node and again.status != "scheduled":
+        yield f"afterwards explain pod says {again.status}: {again.notes}"
+    if not node and again.status == "fits" and not gone:
+        yield f"afterwards explain pod says that it fits on {again.node}"
+
+
+def _message(pod: Pod) -> str:
+    return next((one.message for one in pod.status.conditions if one.type == "PodScheduled"), "")
+
+
+def _compare_chances(told: PodExplanation, chance: Chance) -> Iterator[str]:
+    if chance.fits != (told.status == "fits") or (chance.node or "") != told.node:
+        yield f"what-if says {chance}, explain pod {told.status} {told.node}"
+
+
+def _compare_preview(told: PodExplanation, before: Snapshot, newcomer: Newcomer) -> Iterator[str]:
+    """As if it had been somewhere, and had to leave."""
+    if newcomer.pod["spec"].get("schedulingGates"):
+        return  # of gates nobody asks a pod that had a node
+    name = newcomer.pod["metadata"]["name"]
+    claims = tuple(f"default/{claim['metadata']['name']}" for claim in newcomer.claims)
+    leaving = Eviction(pod=f"default/{name}", claims=claims, devices=(), causes=(), due=MOMENT, expected=MOMENT)
+    (moved,) = move_elsewhere(before, {ObjectRef("default", name, f"uid-{name}"): leaving})
+    if moved.fits != (told.status == "fits") or (moved.fits and moved.fits_on != told.node):
+        yield f"a preview says {moved.fits} {moved.fits_on} {moved.why_not}, explain pod {told.status} {told.node}"
+
+
+def _compare_claims(before: Snapshot, newcomer: Newcomer) -> Iterator[str]:
+    """What allocate and explain say of each claim by itself."""
+    for claim in newcomer.claims:
+        name = f"default/{claim['metadata']['name']}"
+        status = before.allocate(name).status
+        report = before.explain(name).report
+        if report.error or any(one.error for one in report.claims):
+            explained = "error"
+        elif any(verdict.status == "allocated" for verdict in report.nodes):
+            explained = "allocated"
+        else:
+            explained = "unsatisfiable"
+        if status != explained:
+            yield f"allocate says {status} of {name}, explain {explained}"
