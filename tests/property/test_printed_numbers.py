@@ -88,6 +88,7 @@ def test_every_number_is_what_the_manifests_say(manifests: list[Json], driver: s
 def check_get(snapshot: Snapshot, devices: list[Counted]) -> None:
     view: Any = View(snapshot)
     table = table_of(view, Wanted(What.NODES))
+    states = list(snapshot.device_states())
     for cells in table.rows:
         row = dict(zip(table.header, map(str, cells), strict=True))
         own = [one for one in devices if one.node == row["NODE"]]
@@ -95,6 +96,9 @@ def check_get(snapshot: Snapshot, devices: list[Counted]) -> None:
         assert row["HELD"] == str(sum(one.held for one in own))
         assert row["TAINTED"] == str(sum(one.tainted for one in own))
         free, blocked = int(row["FREE"]), int(row["BLOCKED"])
+        here = [state for state in states if state.device.access.node_name == row["NODE"]]
+        assert free == sum(state.is_free for state in here), "and those can be had (test_device_states)"
+        assert blocked == sum(state.is_blocked for state in here)
         neither = sum(not one.held and not one.tainted for one in own)
         assert neither <= free + blocked <= neither + sum(one.held for one in own), "and shares of held ones"
 
