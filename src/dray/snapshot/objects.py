@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dray.api import codec, registry
-from dray.api.meta import Object
+from dray.api.meta import Object, ObjectMeta
 from dray.api.references import ObjectKey
 from dray.api.registry import Kind
 from dray.api.times import Time
@@ -17,6 +17,7 @@ from dray.snapshot.files import InputError, Item, Source, read
 from dray.validation import default_object, to_hub
 
 DEFAULT_NAMESPACE = "default"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Loaded(NamedTuple):
@@ -64,7 +65,10 @@ def typed(obj: Any, now: Time) -> tuple[ObjectKey, Object]:
 
 
 def inherit(obj: Object, old: Object | None) -> Object:
-    """A manifest applied over an object that is there: identity and status stay, unless the manifest says them."""
+    """A manifest applied over an object that is there: identity and status stay, unless the manifest says them.
+
+    Labels and annotations stay, too, but for those that the manifest that was last applied had.
+    """
     if old is None:
         return obj
     meta, known = obj.metadata, old.metadata
@@ -73,12 +77,24 @@ def inherit(obj: Object, old: Object | None) -> Object:
             meta,
             uid=meta.uid or known.uid,
             creation_timestamp=meta.creation_timestamp or known.creation_timestamp,
+            labels={**_unapplied(known, "labels"), **meta.labels},
+            annotations={**_unapplied(known, "annotations"), **meta.annotations},
         )
     }
     status = getattr(obj, "status", None)
     if status is not None and status == type(status)():
         kept["status"] = old.status  # type: ignore[attr-defined]
     return msgspec.structs.replace(obj, **kept)
+
+
+def _unapplied(known: ObjectMeta, field: str) -> dict[str, str]:
+    """The labels or annotations of an object that nobody applied."""
+    present: dict[str, str] = getattr(known, field)
+    try:
+        applied = msgspec.json.decode(known.annotations.get(LAST_APPLIED, "{}"))["metadata"][field]
+        return {key: value for key, value in present.items() if key not in applied and key != LAST_APPLIED}
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return dict(present)
 
 
 def key_of(obj: Object, kind: Kind) -> ObjectKey:

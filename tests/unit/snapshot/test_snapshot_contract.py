@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+import builders
 import dray
+from dray.api.generated.core import Node
 from dray.snapshot import InputError, SnapshotError
 from snapshot_objects import DRIVER, claim, device, device_class, held, patch, resource_slice, rule
 
@@ -289,3 +291,15 @@ def test_place() -> None:
     later = snapshot.place("apps/web", now="2026-06-01T13:00:01Z")
     assert (later.decisions, later.requeue_after) == (["east"], None)
     assert "ran out" in str(later.explain())
+
+
+def test_what_is_applied_leaves_labels_that_nobody_applied() -> None:
+    """As kubectl apply does: only what the last manifest had, and this one has not, is taken away."""
+    last = '{"metadata":{"labels":{"rack":"r1","old":"yes"}}}'
+    there = builders.node("node-1", labels={"rack": "r1", "old": "yes", "kubernetes.io/arch": "amd64"})
+    there["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": last, "note": "kept"}
+    (after,) = dray.load(there).with_applied(builders.node("node-1", labels={"rack": "r2"})).objects(Node)
+    assert after.metadata.labels == {"kubernetes.io/arch": "amd64", "rack": "r2"}
+    assert after.metadata.annotations["note"] == "kept"
+    never = dray.load(builders.node("node-1", labels={"a": "b"})).with_applied(builders.node("node-1"))
+    assert [node.metadata.labels for node in never.objects(Node)] == [{"a": "b"}]
