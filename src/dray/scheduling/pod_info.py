@@ -15,13 +15,16 @@ from dray.api.references import ObjectName, full_name
 from dray.api.sharing import remembered
 from dray.api.struct import encode_value
 from dray.scheduling.pod_terms import PodTerms, read_terms
-from dray.scheduling.reasons import PodReason, TermUnreadable
+from dray.scheduling.reasons import PodReason, TooManyTerms
 
 Resources = dict[str, int]
 """Amounts in nano units, by resource name."""
 
 Port = tuple[str, str, int]
 """Address, protocol and number."""
+
+MOST_SAID = 1_000
+"""Requirements of nodes, and tolerations, that a pod may have: every node is looked at with all of them."""
 
 _encode = msgspec.json.Encoder(enc_hook=encode_value).encode
 
@@ -68,10 +71,10 @@ def read_pod(pod: Pod, known: PodInfo | None = None) -> PodInfo:
     """The facts of a pod; those of `known` where its spec has not changed."""
     if known is not None and known.pod.spec is pod.spec and (not known.terms or _have_same_labels(known.pod, pod)):
         return replace(known, pod=pod, claims=_claims(pod))
-    requests, ports, key, extended = _facts(pod.spec)
+    requests, ports, key, extended, fault = _facts(pod.spec)
     terms = read_terms(pod)
-    fault = terms if isinstance(terms, TermUnreadable) else None
-    terms = None if isinstance(terms, TermUnreadable) else terms
+    if isinstance(terms, PodReason):
+        terms, fault = None, fault or terms
     return PodInfo(
         pod, requests, ports, key, fault, _claims(pod), terms, _volume_claims(pod), extended, group=group_of(pod)
     )
@@ -114,11 +117,24 @@ def _volume_claims(pod: Pod) -> tuple[str, ...]:
 
 
 @remembered
-def _facts(spec: PodSpec) -> tuple[Resources, frozenset[Port], bytes, tuple[str, ...]]:
+def _facts(spec: PodSpec) -> tuple[Resources, frozenset[Port], bytes, tuple[str, ...], PodReason | None]:
     key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations))
     requests = total_requests(spec)
     extended = tuple(sorted(name for name, amount in requests.items() if amount and may_be_devices(name)))
-    return requests, host_ports(spec), key, extended
+    said = _count_requirements(spec) + len(spec.tolerations)
+    fault = TooManyTerms("requirements of nodes, and tolerations", said, MOST_SAID) if said > MOST_SAID else None
+    return requests, host_ports(spec), key, extended, fault
+
+
+def _count_requirements(spec: PodSpec) -> int:
+    """How much there is to look at on each node."""
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if affinity is None:
+        return 0
+    required = affinity.required_during_scheduling_ignored_during_execution
+    terms = [one.preference for one in affinity.preferred_during_scheduling_ignored_during_execution]
+    terms += required.node_selector_terms if required is not None else ()
+    return sum(len(term.match_expressions) + len(term.match_fields) for term in terms)
 
 
 def total_requests(spec: PodSpec) -> Resources:

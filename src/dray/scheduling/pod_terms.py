@@ -14,9 +14,12 @@ from dray.api.generated.core import Pod, PodAffinityTerm, PodSpec, TopologySprea
 from dray.api.labels import LabelSelector, Requirement, SelectorError
 from dray.api.sharing import remembered
 from dray.api.struct import encode_value
-from dray.scheduling.reasons import TermUnreadable
+from dray.scheduling.reasons import TermUnreadable, TooManyTerms
 
 Labels = Mapping[str, str]
+MOST_TERMS = 64
+"""Terms about other pods that a pod may have: for each, the pods of all nodes are counted when it is first seen."""
+
 _encode = msgspec.json.Encoder(enc_hook=encode_value).encode
 
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
@@ -93,18 +96,18 @@ class PodTerms(msgspec.Struct, frozen=True):
         return (*self.preferred, *(Weighted(HARD_AFFINITY_WEIGHT, term) for term in self.affinity))
 
 
-def read_terms(pod: Pod) -> PodTerms | TermUnreadable | None:
+def read_terms(pod: Pod) -> PodTerms | TermUnreadable | TooManyTerms | None:
     """What a pod says about others; None if it says nothing, and what is wrong if it cannot be read."""
     keys = _label_keys(pod.spec)
-    if keys is None:
-        return None
+    if keys is None or isinstance(keys, TooManyTerms):
+        return keys
     labels = pod.metadata.labels
     known = tuple((key, labels[key]) for key in keys if key in labels)
     return _read(pod.spec, pod.metadata.namespace, known)
 
 
 @remembered
-def _label_keys(spec: PodSpec) -> tuple[str, ...] | None:
+def _label_keys(spec: PodSpec) -> tuple[str, ...] | TooManyTerms | None:
     """The pod's own labels that its terms are about (`matchLabelKeys`); None if there are no terms."""
     affinity = spec.affinity
     constraints = spec.topology_spread_constraints
@@ -112,11 +115,16 @@ def _label_keys(spec: PodSpec) -> tuple[str, ...] | None:
     if not constraints and not with_pods:
         return None
     keys = {key for constraint in constraints for key in constraint.match_label_keys}
+    count = len(constraints)
     for terms in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity is not None else ():
         if terms is not None:
             preferred = [one.pod_affinity_term for one in terms.preferred_during_scheduling_ignored_during_execution]
-            for term in (*terms.required_during_scheduling_ignored_during_execution, *preferred):
+            several = (*terms.required_during_scheduling_ignored_during_execution, *preferred)
+            count += len(several)
+            for term in several:
                 keys.update(term.match_label_keys, term.mismatch_label_keys)
+    if count > MOST_TERMS:
+        return TooManyTerms("pod affinity terms and topology spread constraints", count, MOST_TERMS)
     return tuple(sorted(keys))
 
 
@@ -165,7 +173,7 @@ def _narrowed(selector: LabelSelector, keys: Iterable[str], operator: str, label
 def _spreads(spec: PodSpec, action: str, namespace: str, labels: Labels) -> tuple[Spread, ...]:
     asked = [constraint for constraint in spec.topology_spread_constraints if constraint.when_unsatisfiable == action]
     keys = tuple(sorted({constraint.topology_key for constraint in asked}))
-    return tuple(_spread(constraint, spec, keys, namespace, labels) for constraint in asked)
+    return tuple([_spread(constraint, spec, keys, namespace, labels) for constraint in asked])
 
 
 def _spread(

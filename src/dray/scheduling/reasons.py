@@ -283,6 +283,16 @@ class TermUnreadable(PodReason, frozen=True, cache_hash=True):
     error: str
 
 
+class TooManyTerms(PodReason, frozen=True, cache_hash=True):
+    """The pod says more about nodes or other pods than can be looked at while others wait."""
+
+    verdict = Verdict.UNSUPPORTED
+
+    what: str
+    count: int
+    most: int
+
+
 class Gated(PodReason, frozen=True, cache_hash=True):
     """The pod has scheduling gates."""
 

@@ -23,6 +23,8 @@ Domains = dict[str | None, dict[str, NodeInfo]]
 """Nodes by the value of a label; those that lack it are under None."""
 CountKey = tuple[tuple[Selection, ...], str, bytes]
 
+MAX_COUNTS: Final = 5_000
+"""Terms that are counted at a time, also those about domains that no node is in."""
 MAX_COUNTED: Final = 500_000
 """How many domains are counted in, all selections together."""
 MAX_KEYS: Final = 64
@@ -155,7 +157,7 @@ class Topology:
 
     def _make_room(self, wanted: int) -> None:
         total = wanted + sum(len(counts.by_value) for counts in self._counts.values())
-        while self._counts and total > MAX_COUNTED:
+        while self._counts and (total > MAX_COUNTED or len(self._counts) >= MAX_COUNTS):
             oldest = next(iter(self._counts))
             total -= len(self._counts[oldest].by_value)
             self._forget(oldest)

@@ -50,10 +50,12 @@ def _check(errors: Errors, new: ResourceQuota, old: ResourceQuota | None, _ctx: 
 def _validate_scopes(
     errors: Errors, spec: ResourceQuotaSpec, scopes: tuple[str, ...], path: str, scope_path: str
 ) -> None:
+    standard = [name for name in spec.hard if is_standard_for_quota(name)]
+    unfit = {scope for scope in SCOPES.keys() & set(scopes) if any(name not in SCOPES[scope] for name in standard)}
     for scope in scopes:
         if scope not in SCOPES:
             errors.append(invalid(scope_path, scope, "unsupported scope"))
-        elif any(is_standard_for_quota(name) and name not in SCOPES[scope] for name in spec.hard):
+        elif scope in unfit:
             errors.append(invalid(path, scope, "the scope does not go with all of the resources"))
     if any(pair <= set(scopes) for pair in CONFLICTS):
         errors.append(invalid(path, scopes, "scopes that exclude each other"))

@@ -43,7 +43,7 @@ def test_every_reason_has_words_and_data_that_can_be_counted(kind: type[Any]) ->
 def test_what_keeps_pods_from_nodes_can_be_helped() -> None:
     """But for what only a change of the pod itself can help, which revives it anyway."""
     hopeless = {kind.__name__ for kind in concrete(Reason) if kind.causes == Cause.NOTHING}
-    assert hopeless == {"OtherScheduler", "TermUnreadable", "Gated"}
+    assert hopeless == {"OtherScheduler", "TermUnreadable", "TooManyTerms", "Gated"}
 
 
 @pytest.mark.parametrize(
