@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo
 from dray.api.durations import parse_duration
 from dray.api.text_memory import remember_texts
 
+LONGEST: Final = 4096
+"""All minutes, hours and days one by one are a tenth of it; controllers read schedules again and again."""
 YEARS: Final = 5
 """A schedule with no time in so many years, such as 30 February, has none."""
 _MINUTE: Final = dt.timedelta(minutes=1)
@@ -107,6 +109,8 @@ def _forward(local: dt.datetime, moment: dt.datetime) -> dt.datetime:
 @remember_texts(4096)
 def parse_schedule(text: str) -> Schedule:
     """Reads a schedule. Raises ScheduleError."""
+    if len(text) > LONGEST:
+        raise ScheduleError(f"longer than {LONGEST} characters")
     if text.startswith("@every "):
         return Schedule(every=_interval(text.removeprefix("@every ")))
     if text.startswith("@"):

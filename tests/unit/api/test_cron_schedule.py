@@ -117,3 +117,10 @@ def test_the_next_time_is_the_first_minute_that_fits(schedule: Schedule, start: 
             break
     if expected is not None or found is None or found < moment + dt.timedelta(days=2):
         assert found == expected
+
+
+def test_a_schedule_has_an_end() -> None:
+    whole = ",".join(map(str, range(60)))
+    assert len(parse_schedule(f"{whole} * * * *").minutes) == 60
+    with pytest.raises(ScheduleError, match="longer than 4096 characters"):
+        parse_schedule(",".join(["0-59"] * 1000) + " * * * *")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from dray.controllers.context import Context
 from dray.controllers.expectations import LONGEST
 from dray.controllers.failed_pods import FailedPods
 from dray.controllers.revision_history import History, RevisionHistory, template_of
-from dray.controllers.stateful_set.members import identity, member, ordinal_of, ordinals, revision_of
+from dray.controllers.stateful_set.members import identity, member, ordinal_of, revision_of
 from dray.controllers.stateful_set.plan import StatefulSetState, observe, plan, surplus
 from dray.controllers.stateful_set.rollout import plan_rollout, uses_current
 from dray.controllers.stateful_set.status import next_available, plan_status
@@ -75,7 +75,7 @@ class StatefulSetController(WorkloadController):
         history = await self._history.of(stateful_set, selector, spec.template, status.collision_count)
         now = as_time(self._clock.now())
         update = history.current.metadata.name
-        state = observe(stateful_set, pods, update, now, self._stale(stateful_set, pods))
+        state = observe(stateful_set, pods, update, now, self._stale(stateful_set))
         waits: list[float] = [STALE_SECONDS] if state.stale else []
         patient = {number: self._failed.wait(stateful_set, number) for number in _failed(state)}
         state = state._replace(patient={number for number, seconds in patient.items() if seconds})
@@ -97,18 +97,12 @@ class StatefulSetController(WorkloadController):
             waits.append((soon.datetime() - now.datetime()).total_seconds())
         return min(waits, default=None)
 
-    def _stale(self, stateful_set: StatefulSet, pods: Sequence[Pod]) -> set[int]:
-        """Numbers without a pod whose claims are about to go with an earlier one."""
+    def _stale(self, stateful_set: StatefulSet) -> Container[int]:
+        """Numbers whose claims are about to go with an earlier pod. Each is looked at when it is asked for."""
         policy = stateful_set.spec.persistent_volume_claim_retention_policy
         if not stateful_set.spec.volume_claim_templates or policy is None or policy.when_scaled != "Delete":
-            return set()
-        taken = {pod.metadata.name for pod in pods}
-        found = set()
-        for number in ordinals(stateful_set):
-            name = f"{stateful_set.metadata.name}-{number}"
-            if name not in taken and any(is_stale(one, name) for one in self._stored(stateful_set, number)):
-                found.add(number)
-        return found
+            return ()
+        return _Stale(stateful_set, self._stored)
 
     def _stored(self, stateful_set: StatefulSet, number: int) -> list[PersistentVolumeClaim]:
         """The volume claims of a number that there are."""
@@ -179,6 +173,21 @@ class StatefulSetController(WorkloadController):
     async def _write_status(self, stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
         if status != stateful_set.status:
             await self._client.update(replace(stateful_set, status=status), subresource="status")
+
+
+class _Stale(Container[int]):
+    """The numbers of which a stored claim is about to go with an earlier pod."""
+
+    def __init__(
+        self, stateful_set: StatefulSet, stored: Callable[[StatefulSet, int], Sequence[PersistentVolumeClaim]]
+    ) -> None:
+        self._stateful_set = stateful_set
+        self._stored = stored
+
+    def __contains__(self, number: object) -> bool:
+        assert isinstance(number, int)
+        name = f"{self._stateful_set.metadata.name}-{number}"
+        return any(is_stale(one, name) for one in self._stored(self._stateful_set, number))
 
 
 def _failed(state: StatefulSetState) -> list[int]:

@@ -8,7 +8,8 @@ Only when every number has its pod, a new template spreads on (`rollout`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from dray.api.generated.apps import StatefulSet
@@ -29,7 +30,7 @@ class StatefulSetState(NamedTuple):
     update: str
     """The name of the newest revision."""
     now: Time
-    stale: Collection[int] = ()
+    stale: Container[int] = ()
     """Numbers whose volume claims are about to go, so that nobody may be made to use them."""
     patient: Collection[int] = ()
     """Numbers whose failed pod stays for now, because there were failures before."""
@@ -57,7 +58,7 @@ class StatefulSetPlan(NamedTuple):
 
 
 def observe(
-    stateful_set: StatefulSet, pods: Sequence[Pod], update: str, now: Time, stale: Collection[int] = ()
+    stateful_set: StatefulSet, pods: Sequence[Pod], update: str, now: Time, stale: Container[int] = ()
 ) -> StatefulSetState:
     """Sorts pods by their numbers."""
     numbered = {ordinal_of(stateful_set, pod): pod for pod in pods}
@@ -81,23 +82,23 @@ def plan(state: StatefulSetState) -> StatefulSetPlan:
 
 
 def _plan_all(state: StatefulSetState) -> StatefulSetPlan:
-    create: list[int] = []
     delete: list[Pod] = []
     mend: list[Pod] = []
     lacking: list[int] = []
-    for number in ordinals(state.stateful_set):
-        pod = state.pods.get(number)
-        if pod is None:
-            if number not in state.stale:
-                create.append(number)
-        elif is_finished(pod):
+    wanted = ordinals(state.stateful_set)
+    # Somebody may want two thousand million pods: what is looked at is what is there, and what is done next.
+    missing = (number for number in wanted if number not in state.pods and number not in state.stale)
+    for number, pod in sorted(state.pods.items()):
+        if number not in wanted:
+            continue
+        if is_finished(pod):
             delete += [pod] if _is_to_go(state, pod, number) else []
         else:
             lacking += [number] if pod.status.phase == PENDING else []
             mend += [pod] if _needs_mending(pod, number) else []
     delete += [pod for pod in surplus(state) if pod.metadata.deletion_timestamp is None]
     return StatefulSetPlan(
-        tuple(create[:MAX_AT_ONCE]), tuple(delete[:MAX_AT_ONCE]), tuple(mend), tuple(lacking), is_complete=True
+        tuple(islice(missing, MAX_AT_ONCE)), tuple(delete[:MAX_AT_ONCE]), tuple(mend), tuple(lacking), is_complete=True
     )
 
 

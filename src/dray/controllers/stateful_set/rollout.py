@@ -35,13 +35,12 @@ def plan_rollout(state: StatefulSetState) -> tuple[Pod, ...]:
     if stateful_set.spec.update_strategy.type != ROLLING:
         return ()
     numbers = ordinals(stateful_set)
-    away = sum(not state.works(state.pods.get(number)) for number in numbers)
+    updated = numbers[partition_of(stateful_set) :]
+    away = len(numbers) - sum(number in numbers and state.works(pod) for number, pod in state.pods.items())
     old = [
         pod
-        for number in reversed(numbers[partition_of(stateful_set) :])
-        if (pod := state.pods.get(number)) is not None
-        and revision_of(pod) != state.update
-        and pod.metadata.deletion_timestamp is None
+        for number, pod in sorted(state.pods.items(), reverse=True)
+        if number in updated and revision_of(pod) != state.update and pod.metadata.deletion_timestamp is None
     ]
     room = max(_allowed(stateful_set) - away, 0)
     if stateful_set.spec.pod_management_policy != PARALLEL:
