@@ -131,16 +131,15 @@ def _compare_pod(told: PodExplanation, live: Pod, after: Snapshot, before: Snaps
     if told.status == "fits":
         if node != told.node:
             yield f"explain pod says that it fits on {told.node}; it is on {node or 'none'}: {_message(live)}"
-    elif node:
+    elif node and told.preemption is None:  # else it may have come as soon as others were on their way out
         yield f"explain pod says {told.status}, {told.message!r}; it is on {node}"
-    elif not wants_devices and told.message not in _message(live):
+    elif not node and not wants_devices and told.message not in _message(live):
         yield f"explain pod says {told.message!r}, the scheduler {_message(live)!r}"
     gone = {pod.metadata.name for pod in after.objects(Pod) if pod.metadata.deletion_timestamp is not None}
     leaving = {pod.metadata.name for pod in before.objects(Pod) if pod.metadata.deletion_timestamp is not None}
-    gone = gone - leaving if live.status.nominated_node_name else set()  # others may have gone for somebody else
-    victims = {one.name.name for one in told.preemption.victims} if told.preemption is not None else set()
-    victims -= leaving
-    if gone != victims:
+    gone -= leaving
+    victims = {one.name.name for one in told.preemption.victims} - leaving if told.preemption is not None else set()
+    if not victims <= gone or (live.status.nominated_node_name and gone != victims):  # who waits makes others go, too
         yield f"explain pod says that {sorted(victims)} would go for it, {sorted(gone)} did"
     again = explain_pod(after, f"default/{live.metadata.name}")
     if node and again.status != "scheduled":
