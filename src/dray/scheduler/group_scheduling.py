@@ -16,7 +16,7 @@ from dray.api.conditions import find_condition, with_condition
 from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import POD_GROUPS
 from dray.api.meta import Condition
-from dray.api.pod_groups import INITIALLY_SCHEDULED, is_group
+from dray.api.pod_groups import INITIALLY_SCHEDULED, is_group, min_count
 from dray.api.references import ObjectName, full_name
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
@@ -118,8 +118,8 @@ class GroupScheduler:
             self._host.preempt_for_group(answer.preemption)
         if not answer.passes_soon:
             self._host.start(self.tell(name, answer))
-            if answer.verdict is not Verdict.DEVICES_NOT_READY:
-                self._host.start(self._let_go(name, waiting))
+        if answer.verdict is not Verdict.DEVICES_NOT_READY:
+            self._host.start(self._let_go(name, waiting))  # also of one that waits for pods that may never come
         await self._refuse([(pod, answer) for pod in waiting])
 
     async def _refuse(self, refusals: Sequence[tuple[PodInfo, Refused]]) -> None:
@@ -184,6 +184,9 @@ class GroupScheduler:
             if group is not None and not (isinstance(error, ApiError) and error.code in (404, 409)):
                 await self._recorder.warning(group, "FailedScheduling", f"binding rejected: {error}")
             return
+        if not self._suffice(name, group, placed):
+            self._take_back(placed, causes)
+            return
         failures = await self._binder.bind(placed)
         failed = {pod.name for pod, _, _ in failures}
         for pod, chosen in placed:
@@ -192,6 +195,14 @@ class GroupScheduler:
         self._take_back([(pod, chosen) for pod, chosen, _ in failures], causes)
         if group is not None and len(failures) < len(placed):
             await self._say(group, "True", "Scheduled", "")
+
+    def _suffice(self, name: ObjectName, group: PodGroup | None, placed: Placed) -> bool:
+        """Whether there are still enough pods: while their claims were written some may have gone, or come anew."""
+        standing = sum(self._stands(*one) for one in placed)
+        if standing == len(placed) or group is None:
+            return True
+        running = sum(bool(pod.spec.node_name) for pod in self._host.cluster.groups.members(name).values())
+        return running + standing >= min_count(group)
 
     def _take_back(self, placed: Placed, causes: Cause) -> None:
         for pod, chosen in placed:
