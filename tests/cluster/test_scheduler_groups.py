@@ -254,3 +254,32 @@ async def test_a_gang_that_may_not_preempt_does_not() -> None:
         await here.settle(2)
         assert await left(here) == ["g-0", "low"]
         assert "not eligible due to preemptionPolicy=Never" in await here.message("g-0")
+
+
+async def test_a_gang_that_lost_a_pod_while_claims_were_written_does_not_begin_and_holds_nothing() -> None:
+    async with scheduler_world() as here:
+        await here.add_node("a", "gpu-0", "gpu-1")
+        await here.add_class()
+
+        def lose(write: str) -> ApiError | None:
+            """The first claim is written, and meanwhile one of the pods goes."""
+            if write == "update ResourceClaim/status":
+                here.scheduler._changes._on_pod(gone, None)
+            return None
+
+        await add_group(here, "g", 2)
+        for number in range(2):
+            await here.add_claim(f"g-{number}")
+        await add_member(here, "g", "g-1", "g-1")
+        await here.settle(2)
+        gone = await here.pod("g-1")
+        here.client.fail = lose
+        await add_member(here, "g", "g-0", "g-0")
+        await here.settle(1)
+        assert await nodes(here, "g-0", "g-1") == ["", ""]
+        assert "post binding" not in here.client.writes
+        here.client.fail = lambda _write: None
+        await here.admin.delete(PODS, "default", "g-1", DeleteOptions(grace_period_seconds=0))
+        for _ in range(10):
+            await here.settle(10)
+        assert (await here.claim("g-0")).status.allocation is None  # that of g-1 is the claim controller's to release
