@@ -17,6 +17,8 @@ from dray.api.generated.core import Pod
 from dray.api.kinds import CLAIMS, CLASSES, NODES, PATCHES, PODS, PRIORITY_CLASSES, RULES, SLICES
 from dray.api.references import ObjectRef
 from dray.api.status import ApiError
+from dray.process import virtual_loop
+from dray.process.virtual_loop import LoopClock
 from dray.scheduler.scheduler import Scheduler
 from dray.scheduling.pod_info import read_pod
 from dray.snapshot import Snapshot
@@ -24,8 +26,6 @@ from dray.snapshot.pod_explanation import PodExplanation, explain_pod
 from dray.what_if.elsewhere import move_elsewhere
 from dray.what_if.evictions import Eviction
 from dray.what_if.pending_changes import Chance, assess_pending
-from fault_simulation import virtual_loop
-from fault_simulation.virtual_loop import LoopClock
 from local_server import LocalServer, local_server, typed
 from verdict_states import Newcomer, draw_state
 
