@@ -101,14 +101,18 @@ def test_a_damaged_file_is_read_up_to_there(tmp_path: Path) -> None:
     [
         (b"", "is not a recording. Make one with: dray record FILE"),
         (b"apiVersion: v1\nkind: Pod\n", "is not a recording"),
-        (gzip.compress(b"hello\n"), "is not a recording"),
-        (gzip.compress(b'{"format": "other", "version": 1, "started": 0}\n'), "is not a recording"),
+        (gzip.compress(b"hello\n", mtime=0), "is not a recording"),
+        (gzip.compress(b'{"format": "other", "version": 1, "started": 0}\n', mtime=0), "is not a recording"),
         (
-            gzip.compress(b'{"format": "dray-recording", "version": 99, "started": 0}\n'),
+            gzip.compress(b'{"format": "dray-recording", "version": 99, "started": 0}\n', mtime=0),
             "of version 99, and this dray knows 1",
         ),
-        (gzip.compress(json.dumps(HEAD).encode() + b"\n"), "was cut off before the cluster had been read once"),
+        (
+            gzip.compress(json.dumps(HEAD).encode() + b"\n", mtime=0),
+            "was cut off before the cluster had been read once",
+        ),
     ],
+    ids=["empty", "manifest", "other text", "other format", "newer version", "cut off"],
 )
 def test_what_is_no_recording_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "r").write_bytes(content)
