@@ -6,7 +6,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Generic, TypeVar
 
+from dray.api.conditions import is_true
 from dray.api.generated.core import Pod
+from dray.api.pod_groups import DISRUPTION_TARGET
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import ResourceClaim
 from dray.api.resource.allocated_node import allocated_node
@@ -104,11 +106,19 @@ class Allocations:
         yield from self.members.reached(claim)
 
     def put_pod(self, pod: Pod, *, is_gone: bool = False) -> ObjectRef | None:
-        """Notes a pod, or that it is gone. Returns the reference if it can be evicted."""
+        """Notes a pod, or that it is gone. Returns the reference if it can be evicted.
+
+        One that was evicted stays a member of its group until it is gone: what it leaves for, the others leave for,
+        also after a restart.
+        """
         ref = ObjectRef.of(pod)
         if is_gone or not can_be_evicted(pod):
             self._pods.pop(ref.uid, None)
-            self.members.drop_pod(ref.uid)
+            is_leaving = pod.metadata.deletion_timestamp is not None and not is_gone
+            if is_leaving and is_true(pod.status.conditions, DISRUPTION_TARGET):
+                self.members.put_pod(pod)
+            else:
+                self.members.drop_pod(ref.uid)
             return None
         self._pods[ref.uid] = ref
         self.members.put_pod(pod)

@@ -79,6 +79,9 @@ class DevicePlanner:
         """A pod has changed, or is gone."""
         before = self.allocations.pod(pod.metadata.uid)
         if before is None and (is_gone or not can_be_evicted(pod)):
+            self.allocations.put_pod(pod, is_gone=is_gone)
+            members = self.allocations.members.companions(pod.metadata.uid)
+            self._causes.touched.update(filter(None, map(self.allocations.pod, members)))
             return
         if before is not None and pod.metadata.deletion_timestamp is not None:
             if is_true(pod.status.conditions, DISRUPTION_TARGET):

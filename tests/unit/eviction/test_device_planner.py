@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from controller_world import manifest, typed
 from dray.api.conditions import with_condition
-from dray.api.generated.core import Pod, PodSpec, PodStatus
+from dray.api.generated.core import Pod, PodCondition, PodSchedulingGroup, PodSpec, PodStatus
 from dray.api.meta import Condition, ObjectMeta
 from dray.api.references import ObjectName, ObjectRef
-from dray.api.resource import DeviceTaintRule
+from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.times import Time
 from dray.eviction import DevicePlanner, preview
 from dray.eviction.claim_causes import SLICES, ClaimCauses
@@ -32,15 +32,19 @@ def pod(number: int, **more: Any) -> Pod:
 
 def put_user(planner: DevicePlanner, number: int, *, seconds: int | None = -1) -> None:
     """Pod and claim of a number, on the device of that number; -1 tolerates nothing."""
+    planner.put_pod(pod(number))
+    planner.put_claim(ObjectName(f"ns{number % 3}", f"c{number}"), claim_of(number, seconds=seconds))
+
+
+def claim_of(number: int, *, seconds: int | None = -1) -> ResourceClaim:
     request = {"request": "gpu", "driver": DRIVER, "pool": "pool", "device": f"gpu-{number}"}
     tolerations = [] if seconds == -1 else [toleration(seconds)]
     status = {
         "allocation": {"devices": {"results": [{**request, "tolerations": tolerations}]}},
         "reservedFor": [{"resource": "pods", "name": f"p{number}", "uid": f"uid-{number}"}],
     }
-    planner.put_pod(pod(number))
-    key = ObjectName(f"ns{number % 3}", f"c{number}")
-    planner.put_claim(key, typed(manifest(V1, "ResourceClaim", f"c{number}", status=status)))
+    made: ResourceClaim = typed(manifest(V1, "ResourceClaim", f"c{number}", status=status))
+    return made
 
 
 @pytest.mark.req("SVS-16")
@@ -337,3 +341,30 @@ def test_slices_are_taken_in_some_at_a_time_and_nobody_leaves_meanwhile() -> Non
         passes += 1
     assert passes >= 3
     assert {taken.pod.uid for taken in planner.take(1e12, 0.0)} == {f"uid-{number}" for number in range(5)}
+
+
+@pytest.mark.parametrize("first", ["group", "leaving", "other"])
+def test_a_group_goes_on_leaving_as_a_whole_after_a_restart(first: str) -> None:
+    """The pod on the tainted device is on its way out; whoever starts anew finds that the others have to follow."""
+    spec = {"disruptionMode": {"all": {}}, "schedulingPolicy": {"gang": {"minCount": 2}}}
+    group = typed(manifest("scheduling.k8s.io/v1beta1", "PodGroup", "g", spec=spec))
+    condition = PodCondition(type="DisruptionTarget", status="True")
+    leaving = member(replace(pod(0), status=PodStatus(phase="Running", conditions=(condition,))))
+    leaving = replace(leaving, metadata=replace(leaving.metadata, deletion_timestamp=WHEN))
+    planner = DevicePlanner()
+    planner.note(Upsert(typed(device_slice("pool", "gpu-0", "gpu-3"))))
+    steps = {
+        "group": lambda: planner.put_group(ObjectName("ns0", "g"), group),
+        "leaving": lambda: planner.put_pod(leaving),
+        "other": lambda: planner.put_pod(member(pod(3))),
+    }
+    for step in (first, *(name for name in steps if name != first)):
+        steps[step]()
+    planner.put_claim(ObjectName("ns0", "c0"), claim_of(0))
+    planner.note(Upsert(make_rule(selector={"device": "gpu-0"})))
+    finish(planner)
+    assert evict(planner) == {"p3"}
+
+
+def member(of: Pod) -> Pod:
+    return replace(of, spec=replace(of.spec, scheduling_group=PodSchedulingGroup(pod_group_name="g")))
