@@ -1,8 +1,8 @@
 """`make e2e E2E=path/to/e2e.test`: Kubernetes' own end-to-end tests on `dray up`, counted in `docs/conformance.md`.
 
 The binary is built from Kubernetes' sources (`go test -c ./test/e2e`); nothing of it is part of this repository. The
-tests of each area below run one after the other on a fresh cluster of three simulated nodes. What can run only with
-images, a shell in a container or a network between pods is left out, and said.
+tests of each area run one after the other on a fresh cluster of three simulated nodes, `E2E_JOBS` areas at a time.
+What can run only with images, a shell in a container or a network between pods is left out, and said.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,11 +36,12 @@ class Area(NamedTuple):
     why: str = ""
 
 
-NEEDS_IMAGES = "needs a server that runs in a container"
+NEEDS_IMAGES = "needs a program or a file system in a container"
+NEEDS_WEBHOOK = "needs a webhook or an API server that runs in a container"
 AREAS = (
     Area(
         "Custom resources",
-        r"sig-api-machinery.*(CustomResourceDefinition (resources|Watch)|CustomResourceValidationRules)",
+        r"sig-api-machinery.*CustomResource(Definition (resources|Watch)|ValidationRules|FieldSelectors)",
     ),
     Area(
         "OpenAPI of custom resources",
@@ -60,18 +62,32 @@ AREAS = (
     Area("Namespaces", r"sig-api-machinery.*(Namespaces|OrderedNamespaceDeletion)"),
     Area("Apply", r"sig-api-machinery.*ServerSideApply"),
     Area(
-        "Tables and discovery",
-        r"sig-api-machinery.*(Servers with support for Table|Discovery|server version).*Conformance",
+        "Tables, chunks, discovery",
+        r"sig-api-machinery.*(support for Table|support for API chunking|Discovery|server version).*Conformance",
     ),
     Area(
-        "Certificates and accounts",
-        r"sig-auth.*(Certificates API|ServiceAccounts).*Conformance",
-        r"mount|OIDC|token",
+        "API of fairness, migrations",
+        r"sig-api-machinery.*(API priority and fairness|StorageVersionMigration CRUD).*Conformance",
+    ),
+    Area(
+        "Webhooks, aggregation",
+        r"sig-api-machinery.*(AdmissionWebhook|ConversionWebhook|Aggregator).*Conformance",
+        r".",
+        NEEDS_WEBHOOK,
+    ),
+    Area(
+        "Certificates, accounts, reviews",
+        r"sig-auth.*(Certificates API|ServiceAccounts|PodCertificateRequest API|SubjectReview|CRUD Tests).*Conformance",
+        r"mount an API token|mount projected|OIDC",
         NEEDS_IMAGES,
     ),
     Area("Devices: CRUD", r"DRA.*CRUD"),
     Area("Devices: control plane", r"DRA.*control plane"),
-    Area("Scheduling", r"sig-scheduling.*(SchedulerPredicates|SchedulerPreemption).*Conformance"),
+    Area(
+        "Scheduling, limits",
+        r"sig-scheduling.*(SchedulerPredicates|SchedulerPreemption|LimitRange).*Conformance",
+    ),
+    Area("Gangs, workloads", r"sig-scheduling.*(GangScheduling|Workload)"),
     Area("DaemonSets, revisions", r"sig-apps.*(Daemon set|ControllerRevision).*Conformance"),
     Area(
         "Deployments, ReplicaSets",
@@ -80,6 +96,18 @@ AREAS = (
         NEEDS_IMAGES,
     ),
     Area("CronJobs, budgets", r"sig-apps.*(CronJob|DisruptionController).*Conformance"),
+    Area(
+        "StatefulSets",
+        r"sig-apps.*StatefulSet.*Conformance",
+        r"unhealthy|canary|roll backs",
+        NEEDS_IMAGES,
+    ),
+    Area(
+        "Jobs",
+        r"sig-apps.*\] Job .*Conformance",
+        r"locally restarted|failure policy|Index|successPolicy|hostname",
+        NEEDS_IMAGES,
+    ),
 )
 
 
@@ -92,22 +120,18 @@ class Result(NamedTuple):
 
 
 def main() -> None:
-    """Runs all areas, or those whose names contain a word of the command line, and writes the page."""
+    """Runs all areas, or those whose names contain a word of the command line, and writes their rows of the page."""
     binary = os.environ.get("E2E", "")
     if not binary or not Path(binary).is_file():
         raise SystemExit(
             "name the binary: make e2e E2E=path/to/e2e.test (go test -c ./test/e2e in Kubernetes' sources)"
         )
     wanted = [area for area in AREAS if not sys.argv[1:] or any(word in area.name for word in sys.argv[1:])]
-    results = []
-    for area in wanted:
-        result = run(binary, area)
-        results.append(result)
-        print(
-            f"{area.name}: {result.passed} passed, {len(result.failed)} failed", *result.failed, sep="\n  ", flush=True
-        )
-    if not sys.argv[1:]:
-        PAGE.write_text(page(results, PAGE.read_text()))
+    with ThreadPoolExecutor(int(os.environ.get("E2E_JOBS", "1"))) as threads:
+        for result in threads.map(lambda area: run(binary, area), wanted):
+            name, counts = result.area.name, f"{result.passed} passed, {len(result.failed)} failed"
+            print(f"{name}: {counts}", *result.failed, sep="\n  ", flush=True)
+            PAGE.write_text(page(result, PAGE.read_text()))
 
 
 def run(binary: str, area: Area) -> Result:
@@ -150,21 +174,26 @@ def _read(area: Area, suites: list[dict[str, Any]]) -> Result:
     return Result(area, passed, tuple(failed))
 
 
-def page(results: list[Result], before: str) -> str:
-    """The page, with the counts anew; what others count, behind them, stays."""
+def page(result: Result, before: str) -> str:
+    """The page with the row of an area anew; those of others, and what others count behind them, stay."""
     head, _, rest = before.partition(START)
-    behind = rest[rest.index(PAIRINGS) :] if PAIRINGS in rest else ""
+    counts, _, behind = rest.partition(PAIRINGS)
+    rows = {line.split(" | ")[0].strip("| "): line for line in counts.splitlines() if line.startswith("| ")}
+    lost = [line for line in counts.splitlines() if line.startswith("- ")]
+    area, passed, failed = result
     commit = subprocess.run(["git", "describe", "--always"], capture_output=True, text=True, check=True, cwd=HERE)
-    lines = [f"Counted {date.today().isoformat()} at {commit.stdout.strip()}.", ""]
-    lines += ["| Area | Passed | Failed | Left out |", "|---|---|---|---|"]
-    for area, passed, failed in results:
-        left_out = f"`{area.without}`: {area.why}" if area.without else ""
-        lines.append(f"| {area.name} | {passed} | {len(failed)} | {left_out.replace('|', ', ')} |")
-    lines.append(f"| all | {sum(it.passed for it in results)} | {sum(len(it.failed) for it in results)} | |")
-    lost = [re.sub(r"([|<>])", r"\\\1", name) for result in results for name in result.failed]
+    when = f"{date.today().isoformat()} at {commit.stdout.strip()}"
+    left_out = f"`{area.without}`: {area.why}" if area.without else ""
+    rows[area.name] = f"| {area.name} | {passed} | {len(failed)} | {when} | {left_out.replace('|', ', ')} |"
+    lost = [line for line in lost if not line.startswith(f"- {area.name}: ")]
+    lost += [f"- {area.name}: " + re.sub(r"([|<>])", r"\\\1", name) for name in failed]
+    known = [rows[each.name] for each in AREAS if each.name in rows]
+    total = [sum(int(row.split(" | ")[column]) for row in known) for column in (1, 2)]
+    lines = ["", "| Area | Passed | Failed | Counted | Left out |", "|---|---|---|---|---|", *known]
+    lines += [f"| all | {total[0]} | {total[1]} | | |", ""]
     if lost:
-        lines += ["", "Those that fail:", "", *(f"- {name}" for name in lost)]
-    return head + START + "\n" + "\n".join(lines) + "\n" + (f"\n{behind}" if behind else "")
+        lines += ["Those that fail:", "", *lost, ""]
+    return head + START + "\n".join([*lines, ""]) + (PAIRINGS + behind if behind else "")
 
 
 if __name__ == "__main__":
