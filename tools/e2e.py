@@ -82,7 +82,7 @@ AREAS = (
         NEEDS_IMAGES,
     ),
     Area("Devices: CRUD", r"DRA.*CRUD"),
-    Area("Devices: control plane", r"DRA.*control plane"),
+    Area("Devices: control plane", r"DRA.*(control plane|ResourceSlice Controller)"),
     Area(
         "Scheduling, limits",
         r"sig-scheduling.*(SchedulerPredicates|SchedulerPreemption|LimitRange).*Conformance",
