@@ -116,7 +116,8 @@ class Result(NamedTuple):
 
     area: Area
     passed: int
-    failed: tuple[str, ...]
+    failed: dict[str, str]
+    """Why, by name."""
 
 
 def main() -> None:
@@ -130,7 +131,8 @@ def main() -> None:
     with ThreadPoolExecutor(int(os.environ.get("E2E_JOBS", "1"))) as threads:
         for result in threads.map(lambda area: run(binary, area), wanted):
             name, counts = result.area.name, f"{result.passed} passed, {len(result.failed)} failed"
-            print(f"{name}: {counts}", *result.failed, sep="\n  ", flush=True)
+            why = [f"{spec}\n    {message}" for spec, message in result.failed.items()]
+            print(f"{name}: {counts}", *why, sep="\n  ", flush=True)
             PAGE.write_text(page(result, PAGE.read_text()))
 
 
@@ -162,7 +164,7 @@ def run(binary: str, area: Area) -> Result:
 
 
 def _read(area: Area, suites: list[dict[str, Any]]) -> Result:
-    passed, failed = 0, []
+    passed, failed = 0, {}
     for suite in suites:
         for spec in suite.get("SpecReports") or ():
             if spec["LeafNodeType"] != "It" or spec["State"] in ("skipped", "pending"):
@@ -170,8 +172,9 @@ def _read(area: Area, suites: list[dict[str, Any]]) -> Result:
             if spec["State"] == "passed":
                 passed += 1
             else:
-                failed.append(" ".join([*spec["ContainerHierarchyTexts"], spec["LeafNodeText"]]))
-    return Result(area, passed, tuple(failed))
+                name = " ".join([*spec["ContainerHierarchyTexts"], spec["LeafNodeText"]])
+                failed[name] = (spec.get("Failure") or {}).get("Message", "")
+    return Result(area, passed, failed)
 
 
 def page(result: Result, before: str) -> str:
