@@ -41,7 +41,7 @@ NEEDS_WEBHOOK = "needs a webhook or an API server that runs in a container"
 AREAS = (
     Area(
         "Custom resources",
-        r"sig-api-machinery.*CustomResource(Definition (resources|Watch)|ValidationRules|FieldSelectors)",
+        r"sig-api-machinery.*CustomResource(Definition (resources|Watch)|ValidationRules)",
     ),
     Area(
         "OpenAPI of custom resources",
@@ -71,7 +71,7 @@ AREAS = (
     ),
     Area(
         "Webhooks, aggregation",
-        r"sig-api-machinery.*(AdmissionWebhook|ConversionWebhook|Aggregator).*Conformance",
+        r"sig-api-machinery.*(AdmissionWebhook|ConversionWebhook|CustomResourceFieldSelectors|Aggregator).*Conformance",
         r".",
         NEEDS_WEBHOOK,
     ),
@@ -118,6 +118,10 @@ class Result(NamedTuple):
     passed: int
     failed: dict[str, str]
     """Why, by name."""
+    skipped: dict[str, str]
+    """Those that found out themselves that they cannot run, and why."""
+    left_out: int
+    """How many the runner did not try."""
 
 
 def main() -> None:
@@ -130,9 +134,9 @@ def main() -> None:
     wanted = [area for area in AREAS if not sys.argv[1:] or any(word in area.name for word in sys.argv[1:])]
     with ThreadPoolExecutor(int(os.environ.get("E2E_JOBS", "1"))) as threads:
         for result in threads.map(lambda area: run(binary, area), wanted):
-            name, counts = result.area.name, f"{result.passed} passed, {len(result.failed)} failed"
-            why = [f"{spec}\n    {message}" for spec, message in result.failed.items()]
-            print(f"{name}: {counts}", *why, sep="\n  ", flush=True)
+            counts = f"{result.passed} passed, {len(result.failed)} failed, {len(result.skipped)} skipped"
+            why = [f"{spec}\n    {message}" for spec, message in (*result.failed.items(), *result.skipped.items())]
+            print(f"{result.area.name}: {counts}", *why, sep="\n  ", flush=True)
             PAGE.write_text(page(result, PAGE.read_text()))
 
 
@@ -164,17 +168,22 @@ def run(binary: str, area: Area) -> Result:
 
 
 def _read(area: Area, suites: list[dict[str, Any]]) -> Result:
-    passed, failed = 0, {}
-    for suite in suites:
-        for spec in suite.get("SpecReports") or ():
-            if spec["LeafNodeType"] != "It" or spec["State"] in ("skipped", "pending"):
-                continue
-            if spec["State"] == "passed":
+    passed, left_out = 0, 0
+    failed: dict[str, str] = {}
+    skipped: dict[str, str] = {}
+    for spec in (spec for suite in suites for spec in suite.get("SpecReports") or () if spec["LeafNodeType"] == "It"):
+        name = " ".join([*spec["ContainerHierarchyTexts"], spec["LeafNodeText"]])
+        why = (spec.get("Failure") or {}).get("Message", "")
+        match spec["State"]:
+            case "passed":
                 passed += 1
-            else:
-                name = " ".join([*spec["ContainerHierarchyTexts"], spec["LeafNodeText"]])
-                failed[name] = (spec.get("Failure") or {}).get("Message", "")
-    return Result(area, passed, failed)
+            case "skipped" if why:
+                skipped[name] = why
+            case "skipped" | "pending":
+                left_out += bool(area.without and re.search(area.focus, name) and re.search(area.without, name))
+            case _:
+                failed[name] = why
+    return Result(area, passed, failed, skipped, left_out)
 
 
 def page(result: Result, before: str) -> str:
@@ -183,11 +192,12 @@ def page(result: Result, before: str) -> str:
     counts, _, behind = rest.partition(PAIRINGS)
     rows = {line.split(" | ")[0].strip("| "): line for line in counts.splitlines() if line.startswith("| ")}
     lost = [line for line in counts.splitlines() if line.startswith("- ")]
-    area, passed, failed = result
+    area, passed, failed, skipped, count = result
     commit = subprocess.run(["git", "describe", "--always"], capture_output=True, text=True, check=True, cwd=HERE)
     when = f"{date.today().isoformat()} at {commit.stdout.strip()}"
-    left_out = f"`{area.without}`: {area.why}" if area.without else ""
-    rows[area.name] = f"| {area.name} | {passed} | {len(failed)} | {when} | {left_out.replace('|', ', ')} |"
+    left_out = [f"{count}: {area.why}"] if area.without else []
+    left_out += [f"{len(skipped)} skip themselves"] if skipped else []
+    rows[area.name] = f"| {area.name} | {passed} | {len(failed)} | {when} | {'; '.join(left_out)} |"
     lost = [line for line in lost if not line.startswith(f"- {area.name}: ")]
     lost += [f"- {area.name}: " + re.sub(r"([|<>])", r"\\\1", name) for name in failed]
     known = [rows[each.name] for each in AREAS if each.name in rows]
