@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from dray.api.meta import ListMeta, Object, StatusCause, StatusDetails
 from dray.server import errors
@@ -17,6 +18,14 @@ from dray.server.verbs import selectable_fields
 from dray.store import Expired, FutureRevision, Record
 
 PAGE_SCAN = 1000
+LATEST = -1
+LONGEST_SECONDS = 300.0
+"""For how long the pages of a list fit together; in Kubernetes it is five to ten minutes."""
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to get the rest as it is now: what has changed "
+    "since the first page may be missing or appear twice."
+)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -27,11 +36,13 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class _Token(msgspec.Struct, array_like=True):
-    """Where the next page starts: after an object, at the revision of the first page."""
+    """Where the next page starts: after an object, at the revision of the first page, or as things are (LATEST)."""
 
     revision: int
     namespace: str
     name: str
+    began: float = 0.0
+    """When the first page was made, in seconds since 1970."""
 
 
 def matcher(call: Call, options: ListOptions) -> Callable[[Object], bool] | None:
@@ -52,22 +63,34 @@ async def list_page(engine: Engine, call: Call, options: ListOptions) -> Page:
     test = matcher(call, options)
     after = None
     revision: int | None = None
-    if options.continue_:
-        token = _read_token(options.continue_)
-        revision, after = token.revision, (token.namespace, token.name)
-        await see(engine, revision)
+    now = call.now.datetime().timestamp()
+    token = _read_token(options.continue_) if options.continue_ else None
+    if token is not None:
+        after = (token.namespace, token.name)
+        if token.revision != LATEST:
+            revision = token.revision
+            await see(engine, revision)
+            if now - token.began > LONGEST_SECONDS:
+                raise _too_old(token)
+            now = token.began
     elif options.match == "Exact" or (options.limit and not options.match):
         revision = options.revision or None
     if revision is None or options.revision is not None:
         await see(engine, options.revision)
     try:
-        return await _collect(engine, call, options, test, revision, after)
+        return await _collect(engine, call, options, test, revision, after, now)
     except Expired:
-        raise errors.expired(
-            "The provided continue parameter is too old to display a consistent list result."
-        ) from None
+        raise _too_old(token) from None
     except FutureRevision as error:
         raise _too_new(revision or 0, engine.store.revision) from error
+
+
+def _too_old(token: _Token | None) -> errors.ApiError:
+    error = errors.expired(_TOO_OLD)
+    if token is not None:
+        rest = _write_token(_Token(LATEST, token.namespace, token.name))
+        error.status = replace(error.status, metadata=ListMeta(continue_=rest))
+    return error
 
 
 async def see(engine: Engine, asked: int | None) -> None:
@@ -100,6 +123,7 @@ async def _collect(
     test: Callable[[Object], bool] | None,
     revision: int | None,
     after: tuple[str, str] | None,
+    began: float,
 ) -> Page:
     resource, namespace = call.route.kind.storage.resource, call.route.namespace or None
     limit = options.limit or None
@@ -121,7 +145,7 @@ async def _collect(
         last = found[-1].key
         # With a selector the rest is not counted: Kubernetes does not either.
         count = remaining if test is None else None
-        token = _write_token(_Token(listing.revision, last.namespace, last.name))
+        token = _write_token(_Token(listing.revision, last.namespace, last.name, began))
         meta = ListMeta(resource_version=str(listing.revision), continue_=token, remaining_item_count=count)
     return Page(found, meta)
 
