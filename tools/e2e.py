@@ -37,6 +37,7 @@ class Area(NamedTuple):
 
 
 NEEDS_IMAGES = "needs a program or a file system in a container"
+NEEDS_BAD_IMAGES = "needs images that cannot be pulled, or a program in a container"
 NEEDS_WEBHOOK = "needs a webhook or an API server that runs in a container"
 AREAS = (
     Area(
@@ -88,12 +89,17 @@ AREAS = (
         r"sig-scheduling.*(SchedulerPredicates|SchedulerPreemption|LimitRange).*Conformance",
     ),
     Area("Gangs, workloads", r"sig-scheduling.*(GangScheduling|Workload)"),
-    Area("DaemonSets, revisions", r"sig-apps.*(Daemon set|ControllerRevision).*Conformance"),
+    Area(
+        "DaemonSets, revisions",
+        r"sig-apps.*(Daemon set|ControllerRevision).*Conformance",
+        r"rollback without unnecessary restarts",
+        NEEDS_BAD_IMAGES,
+    ),
     Area(
         "Deployments, ReplicaSets",
         r"sig-apps.*(Deployment|ReplicaSet|ReplicationController).*Conformance",
-        r"basic image",
-        NEEDS_IMAGES,
+        r"basic image|proportional scaling",
+        NEEDS_BAD_IMAGES,
     ),
     Area("CronJobs, budgets", r"sig-apps.*(CronJob|DisruptionController).*Conformance"),
     Area(

@@ -42,6 +42,8 @@ _STATUS_WRITES_METADATA: Final = frozenset(
     ("", "apps", "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy")
 )
 _STATUS_GUARDS_METADATA: Final = frozenset(("PodCertificateRequest", "ServiceCIDR"))
+_MAY_BE_EMPTY: Final = frozenset(("group",))
+"""The group of a resource is required, and empty for the oldest ones."""
 _PATH_NAMES: Final = frozenset(("APIService", "CustomResourceDefinition", "ClusterTrustBundle"))
 
 
@@ -67,7 +69,8 @@ def _check_object(errors: Errors, value: dict[str, Any], definition: schema.Defi
         if not path and name in _SKIPPED:
             continue
         inner = f"{path}.{name}" if path else name
-        if name in definition.required and field.type == "string" and not value.get(name):
+        must_say = name in definition.required and field.type == "string" and name not in _MAY_BE_EMPTY
+        if must_say and not value.get(name):
             errors.append(required(inner))
         elif value.get(name) is not None:
             _check_value(errors, value[name], field, inner, depth)
