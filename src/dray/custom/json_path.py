@@ -184,7 +184,10 @@ def _filtered(text: str) -> _Step:
 
     def holds(item: Any) -> bool:
         if compared is None:
-            return bool(_walk(left, [item]))
+            try:
+                return bool(_walk(left, [item]))
+            except _Nowhere:
+                return True  # Kubernetes only looks for what is missing
         lefts, rights = _walk(left, [item]), _walk(right, [item])
         if not lefts or not rights:
             return False
