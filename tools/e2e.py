@@ -111,7 +111,7 @@ AREAS = (
     Area(
         "Jobs",
         r"sig-apps.*\] Job .*Conformance",
-        r"locally restarted|failure policy|Index|successPolicy|hostname",
+        r"lifecycle|locally restarted|failure policy|Index|successPolicy|hostname",
         NEEDS_IMAGES,
     ),
 )
