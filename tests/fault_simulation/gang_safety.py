@@ -11,6 +11,9 @@ from dray.api.references import ObjectName
 from fault_simulation.fitting import Fitting
 from fault_simulation.ledger import CLAIMS, GROUPS, PODS, Change, Ledger, claim_names, is_finished
 
+ON_ITS_WAY_SECONDS = 30.0
+"""How long a binding may be on its way: who went meanwhile cannot be known to whoever sent it."""
+
 
 class GangSafety:
     """Looks at every pod of a gang that gets a node."""
@@ -19,10 +22,15 @@ class GangSafety:
         self._ledger = ledger
         self._begun: set[str] = set()
         """Uids of gangs of which pods have, or had, nodes."""
+        self._went: dict[ObjectName, dict[str, float]] = {}
+        """When pods of gangs went that had devices and no node, by uid."""
         ledger.on_change.append(self._follow)
 
     def _follow(self, change: Change) -> None:
-        if change.resource != PODS or change.new is None or not change.new.spec.node_name:
+        if change.resource != PODS:
+            return
+        self._note_gone(change)
+        if change.new is None or not change.new.spec.node_name:
             return
         name = group_of(change.new)
         if name is None or (change.old is not None and change.old.spec.node_name):
@@ -35,8 +43,18 @@ class GangSafety:
             return
         self._begun.add(group.metadata.uid)
         ready = sum(_has_devices(self._ledger, pod) for pod in members(self._ledger, name))
+        earliest = self._ledger.clock.monotonic() - ON_ITS_WAY_SECONDS
+        ready += sum(moment >= earliest for moment in self._went.get(name, {}).values())
         if ready < min_count(group):
             self._ledger.blame(f"gang {name} began to run with devices for {ready} of {min_count(group)} pods")
+
+    def _note_gone(self, change: Change) -> None:
+        old: Pod | None = change.old
+        if old is None or old.spec.node_name or (name := group_of(old)) is None:
+            return
+        goes = change.new is None or change.new.metadata.deletion_timestamp is not None
+        if goes and _has_devices(self._ledger, old):
+            self._went.setdefault(name, {}).setdefault(old.metadata.uid, self._ledger.clock.monotonic())
 
 
 def members(ledger: Ledger, name: ObjectName) -> list[Pod]:
