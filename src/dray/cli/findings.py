@@ -14,6 +14,7 @@ from dray.cli import output
 ERROR: Final = "error"
 WARNING: Final = "warning"
 NOTE: Final = "note"
+LINT: Final = "lint"
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -148,8 +149,16 @@ def _print_text(report: Report) -> None:
         for line in (finding.excerpt or finding.message).splitlines():
             _print_line((f"    {label}{line}", styles[finding.severity]))
             label = ""
-    verdict = output.plural(report.errors, "problem") if report.errors else "no problems"
-    print(f"{verdict} in {output.plural(report.objects, 'object')}.")
+    print(f"{_verdict(report)} in {output.plural(report.objects, 'object')}.")
+
+
+def _verdict(report: Report) -> str:
+    """`no problems`, `2 problems, 1 warning`. Who asked for warnings alone is not told that there are no problems."""
+    warnings = sum(finding.severity == WARNING for finding in report.findings)
+    told = [output.plural(warnings, "warning")] if warnings else []
+    if report.errors or not warnings or report.command != LINT:
+        told.insert(0, output.plural(report.errors, "problem") if report.errors else "no problems")
+    return ", ".join(told)
 
 
 def _about(finding: Finding) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dray.cli import component, live, output
-from dray.cli.findings import WARNING, Finding, FindingFormat, Report, print_report
+from dray.cli.findings import LINT, WARNING, Finding, FindingFormat, Report, print_report
 from dray.cli.validate import Files, Form, Skip, Sources
 
 if TYPE_CHECKING:
@@ -30,15 +30,18 @@ def run(
     on devices without an attribute, a rule that selects nothing or everything, and, with NodeGroups in the files, a pod
     that fits no node group. Exit code 0: nothing; 1: there are findings; 2: input cannot be read.
     """
+    from dray.api.meta import Object
     from dray.what_if.lint import lint
 
     given = [*(sources or ()), *(files or ())]
     if given:
         items = _read(given, skip or [])
         snapshot = _snapshot(items)
+        objects = len(items)
     else:
         items = []
         snapshot = live.call(live.load_snapshot, "lint", kubeconfig=kubeconfig, context=context)
+        objects = sum(1 for _ in snapshot.objects(Object))
     places = {_place(item.value): item for item in items}
     findings = []
     for one in lint(snapshot):
@@ -48,7 +51,7 @@ def run(
         file = item.source if item is not None else ""
         findings.append(Finding(file, line, name, one.reason, one.field, one.message, WARNING))
     findings.extend(_homeless(snapshot, items))
-    print_report(Report(findings, len(items), "lint"), format_, "LintReport")
+    print_report(Report(findings, objects, LINT), format_, "LintReport")
     raise typer.Exit(output.NO if findings else output.YES)
 
 

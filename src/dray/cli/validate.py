@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -12,10 +12,12 @@ from dray.cli import output
 from dray.cli.findings import NOTE, WARNING, Finding, FindingFormat, Report, print_report
 
 if TYPE_CHECKING:
-    from dray.custom.definition import Version
+    from dray.api.field import FieldError
+    from dray.custom.kinds import CustomKind
+    from dray.custom.manifests import Kinds
+    from dray.snapshot.files import Item
 
-Customs = Mapping[tuple[str, str], "Version"]
-"""Versions of custom resources, by apiVersion and kind."""
+DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 Sources = Annotated[
     list[str] | None,
@@ -37,7 +39,11 @@ def run(
     skip: Skip = None,
     crd: Annotated[
         list[str] | None,
-        typer.Option("--crd", metavar="FILE|DIR", help="CustomResourceDefinitions of kinds in the manifests."),
+        typer.Option(
+            "--crd",
+            metavar="FILE|DIR",
+            help="CustomResourceDefinitions, beside those in the manifests.",
+        ),
     ] = None,
     ignore_missing_schemas: Annotated[
         bool, typer.Option("--ignore-missing-schemas", help="Objects of unknown kinds are noted, not errors.")
@@ -50,16 +56,17 @@ def run(
     Reads YAML and JSON, several documents in a file, and lists. Helm templates, values and Kustomizations are named and
     passed over. Exit code 0: all valid; 1: there are findings; 2: a file could not be read; the others are checked.
     """
-    from dray.snapshot.files import InputError
+    from dray.snapshot.files import InputError, Item
     from dray.snapshot.repository import PassedOver, read_each
 
     given = [*(sources or ()), *(files or ())]
     if not given:
         output.fail("nothing to read. Give files, directories, or - for standard input.")
-    customs = _read_customs(crd or ())
+    read = list(read_each(given, skip or ()))
+    customs = _read_customs(crd or (), [item for item in read if isinstance(item, Item)])
     findings: list[Finding] = []
     count, unreadable = 0, 0
-    for item in read_each(given, skip or ()):
+    for item in read:
         if isinstance(item, InputError):
             unreadable += 1
             print(f"dray: {item}", file=sys.stderr)
@@ -80,13 +87,11 @@ def run(
     raise typer.Exit(output.CANNOT if unreadable else output.NO if report.errors else output.YES)
 
 
-_UNKNOWN = "not checked: nobody here knows this kind; give its definition with --crd"
+_UNKNOWN = "not checked: nobody here knows this kind; give its definition, among the files or with --crd"
 
 
-def check(item: Any, *, strict: bool, customs: Customs | None = None) -> Iterator[Finding]:
+def check(item: Any, *, strict: bool, customs: Kinds | None = None) -> Iterator[Finding]:
     """All findings of one object. Node groups are not part of the API, but people write them beside what is."""
-    from dray import validation
-
     name = _describe(item.value)
     if isinstance(item.value, dict) and item.value.get("kind") == "NodeGroup":
         from dray.scale_up.node_group_files import check_group
@@ -102,53 +107,67 @@ def check(item: Any, *, strict: bool, customs: Customs | None = None) -> Iterato
         if problem:
             yield Finding(item.source, item.line_of("kind"), name, "FieldValueInvalid", "", problem)
         return
-    custom = _custom_of(item.value, customs or {})
-    if custom is not None:
-        content = {key: value for key, value in item.value.items() if key not in ("apiVersion", "kind", "metadata")}
-        for judge in custom.checks:
-            for problem_found in judge(content) or ():
-                error = problem_found.error()
-                line = item.line_of(error.field)
-                yield Finding(item.source, line, name, str(error.reason), error.field, error.message)
-        return
-    for error in validation.validate(item.value):
+    errors, remarks = _judge(item.value, _custom_of(item.value, customs or {}))
+    for error in errors:
         line = item.line_of(error.field)
         excerpt = _excerpt(item.value, error.field)
         yield Finding(item.source, line, name, str(error.reason), error.field, error.message, excerpt=excerpt)
-    for warning in validation.review(item.value):
+    for warning in remarks:
         severity = "error" if strict and warning.field else WARNING
         line = item.line_of(warning.field)
         yield Finding(item.source, line, name, str(warning.reason), warning.field, warning.message, severity)
 
 
-def _read_customs(paths: list[str] | tuple[()]) -> Customs:
-    """The versions that definitions in files define. Ends with exit code 2 for files that cannot be read."""
-    if not paths:
-        return {}
-    from dray.api.generated.apiextensions import CustomResourceDefinition
-    from dray.custom.definition import compile_version
-    from dray.snapshot import InputError
-    from dray.snapshot.objects import current_time, load_objects
+def _judge(value: Any, custom: CustomKind | None) -> tuple[list[FieldError], list[FieldError]]:
+    """What is wrong with an object, and what a server would remark on."""
+    from dray import validation
 
+    if custom is None and not _is_definition(value):
+        return validation.validate(value), validation.review(value)
+    from dray.custom import manifests
+    from dray.snapshot.objects import current_time
+
+    if custom is None:
+        return manifests.judge_definition(value, current_time()), validation.review(value)
+    judgement = manifests.judge(value, custom, current_time())
+    return judgement.errors, judgement.remarks
+
+
+def _read_customs(paths: list[str] | tuple[()], given: list[Item]) -> Kinds:
+    """What definitions in files define: those among the manifests, and those of --crd, which count before others.
+
+    Ends with exit code 2 for files of --crd that cannot be read, or have no definition.
+    """
+    definitions = [item.value for item in given if _is_definition(item.value)]
+    if not paths and not definitions:
+        return {}
+    from dray.custom.manifests import judge_definition, kinds_in
+    from dray.snapshot.files import InputError, read
+    from dray.snapshot.objects import current_time
+
+    now = current_time()
     try:
-        loaded = load_objects(paths, current_time())
+        extra = [item for item in read(paths) if _is_definition(item.value)]
     except InputError as error:
         output.fail(f"--crd: {error}")
-    definitions = [one for one in loaded.objects.values() if isinstance(one, CustomResourceDefinition)]
-    if not definitions:
+    if paths and not extra:
         output.fail(f"--crd: no CustomResourceDefinition in {', '.join(paths)}.")
-    return {
-        (f"{one.spec.group}/{version.name}", one.spec.names.kind): compile_version(one, version)
-        for one in definitions
-        for version in one.spec.versions
-    }
+    for item in extra:
+        for problem in judge_definition(item.value, now):
+            output.fail(f"--crd: {item.source}: {_describe(item.value)}: {problem}")
+    return kinds_in([*definitions, *(item.value for item in extra)], now)
 
 
-def _custom_of(value: Any, customs: Customs) -> Version | None:
+def _is_definition(value: Any) -> bool:
+    """Told without bringing in what judges definitions, which most manifests do not need."""
+    return isinstance(value, dict) and (value.get("apiVersion"), value.get("kind")) == DEFINITION
+
+
+def _custom_of(value: Any, customs: Kinds) -> CustomKind | None:
     return customs.get((str(value.get("apiVersion")), str(value.get("kind")))) if isinstance(value, dict) else None
 
 
-def _is_known(value: Any, customs: Customs) -> bool:
+def _is_known(value: Any, customs: Kinds) -> bool:
     """Whether somebody could tell what is right for an object: dray itself, or a definition that was given."""
     from dray.api import registry
 

@@ -81,6 +81,8 @@ def _read(source: str) -> Iterator[Item | InputError | PassedOver]:
         for item in read([source]):
             if isinstance(item.value, dict) and str(item.value.get("apiVersion", "")).startswith(KUSTOMIZE_GROUP):
                 yield PassedOver(item.source, "a Kustomization; check what `kubectl kustomize` makes of it")
+            elif _is_values(item):
+                yield PassedOver(item.source, "values for templates, by its name: it has neither apiVersion nor kind")
             else:
                 yield item
     except InputError as error:
@@ -88,6 +90,12 @@ def _read(source: str) -> Iterator[Item | InputError | PassedOver]:
             yield PassedOver(source, "a template ({{ … }}), not YAML; check what it is rendered to")
         else:
             yield error
+
+
+def _is_values(item: Item) -> bool:
+    """Whether a file is called as values are, and has nothing of an object; its chart may be elsewhere."""
+    is_object = isinstance(item.value, dict) and ("apiVersion" in item.value or "kind" in item.value)
+    return Path(item.source).name.startswith("values") and not is_object
 
 
 def _is_template(path: Path) -> bool:

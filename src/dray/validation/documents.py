@@ -6,7 +6,7 @@ This is the only place in the package that asks for the current time, and only w
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from dray.validation import conversion, stages
 from dray.validation.context import Context
 from dray.validation.metadata import with_metadata
 
+T = TypeVar("T", bound=Object)
 GENERATED_SUFFIX = "x" * 5
 LONGEST_PREFIX = 58
 
@@ -45,10 +46,10 @@ def validate(obj: Any, old: Any = None) -> list[FieldError]:
     except InvalidObjectError as error:
         return error.errors
     ctx = Context(now=now, version=version)
-    hub = _placed(stages.default_object(hub, now), kind)
+    hub = placed(stages.default_object(hub, now), kind)
     if before is None:
         return stages.validate_create(stages.prepare_for_create(hub, ctx), ctx)
-    before = _placed(stages.default_object(before, now), kind)
+    before = placed(stages.default_object(before, now), kind)
     revision = hub.metadata.resource_version or before.metadata.resource_version or "1"
     hub = with_metadata(hub, resource_version=revision)
     if _only_status_differs(hub, before):
@@ -104,7 +105,7 @@ def read(obj: Any) -> tuple[Kind, str, Object]:
     return kind, version, conversion.to_hub(reading.obj, kind.storage.api_version)
 
 
-def _placed(obj: Object, kind: Kind) -> Object:
+def placed(obj: T, kind: Kind) -> T:
     """The object as a request would place it: in some namespace, or in none, and with a name made of its prefix."""
     meta = obj.metadata
     namespace = (meta.namespace or "default") if kind.namespaced else ""

@@ -56,7 +56,7 @@ def test_a_finding_names_file_line_object_and_field(tmp_path: Path) -> None:
     assert "did you mean 'driver'?" in done.stdout
     caret = [line for line in done.stdout.splitlines() if line.strip("| ") == "^"]
     assert len(caret) == 1
-    assert "1 problem in 1 object." in done.stdout
+    assert "1 problem, 1 warning in 1 object." in done.stdout
 
 
 def test_unknown_fields_warn_and_fail_when_strict() -> None:

@@ -86,6 +86,7 @@ def test_what_cannot_be_read_does_not_hide_the_rest(repository: Path) -> None:
 
 def test_files_are_skipped_and_kinds_that_nobody_knows_are_noted(repository: Path) -> None:
     options = ("--skip", "vendor", "--skip", "*/broken.yaml", "--skip", "base/claim.yaml", "--skip", "*claim.yaml")
+    (repository / "crds.yaml").unlink()
     unknown = dray("validate", str(repository), *options)
     assert unknown.exit_code == 1
     assert "unknown kind 'Rack'" in unknown.stdout
@@ -104,6 +105,48 @@ def test_objects_of_given_definitions_are_checked(repository: Path, units: str, 
     assert (done.exit_code, says in done.stdout) == (1, True), done.stdout
     file.write_text(RACK % 40)
     assert dray("validate", "-f", str(file), "--crd", str(repository / "crds.yaml")).exit_code == 0
+
+
+def test_definitions_among_the_files_count_and_unknown_fields_are_told(repository: Path) -> None:
+    """In whatever order: the definition may stand after what it defines."""
+    rack, crds = repository / "base" / "rack.yaml", str(repository / "crds.yaml")
+    rack.write_text((RACK % 40).replace("units: 40", "units: 40, colour: red") + "extra: 1\n")
+    for files in ((str(rack), crds), (crds, str(rack))):
+        lenient, strict = dray("validate", *files), dray("validate", "--strict", *files)
+        assert (lenient.exit_code, strict.exit_code) == (0, 1), strict.stdout
+        assert "no problems, 2 warnings in 2 objects." in lenient.stdout
+        assert 'unknown field "spec.colour"' in strict.stdout
+
+
+def test_rules_of_definitions_are_evaluated_and_metadata_is_checked(repository: Path) -> None:
+    rule = "units: {type: integer, x-kubernetes-validations: [{rule: self % 2 == 0, message: must be even}]}"
+    crds, rack = repository / "crds.yaml", repository / "base" / "rack.yaml"
+    crds.write_text(CRD.replace("units: {type: integer, maximum: 48}", rule))
+    rack.write_text((RACK % 41).replace("name: r", "name: R"))
+    done = dray("validate", str(crds), str(rack))
+    assert done.exit_code == 1
+    assert "must be even" in done.stdout
+    assert "rack.yaml:3  Rack R  metadata.name" in done.stdout
+
+
+def test_a_definition_that_no_server_takes_is_told_and_defines_nothing(repository: Path) -> None:
+    crds, rack = repository / "crds.yaml", repository / "base" / "rack.yaml"
+    crds.write_text(CRD.replace("type: integer", "type: intger"))
+    done = dray("validate", str(crds), str(rack))
+    assert done.exit_code == 1
+    assert "properties[units].type" in done.stdout
+    assert "unknown kind 'Rack'" in done.stdout
+    given = dray("validate", "--crd", str(crds), str(rack))
+    assert given.exit_code == 2
+    assert "--crd: " in given.stderr
+
+
+def test_values_whose_chart_is_elsewhere_are_named(tmp_path: Path) -> None:
+    (tmp_path / "values-prod.yaml").write_text("replicas: 3\n")
+    (tmp_path / "values-claim.yaml").write_text(BAD)
+    done = dray("validate", str(tmp_path))
+    assert "values for templates" in done.stdout
+    assert "2 problems in 1 object." in done.stdout, "an object in a file with such a name is still checked"
 
 
 def test_the_forms_that_pipelines_read(repository: Path) -> None:
@@ -181,6 +224,9 @@ def test_lint_names_what_is_valid_and_not_meant(tmp_path: Path) -> None:
     }
     assert found[(claim, "MayFail")]["line"] == 27
     assert ".? and orValue()" in found[(claim, "MayFail")]["message"]
+    text = dray("lint", cluster, str(file)).stdout.splitlines()[-1]
+    assert "warnings in" in text
+    assert "no problems" not in text, "it says that there are none, after it named some"
     assert dray("lint", str(ROOT / "examples" / "quota")).exit_code == 0
 
 

@@ -12,12 +12,12 @@ from dray.api.meta import Object
 from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind
 from dray.api.shared_parts import share
 from dray.api.status import ApiError
+from dray.custom import documents as custom_documents
 from dray.custom.kinds import CustomKind
 from dray.server import errors
 from dray.server.beside import LARGE
 from dray.server.bodies import number_ranges, pod_bodies
 from dray.server.bodies.options import WriteOptions
-from dray.server.custom import bodies as custom_bodies
 from dray.server.patch.formats import APPLY_PATCH, FORMATS, Patch
 from dray.server.protobuf import MEDIA_TYPE as PROTOBUF
 from dray.server.protobuf import read as protobuf
@@ -137,7 +137,7 @@ def _decode_json(body: bytes, route: Route, options: WriteOptions, warnings: lis
 
 def _read_json(body: bytes, route: Route, *, find_duplicates: bool) -> codec.Reading[Any]:
     if isinstance(route.kind, CustomKind):
-        return custom_bodies.read_json(route.kind, body, find_duplicates=find_duplicates)
+        return custom_documents.read_json(route.kind, body, find_duplicates=find_duplicates)
     if route.kind is PODS:
         return pod_bodies.read(body, find_duplicates=find_duplicates)
     reading = codec.read_json(body, route.kind.type_of(route.version), find_duplicates=find_duplicates)
@@ -150,7 +150,7 @@ def from_value(value: Any, route: Route, options: WriteOptions, warnings: list[s
     """Plain values as an object in hub shape. Raises ApiError."""
     check_type(value, route)
     if isinstance(route.kind, CustomKind):
-        return _judge(custom_bodies.read_value(route.kind, value or {}), route, options, warnings)
+        return _judge(custom_documents.read_value(route.kind, value or {}), route, options, warnings)
     return _judge(codec.read(value, route.kind.type_of(route.version)), route, options, warnings)
 
 
