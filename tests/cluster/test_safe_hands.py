@@ -95,6 +95,8 @@ def test_what_is_held_is_listed_confirmed_and_cancelled(cluster: TaintCluster) -
     target = f"rule/{rule['metadata']['name']}"
     eventually(lambda: target in cluster.dray("confirm").stdout)
     assert cluster.dray("cancel", target).stdout == f"Cancelled: {target}.\n"
+    again = cluster.dray("cancel", target)
+    assert (again.exit_code, "evicts nobody" in again.stdout) == (1, True), again.stdout
     assert cluster.rules()[0]["spec"]["taint"]["effect"] == "NoSchedule"
     eventually(lambda: cluster.dray("confirm").exit_code == 1)
     cluster.dray("taint", "device", "--node", "node-1", "k:NoExecute")

@@ -108,6 +108,7 @@ def test_a_cluster_in_the_background(newcomer: Newcomer) -> None:
     assert newcomer.dray("ls").exit_code == 1
     up = newcomer.up("--nodes", "1", "--merge-kubeconfig")
     assert up.returncode == 0, up.stderr
+    assert not (newcomer.home / ".local/share/dray/.elsewhere").exists(), "it is where clusters are looked for"
     assert "kubectl --context dray-default get resourceslices" in up.stdout
     assert up.stdout.endswith("Stop it with: dray down\n")
     again = newcomer.up()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
@@ -15,6 +19,8 @@ from dray.files import home
 HOME: Final = Path("~/.local/share/dray")
 DEFAULT: Final = "default"
 LOG_FILE: Final = "dray.log"
+ELSEWHERE: Final = ".elsewhere"
+"""Where it is noted which clusters run on directories of their own."""
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 Name: TypeAlias = Annotated[
@@ -35,6 +41,11 @@ class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """What people call it."""
         return self.directory.name
+
+    @property
+    def label(self) -> str:
+        """The name, or the whole directory where only that says which cluster is meant."""
+        return self.name if self.directory.parent == home.expand(HOME) else output.short_path(self.directory)
 
     @property
     def context(self) -> str:
@@ -75,9 +86,45 @@ def look(directory: Path) -> LocalCluster:
 
 
 def find_all() -> list[LocalCluster]:
-    """Every cluster that was started by name, in the order of names."""
+    """Every cluster that was started by name, in the order of names, and those elsewhere that run now."""
     place = home.expand(HOME)
-    return [look(path.parent) for path in sorted(place.glob("*/kubeconfig"))] if place.is_dir() else []
+    named = [look(path.parent) for path in sorted(place.glob("*/kubeconfig"))] if place.is_dir() else []
+    return [*named, *_running_elsewhere(place)]
+
+
+@contextlib.contextmanager
+def remembered(directory: Path) -> Iterator[None]:
+    """While a cluster runs on a directory that is not in the usual place, `find_all` knows of it.
+
+    A file per directory says which, so that those who start at the same time do not disturb each other. Where there is
+    no home to write to, nobody is told.
+    """
+    place, directory = home.expand(HOME), directory.absolute()
+    if directory.parent == place or not place.is_absolute():
+        yield
+        return
+    note = place / ELSEWHERE / hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
+    with contextlib.suppress(OSError):
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_bytes(os.fsencode(directory))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            note.unlink()
+
+
+def _running_elsewhere(place: Path) -> list[LocalCluster]:
+    """Those whose notes are true; notes of processes that were killed go."""
+    found = []
+    for note in sorted((place / ELSEWHERE).glob("*")):
+        with contextlib.suppress(OSError):
+            cluster = look(Path(os.fsdecode(note.read_bytes())))
+            if cluster.pid:
+                found.append(cluster)
+            else:
+                note.unlink()
+    return sorted(found, key=lambda cluster: cluster.directory)
 
 
 def find_default() -> LocalCluster | None:

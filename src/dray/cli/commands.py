@@ -46,10 +46,7 @@ COMMANDS: Final = {
         "down:run",
         "Stop a cluster that `dray up` or `dray server` runs on this machine, and wait until it has.",
     ),
-    "ls": Command(
-        "ls:run",
-        "List the clusters that were started on this machine by name, whether they run, and how to reach them.",
-    ),
+    "ls": Command("ls:run", "List the clusters of this machine, whether they run, and how to reach them."),
     "server": Command("server:run", "Run the API server."),
     "scheduler": Command("scheduler:run", "Run the scheduler: pods get nodes, and their claims get devices."),
     "controllers": Command(

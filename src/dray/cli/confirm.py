@@ -39,7 +39,7 @@ def confirm(
 ) -> None:
     """List what the guard holds, or confirm that some of it is meant: then its pods leave.
 
-    Exit code 0: confirmed, or something is held; 1: nothing is held; 2: cannot.
+    Exit code 0: confirmed, or something is held; 1: nothing is held, or evicts anybody; 2: cannot.
     """
     work = _list(format_) if not targets else _each(targets, _confirm, "Confirmed")
     raise typer.Exit(live.call(work, "confirm", kubeconfig=kubeconfig, context=context))
@@ -52,7 +52,7 @@ def cancel(
 ) -> None:
     """Take back an eviction that the guard holds, or that goes on: NoExecute becomes NoSchedule, and nobody leaves.
 
-    Exit code 0: done; 2: cannot.
+    Exit code 0: done; 1: some of it evicts nobody; 2: cannot.
     """
     work = _each(targets, _cancel, "Cancelled")
     raise typer.Exit(live.call(work, "cancel", kubeconfig=kubeconfig, context=context))
@@ -88,11 +88,19 @@ async def _held(client: HttpClient) -> Any:
 
 def _each(targets: Iterable[str], change: Any, verb: str) -> Any:
     async def work(client: HttpClient) -> int:
+        from dray.maintenance.confirmation import evicts
+
+        idle = 0
         for target in targets:
             kind, name = _read(target)
-            await client.patch(kind, "", name, change(await client.get(kind, "", name), target))
-            print(f"{verb}: {target}.")
-        return output.YES
+            obj = await client.get(kind, "", name)
+            if evicts(obj):
+                await client.patch(kind, "", name, change(obj, target))
+                print(f"{verb}: {target}.")
+            else:
+                idle += 1
+                print(f"Not {verb.lower()}: {target} evicts nobody, since it has no taint with NoExecute.")
+        return output.NO if idle else output.YES
 
     return work
 

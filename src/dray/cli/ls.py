@@ -9,8 +9,9 @@ from dray.cli.taint_options import Format
 
 
 def run(format_: Format = output.Format.TEXT) -> None:
-    """List the clusters that were started on this machine by name, whether they run, and how to reach them.
+    """List the clusters of this machine, whether they run, and how to reach them.
 
+    Those that were started by name, and those on directories of their own (--dir) while they run.
     Exit code 0: there are some; 1: there are none.
     """
     found = clusters.find_all()
@@ -18,6 +19,7 @@ def run(format_: Format = output.Format.TEXT) -> None:
         items = [
             {
                 "name": one.name,
+                "directory": str(one.directory),
                 "running": bool(one.pid),
                 "pid": one.pid or None,
                 "server": one.url() or None,
@@ -29,7 +31,7 @@ def run(format_: Format = output.Format.TEXT) -> None:
     elif found:
         rows = [
             (
-                one.name,
+                one.label,
                 "running" if one.pid else "stopped",
                 str(one.pid or tables.NOTHING),
                 one.url() if one.pid else tables.NOTHING,

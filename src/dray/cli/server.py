@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import output, server_options
+from dray.cli import clusters, output, server_options
 from dray.files import home
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ async def _serve(settings: ServerSettings) -> None:
         instance, dashboard = await _start(settings)
     print(f"API server {instance.url}  kubeconfig {instance.kubeconfig}", flush=True)
     print(f"dashboard {instance.url}{PREFIX}", flush=True)
-    with watched(instance.metrics.registry):
+    with watched(instance.metrics.registry), clusters.remembered(settings.directory):
         await stop.wait()
     await dashboard.close()
     await instance.stop()

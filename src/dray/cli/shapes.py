@@ -42,6 +42,7 @@ class ClusterList(Shape):
 
 class LocalCluster(msgspec.Struct, rename="camel", kw_only=True):
     name: str
+    directory: str
     running: bool
     pid: int | None
     server: str | None

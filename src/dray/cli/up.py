@@ -167,11 +167,12 @@ async def _run(plan: ClusterSettings, manner: Manner, started: float) -> None:
     open_files.raise_limit(server_options.FEW_FILES, "many clients")
     cluster = await _start(plan, started)
     try:
-        _announce_ways_in(cluster, manner)
-        if manner.background is not None:
-            manner.background.ready(plan.server.directory / clusters.LOG_FILE)
-        with watched(cluster.instance.metrics.registry):
-            await (_show_live if sys.stdout.isatty() else _log_lines)(cluster, stop)
+        with clusters.remembered(plan.server.directory):
+            _announce_ways_in(cluster, manner)
+            if manner.background is not None:
+                manner.background.ready(plan.server.directory / clusters.LOG_FILE)
+            with watched(cluster.instance.metrics.registry):
+                await (_show_live if sys.stdout.isatty() else _log_lines)(cluster, stop)
     finally:
         await cluster.stop()
 

@@ -19,6 +19,17 @@ class CannotCancel(Exception):
     """There is nothing here that a patch could take back. The message says what can be done."""
 
 
+def evicts(obj: Object) -> bool:
+    """Whether a rule, node or slice has anybody leave, as it is now; if not, there is nothing to confirm or cancel."""
+    if isinstance(obj, DeviceTaintRule):
+        return obj.spec.taint.effect == EFFECT_NO_EXECUTE
+    if isinstance(obj, Node):
+        return any(taint.effect == EFFECT_NO_EXECUTE for taint in obj.spec.taints)
+    if isinstance(obj, ResourceSlice):
+        return any(taint.effect == EFFECT_NO_EXECUTE for device in obj.spec.devices for taint in device.taints)
+    return False
+
+
 def confirming(obj: Object) -> dict[str, Any]:
     """The patch that lets the pods of a rule, node or slice leave, as it is now."""
     if isinstance(obj, Node):
