@@ -1,8 +1,8 @@
 """Recordings as files: a header and entries as lines of JSON, compressed as one gzip stream that is flushed often.
 
-A file that was cut off, by a crash or a full disk, is good up to the last flush; the last line of a whole one says that
-it is the end. Lines have one of `set` (an object), `gone`, `listed`, `gap` or `end`; a line with anything else comes
-from a newer dray, and is counted and passed over.
+A file that was cut off, by a crash or a full disk, is good up to the last flush, and a damaged one up to there; the
+last line of a whole one says that it is the end. Lines have one of `set` (an object), `gone`, `listed`, `gap` or `end`;
+a line with anything else comes from a newer dray, and is counted and passed over.
 """
 
 from __future__ import annotations
@@ -30,11 +30,17 @@ _CHUNK: Final = 256
 LONGEST_LINE: Final = 64 * 1024 * 1024
 MOST_LINES: Final = 50_000_000
 
+CUT: Final = "was cut off"
+
 _BY_NAME: Final[dict[str, Kind]] = {kind.kind: kind for kind in RECORDED}
 
 
 class RecordingError(ValueError):
     """A file that cannot be used; the message names it, says why, and what to do."""
+
+
+class _Damaged(ValueError):
+    """A line that says nothing sensible: what comes after it cannot be trusted."""
 
 
 class RecordingWriter:
@@ -163,7 +169,7 @@ _type_decoder: Final = msgspec.json.Decoder(_Type)
 
 
 def read_recording(path: Path) -> Recording:
-    """Everything in a file; of one that was cut off, what is there. Raises RecordingError."""
+    """Everything in a file; of one that was cut off or is damaged, what is there. Raises RecordingError."""
     try:
         with path.open("rb") as file:
             return _Reader(path, file).read()
@@ -187,11 +193,16 @@ class _Reader:
         for number, line in lines:
             if number > MOST_LINES:
                 raise RecordingError(f"{self._path} has more than {MOST_LINES} lines.")
-            entry = self._entry(number, line, header)
+            try:
+                entry = self._entry(line, header)
+            except _Damaged as error:
+                self._broken = f"is damaged in line {number} ({error})"
+                break
             if entry is not None:
                 entries.append(entry)
         if not any(isinstance(entry, Listed) for entry in entries):
-            raise RecordingError(f"{self._path} was cut off before the cluster had been read once. Record it again.")
+            broken = self._broken or CUT
+            raise RecordingError(f"{self._path} {broken} before the cluster had been read once. Record it again.")
         return Recording(header, entries, self._last, list(self._problems(entries, header)))
 
     def _header(self, line: bytes) -> Header:
@@ -208,15 +219,16 @@ class _Reader:
             )
         return found
 
-    def _entry(self, number: int, line: bytes, header: Header) -> Entry | None:
+    def _entry(self, line: bytes, header: Header) -> Entry | None:
         try:
             found = _line_decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise RecordingError(f"{self._path}: line {number} is damaged: {error}.") from None
+            raise _Damaged(error) from None
         at = header.started + found.t
+        seen = self._seen(at, bytes(found.set)) if found.set else None
         self._last = max(self._last, at)
         if found.set:
-            return self._seen(number, at, bytes(found.set))
+            return seen
         if found.gone is not None:
             one = found.gone
             return Gone(at, one.kind, one.namespace, one.name, one.uid) if self._knows(one.kind) else None
@@ -229,16 +241,16 @@ class _Reader:
             self._strange["unknown"] += 1
         return Listed(at) if found.listed else None
 
-    def _seen(self, number: int, at: float, data: bytes) -> Seen | None:
+    def _seen(self, at: float, data: bytes) -> Seen | None:
         try:
             kind = _type_decoder.decode(data).kind
             if not self._knows(kind):
                 return None
             reading = codec.read_json(data, _BY_NAME[kind].hub, find_duplicates=False)
         except (msgspec.DecodeError, codec.DecodeError, UnicodeDecodeError) as error:
-            raise RecordingError(f"{self._path}: line {number} is damaged: {error}.") from None
+            raise _Damaged(error) from None
         if reading.obj is None:
-            raise RecordingError(f"{self._path}: line {number} is damaged: {'; '.join(map(str, reading.errors))}.")
+            raise _Damaged("; ".join(map(str, reading.errors)))
         return Seen(at, reading.obj)
 
     def _knows(self, kind: str) -> bool:
@@ -249,7 +261,7 @@ class _Reader:
 
     def _problems(self, entries: list[Entry], header: Header) -> Iterator[str]:
         if self._broken or not self._is_whole:
-            yield f"{self._path} was cut off{self._broken}: it is read up to second {self._last - header.started:.0f}"
+            yield f"{self._path} {self._broken or CUT}: it is read up to second {self._last - header.started:.0f}"
         if self._strange:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(self._strange.items()))
             yield f"passed over what this dray does not know: {kinds}"
@@ -269,7 +281,7 @@ class _Reader:
                 try:
                     text = unzip.decompress(chunk, LONGEST_LINE)
                 except zlib.error:
-                    self._broken = " or damaged"
+                    self._broken = f"{CUT} or damaged"
                     return
                 chunk = unzip.unconsumed_tail
                 *lines, rest = (rest + text).split(b"\n")

@@ -13,6 +13,8 @@ import re
 import secrets
 from typing import Any, Final
 
+from dray.api.extended_resources import IMPLICIT
+
 _NAMES: Final = frozenset(
     {
         "name",
@@ -38,7 +40,8 @@ _MAPS: Final = frozenset({"labels", "matchLabels", "nodeSelector"})
 _NUMERIC: Final = frozenset({"Gt", "Lt"})
 _IDENTITY: Final = re.compile("uuid|serial", re.IGNORECASE)
 """Attributes that tell one device from all others."""
-_AS_IT_IS: Final = frozenset({"capacity", "allocatable", "annotations", "selectors", "opaque", "limits"})
+_AMOUNTS: Final = frozenset({"capacity", "allocatable", "limits"})
+_AS_IT_IS: Final = frozenset({"annotations", "selectors", "opaque"})
 _POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 SIZE: Final = 6
 """Bytes of a hash: of a million names, one in five hundred recordings has two with the same."""
@@ -63,14 +66,14 @@ class HashedNames:
         """A document with hashes for names."""
         if isinstance(value, dict):
             is_number = value.get("operator") in _NUMERIC
-            return {key: self._field(key, one, is_number=is_number) for key, one in value.items()}
+            return {self._resource(key): self._field(key, one, is_number=is_number) for key, one in value.items()}
         if isinstance(value, list):
             return [self.document(one) for one in value]
         return value
 
     def _field(self, key: str, value: Any, *, is_number: bool) -> Any:
         if isinstance(value, str):
-            return self.name(value) if key in _NAMES else value
+            return self.name(value) if key in _NAMES else self._resource(value)
         if isinstance(value, list) and key in _LISTS and all(isinstance(one, str) for one in value):
             return value if is_number else [self.name(one) for one in value]
         if isinstance(value, dict) and key in _MAPS and all(isinstance(one, str) for one in value.values()):
@@ -79,7 +82,13 @@ class HashedNames:
             return {**value, _POD_CLAIM: self.name(str(value[_POD_CLAIM]))}
         if key == "attributes" and isinstance(value, dict):
             return {name: self._identity(one) if _IDENTITY.search(name) else one for name, one in value.items()}
+        if key in _AMOUNTS and isinstance(value, dict):
+            return {self._resource(name): one for name, one in value.items()}
         return value if key in _AS_IT_IS else self.document(value)
+
+    def _resource(self, text: str) -> str:
+        """The name of a resource as it is, but for one that is made of the name of a class."""
+        return IMPLICIT + self._hash(text.removeprefix(IMPLICIT)) if text.startswith(IMPLICIT) else text
 
     def _identity(self, value: Any) -> Any:
         if isinstance(value, dict) and isinstance(value.get("string"), str):

@@ -140,13 +140,13 @@ def _tell_evictions(difference: Difference) -> Iterator[str | Rows]:
 
 
 def _eviction_row(eviction: Eviction, now: datetime, *, with_owner: bool) -> list[str]:
-    devices = ends([_short(device) for device in eviction.devices])
+    devices = ends([_short(device) for device in eviction.devices]) or "–"
     owner = [eviction.owner or "–"] if with_owner else []
-    return [eviction.pod, *owner, names(eviction.claims, 2), devices, _when(eviction, now), _elsewhere(eviction)]
+    return [eviction.pod, *owner, names(eviction.claims, 2) or "–", devices, _when(eviction, now), _elsewhere(eviction)]
 
 
 def _tell_pending(difference: Difference) -> Iterator[str | Rows]:
-    for title, column in (("Pending claims:", "claim"), ("Pending pods:", "pod")):
+    for title, column in (("Pending claims", "claim"), ("Pending pods", "pod")):
         rows = []
         for change in difference.pending:
             if not getattr(change, column):
@@ -155,7 +155,8 @@ def _tell_pending(difference: Difference) -> Iterator[str | Rows]:
             after = f"fits on {change.node}" if change.fits else f"does not fit: {shorten(change.message, 200)}"
             rows.append((getattr(change, column), before, after))
         if rows:
-            yield Rows(title, (column, "before", "after"), rows)
+            alone = ", each as if the others did not wait:" if len(rows) > 1 else ":"
+            yield Rows(f"{title}{alone}", (column, "before", "after"), rows)
 
 
 def _tell_workloads(difference: Difference) -> Iterator[str | Rows]:

@@ -23,10 +23,13 @@ def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...]) -> 
         pods.append(replace(pod, expected=str(Time.of(leaves))))
         if terms.rate:
             free = leaves + timedelta(seconds=1.0 / terms.rate)
-    notes = (*_tell_pace(terms), *tell_budgets(preview), *_tell_homeless(preview), *preview.notes)
+    budgets = tell_budgets(preview)
+    notes = (*_tell_pace(terms), *budgets, *_tell_homeless(preview), *preview.notes)
     finished = max((one.expected for one in pods), default=None)
     guard = replace(preview.guard, asks=True) if preview.guard is not None else None
-    return replace(preview, taints=taints, pods=tuple(pods), finished=finished, guard=guard, notes=notes)
+    waits = bool(budgets) or terms.wait_for_replacements
+    timed = replace(preview, taints=taints, pods=tuple(pods), finished=finished, may_wait=waits)
+    return replace(timed, guard=guard, notes=notes)
 
 
 def tell_broken(preview: TaintPreview) -> tuple[str, ...]:

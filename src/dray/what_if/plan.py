@@ -22,6 +22,7 @@ _PASSING: Final = frozenset(
         "due",
         "expected",
         "finished",
+        "mayWait",
         "since",
         "timeAdded",
         "fitsOn",
@@ -63,7 +64,7 @@ def read_plan(data: bytes) -> Plan:
     try:
         plan = msgspec.json.decode(data, type=Plan)
     except msgspec.MsgspecError as error:
-        raise PlanError(f"is no plan: {error}") from None
+        raise PlanError(f"is no plan ({error}). Make one with: dray plan COMMAND… -o FILE") from None
     if (plan.api_version, plan.kind) != (API_VERSION, KIND):
         raise PlanError(f"is {plan.api_version} {plan.kind}, not {API_VERSION} {KIND}")
     return plan

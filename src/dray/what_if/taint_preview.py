@@ -56,6 +56,8 @@ class TaintPreview(Report, frozen=True, kw_only=True):
     protected: tuple[str, ...] = ()
     """Pods that stay because they tolerate it."""
     finished: str | None = None
+    may_wait: bool = False
+    """Whether budgets or missing replacements may make pods leave later than is expected here."""
     guard: GuardPreview | None = None
     """What the guard says to it, where the cluster's controllers have told their limit."""
     notes: tuple[str, ...] = ()

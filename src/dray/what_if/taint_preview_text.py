@@ -64,13 +64,22 @@ def _until(preview: TaintPreview) -> str:
     if preview.finished is None:
         return ""
     wait = Time.parse(preview.finished).datetime() - _now(preview)
-    return f" within {span(wait)}" if wait.total_seconds() >= 1 else ""
+    if wait.total_seconds() < 1:
+        return ""
+    return f" in {span(wait)} or later" if preview.may_wait else f" within {span(wait)}"
 
 
 def _table(preview: TaintPreview, width: int | None) -> Iterator[str]:
     now = _now(preview)
     timed = any(Time.parse(pod.expected).datetime() > now for pod in preview.pods)
-    header = ["pod", "owner", "priority", "disruption budget", *(["leaves"] if timed else []), "fits elsewhere"]
+    header = [
+        "pod",
+        "owner",
+        "priority",
+        "disruption budget",
+        *(["leaves, earliest" if preview.may_wait else "leaves"] if timed else []),
+        "fits elsewhere",
+    ]
     rows = [_row(pod, now, timed=timed) for pod in preview.pods[:MAX_ROWS]]
     yield from lay_out([header, *rows], width)
     if len(preview.pods) > MAX_ROWS:

@@ -159,6 +159,18 @@ def test_hashed_names_lead_where_the_names_led() -> None:
     assert claim["spec"]["devices"]["constraints"][0]["matchAttribute"] == "gpu.example.com/numa"
 
 
+def test_resources_that_are_made_of_the_name_of_a_class_lead_to_it() -> None:
+    implicit = "deviceclass.resource.kubernetes.io/"
+    amounts = {f"{implicit}secret-gpu": "1", "cpu": "2", "example.com/gpu": "1"}
+    mapping = {"containerName": "c", "requestName": "r", "resourceName": f"{implicit}secret-gpu"}
+    names = HashedNames()
+    hashed = names.document({"requests": amounts, "limits": amounts, "allocatable": amounts, "mappings": [mapping]})
+    expected = {f"{implicit}{names.name('secret-gpu')}": "1", "cpu": "2", "example.com/gpu": "1"}
+    assert hashed["requests"] == hashed["limits"] == hashed["allocatable"] == expected
+    assert hashed["mappings"][0]["resourceName"] == f"{implicit}{names.name('secret-gpu')}"
+    assert "secret" not in str(hashed)
+
+
 def test_each_recording_has_hashes_of_its_own() -> None:
     assert HashedNames().name("node-1") != HashedNames().name("node-1")
     same = HashedNames(b"key")

@@ -143,9 +143,14 @@ def test_what_a_newer_dray_has_written_is_passed_over_and_counted(tmp_path: Path
 
 
 @pytest.mark.parametrize("line", [{"set": {}}, {"t": "soon"}, {"t": 1, "set": {"kind": "Node", "metadata": 7}}, [1]])
-def test_a_line_that_says_nothing_sensible_is_named(tmp_path: Path, line: Any) -> None:
-    with pytest.raises(RecordingError, match="line 3 is damaged"):
-        read_recording(lines(tmp_path / "r", HEAD, LISTED, line))
+def test_a_line_that_says_nothing_sensible_is_named_and_the_end(tmp_path: Path, line: Any) -> None:
+    after = {"t": 9, "set": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "after"}}}
+    found = read_recording(lines(tmp_path / "r", HEAD, LISTED, line, after, {"t": 10, "end": True}))
+    assert [type(entry).__name__ for entry in found.entries] == ["Listed"]
+    assert "is damaged in line 3 (" in found.problems[0]
+    assert found.ended < found.header.started + 9, "what comes after it is not trusted"
+    with pytest.raises(RecordingError, match=r"is damaged in line 2 \(.*\) before the cluster had been read once"):
+        read_recording(lines(tmp_path / "early", HEAD, line, LISTED))
 
 
 def test_kinds_that_could_not_be_read_are_told(tmp_path: Path) -> None:

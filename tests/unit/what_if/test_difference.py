@@ -223,8 +223,10 @@ def test_pending_claims_that_fit_now_or_no_longer() -> None:
         ("ml/new", None, False),
     ]
     assert worse.is_disruptive
+    assert "Pending claims, each as if the others did not wait:" in str(worse)
     better = after(base, resource_slice("node-3", *(device(f"gpu-{n}") for n in range(3))))
     assert [(change.claim, change.node) for change in better.pending] == [("ml/y", "node-3")]
+    assert "Pending claims:" in str(better)
     assert not better.is_disruptive
 
 

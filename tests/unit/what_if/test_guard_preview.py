@@ -59,6 +59,15 @@ def test_a_preview_says_how_many_of_how_many_leave_and_what_the_limit_is(
     assert ("It asks first; --yes for scripts." in tell(drain)) == is_over
 
 
+def test_what_may_take_longer_is_not_promised() -> None:
+    found = look(cluster(None, here=3, elsewhere=7))
+    rated = paced(found, DrainTerms(rate=1), ("maintenance:NoSchedule",))
+    assert "in 1 namespace within 2 s;" in tell(rated)
+    careful = paced(found, DrainTerms(rate=1, wait_for_replacements=True), ("maintenance:NoSchedule",))
+    assert "in 1 namespace in 2 s or later;" in tell(careful)
+    assert "leaves, earliest" in tell(careful)
+
+
 @pytest.mark.parametrize("told", [None, "none", "", "many"])
 def test_nothing_is_said_where_no_limit_is_told(told: str | None) -> None:
     found = look(cluster(told, here=3, elsewhere=7))
