@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, get_args
 
 from typer.core import TyperGroup
@@ -38,6 +39,8 @@ SECTIONS: Final = {
 """The commands by what people want; a test knows that none is missing."""
 _METAVARS: Final = {"int": "N", "float": "N", "Path": "PATH", "str": "TEXT"}
 
+_SENTENCE: Final = re.compile(r".*?(\.(?= |$)|$)")
+
 
 class Commands(TyperGroup):
     """The commands of dray. Commands are `Any`: typer brings a click of its own, without public types."""
@@ -55,14 +58,20 @@ class Commands(TyperGroup):
 
 
 def _finish(command: Any) -> None:
-    """Says what a value is in a word of users, not of Python, for a command and all below it."""
+    """Says what a value is in a word of users, not of Python, and whole sentences, for a command and all below it."""
     for below in getattr(command, "commands", {}).values():
+        below.short_help = first_sentence(below.help or "")
         _finish(below)
     for one in command.params:
         if one.param_type_name == "argument":
             one.display_type_rich = lambda **_: ""
         elif one.metavar is None and not one.is_flag and not one.count:
             one.metavar = _metavar(one)
+
+
+def first_sentence(text: str) -> str:
+    """What a command does, in one sentence, however long that is."""
+    return _SENTENCE.match(" ".join(text.split()))[0]  # type: ignore[index] - it matches any text
 
 
 def _metavar(option: Any) -> str | None:

@@ -78,8 +78,11 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, rename="camel"):
             verdicts.append(f"{_fit(len(self.fitting))} on the nodes that are there")
         if helped:
             verdicts.append(f"{_fit(helped)} with {count(self.nodes, 'more node')}")
-        if self.unplaced:
-            verdicts.append(f"{_fit(len(self.unplaced))} on no node of any group")
+        untried = sum(1 for one in self.unplaced if one.message and not one.groups)
+        if len(self.unplaced) > untried:
+            verdicts.append(f"{_fit(len(self.unplaced) - untried)} on no node of any group")
+        if untried:
+            verdicts.append(f"{untried} {'waits' if untried == 1 else 'wait'} for something other than nodes")
         verb = "is" if self.pending == 1 else "are"
         return f"{count(self.pending, 'pod')} {verb} pending: {', '.join(verdicts)}."
 

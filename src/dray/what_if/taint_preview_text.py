@@ -25,7 +25,7 @@ def tell(preview: TaintPreview, width: int | None = None, *, is_done: bool = Fal
         lines += ["", *_by_namespace(preview, width)]
     if preview.guard is not None and preview.evicts:
         lines.append(wrap(tell_guard(preview.guard), width))
-    lines += [wrap(f"Note: {note}.", width) for note in preview.notes]
+    lines += [wrap(f"Note: {note}.", width) for note in (*_tell_unowned(preview), *preview.notes)]
     return "\n".join(lines)
 
 
@@ -58,6 +58,14 @@ def _tell_pods(preview: TaintPreview, *, is_done: bool) -> str:
         return f"{'Evicts' if is_done else 'Would evict'} {pods}{_until(preview)}; {protected}."
     effects = " and ".join(dict.fromkeys(taint.rpartition(":")[2] for taint in preview.taints))
     return f"Evicts nobody: the effect is {effects}. With NoExecute it would evict {pods}; {protected}."
+
+
+def _tell_unowned(preview: TaintPreview) -> Iterator[str]:
+    """Where it fits elsewhere is no comfort for a pod that nobody makes again."""
+    unowned = [pod.pod for pod in preview.pods if not pod.owner]
+    if unowned and preview.evicts:
+        verb = "has" if len(unowned) == 1 else "have"
+        yield f"{names(unowned, 5)} {verb} no controller: nobody makes another in its place"
 
 
 def _until(preview: TaintPreview) -> str:

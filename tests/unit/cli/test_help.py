@@ -38,7 +38,7 @@ def test_every_command_is_in_one_group() -> None:
 def test_help_is_in_whole_sentences_and_without_types_of_python(path: tuple[str, ...]) -> None:
     said = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "100", "TERMINAL_WIDTH": "100"}).stdout
     assert not re.findall(r"<(?:str|int|float|path|bool|list)[^>]*>|list\[|\[\[", said)
-    assert "..." not in re.sub(r"\S+\.\.\.|\[ARGS\]\.\.\.", "", said)
+    assert "..." not in said.partition("\nCommands:\n")[2], "a sentence is cut off"
 
 
 def test_profiles_are_listed_and_offered() -> None:

@@ -173,7 +173,10 @@ def test_several_namespaces_are_summed_up() -> None:
     snapshot = cluster(held(claim("a"), "node-1", "gpu-0", pods=("p",)), other, worker("p", owner="train"))
     found = look(snapshot, node="node-1")
     assert found.namespaces == {"ml": 1, "web": 1}
-    assert "Job ml/train" in tell(found).splitlines()[-2]
+    *_, ml, web, note = tell(found).splitlines()
+    assert "Job ml/train" in ml
+    assert web.split() == ["web", "1", "1", "–"]
+    assert note == "Note: web/q has no controller: nobody makes another in its place."
 
 
 def test_a_rule_that_is_there_is_looked_at_as_it_will_be() -> None:
