@@ -39,7 +39,7 @@ SECTIONS: Final = {
 """The commands by what people want; a test knows that none is missing."""
 _METAVARS: Final = {"int": "N", "float": "N", "Path": "PATH", "str": "TEXT"}
 
-_SENTENCE: Final = re.compile(r".*?(\.(?= |$)|$)")
+_SENTENCE: Final = re.compile(r"(?<=\.) ")
 
 
 class Commands(TyperGroup):
@@ -71,7 +71,7 @@ def _finish(command: Any) -> None:
 
 def first_sentence(text: str) -> str:
     """What a command does, in one sentence, however long that is."""
-    return _SENTENCE.match(" ".join(text.split()))[0]  # type: ignore[index] - it matches any text
+    return _SENTENCE.split(" ".join(text.split()), maxsplit=1)[0]
 
 
 def _metavar(option: Any) -> str | None:
