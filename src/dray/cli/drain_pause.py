@@ -27,5 +27,7 @@ def set_paused(target: str, place: Place, *, is_so: bool) -> None:
         await client.patch(kind, "", name, {"metadata": {"annotations": {PAUSED_ANNOTATION: said}}})
 
     live.call(work, "drain", kubeconfig=place.kubeconfig, context=place.context)
-    undo = f"go on with: dray drain {'resume' if is_so else 'pause'} {target}"
-    print(f"The drain of {target} stands still; {undo}" if is_so else f"The drain of {target} goes on.")
+    if is_so:
+        print(f"Drains of {target} stand still, also one that begins later; go on with: dray drain resume {target}")
+    else:
+        print(f"Drains of {target} go on.")
