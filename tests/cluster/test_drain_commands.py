@@ -96,7 +96,7 @@ def test_a_drain_is_paused_and_goes_on(cluster: TaintCluster) -> None:
         assert process.stderr.readline() == "dray: the drain is paused\n"
         assert cluster.pods("job") == pods
         resumed = cluster.dray("drain", "resume", "node/node-3")
-        assert (resumed.exit_code, resumed.stdout) == (0, "The drain of node/node-3 goes on.\n")
+        assert (resumed.exit_code, resumed.stdout) == (0, "Drains of node/node-3 go on.\n")
         said, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
         assert "✔ 1 of 1 evicted" in said
