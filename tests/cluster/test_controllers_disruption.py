@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from controller_world import Manifest, World, controller_world, find_kind, manifest, pod
+from controller_world import Manifest, World, controller_world, find_kind, manifest, pod, typed
 from dray.api.status import ApiError
+from dray.controllers.disruption import plan
+from dray.process.clock import as_time
+from work import Counts, growing_faster, lines_run
 
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
@@ -129,3 +132,15 @@ async def test_nothing_may_go_while_there_is_nothing() -> None:
         await world.create(budget(maxUnavailable=5))
         await world.settle()
         assert await numbers(world) == (0, 0, 0, 0)
+
+
+def test_what_a_budget_expects_is_counted_once_for_each_pod() -> None:
+    """A pod with an owner of its own that nobody knows costs as much as any other."""
+
+    def counts(number: int) -> Counts:
+        wanted = typed(budget(maxUnavailable=1))
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "controller": True}
+        pods = [typed(pod(f"p-{n}", meta={"ownerReferences": [owner | {"uid": str(n)}]})) for n in range(number)]
+        return lines_run(lambda: plan(wanted, pods, lambda _namespace, _owner: None, as_time(0)))
+
+    assert not growing_faster(counts(100), counts(200))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller_world import Manifest, World, controller_world, manifest
+from controller_world import Manifest, World, controller_world, find_kind, manifest
 from dray.api.generated.core import Pod
 
 
@@ -312,3 +312,37 @@ async def test_what_is_not_supported_is_told() -> None:
         ((reason, message),) = await world.events("j")
         assert reason == "UnsupportedFeature"
         assert "spec.scheduling" in message
+
+
+async def pass_time(world: World, seconds: int) -> None:
+    """Second by second: there is much to do."""
+    for _ in range(seconds):
+        await world.settle()
+
+
+async def test_of_a_job_without_end_there_are_fewer_and_fewer_new_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dray.controllers.job.plan.MAX_AT_ONCE", 20)
+    monkeypatch.setattr("dray.controllers.workload_pods.MANY_WAITING", 20)
+    async with job_world() as world:
+        await world.create(job(parallelism=2**31 - 1))
+        await pass_time(world, 20)
+        first = await active(world)
+        await pass_time(world, 20)
+        second = await active(world)
+        assert 40 < len(first) < len(second) < 1.5 * len(first) < 400
+        for pod in second:
+            body = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "node-1"}}
+            await world.admin.post(find_kind("pods"), "default", pod.metadata.name, "binding", body)
+        await pass_time(world, 20)
+        assert len(await active(world)) > len(second) + 20  # what waits has got its place: there is room for more
+
+
+async def test_a_large_job_that_fails_deletes_some_pods_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dray.controllers.job.controller.MAX_AT_ONCE", 10)
+    async with job_world() as world:
+        await world.create(job(parallelism=45, backoffLimit=0))
+        await world.settle()
+        await end(world, (await active(world))[0], "Failed")
+        await pass_time(world, 20)
+        assert not await active(world)
+        assert "Failed" in await conditions(world)

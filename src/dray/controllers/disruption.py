@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import ClassVar, NamedTuple
@@ -88,13 +89,12 @@ def _wanted(budget: PodDisruptionBudget, pods: Sequence[Pod], scale: Scale) -> t
 
 def _expected(pods: Sequence[Pod], scale: Scale) -> int:
     """The sum of what the controllers of the pods are asked for; pods without one do not count."""
-    owners = {owner.uid: (pod, owner) for pod in pods if (owner := controller_of(pod)) is not None}
+    owned = [(pod, owner) for pod in pods if (owner := controller_of(pod)) is not None]
+    counts = Counter(owner.uid for _, owner in owned)
     total = 0
-    for uid, (pod, owner) in owners.items():
+    for uid, (pod, owner) in {owner.uid: (pod, owner) for pod, owner in owned}.items():
         known = scale(pod.metadata.namespace, owner)
-        if known is None:
-            known = sum(1 for one in pods if (found := controller_of(one)) is not None and found.uid == uid)
-        total += known
+        total += counts[uid] if known is None else known
     return total
 
 

@@ -15,6 +15,7 @@ from dray.client import Informer
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.workload_pods import PLAIN_TEXTS, Texts, WorkloadPods, sort_out
+from dray.reconcile.effort import beside_loop
 
 BY_NAMESPACE = "namespace"
 
@@ -53,7 +54,7 @@ class WorkloadController(QueueController[ObjectName]):
 
     def forget(self, workload: Any) -> None:
         """A workload is gone; drops what is remembered about it."""
-        self._pods.expectations.forget(workload.metadata.uid)
+        self._pods.forget(workload.metadata.uid)
 
     def _on_workload(self, old: Object | None, new: Object | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
@@ -77,7 +78,8 @@ class WorkloadController(QueueController[ObjectName]):
     async def pods_of(self, workload: Object, selector: LabelSelector) -> list[Pod]:
         """The pods of a workload, after it has adopted those that fit and released those that do not any more."""
         owned, orphans = self._pods.owned(workload), self._pods.orphans(workload.metadata.namespace)
-        kept, adopted, released = sort_out(workload, selector, owned, orphans)
+        count = len(owned) + len(orphans)
+        kept, adopted, released = await beside_loop(count, sort_out, workload, selector, owned, orphans)
         adopted = self.adoptable(workload, adopted)
         await self._pods.adopt(workload, adopted)
         await self._pods.release(workload, released)

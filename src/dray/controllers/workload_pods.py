@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+import itertools
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,11 +20,13 @@ from dray.api.status import ApiError
 from dray.controllers.context import Context
 from dray.controllers.expectations import Expectations
 from dray.controllers.pod_templates import LETTERS, reference_to
+from dray.process.tasks import cancel_all
 from dray.reconcile import EventRecorder
 
 BY_CONTROLLER = "controller-uid"
 BY_LACK_OF_CONTROLLER = "namespace-of-orphans"
 
+T = TypeVar("T")
 Failure = ApiError | OSError | TimeoutError
 OwnerChanged = Callable[[str, OwnerReference], None]
 """Called with the namespace and the owner of a pod that changed."""
@@ -39,6 +42,13 @@ class Texts(NamedTuple):
 
 
 PLAIN_TEXTS = Texts()
+
+STARTED_AT_ONCE = 16
+"""So many writes begin in one turn of the loop."""
+MAX_AT_ONCE = 500
+"""So many pods are deleted at once."""
+MANY_WAITING = 1_000
+"""A workload with no more pods that wait for a node gets more without delay."""
 
 
 def sort_out(
@@ -71,6 +81,8 @@ class WorkloadPods:
         self._recorder = recorder
         self._owner_changed = owner_changed
         self._texts = texts
+        self._monotonic = context.clock.monotonic
+        self._made: dict[str, float] = {}
         self.informer.add_index(BY_CONTROLLER, controller_uid)
         self.informer.add_index(BY_LACK_OF_CONTROLLER, namespace_of_orphan)
         self.informer.on_change(self._on_pod)
@@ -96,6 +108,21 @@ class WorkloadPods:
                 self.expectations.saw_deleted(owner.uid, pod.metadata.uid)
             self._owner_changed(pod.metadata.namespace, owner)
 
+    def forget(self, owner: str) -> None:
+        """An owner is gone: nothing about it is remembered."""
+        self.expectations.forget(owner)
+        self._made.pop(owner, None)
+
+    def pause(self, owner: Object, pods: Iterable[Pod]) -> float:
+        """For how many seconds an owner is to get no more pods, because so many of those it has wait for a node.
+
+        Pods that can run get their place meanwhile; of a workload that asks for pods without end there are fewer and
+        fewer new ones.
+        """
+        waiting = sum(1 for pod in pods if not pod.spec.node_name)
+        made = self._made.get(owner.metadata.uid)
+        return 0.0 if made is None else made + pause_before_more(waiting) - self._monotonic()
+
     async def create(self, owner: Object, pods: Sequence[Pod]) -> Failure | None:
         """Creates pods, few at first, and stops when that fails; returns the failure, None if all went well.
 
@@ -104,7 +131,8 @@ class WorkloadPods:
         start, size = 0, 1
         while start < len(pods):
             batch = pods[start : start + size]
-            for failure in await asyncio.gather(*(self._create(owner, pod) for pod in batch)):
+            self._made[owner.metadata.uid] = self._monotonic()
+            for failure in await side_by_side(self._create(owner, pod) for pod in batch):
                 if failure is not None:
                     return failure
             start, size = start + size, size * 2
@@ -124,13 +152,13 @@ class WorkloadPods:
         return None
 
     async def delete(self, owner: Object, pods: Iterable[Pod]) -> None:
-        """Deletes pods. Raises the first failure when all were tried."""
-        outcomes = await asyncio.gather(*(self._delete(owner, pod) for pod in pods), return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
+        """Deletes some pods at most: what becomes of them wakes the owner. Raises the first failure in the end."""
+        work = (self._delete(owner, pod) for pod in itertools.islice(pods, MAX_AT_ONCE))
+        for failure in await side_by_side(work):
+            if failure is not None:
+                raise failure
 
-    async def _delete(self, owner: Object, pod: Pod) -> None:
+    async def _delete(self, owner: Object, pod: Pod) -> Failure | None:
         uid, meta = owner.metadata.uid, pod.metadata
         self.expectations.expect_deleted(uid, meta.uid)
         options = DeleteOptions(preconditions=Preconditions(uid=meta.uid))
@@ -139,11 +167,12 @@ class WorkloadPods:
         except (ApiError, OSError, TimeoutError) as error:
             self.expectations.saw_deleted(uid, meta.uid)
             if isinstance(error, ApiError) and error.code in (404, 409):
-                return
+                return None
             text = self._say(self._texts.not_deleted, owner, meta.name, error)
             await self._recorder.warning(owner, "FailedDelete", text)
-            raise
+            return error
         await self._recorder.normal(owner, "SuccessfulDelete", self._say(self._texts.deleted, owner, meta.name))
+        return None
 
     @staticmethod
     def _say(text: str, owner: Object, pod: str, error: Exception | None = None) -> str:
@@ -172,6 +201,24 @@ class WorkloadPods:
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
+
+
+def pause_before_more(waiting: int) -> float:
+    """Seconds between two rounds of new pods of a workload of whose pods so many wait for a node."""
+    return 0.0 if waiting <= MANY_WAITING else 0.1 * (waiting / MANY_WAITING) ** 2
+
+
+async def side_by_side(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Does everything at once, but begins with a few in each turn of the loop."""
+    loop, tasks = asyncio.get_running_loop(), []
+    try:
+        for number, one in enumerate(work, 1):
+            tasks.append(loop.create_task(one))
+            if number % STARTED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return await asyncio.gather(*tasks)
+    finally:
+        await cancel_all(task for task in tasks if not task.done())
 
 
 def controller_uid(obj: Object) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from dray.api.status import ApiError
 from dray.process.clock import Clock
 from dray.process.tasks import run_together
+from dray.reconcile.effort import Effort, Rests
 from dray.reconcile.queue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ class Controller(Generic[K]):
         self._reconcile = reconcile
         self._workers = workers
         self._report = report
+        self._clock = clock
+        self._rests = Rests(clock)
 
     async def run(self) -> None:
         """Works until cancelled."""
@@ -54,8 +57,15 @@ class Controller(Generic[K]):
         done = 0
         while True:
             key = await self.queue.get()
+            done += 1
+            if done % KEYS_IN_A_ROW == 0:
+                await asyncio.sleep(0)
+            if rest := self._rests.left(key):
+                self.queue.put_off(key, rest)
+                continue
+            effort = Effort(self._reconcile(key), self._clock)
             try:
-                again = await self._reconcile(key)
+                again = await effort
             except (ApiError, OSError, TimeoutError) as error:
                 self._report(self.name, key, error)
                 self.queue.retry(key)
@@ -68,7 +78,5 @@ class Controller(Generic[K]):
                 if again is not None:
                     self.queue.add_after(key, again)
             finally:
+                self._rests.note(key, effort.seconds)
                 self.queue.done(key)
-            done += 1
-            if done % KEYS_IN_A_ROW == 0:
-                await asyncio.sleep(0)

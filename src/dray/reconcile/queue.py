@@ -150,6 +150,12 @@ class WorkQueue(Generic[K]):
             self._again.discard(key)
             self.add(key)
 
+    def put_off(self, key: K, seconds: float) -> None:
+        """A key that was handed out was not looked at: it is handed out again after some seconds."""
+        self._processing.pop(key, None)
+        self._again.discard(key)
+        self.add_at(key, self._clock.monotonic() + seconds)
+
     def close(self) -> None:
         """Stops the timer."""
         if self._timer is not None:

@@ -69,6 +69,7 @@ class DaemonSetController(WorkloadController):
         selector = self.selector_of(daemon_set) if daemon_set is not None else None
         if daemon_set is None or selector is None or daemon_set.metadata.deletion_timestamp is not None:
             return None
+        settled = self._pods.expectations.are_met(daemon_set.metadata.uid)  # before we look which pods there are
         pods = await self.pods_of(daemon_set, selector)
         status = daemon_set.status
         history = await self._history.of(daemon_set, selector, daemon_set.spec.template, status.collision_count)
@@ -76,7 +77,6 @@ class DaemonSetController(WorkloadController):
         state = observe(daemon_set, hash_of(history.current), self._nodes, pods, now)
         await asyncio.sleep(0)  # with thousands of nodes each step takes its time
         waits: list[float] = []
-        settled = self._pods.expectations.are_met(daemon_set.metadata.uid)
         try:
             if settled:
                 await self._work(state, waits)

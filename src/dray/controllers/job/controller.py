@@ -17,12 +17,13 @@ from dray.controllers.context import Context
 from dray.controllers.expectations import LONGEST
 from dray.controllers.job import index_failures, indexes
 from dray.controllers.job.counting import TRACKING
-from dray.controllers.job.plan import COMPLETE, FAILED, SUSPENDED, JobPlan, has, is_over, plan
+from dray.controllers.job.plan import COMPLETE, FAILED, MAX_AT_ONCE, SUSPENDED, JobPlan, has, is_over, plan
 from dray.controllers.pod_templates import pod_from
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.workload_controller import BY_NAMESPACE, in_namespace, usable_selector
 from dray.controllers.workload_pods import WorkloadPods, sort_out
 from dray.process.clock import as_time
+from dray.reconcile.effort import beside_loop
 
 OURS = (None, "", "kubernetes.io/job-controller")
 JOB = "job"
@@ -61,7 +62,7 @@ class JobController(QueueController[Key]):
 
     def _on_job(self, old: Job | None, new: Job | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._pods.expectations.forget(old.metadata.uid)
+            self._pods.forget(old.metadata.uid)
             self._pauses.pop(old.metadata.uid, None)
             for pod in self._pods.owned(old):
                 self.queue.add(Key(STRAY, pod.metadata.namespace, pod.metadata.name))
@@ -112,9 +113,10 @@ class JobController(QueueController[Key]):
             return None
         now = as_time(self._clock.now())
         settled = self._pods.expectations.are_met(job.metadata.uid)
-        todo = plan(job, await self._pods_of(job), now)
+        pods = await self._pods_of(job)
+        todo = await beside_loop(len(pods), plan, job, pods, now)
         self._note_failures(job, todo)
-        pause = self._pause(job)
+        pause = max(self._pause(job), self._pods.pause(job, pods) if todo.create else 0.0)
         await self._carry_out(job, todo if settled and pause <= 0 else todo._replace(create=()))
         waits = [LONGEST] if not settled else []
         if pause > 0:
@@ -129,7 +131,9 @@ class JobController(QueueController[Key]):
         owned = self._pods.owned(job)
         if selector is None or is_over(job):
             return owned
-        kept, adopted, released = sort_out(job, selector, owned, self._pods.orphans(job.metadata.namespace))
+        orphans = self._pods.orphans(job.metadata.namespace)
+        count = len(owned) + len(orphans)
+        kept, adopted, released = await beside_loop(count, sort_out, job, selector, owned, orphans)
         await self._pods.adopt(job, adopted, TRACKING)
         await self._pods.release(job, released)
         return kept  # what was adopted comes with its finalizer, as news
@@ -138,9 +142,10 @@ class JobController(QueueController[Key]):
         if todo.status != job.status:
             stored = await self._client.update(replace(job, status=todo.status), subresource="status")
             await self._announce(job, stored)
-        for pod in (*todo.release, *todo.retire):
+        retire = todo.retire[:MAX_AT_ONCE]
+        for pod in (*todo.release[:MAX_AT_ONCE], *retire):
             await self._release(pod)
-        await self._pods.delete(job, (*todo.delete, *todo.retire))
+        await self._pods.delete(job, (*todo.delete[:MAX_AT_ONCE], *retire))
         pod = pod_from(job, job.spec.template, (TRACKING,))
         wanted = [pod if index is None else _indexed(job, pod, index, todo) for index in todo.create]
         failure = await self._pods.create(job, wanted)

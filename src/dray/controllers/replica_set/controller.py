@@ -22,6 +22,7 @@ from dray.controllers.replica_set.replication_controller import as_replica_set, 
 from dray.controllers.workload_controller import WorkloadController, usable_selector
 from dray.controllers.workload_pods import Failure
 from dray.process.clock import as_time
+from dray.reconcile.effort import beside_loop
 
 
 class ReplicasController(WorkloadController):
@@ -46,25 +47,31 @@ class ReplicasController(WorkloadController):
         if workload is None or selector is None:
             return None
         replica_set = self.view(workload)
+        settled = self._pods.expectations.are_met(replica_set.metadata.uid)  # before we look which pods there are
         pods = await self.pods_of(replica_set, selector)
         failure: Failure | None = None
-        settled = self._pods.expectations.are_met(replica_set.metadata.uid)
+        waits: list[float] = [] if settled else [LONGEST]
         if settled:
-            todo = plan(replica_set, pods)
-            wanted = pod_from(replica_set, replica_set.spec.template)
-            failure = await self._pods.create(replica_set, [wanted] * todo.create)
+            todo = await beside_loop(len(pods), plan, replica_set, pods)
+            pause = self._pods.pause(replica_set, pods) if todo.create else 0.0
+            if pause > 0:
+                waits.append(pause)
+            else:
+                wanted = pod_from(replica_set, replica_set.spec.template)
+                failure = await self._pods.create(replica_set, [wanted] * todo.create)
             await self._pods.delete(replica_set, todo.delete)
         await self._write_status(workload, pods, str(failure or ""))
         if failure is not None:
             raise failure
         now = as_time(self._clock.now())
-        soon = next_available(replica_set, pods, now)
+        soon = await beside_loop(len(pods), next_available, replica_set, pods, now)
         if soon is not None:
-            return (soon.datetime() - now.datetime()).total_seconds()
-        return None if settled else LONGEST
+            waits.append((soon.datetime() - now.datetime()).total_seconds())
+        return min(waits, default=None)
 
     async def _write_status(self, workload: Any, pods: list[Pod], failure: str) -> None:
-        status = plan_status(self.view(workload), pods, failure, as_time(self._clock.now()))
+        now = as_time(self._clock.now())
+        status = await beside_loop(len(pods), plan_status, self.view(workload), pods, failure, now)
         wanted = self.stored(workload, status)
         if wanted != workload:
             await self._client.update(wanted, subresource="status")

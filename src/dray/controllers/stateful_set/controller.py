@@ -70,6 +70,7 @@ class StatefulSetController(WorkloadController):
         selector = self.selector_of(stateful_set) if stateful_set is not None else None
         if stateful_set is None or selector is None:
             return None
+        settled = self._pods.expectations.are_met(stateful_set.metadata.uid)  # before we look which pods there are
         pods = await self.pods_of(stateful_set, selector)
         spec, status = stateful_set.spec, stateful_set.status
         history = await self._history.of(stateful_set, selector, spec.template, status.collision_count)
@@ -80,11 +81,10 @@ class StatefulSetController(WorkloadController):
         patient = {number: self._failed.wait(stateful_set, number) for number in _failed(state)}
         state = state._replace(patient={number for number, seconds in patient.items() if seconds})
         waits += [seconds for seconds in patient.values() if seconds]
-        settled = self._pods.expectations.are_met(stateful_set.metadata.uid)
         current = _current(stateful_set, history).metadata.name
         try:
             if settled:
-                await self._work(state, history)
+                await self._work(state, history, waits)
             else:
                 waits.append(LONGEST)
         finally:
@@ -110,10 +110,14 @@ class StatefulSetController(WorkloadController):
         found = [self._claims.get(one.metadata.namespace, one.metadata.name) for one in wanted]
         return [one for one in found if one is not None]
 
-    async def _work(self, state: StatefulSetState, history: History) -> None:
-        """Carries out the next step."""
+    async def _work(self, state: StatefulSetState, history: History, waits: list[float]) -> None:
+        """Carries out the next step; `waits` hears after how long to look again."""
         stateful_set = state.stateful_set
         todo = plan(state)
+        pause = self._pods.pause(stateful_set, state.pods.values()) if todo.create else 0.0
+        if pause > 0:
+            todo = todo._replace(create=())
+            waits.append(pause)
         for pod in todo.mend:
             await self._mend(stateful_set, pod)
         for number in (*todo.create, *todo.lacking):
