@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 import json
 import threading
@@ -10,6 +11,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from dray.api.generated.core import Container, Pod, PodSpec
 from dray.api.meta import ObjectMeta
@@ -89,6 +94,38 @@ def _claim(selectors: int) -> dict[str, Any]:
     return {"metadata": {"generateName": "c-"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
 
 
+def _rules(count: int, start: str) -> list[str]:
+    return [f"{start}{' + 1' * 100} > {number}" for number in range(count)]
+
+
+def _definition() -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": rule} for rule in _rules(40, "self.a")],
+    }
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "ruled", "kind": "Ruled"}
+    spec = {"group": "x.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": "ruled.x.io"}, "spec": spec}
+
+
+def _policy() -> dict[str, Any]:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]}
+    validations = [{"expression": text} for text in _rules(40, "size(object.metadata.name)")]
+    spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": validations}
+    return {"metadata": {"name": "p"}, "spec": spec}
+
+
+def _certificate() -> dict[str, Any]:
+    name = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, f"group-{n}") for n in range(20_000)])
+    made = x509.CertificateSigningRequestBuilder().subject_name(name)
+    signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    text = base64.b64encode(signed.public_bytes(serialization.Encoding.PEM)).decode()
+    signer = "kubernetes.io/kube-apiserver-client"
+    return {"metadata": {"name": "c"}, "spec": {"request": text, "signerName": signer, "usages": ["client auth"]}}
+
+
 class Heavy(NamedTuple):
     method: str
     path: str
@@ -131,6 +168,11 @@ BODIES = {
         "POST", PODS, _pod(containers=[{"name": f"c-{number}", "image": "x"} for number in range(4_000)])
     ),
     "selectors": Heavy("POST", CLAIMS, _claim(3)),
+    "rules": Heavy("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _definition()),
+    "policy": Heavy("POST", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", _policy()),
+    "names-in-a-certificate": Heavy(
+        "POST", "/apis/certificates.k8s.io/v1/certificatesigningrequests", _certificate(), code=422
+    ),
     "yaml": Heavy("POST", CONFIGMAPS, _yaml("metadata: {generateName: x-}\ndata:\n", 10_000), YAML),
 }
 

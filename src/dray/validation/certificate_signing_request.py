@@ -21,6 +21,8 @@ from dray.validation.rules import Rules
 
 APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
 DECISIONS: Final = (APPROVED, DENIED)
+LONGEST_REQUEST: Final = 64 * 1024
+"""In base64. Whoever approves and signs reads it on the event loop; ten thousand names are nobody's."""
 SHORTEST_SECONDS: Final = 600
 LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
 USAGES: Final = (
@@ -95,8 +97,9 @@ def _check(
     if old is not None:
         return  # what was asked for stays
     spec = new.spec
-    why = _request_problem(spec.request)
-    if why:
+    if len(spec.request) > LONGEST_REQUEST:
+        errors.append(too_long("spec.request", LONGEST_REQUEST))
+    elif why := _request_problem(spec.request):
         errors.append(invalid("spec.request", spec.request, why))
     if not spec.usages:
         errors.append(required("spec.usages"))

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 import httptools
 
+from dray.api.visible import visible
 from dray.process.http.duplex import ConnectionDuplex
 from dray.process.http.messages import (
     MAX_BODY_BYTES,
@@ -300,6 +301,9 @@ class Connection(asyncio.Protocol):
                 self.deadline = None
                 try:
                     answer = queued.refusal or await self._server.application(request)
+                except Exception:
+                    log.exception("a mistake while answering %s %s", request.method, visible(request.path[:200]))
+                    answer = failure(500, "the server made a mistake, which is in its log")
                 finally:
                     self._release(request)
                 if isinstance(answer, Stream):

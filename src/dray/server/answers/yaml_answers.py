@@ -29,7 +29,10 @@ _Dumper.add_representer(str, _text)
 
 
 def dump(body: bytes) -> bytes:
-    """An answer in JSON, in YAML."""
+    """An answer in JSON, in YAML. What is nested too deeply for our writer stays as it is: JSON is YAML, too."""
     value = msgspec.json.decode(body)
-    text: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=120)
+    try:
+        text: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=120)
+    except RecursionError:
+        return body
     return text.encode()

@@ -31,7 +31,8 @@ YAML_TYPE = "application/yaml"
 LARGE_YAML = 4 * 1024
 """Bytes from which on a body that may be YAML is read beside the loop: each takes as long as a hundred of JSON."""
 LARGE_WITH_SELECTORS = 1024
-"""The same for objects with selectors in CEL: to compile a kilobyte takes twenty milliseconds."""
+"""The same for objects with selectors, rules or policies in CEL: to compile a kilobyte takes twenty milliseconds."""
+_WITH_EXPRESSIONS = (RESOURCE_GROUP, DRAY_GROUP, "apiextensions.k8s.io", "admissionregistration.k8s.io")
 _ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
@@ -58,7 +59,7 @@ def is_large(body: bytes, content_type: str, kind: Kind) -> bool:
         return False
     if size > LARGE or (size > LARGE_YAML and media_type(content_type) in (YAML_TYPE, APPLY_PATCH)):
         return True
-    return kind.group in (RESOURCE_GROUP, DRAY_GROUP) and kind is not SLICES
+    return kind.group in _WITH_EXPRESSIONS and kind is not SLICES
 
 
 def parse(body: bytes, content_type: str) -> Any:
