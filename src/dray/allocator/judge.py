@@ -73,6 +73,10 @@ class Judge:
                 self._verdicts[key] = verdict
             return verdict
 
+    def must_wait(self) -> bool:
+        """Whether there is no time to look at more devices now."""
+        return bool(self._expressions) and self._backlog is not None and self._backlog.is_turn_over()
+
     def _compile(self) -> bool:
         """Compile the expressions, unless others have to do that first."""
         backlog = self._backlog
@@ -93,10 +97,10 @@ class Judge:
     def _evaluate(self, device: EffectiveDevice) -> Refuted | None:
         if not self._programs:
             return None
-        view = device.view
         backlog = self._backlog
         if backlog is not None and backlog.is_turn_over():
             return Refuted(0, unsettled=Unsettled.BEING_JUDGED)
+        view = device.view
         for number, program in enumerate(self._programs):
             if isinstance(program, cel.CompileError):
                 return Refuted(number, f"CEL compile error: {program.message}", compiles=False)

@@ -19,6 +19,9 @@ from dray.tracker.view import NodeAccess, PoolView
 
 _CACHED_CRITERIA: Final = 64
 """Answers kept per segment. Beyond that all are dropped: cheaper than bookkeeping, and rarely reached."""
+_LARGE: Final = 500
+_CACHED_IF_LARGE: Final = 512
+"""Large pools are few, and to ask all their devices takes long: more is remembered than one claim can ask for."""
 
 
 class Segment:
@@ -54,7 +57,7 @@ class Segment:
         """What the criteria say of these devices; computed once."""
         found = self._candidates.get(criteria)
         if found is None:
-            if len(self._candidates) >= _CACHED_CRITERIA:
+            if len(self._candidates) >= (_CACHED_CRITERIA if len(self.devices) < _LARGE else _CACHED_IF_LARGE):
                 self._candidates.clear()
             selected, usable, faulty, overflowing, unsettled = examine(criteria, self.devices)
             eligible = self.eligible

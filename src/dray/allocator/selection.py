@@ -119,10 +119,12 @@ def _is_limited(criteria: Criteria, device: EffectiveDevice) -> bool:
 
 
 def examine(criteria: Criteria, devices: Sequence[EffectiveDevice]) -> Candidates:
-    """Sort devices by what the criteria say of them."""
+    """Sort devices by what the criteria say of them. Those for which there is no time now are unsettled."""
     selected = usable = faulty = overflowing = unsettled = 0
     judge = criteria.judge.judge
-    bit = 1
+    bit, end = 1, 1 << len(devices)
+    if criteria.judge.must_wait():
+        return Candidates(0, 0, end - 1, 0, end - 1)
     for device in devices:
         refuted = judge(device)
         if refuted is None:
@@ -138,6 +140,10 @@ def examine(criteria: Criteria, devices: Sequence[EffectiveDevice]) -> Candidate
         elif refuted.unsettled is not None:
             faulty |= bit
             unsettled |= bit
+            if criteria.judge.must_wait():
+                faulty |= end - bit
+                unsettled |= end - bit
+                break
         bit <<= 1
     return Candidates(selected, usable, faulty, overflowing, unsettled)
 
