@@ -195,6 +195,10 @@ class Informer(Generic[T]):
         return self._revision
 
     def _set(self, place: _Where, old: T | None, obj: T) -> None:
+        if old is not None and old.metadata.uid != obj.metadata.uid:
+            # Nobody told that it went before another of its name came: handlers may keep things by uid.
+            self._remove(place)
+            old = None
         self._objects[place] = obj
         self._reindex(place, old, obj)
         for handler in self._handlers:

@@ -95,6 +95,13 @@ async def test_the_delete_of_an_earlier_object_of_that_name_is_ignored() -> None
     assert informer.get("ns", "a") is not None
 
 
+async def test_an_object_that_took_the_place_of_another_unseen_is_a_new_one() -> None:
+    first, second = pod("a", 1, uid="first"), pod("a", 8, uid="second")
+    script = Script([([first], "5"), ([second], "9")], [[WatchExpired("too old")]])
+    _, seen = await follow(script)
+    assert seen == [(None, "a@1"), ("a@1", None), (None, "a@8")]
+
+
 async def test_indexes_follow() -> None:
     script = Script([([pod("a", 1, app="x"), pod("b", 2, app="x")], "5")], [[("MODIFIED", pod("a", 6, app="y"))]])
     informer, _ = await follow(script)
