@@ -24,7 +24,7 @@ from server_process import DRAY
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(5 * PATIENCE)
 
-LONG = ("driver-test",)
+LONG = ("driver-test", "record")
 """Tests of their own run these."""
 
 
@@ -88,7 +88,9 @@ def test_the_commands_of_the_readme_work_as_printed(newcomer: Newcomer) -> None:
     assert first == "dray up --nodes 4 --profile gpu-8"
     up = newcomer.up(*shlex.split(first)[2:])
     assert up.returncode == 0, up.stderr
-    assert up.stdout.splitlines()[3] == "  4 simulated nodes, 32 devices         ready"
+    readme = (ROOT / "README.md").read_text().splitlines()
+    for line in up.stdout.splitlines()[2:4]:
+        assert line in readme, "the README shows what it prints"
     assert len(others) > 8
     for command in others:
         words = shlex.split(command)

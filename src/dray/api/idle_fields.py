@@ -1,7 +1,6 @@
 """Fields that are stored and do nothing here, of kinds that act. Pure data, and who has set one.
 
-Nothing is accepted and ignored in silence: whoever writes such a field is told so in a `Warning`, and `docs/kinds.md`
-lists them. A test holds every field of every kind that acts against this table and a list of those that act, so that a
+Whoever writes such a field is told so in a `Warning`, and `docs/kinds.md` lists them. A test holds every field of every kind that acts against this table and a list of those that act, so that a
 field that is new in Kubernetes cannot be forgotten.
 """
 
@@ -74,6 +73,8 @@ IDLE_FIELDS: Final[dict[str, dict[str, str]]] = {
     },
 }
 """By the resource's name and the field's path: why it does nothing."""
+LISTED_ONLY: Final = frozenset({"resourceslices.resource.k8s.io"})
+"""Written by drivers, to whom nobody listens, and answered as Kubernetes does: `docs/kinds.md` alone has their fields."""
 
 _CONTAINER: Final = (
     "args command env envFrom image imagePullPolicy lifecycle livenessProbe readinessProbe resizePolicy "
@@ -106,7 +107,7 @@ OF_THE_NODE: Final[dict[str, frozenset[str]]] = {
 
 def idle_fields(kind: Kind, obj: Any) -> list[str]:
     """What to tell whoever writes the object: fields that it sets and that do nothing here."""
-    if kind.resource not in IDLE_FIELDS:
+    if kind.resource not in IDLE_FIELDS or kind.resource in LISTED_ONLY:
         return []
     return [f"{path} is stored and does nothing here: {why}" for path, why, steps in _rows(kind) if _is_set(obj, steps)]
 

@@ -67,6 +67,8 @@ class Simulator:
         self._hosts: dict[str, Node] = {}
         """The nodes that run, as they are stored."""
         self._waiting: dict[ObjectName, float] = {}
+        self._starting: dict[ObjectName, Pod] = {}
+        """Pods that begin to run as soon as that is written: their host ports are taken, though nobody can see it yet."""
         self._nodes: Informer[Node] = informers.of(NODES, Node)
         self._pods: Informer[Pod] | None = None
         self._claims: Informer[ResourceClaim] | None = None
@@ -192,8 +194,13 @@ class Simulator:
         if step.status is not None:
             if surroundings.behaviour.problem:
                 await self._recorder.warning(pod, "InvalidAnnotation", surroundings.behaviour.problem)
-            pod = await self._client.update(replace(pod, status=step.status), "status")
-            pods.put(pod)
+            if step.status.phase == RUNNING:
+                self._starting[place] = pod
+            try:
+                pod = await self._client.update(replace(pod, status=step.status), "status")
+                pods.put(pod)
+            finally:
+                self._starting.pop(place, None)
         if step.remove:
             await self._remove(pod)
         return step.again_in
@@ -211,6 +218,7 @@ class Simulator:
         if not wanted or self._pods is None or pod.status.phase == RUNNING:
             return True
         others = [one for one in self._pods.by_index(BY_NODE, pod.spec.node_name) if one.status.phase == RUNNING]
+        others += [one for one in self._starting.values() if one.spec.node_name == pod.spec.node_name]
         return not any(is_taken(port, host_ports(one.spec)) for port in wanted for one in others)
 
     def _find_claim(self, namespace: str, name: str) -> ResourceClaim | None:

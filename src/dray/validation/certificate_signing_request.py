@@ -64,17 +64,18 @@ def check_conditions(
     errors: Errors, new: CertificateSigningRequest, old: CertificateSigningRequest, *, decides: bool
 ) -> None:
     """The conditions of an update; only one that `decides` may add or change Approved and Denied."""
-    types = [one.type for one in new.status.conditions]
+    earlier: set[str] = set()
     for index, one in enumerate(new.status.conditions):
         path = f"{_CONDITIONS}[{index}]"
         if not one.type:
             errors.append(required(f"{path}.type"))
         allowed = ("True",) if one.type in (*DECISIONS, FAILED) else ("False", "True", "Unknown")
         check.required_one_of(errors, f"{path}.status", one.status, allowed)
-        if one.type in types[:index]:
+        if one.type in earlier:
             errors.append(duplicate(f"{path}.type", one.type))
-        if one.type in DECISIONS and set(DECISIONS) - {one.type} <= set(types[:index]):
+        if one.type in DECISIONS and set(DECISIONS) - {one.type} <= earlier:
             errors.append(invalid(_CONDITIONS, one.type, "Approved and Denied conditions are mutually exclusive"))
+        earlier.add(one.type)
     for kind in (*DECISIONS, FAILED):
         was, now = _of_type(old, kind), _of_type(new, kind)
         if len(now) < len(was):

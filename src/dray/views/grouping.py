@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 import msgspec
 
 from dray import cel
 from dray.api.resource import DeviceClass
+from dray.api.text_memory import remember_texts
 from dray.tracker.view import EffectiveDevice, PoolView
 from dray.what_if.device_changes import attribute_text
 
@@ -131,7 +131,7 @@ def _by_class(classes: Mapping[str, DeviceClass]) -> Callable[[EffectiveDevice],
     return group
 
 
-@lru_cache(maxsize=20_000)
+@remember_texts(20_000)
 def natural(text: str) -> tuple[tuple[int, str], ...]:
     """For sorting: `node-2` before `node-10`."""
     return tuple((int(digits or -1), rest) for digits, rest in re.findall(r"(\d*)(\D*)", text))

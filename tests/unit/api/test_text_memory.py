@@ -22,6 +22,8 @@ CLOSED = {
     "api/text_memory.py": "the one place that bounds texts",
     "cli/output.py": "no arguments",
     "driver_test/rule.py": "no arguments",
+    "api/idle_fields.py": "kinds",
+    "api/shared_parts.py": "types of objects",
     "eviction/causes.py": "taints of stored objects, whose parts are bounded by validation",
     "install/rights.py": "no arguments",
     "process/http/connection.py": "names of headers of up to 64 letters",

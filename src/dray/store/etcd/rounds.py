@@ -86,7 +86,7 @@ class Rounds:
             except StorageError as error:
                 current.set_exception(error)
                 current.exception()  # those who wait may have gone
-            except BaseException:
+            except (Exception, asyncio.CancelledError):
                 _refuse(current)
                 raise
             else:

@@ -483,7 +483,7 @@ class EtcdStore(Store):
 
     async def _look(self) -> None:
         """How large etcd is, for metrics; that it answers, for health."""
-        with contextlib.suppress(StorageError):
+        with contextlib.suppress(StorageError, Closed):
             status = await self._connection.ask(STATUS, pb.StatusRequest(), 3.0)
             self._size = (status.dbSizeInUse, status.dbSize)
             await self.catch_up()  # a watch that has gone silent is noticed even if nobody reads
