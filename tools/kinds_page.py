@@ -29,7 +29,7 @@ FIELDS = """\
 ## Fields that do nothing
 
 Of kinds that act. They are stored and validated, and whoever writes one, in templates of workloads too, gets a
-`Warning`.
+`Warning`; drivers, who write ResourceSlices, are answered as by Kubernetes, without one.
 """
 NODES = """\
 ## Fields for the node

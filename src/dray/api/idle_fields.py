@@ -1,7 +1,8 @@
 """Fields that are stored and do nothing here, of kinds that act. Pure data, and who has set one.
 
-Whoever writes such a field is told so in a `Warning`, and `docs/kinds.md` lists them. A test holds every field of every kind that acts against this table and a list of those that act, so that a
-field that is new in Kubernetes cannot be forgotten.
+Whoever writes such a field is told so in a `Warning`, and `docs/kinds.md` lists them. A test holds every field of every
+kind that acts against this table and a list of those that act, so that a field that is new in Kubernetes cannot be
+forgotten.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ IDLE_FIELDS: Final[dict[str, dict[str, str]]] = {
 }
 """By the resource's name and the field's path: why it does nothing."""
 LISTED_ONLY: Final = frozenset({"resourceslices.resource.k8s.io"})
-"""Written by drivers, to whom nobody listens, and answered as Kubernetes does: `docs/kinds.md` alone has their fields."""
+"""Written by drivers, where nobody reads warnings, and answered as by Kubernetes: `docs/kinds.md` has their fields."""
 
 _CONTAINER: Final = (
     "args command env envFrom image imagePullPolicy lifecycle livenessProbe readinessProbe resizePolicy "

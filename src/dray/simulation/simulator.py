@@ -68,7 +68,7 @@ class Simulator:
         """The nodes that run, as they are stored."""
         self._waiting: dict[ObjectName, float] = {}
         self._starting: dict[ObjectName, Pod] = {}
-        """Pods that begin to run as soon as that is written: their host ports are taken, though nobody can see it yet."""
+        """Pods that run as soon as that is written: their host ports are taken, though nobody can see it yet."""
         self._nodes: Informer[Node] = informers.of(NODES, Node)
         self._pods: Informer[Pod] | None = None
         self._claims: Informer[ResourceClaim] | None = None
