@@ -10,6 +10,8 @@ from prometheus_client import CollectorRegistry
 
 from dray.all_in_one import leadership
 from dray.all_in_one.dashboards import admin_link, mount_dashboard
+from dray.api.kinds import SLICES
+from dray.api.resource import ResourceSlice
 from dray.controllers import ControllerSettings, Manager
 from dray.controllers.catalog import CATALOG
 from dray.controllers.resource_claim import ResourceClaimController
@@ -65,7 +67,7 @@ class Cluster:
         clock = self._clock = clock or RealClock()
         self.instance = Instance(plan.server, clock=clock)
         self.dashboard = mount_dashboard(self.instance, clock)
-        self.registration = Registration((), 0)
+        self.registration = Registration()
         own = self.instance.client_of(authenticated(SIMULATION, (MASTERS,)))
         self._client = own
         self._informers = Informers(own, clock)
@@ -132,6 +134,9 @@ class Cluster:
             async with asyncio.timeout(READY_SECONDS):
                 await self.manager.ready()
                 while not (self.simulator.knows(self.registration.nodes) and self.simulator.idle):
+                    await asyncio.sleep(LOOK_SECONDS)
+                slices = self._informers.of(SLICES, ResourceSlice)
+                while len(slices) < self.registration.slices:  # what is told then counts all of their devices
                     await asyncio.sleep(LOOK_SECONDS)
 
     @property

@@ -37,8 +37,9 @@ class RegistrationError(Exception):
 class Registration(msgspec.Struct, frozen=True):
     """What the profile stands for now."""
 
-    nodes: tuple[str, ...]
-    devices: int
+    nodes: tuple[str, ...] = ()
+    devices: int = 0
+    slices: int = 0
 
 
 async def register(client: Client, profile: Profile, count: int, now: Time) -> Registration:
@@ -51,7 +52,7 @@ async def register(client: Client, profile: Profile, count: int, now: Time) -> R
     slices += publication.shared_slices(profile) if count else ()
     registered = tuple(node.metadata.name for node in nodes)
     await _put_slices(client, slices, frozenset(registered))
-    return Registration(registered, sum(len(made.spec.devices) for made in slices))
+    return Registration(registered, sum(len(made.spec.devices) for made in slices), len(slices))
 
 
 async def _all(work: Iterable[Awaitable[T]]) -> list[T]:
