@@ -101,7 +101,7 @@ def driver_report(request: pytest.FixtureRequest) -> DriverReport:
     command = request.config.getoption("--driver-command") or request.config.getini(COMMAND)
     if not command:
         raise pytest.UsageError("give --driver-command, or set driver_command in the pytest configuration")
-    return asyncio.run(session.run(session.Options(serve=serve_trial, command=str(command)), all_rules()))
+    return asyncio.run(session.run(session.SessionOptions(serve=serve_trial, command=str(command)), all_rules()))
 
 
 @pytest.fixture

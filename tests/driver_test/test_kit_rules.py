@@ -18,7 +18,7 @@ from dray.api.meta import ObjectMeta
 from dray.api.resource import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from dray.driver_test import DriverReport, Outcome, Stage, Trial, all_rules, find_rules, run_trial
 from dray.driver_test.pools import generation_problems
-from dray.driver_test.stage import Change, Places
+from dray.driver_test.stage import Places, SliceChange
 from local_server import local_server
 from patience import PATIENCE
 from small_driver import SmallDriver
@@ -182,7 +182,7 @@ def test_the_history_of_a_pool_is_judged(writes: list[ResourceSlice], problem: s
     there: dict[str, ResourceSlice] = {}
     changes = []
     for write in writes:
-        changes.append(Change(there.get(write.metadata.name), write))
+        changes.append(SliceChange(there.get(write.metadata.name), write))
         there[write.metadata.name] = write
     assert generation_problems(changes) == ([problem] if problem else [])
 

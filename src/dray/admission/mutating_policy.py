@@ -26,11 +26,11 @@ from dray.api.generated.admissionregistration import (
 from dray.cel.types import list_of
 from dray.cel.values import MapValue, StructValue, is_list
 
-__all__ = ["Binding", "Change", "Policy"]
+__all__ = ["Binding", "MutatingPolicy", "WantedChange"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WantedChange:
     """What a mutation wants: that a document is applied, or that operations (a JSON patch) are carried out."""
 
     applied: dict[str, Any] | None = None
@@ -47,7 +47,7 @@ class Binding:
         self.matcher: Final = matcher_of(stored.spec.match_resources)
 
 
-class Policy:
+class MutatingPolicy:
     """A policy. Its expressions are compiled when they are first needed, by `compile`, which may take a while."""
 
     def __init__(self, stored: MutatingAdmissionPolicy) -> None:
@@ -91,7 +91,7 @@ class Policy:
         """Whether the conditions hold. Raises ConditionsFailed, Postponed, or what `budget` raises."""
         return self._conditions is None or self._conditions.hold(given, params, budget)
 
-    def change(self, index: int, params: Any, given: Given, budget: cel.Budget = cel.NOW) -> Change:
+    def change(self, index: int, params: Any, given: Given, budget: cel.Budget = cel.NOW) -> WantedChange:
         """What one mutation wants changed in an object as it is now.
 
         Raises ExpressionFailed, OutOfBudget, Postponed, or what `budget` raises.
@@ -111,14 +111,14 @@ def result_of(mutation: Mutation) -> Any:
     return list_of(JSON_PATCH) if mutation.patch_type == "JSONPatch" else APPLY
 
 
-def read_change(value: Any) -> Change:
+def read_change(value: Any) -> WantedChange:
     """What the value of a mutation's expression means. Raises ExpressionFailed."""
     try:
         if is_list(value):
-            return Change(operations=[_operation(each) for each in value])
+            return WantedChange(operations=[_operation(each) for each in value])
         if isinstance(value, StructValue):
             _check_types(value, APPLY.name)
-            return Change(applied=json_of(value))
+            return WantedChange(applied=json_of(value))
     except ValueError as error:
         raise ExpressionFailed(str(error)) from None
     raise ExpressionFailed(f"unsupported return type of a mutation: {value.__class__.__name__}")

@@ -13,7 +13,7 @@ from dray.admission.evaluation import Given, request_document
 from dray.api import codec
 from dray.api.meta import Object, Status
 
-__all__ = ["KNOWN_VERSIONS", "BadAnswer", "Verdict", "question", "read_answer", "version_of"]
+__all__ = ["KNOWN_VERSIONS", "BadAnswer", "WebhookAnswer", "question", "read_answer", "version_of"]
 
 GROUP: Final = "admission.k8s.io"
 KNOWN_VERSIONS: Final = ("v1", "v1beta1")
@@ -25,7 +25,7 @@ class BadAnswer(Exception):
     """An answer that cannot be understood, or that answers another question."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class WebhookAnswer(msgspec.Struct, frozen=True):
     """What a webhook says."""
 
     allowed: bool
@@ -74,7 +74,7 @@ def _raw(obj: Object | None) -> msgspec.Raw | None:
     return None if obj is None else msgspec.Raw(codec.encode(obj))
 
 
-def read_answer(data: bytes, uid: str, version: str, *, is_mutating: bool) -> Verdict:
+def read_answer(data: bytes, uid: str, version: str, *, is_mutating: bool) -> WebhookAnswer:
     """What an answer means. Raises BadAnswer."""
     try:
         review = _read(data)
@@ -86,7 +86,7 @@ def read_answer(data: bytes, uid: str, version: str, *, is_mutating: bool) -> Ve
     if version == "v1":
         _check(review, response, uid, is_mutating=is_mutating)
     patch = _patch(response.patch) if is_mutating and response.patch else ()
-    return Verdict(
+    return WebhookAnswer(
         response.allowed,
         _status(response.status),
         patch,

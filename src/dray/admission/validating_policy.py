@@ -25,7 +25,7 @@ from dray.api.generated.admissionregistration import (
 )
 from dray.cel.types import BOOL, NULL, STRING
 
-__all__ = ["Binding", "Policy", "Verdict", "Violation", "join_annotations"]
+__all__ = ["Binding", "ValidatingPolicy", "Verdict", "Violation", "join_annotations"]
 
 LONGEST_MESSAGE: Final = 5 * 1024
 
@@ -63,7 +63,7 @@ class Binding:
         self.matcher: Final = matcher_of(stored.spec.match_resources)
 
 
-class Policy:
+class ValidatingPolicy:
     """A policy. Its expressions are compiled when they are first needed, by `compile`, which may take a while."""
 
     def __init__(self, stored: ValidatingAdmissionPolicy) -> None:

@@ -62,7 +62,7 @@ def run(
         return
     if bool(command) == bool(socket):
         output.fail("give either --command, to start a driver, or --socket, for one that runs.")
-    options = session.Options(
+    options = session.SessionOptions(
         serve=serve_trial,
         command=command,
         socket=socket,

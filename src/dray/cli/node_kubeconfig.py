@@ -30,7 +30,7 @@ def _kubeconfig(name: str, directory: Path, server: str) -> str:
     from dray.client.kubeconfig import KubeconfigError, load_kubeconfig
     from dray.server.security.certificates import Authority, CertificateError, KeyPair
     from dray.server.security.identity import NODE_PREFIX, NODES
-    from dray.server.security.kubeconfig import Cluster, kubeconfig
+    from dray.server.security.kubeconfig import ClusterAddress, kubeconfig
 
     problems = names.validate_dns1123_subdomain(name)
     if problems:
@@ -47,4 +47,4 @@ def _kubeconfig(name: str, directory: Path, server: str) -> str:
         )
     except (CertificateError, KubeconfigError) as error:
         output.fail(f"{directory}: {error}")
-    return kubeconfig(Cluster(url, authority.pair.certificate), user, pair).decode()
+    return kubeconfig(ClusterAddress(url, authority.pair.certificate), user, pair).decode()

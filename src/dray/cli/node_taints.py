@@ -39,14 +39,14 @@ ATTEMPTS: Final = 10
 NO_SCHEDULE: Final = "NoSchedule"
 
 
-class Wanted(NamedTuple):
+class WantedTaints(NamedTuple):
     """The taints that a node should have, and annotations about them; None if there is nothing to say."""
 
     taints: tuple[Taint, ...]
     annotations: dict[str, str | None]
 
 
-Change = Callable[[Node], Wanted]
+Change = Callable[[Node], WantedTaints]
 
 
 def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place: Place, manner: Manner) -> None:
@@ -189,7 +189,7 @@ def _calm(node: Node, manner: Manner) -> Node:
     return replace(node, spec=replace(node.spec, taints=left))
 
 
-def _with(node: Node, wanted: Sequence[Taint], until: Time | None, ration: Ration | None) -> Wanted:
+def _with(node: Node, wanted: Sequence[Taint], until: Time | None, ration: Ration | None) -> WantedTaints:
     """What is not said anew about a taint that is replaced is not so any more."""
     added = {TaintName.of(taint) for taint in wanted}
     ends = _ends(node, added) | (dict.fromkeys(added, until) if until is not None else {})
@@ -201,17 +201,17 @@ def _with(node: Node, wanted: Sequence[Taint], until: Time | None, ration: Ratio
         EVICTIONS_PER_SECOND: write_rations(rations),
         CONFIRM_ANNOTATION: confirmations_without(node.metadata.annotations, new),
     }
-    return Wanted((*without(node.spec.taints, added), *wanted), told)
+    return WantedTaints((*without(node.spec.taints, added), *wanted), told)
 
 
-def _without(node: Node, removed: Collection[TaintName]) -> Wanted:
+def _without(node: Node, removed: Collection[TaintName]) -> WantedTaints:
     left, has = without(node.spec.taints, removed), node.metadata.annotations
     told = {
         TAINTS_EXPIRE_AT: write(_ends(node, removed)),
         EVICTIONS_PER_SECOND: rations_without(has, removed, left),
         CONFIRM_ANNOTATION: confirmations_without(has, [name.key for name in removed]),
     }
-    return Wanted(left, told)
+    return WantedTaints(left, told)
 
 
 def _ends(node: Node, removed: Collection[TaintName]) -> dict[TaintName, Time]:

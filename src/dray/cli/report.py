@@ -81,7 +81,7 @@ def what_if_report(
 
     _check(to, PAGE, *PICTURES)
     named = [*(sources or ()), *(files or ())]
-    change = what_if.Change(tuple(apply or ()), tuple(delete or ()))
+    change = what_if.ChangeOptions(tuple(apply or ()), tuple(delete or ()))
     before, after, difference = what_if.look(change, named, kubeconfig, context, now)
     marked = documents.changed_devices(difference)
     later = _look(after, by, marked)

@@ -17,26 +17,26 @@ from dray.cli.output import API_VERSION
 Tree = dict[str, Any]
 
 
-class Shape(msgspec.Struct, rename="camel", kw_only=True):
+class OutputShape(msgspec.Struct, rename="camel", kw_only=True):
     """A document."""
 
     api_version: str
     kind: str
 
 
-class DeviceList(Shape):
+class DeviceList(OutputShape):
     items: list[DeviceItem]
 
 
-class ClaimList(Shape):
+class ClaimList(OutputShape):
     items: list[ClaimItem]
 
 
-class NodeList(Shape):
+class NodeList(OutputShape):
     items: list[NodeItem]
 
 
-class ClusterList(Shape):
+class ClusterList(OutputShape):
     items: list[ClusterItem]
 
 
@@ -49,7 +49,7 @@ class LocalCluster(msgspec.Struct, rename="camel", kw_only=True):
     kubeconfig: str
 
 
-class LocalClusterList(Shape):
+class LocalClusterList(OutputShape):
     items: list[LocalCluster]
 
 
@@ -58,7 +58,7 @@ class HeldItem(msgspec.Struct):
     why: str
 
 
-class HeldList(Shape):
+class HeldList(OutputShape):
     items: list[HeldItem]
 
 
@@ -68,7 +68,7 @@ class FeatureFinding(msgspec.Struct):
     notes: list[str]
 
 
-class Diagnosis(Shape):
+class Diagnosis(OutputShape):
     server: str
     version: str
     user: str
@@ -91,35 +91,35 @@ class PlacementItem(msgspec.Struct, rename="camel", kw_only=True):
     groups: list[Tree]
 
 
-class PlacementList(Shape):
+class PlacementList(OutputShape):
     items: list[PlacementItem]
 
 
-class PlacementDescription(Shape):
+class PlacementDescription(OutputShape):
     placement: str
     satisfied: bool
     clusters: list[str]
     explanation: Tree
 
 
-class PlacementExplanation(Shape):
+class PlacementExplanation(OutputShape):
     placement: str
     decisions: list[str]
     conditions: dict[str, Tree]
     explanation: Tree
 
 
-class Allocation(Shape):
+class Allocation(OutputShape):
     results: list[Tree]
 
 
-class SelectorTrial(Shape):
+class SelectorTrial(OutputShape):
     estimated_cost: int
     reads: Any
     devices: list[Tree]
 
 
-class ClusterTaint(Shape):
+class ClusterTaint(OutputShape):
     cluster: str
     dry_run: bool
     placements: list[Tree]
@@ -165,18 +165,18 @@ class WaitResult(msgspec.Struct, rename="camel", kw_only=True):
     seconds: float
 
 
-class Taint(Shape):
+class Taint(OutputShape):
     dry_run: bool
     preview: Preview
     result: WaitResult | None = None
 
 
-class NodeUntaint(Shape):
+class NodeUntaint(OutputShape):
     dry_run: bool
     nodes: dict[str, list[str]]
 
 
-class DeviceUntaint(Shape):
+class DeviceUntaint(OutputShape):
     dry_run: bool
     rules: list[str]
     devices: list[str]
@@ -184,35 +184,35 @@ class DeviceUntaint(Shape):
     wider_rules: list[str]
 
 
-class DeviceReport(Shape):
+class DeviceReport(OutputShape):
     devices: list[Tree]
     unusable_pools: list[Tree]
     problems: list[Tree]
 
 
-class DriverTest(Shape):
+class DriverTest(OutputShape):
     driver: str
     passed: bool
     counts: dict[str, int]
     results: list[Tree]
 
 
-class ClaimExplanation(Shape):
+class ClaimExplanation(OutputShape):
     claims: list[Tree]
 
 
-class ClaimStatus(Shape):
+class ClaimStatus(OutputShape):
     allocation: Tree
 
 
-class PodExplanation(Shape):
+class PodExplanation(OutputShape):
     pod: str
     status: str
     node: str | None
     message: str
 
 
-class PodGroupExplanation(Shape):
+class PodGroupExplanation(OutputShape):
     pod_group: str
     status: str
     pods: int
@@ -223,7 +223,7 @@ class PodGroupExplanation(Shape):
     pod: Any = None
 
 
-class ScaleUp(Shape):
+class ScaleUp(OutputShape):
     groups: list[Tree]
     nodes: int
     cost: float | None = None
@@ -272,7 +272,7 @@ class ReplayedMeasures(RecordedMeasures, rename="camel", kw_only=True):
     problems: list[str]
 
 
-class Replay(Shape):
+class Replay(OutputShape):
     start: str
     seconds: float
     notes: list[str]
@@ -281,11 +281,11 @@ class Replay(Shape):
     changed: ReplayedMeasures | None = None
 
 
-class Difference(Shape):
+class Difference(OutputShape):
     now: str
 
 
-class ValidationReport(Shape):
+class ValidationReport(OutputShape):
     objects: int
     problems: int
     findings: list[Finding]
@@ -299,7 +299,7 @@ class Printed(NamedTuple):
     """A shape, and the commands that print it."""
 
     commands: tuple[str, ...]
-    shape: type[Shape]
+    shape: type[OutputShape]
 
 
 SHAPES: Final = {

@@ -17,7 +17,7 @@ from dray.cli import component, inputs, output, terminal
 
 if TYPE_CHECKING:
     from dray.client.kubeconfig import Connection
-    from dray.top.session import Session
+    from dray.top.session import TopSession
 
 
 class View(StrEnum):
@@ -60,7 +60,7 @@ async def _run(connection: Connection, view: View, cel: str, namespace: str, *, 
     from dray.client.http import HttpClient
     from dray.client.kubeconfig import KubeconfigError
     from dray.reconcile import RealClock
-    from dray.top.session import Session
+    from dray.top.session import TopSession
     from dray.views.grouping import GroupingError
 
     try:
@@ -68,7 +68,7 @@ async def _run(connection: Connection, view: View, cel: str, namespace: str, *, 
     except KubeconfigError as error:
         output.fail(str(error))
     async with client:
-        session = Session(client, RealClock(), connection.server, namespace)
+        session = TopSession(client, RealClock(), connection.server, namespace)
         try:
             with inputs.busy("Reading the cluster"):
                 await session.start(list(View).index(view), cel)
@@ -83,7 +83,7 @@ async def _run(connection: Connection, view: View, cel: str, namespace: str, *, 
             await session.stop()
 
 
-async def _show(session: Session, *, once: bool) -> None:
+async def _show(session: TopSession, *, once: bool) -> None:
     from dray.top.screen import text_of
     from dray.top.tty import Terminal
 

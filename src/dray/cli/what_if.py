@@ -24,7 +24,7 @@ Delete: TypeAlias = Annotated[
 ]
 
 
-class Change(NamedTuple):
+class ChangeOptions(NamedTuple):
     """What is different, as options say it."""
 
     apply: tuple[str, ...]
@@ -56,7 +56,7 @@ def run(
     Exit code 0: nobody loses anything; 1: somebody does (a pod its place, a claim a device, who waits their chance, a
     workload its pods, a namespace its quota); 2: input cannot be read.
     """
-    change = Change(tuple(apply or ()), tuple(delete or ()))
+    change = ChangeOptions(tuple(apply or ()), tuple(delete or ()))
     difference = look(change, [*(sources or ()), *(files or ())], kubeconfig, context, now).difference
     if format_ is output.Format.JSON:
         output.print_json(difference.to_dict(), "Difference")
@@ -65,7 +65,7 @@ def run(
     raise typer.Exit(output.NO if difference.is_disruptive else output.YES)
 
 
-def look(change: Change, files: list[str], kubeconfig: Path | None, context: str, now: str | None) -> Comparison:
+def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, context: str, now: str | None) -> Comparison:
     """What a change does to the cluster in files, or to the running one. Ends with exit code 2 for bad input."""
     from dray.snapshot import InputError, SnapshotError
     from dray.what_if.difference import compare

@@ -14,7 +14,7 @@ from dray.api.field import FieldError
 Steps: TypeAlias = tuple[str | int, ...]
 
 
-class Key(str):
+class MapKey(str):
     """A step to an entry of a map, which paths have in brackets."""
 
     __slots__ = ()
@@ -41,7 +41,7 @@ Check: TypeAlias = Callable[[Any], list[Problem] | None]
 
 def path_of(steps: Steps) -> str:
     """`spec.list[0].name`, `spec.map[key]`."""
-    text = "".join(f"[{step}]" if isinstance(step, int | Key) else f".{step}" for step in steps)
+    text = "".join(f"[{step}]" if isinstance(step, int | MapKey) else f".{step}" for step in steps)
     return text.removeprefix(".")
 
 

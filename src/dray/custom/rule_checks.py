@@ -13,7 +13,7 @@ from dray.cel.errors import CompileError
 from dray.cel.estimate import estimate_cost
 from dray.cel.parser import parse
 from dray.custom.cel_values import Shape, shape_of
-from dray.custom.rules import Rule
+from dray.custom.rules import CompiledRule
 from dray.custom.schema_sizes import most_places, sizes_in
 from dray.validation.context import Errors
 
@@ -87,7 +87,7 @@ class _Walk:
     ) -> None:
         errors, shown = self._errors, codec.to_builtins(rule)
         try:
-            compiled = Rule(rule, shape)
+            compiled = CompiledRule(rule, shape)
         except CompileError as error:
             errors.append(_broken(rule, shape, place, shown, error))
             return
@@ -149,7 +149,7 @@ def _broken(rule: ValidationRule, shape: Shape, place: str, shown: Any, error: C
     """The expression that does not compile is the rule, or else its message."""
     said = str(error).replace("syntax error", "Syntax error")  # as cel-go writes it
     try:
-        Rule(ValidationRule(rule=rule.rule, optional_old_self=rule.optional_old_self), shape)
+        CompiledRule(ValidationRule(rule=rule.rule, optional_old_self=rule.optional_old_self), shape)
     except CompileError:
         return invalid(f"{place}.rule", shown, f"compilation failed: {said}")
     return invalid(f"{place}.messageExpression", shown, f"messageExpression compilation failed: {said}")

@@ -19,7 +19,7 @@ from dray.cel.errors import EvaluationError, Postponed
 from dray.cel.program import Budget, Program, compile_program
 from dray.cel.values import MISSING, Optional
 from dray.custom.cel_values import Convert, Shape, shape_of
-from dray.custom.problems import Key, Problem, below
+from dray.custom.problems import MapKey, Problem, below
 from dray.custom.ratcheting import NOTHING, corresponding
 
 MOST_COST: Final = 10_000_000
@@ -86,7 +86,7 @@ Judge: TypeAlias = Callable[[Any, Any, Run], list[Problem] | None]
 """Judges a value, given what it was before (NOTHING if it was not there)."""
 
 
-class Rule:
+class CompiledRule:
     """One compiled rule. Raises CompileError."""
 
     def __init__(self, rule: ValidationRule, shape: Shape) -> None:
@@ -184,7 +184,7 @@ def compile_rules(schema: JSONSchemaProps, *, is_root: bool = False) -> Judge | 
             if values is not None:
                 for name, part in value.items():
                     if name not in declared:
-                        found = _joined(found, Key(name), values(part, before.get(name, NOTHING), run))
+                        found = _joined(found, MapKey(name), values(part, before.get(name, NOTHING), run))
         elif value.__class__ is list and item is not None:
             for index, element in enumerate(value):
                 found = _joined(found, index, item(element, corresponding(schema, element, old), run))
@@ -207,7 +207,7 @@ def _own_rules(schema: JSONSchemaProps, *, is_root: bool) -> Judge | None:
     shape = shape_of(schema, "self", is_root=is_root)
     if shape is None:
         return None
-    rules = [Rule(rule, shape) for rule in schema.x_kubernetes_validations if rule.rule.strip()]
+    rules = [CompiledRule(rule, shape) for rule in schema.x_kubernetes_validations if rule.rule.strip()]
     convert: Convert = shape.convert
     kind = schema.type
 

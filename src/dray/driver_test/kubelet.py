@@ -88,7 +88,7 @@ class Registration:
         await self._channel.close()
 
 
-class Plugin:
+class PluginConnection:
     """A node's side of the DRA socket."""
 
     def __init__(self, info: registration.PluginInfo, socket: Path, timeout: float) -> None:

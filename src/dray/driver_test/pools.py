@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from msgspec.structs import replace
 
 from dray.api.resource import ResourcePool, ResourceSlice, ResourceSliceSpec
-from dray.driver_test.stage import Change
+from dray.driver_test.stage import SliceChange
 
 
 def newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
@@ -41,7 +41,7 @@ def _problems(name: str, slices: list[ResourceSlice]) -> Iterator[str]:
             names.add(device.name)
 
 
-def generation_problems(changes: Iterable[Change], tampered: Collection[str] = ()) -> list[str]:
+def generation_problems(changes: Iterable[SliceChange], tampered: Collection[str] = ()) -> list[str]:
     """What in the history of slices a consumer could have misunderstood.
 
     Devices and counters change with the generation, or in one slice only; taints may change without it, in one slice at
@@ -61,7 +61,7 @@ def generation_problems(changes: Iterable[Change], tampered: Collection[str] = (
     return problems
 
 
-def kept_generations(changes: Iterable[Change], tampered: Collection[str] = ()) -> list[str]:
+def kept_generations(changes: Iterable[SliceChange], tampered: Collection[str] = ()) -> list[str]:
     """The changes of devices or counters that kept the generation of the pool."""
     return [
         f"slice {new.metadata.name} got other devices or counters, but pool {new.spec.pool.name} kept its generation"
@@ -71,7 +71,7 @@ def kept_generations(changes: Iterable[Change], tampered: Collection[str] = ()) 
 
 
 def _writes(
-    changes: Iterable[Change], tampered: Collection[str]
+    changes: Iterable[SliceChange], tampered: Collection[str]
 ) -> Iterator[tuple[ResourceSlice | None, ResourceSlice, list[ResourceSlice]]]:
     """What the driver wrote: a slice before and after, and the other slices of its pool."""
     there: dict[str, ResourceSlice] = {}

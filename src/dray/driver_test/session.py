@@ -16,7 +16,7 @@ from dray.driver_test.subject import CommandSubject, RunningSubject, Subject
 from dray.driver_test.trial import Trial, run_trial
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to test, and how. Either `command`, or `socket` with the cluster that the driver belongs to.
 
     `serve` runs the API server of a driver that is started by its command.
@@ -35,7 +35,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run(
-    options: Options, rules: tuple[Rule, ...], heard: Callable[[Result], None] = lambda _: None
+    options: SessionOptions, rules: tuple[Rule, ...], heard: Callable[[Result], None] = lambda _: None
 ) -> DriverReport:
     """Tests a driver. Raises SubjectError or StageError if it cannot be tested at all."""
     async with _stage(options) as stage:
@@ -45,12 +45,12 @@ async def run(
         return await run_trial(trial, rules, heard)
 
 
-def _subject(options: Options) -> Subject:
+def _subject(options: SessionOptions) -> Subject:
     return CommandSubject(options.command) if options.command else RunningSubject()
 
 
 @contextlib.asynccontextmanager
-async def _stage(options: Options) -> AsyncIterator[Stage]:
+async def _stage(options: SessionOptions) -> AsyncIterator[Stage]:
     if options.command:
         async with own_stage(options.serve, options.node) as stage:
             yield stage

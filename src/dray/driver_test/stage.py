@@ -79,7 +79,7 @@ class DeviceName(NamedTuple):
     device: str
 
 
-class Change(NamedTuple):
+class SliceChange(NamedTuple):
     """What happened to a slice: None for what was not there, or is gone."""
 
     old: ResourceSlice | None
@@ -94,7 +94,7 @@ class Stage:
         self.places = places
         self.parameters: Any = None
         """Opaque parameters that claims bring along, for drivers that need some."""
-        self.changes: list[Change] = []
+        self.changes: list[SliceChange] = []
         """Every change of slices on the node, in order."""
         self.tampered: set[str] = set()
         """The versions of slices that the kit itself has written."""
@@ -102,7 +102,7 @@ class Stage:
         self._slices: Informer[ResourceSlice] = Informer(
             client, SLICES, fields=f"spec.nodeName={places.node}", sleep=RealClock().sleep
         )
-        self._slices.on_change(lambda old, new: self.changes.append(Change(old, new)))
+        self._slices.on_change(lambda old, new: self.changes.append(SliceChange(old, new)))
 
     async def run(self) -> None:
         """Follows the slices until cancelled."""

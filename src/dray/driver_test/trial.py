@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from dray import cdi
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
-from dray.driver_test.kubelet import Answer, CallFailed, Plugin, Reference, Registration, find_sockets
+from dray.driver_test.kubelet import Answer, CallFailed, PluginConnection, Reference, Registration, find_sockets
 from dray.driver_test.report import DriverReport, Outcome, Result
 from dray.driver_test.rule import Broken, Level, NotApplicable, Rule
 from dray.driver_test.stage import DeviceName, Stage
@@ -48,7 +48,7 @@ class Trial:
         self.driver = ""
         self._socket = socket
         self._registration: Registration | None = None
-        self._plugin: Plugin | None = None
+        self._plugin: PluginConnection | None = None
         self._claims: list[ResourceClaim] = []
         self._started = False
         self._started_at = 0.0
@@ -88,7 +88,7 @@ class Trial:
             self._registration = Registration(found[0], self.timeout)
         return self._registration
 
-    async def plugin(self) -> Plugin:
+    async def plugin(self) -> PluginConnection:
         """The registered driver. Raises Broken."""
         if self._plugin is None:
             registration = await self.registration()
@@ -97,7 +97,7 @@ class Trial:
                 await registration.notify()
             except CallFailed as error:
                 raise Broken(f"the driver cannot be registered: {error}") from None
-            self._plugin = Plugin(info, registration.socket, self.timeout)
+            self._plugin = PluginConnection(info, registration.socket, self.timeout)
             self.driver = info.name
         return self._plugin
 

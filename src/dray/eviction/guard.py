@@ -64,7 +64,7 @@ class _Group(Generic[P]):
         self.is_allowed = False
 
 
-class Verdict(NamedTuple, Generic[P]):
+class GuardChange(NamedTuple, Generic[P]):
     """What is different now."""
 
     sources: set[Source]
@@ -174,7 +174,7 @@ class Guard(Generic[P]):
             self._unsure.add(source.group)
             self._set_allowed(group, tick, is_so=False)
 
-    def judge(self, tick: float, base: Base) -> Verdict[P]:
+    def judge(self, tick: float, base: Base) -> GuardChange[P]:
         """Decides about all that there is news of."""
         changed, self._changed = self._changed, set()
         touched, self._touched = self._touched, {}
@@ -200,7 +200,7 @@ class Guard(Generic[P]):
         self._unsure.clear()
         self._is_roomier = dropped  # what was dropped leaves room for others, once
         self._forget(tick)
-        return Verdict(changed, touched.keys())
+        return GuardChange(changed, touched.keys())
 
     def allows(self, source: Source, pod: P) -> bool:
         """Whether a pod that must leave for a source may."""

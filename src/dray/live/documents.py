@@ -62,9 +62,11 @@ async def history(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
     return {"entries": entries, "samples": list(viewer.log.samples), "missing": viewer.missing}
 
 
-async def _entries(viewer: Viewer) -> list[timeline.Entry]:
+async def _entries(viewer: Viewer) -> list[timeline.TimelineEntry]:
     since = str(Time.of(viewer.now() - TIMELINE))
-    seen = timeline.Seen(*[list(viewer.of(kind)) for kind in (kinds.CLAIMS, kinds.RULES, kinds.NODES, kinds.EVENTS)])
+    seen = timeline.Evidence(
+        *[list(viewer.of(kind)) for kind in (kinds.CLAIMS, kinds.RULES, kinds.NODES, kinds.EVENTS)]
+    )
     log = timeline.Log()
     log.entries.extend(viewer.log.entries)
     return await asyncio.to_thread(timeline.timeline, log, seen, since)

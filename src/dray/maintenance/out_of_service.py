@@ -49,7 +49,7 @@ class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
     """When applied: the digest of the preview that somebody has seen."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class PreviewedRules(msgspec.Struct, frozen=True):
     """A preview, and the rules that it is about."""
 
     preview: TaintPreview
@@ -73,7 +73,7 @@ class Seen(msgspec.Struct, frozen=True):
         return {**self.preview.to_dict(), "digest": self.digest, "isBroad": self.is_broad}
 
 
-async def preview(snapshot: Snapshot, client: HttpClient, wish: Wish) -> Seen:
+async def preview(snapshot: Snapshot, client: HttpClient, wish: Wish) -> PreviewedRules:
     """Who would be hit. Raises ChangeError, ApiError or OSError."""
     _check(wish)
     requests = tuple(
@@ -143,7 +143,7 @@ def _until(hours: int | None) -> Time | None:
     return None if hours is None else Time.of(current_time().datetime() + timedelta(hours=hours))
 
 
-def _look(snapshot: Snapshot, requests: tuple[TaintRequest, ...], support: Support) -> Seen:
+def _look(snapshot: Snapshot, requests: tuple[TaintRequest, ...], support: Support) -> PreviewedRules:
     planned = []
     for request in requests:
         check(snapshot, request.selection)
@@ -155,4 +155,4 @@ def _look(snapshot: Snapshot, requests: tuple[TaintRequest, ...], support: Suppo
     told = preview_rules(snapshot, as_stored(rules, snapshot, now), now.datetime())
     if told.evicts:
         told = replace(told, notes=(*tell_broken(told), *told.notes))
-    return Seen(told, requests, tuple(planned), snapshot)
+    return PreviewedRules(told, requests, tuple(planned), snapshot)

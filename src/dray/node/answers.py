@@ -25,7 +25,7 @@ class ClaimAnswer(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class PreparedClaims(msgspec.Struct, frozen=True):
     """By claim uid: what can be used, and why the others cannot."""
 
     accepted: dict[str, tuple[PreparedDevice, ...]]
@@ -34,7 +34,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def judge_prepare(
     driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer], vendors: Collection[str] = ()
-) -> Verdict:
+) -> PreparedClaims:
     """Which of the claims that a driver was asked to prepare it has prepared.
 
     It may name CDI devices of vendors that are named after it or it after them, and of `vendors`.
@@ -51,18 +51,20 @@ def judge_prepare(
     return verdict
 
 
-def judge_unprepare(driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]) -> Verdict:
+def judge_unprepare(driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]) -> PreparedClaims:
     """Which of the claims that a driver was asked to unprepare it has unprepared."""
     return _judge("NodeUnprepareResources", driver, asked, answers)
 
 
-def _judge(method: str, driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]) -> Verdict:
+def _judge(
+    method: str, driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]
+) -> PreparedClaims:
     known = {record.uid for record in asked}
     stranger = next((uid for uid in answers if uid not in known), None)
     if stranger is not None:
         # Who answers for what was not asked has mixed claims up: none of it can be relied on.
         problem = f"{method} of driver {driver} returned a result for unknown claim UID {stranger[:64]!r}"
-        return Verdict({}, {record.uid: problem for record in asked})
+        return PreparedClaims({}, {record.uid: problem for record in asked})
     accepted, problems = {}, {}
     for record in asked:
         answer = answers.get(record.uid)
@@ -72,7 +74,7 @@ def _judge(method: str, driver: str, asked: Sequence[ClaimRecord], answers: Mapp
             problems[record.uid] = f"{method} failed for ResourceClaim {record.name}: {answer.error[:LONGEST_ERROR]}"
         else:
             accepted[record.uid] = answer.devices
-    return Verdict(accepted, problems)
+    return PreparedClaims(accepted, problems)
 
 
 def _vendor_problem(driver: str, devices: Sequence[PreparedDevice], vendors: Collection[str]) -> str:

@@ -22,7 +22,7 @@ from dray.api.kinds import CLAIMS
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
-from dray.node.answers import ClaimAnswer, Verdict, judge_prepare, judge_unprepare
+from dray.node.answers import ClaimAnswer, PreparedClaims, judge_prepare, judge_unprepare
 from dray.node.checkpoint import Checkpoint, CheckpointError
 from dray.node.claim_record import PREPARE, UNPREPARE, ClaimBook, ClaimRecord, new_record
 from dray.node.driver_calls import CallFailed, DriverCalls
@@ -35,7 +35,7 @@ READS_AT_ONCE: Final = 16
 """Hundreds of pods may start in one moment; a TLS handshake for each would be more work than waiting for a turn."""
 
 Call = Callable[[str, Sequence[ClaimRecord]], Awaitable[dict[str, ClaimAnswer]]]
-Judge = Callable[[str, Sequence[ClaimRecord], dict[str, ClaimAnswer]], Verdict]
+Judge = Callable[[str, Sequence[ClaimRecord], dict[str, ClaimAnswer]], PreparedClaims]
 Vendors = Mapping[str, tuple[str, ...]]
 NO_VENDORS: Final[Vendors] = {}
 
@@ -226,16 +226,18 @@ class ClaimWork:
 
     async def _ask(
         self, driver: str, records: Sequence[ClaimRecord], call: Call, judge: Judge
-    ) -> tuple[dict[str, str], Verdict]:
+    ) -> tuple[dict[str, str], PreparedClaims]:
         if not records:
-            return {}, Verdict({}, {})
+            return {}, PreparedClaims({}, {})
         try:
             verdict = judge(driver, records, await call(driver, records))
         except (CallFailed, DriverMissing) as error:
-            return {record.uid: str(error) for record in records}, Verdict({}, {})
+            return {record.uid: str(error) for record in records}, PreparedClaims({}, {})
         return dict(verdict.problems), verdict
 
-    def _judge_prepare(self, driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]) -> Verdict:
+    def _judge_prepare(
+        self, driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]
+    ) -> PreparedClaims:
         return judge_prepare(driver, asked, answers, self._vendors.get(driver, ()))
 
     async def _save(self) -> None:

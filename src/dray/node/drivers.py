@@ -32,7 +32,7 @@ class RegistrationRefused(Exception):
     """A plugin cannot be registered as it presents itself; the message is what it is told."""
 
 
-class Identity(msgspec.Struct, frozen=True):
+class DriverIdentity(msgspec.Struct, frozen=True):
     """What a plugin said of itself that was found to be good."""
 
     driver: str
@@ -44,7 +44,7 @@ class Identity(msgspec.Struct, frozen=True):
 class Instance:
     """One registered process of a driver, and the channel to it."""
 
-    def __init__(self, identity: Identity, on_change: Callable[[Instance], None]) -> None:
+    def __init__(self, identity: DriverIdentity, on_change: Callable[[Instance], None]) -> None:
         self.identity = identity
         self.driver = identity.driver
         self.channel = unix.channel(identity.endpoint)
@@ -95,7 +95,7 @@ class Drivers:
         """Whether some instance of a driver can be reached."""
         return any(one.connected for one in self._instances.get(driver, ()))
 
-    def check(self, identity: Identity) -> None:
+    def check(self, identity: DriverIdentity) -> None:
         """Raises RegistrationRefused for an endpoint that is taken: one process cannot be two drivers, or one twice."""
         for instances in self._instances.values():
             for one in instances:
@@ -104,7 +104,7 @@ class Drivers:
                         f"endpoint {identity.endpoint} already registered for DRA driver plugin {one.driver}"
                     )
 
-    def add(self, identity: Identity) -> Instance:
+    def add(self, identity: DriverIdentity) -> Instance:
         """Registers a checked instance: from now on it is the one to use, once it is connected."""
         self.check(identity)
         instance = Instance(identity, self._connection_changed)

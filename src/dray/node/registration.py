@@ -15,7 +15,7 @@ import grpc.aio
 
 from dray.api import names
 from dray.files import Directory
-from dray.node.drivers import Drivers, Identity, Instance, RegistrationRefused
+from dray.node.drivers import DriverIdentity, Drivers, Instance, RegistrationRefused
 from dray.plugins import contracts, unix
 from dray.plugins.generated import registration_pb2 as messages
 
@@ -49,7 +49,7 @@ async def register(socket: Path, drivers: Drivers) -> Instance:
         await channel.close()
 
 
-def check_info(info: messages.PluginInfo, socket: Path) -> Identity:
+def check_info(info: messages.PluginInfo, socket: Path) -> DriverIdentity:
     """What a plugin says of itself, if a node can work with it. Raises RegistrationRefused."""
     if info.type not in contracts.PLUGIN_TYPES:
         raise RegistrationRefused(f"plugin type {info.type[:64]!r} is not one of {', '.join(contracts.PLUGIN_TYPES)}")
@@ -65,7 +65,7 @@ def check_info(info: messages.PluginInfo, socket: Path) -> Identity:
         known = ", ".join(contracts.DRA_SERVICES)
         offered = ", ".join(repr(one[:64]) for one in supported[:8]) or "none"
         raise RegistrationRefused(f"driver {info.name} offers {offered}; the node needs one of {known}")
-    return Identity(info.name, endpoint, version, contracts.choose_health_version(supported))
+    return DriverIdentity(info.name, endpoint, version, contracts.choose_health_version(supported))
 
 
 def check_endpoint(path: Path) -> None:

@@ -1,7 +1,7 @@
 """A Placement's spec, read once: selectors, tolerations, prioritizers and groups ready for use.
 
-What cannot be used is kept as a `Problem` next to the part it spoils, because when a problem shows depends on the
-stage that meets it: upstream does not look at predicates while no cluster is available.
+What cannot be used is kept as a `PlacementProblem` next to the part it spoils, because when a problem shows depends on
+the stage that meets it: upstream does not look at predicates while no cluster is available.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dray.placement.prioritizers import Prioritizer
 from dray.placement.prioritizers.addon import AddOn
 from dray.placement.prioritizers.resource import ResourceAllocatable
 from dray.placement.prioritizers.table import BUILT_IN, read_prioritizers
-from dray.placement.problem import MisconfiguredError, Problem
+from dray.placement.problem import MisconfiguredError, PlacementProblem
 from dray.placement.tolerations import find_fault
 
 
@@ -55,10 +55,10 @@ class Policy:
     groups: GroupRules
     by_score: bool
     """Whether decisions are listed by score instead of by name."""
-    predicate_problem: Problem | None = None
-    toleration_problem: Problem | None = None
-    prioritizer_problem: Problem | None = None
-    group_problem: Problem | None = None
+    predicate_problem: PlacementProblem | None = None
+    toleration_problem: PlacementProblem | None = None
+    prioritizer_problem: PlacementProblem | None = None
+    group_problem: PlacementProblem | None = None
     warnings: tuple[str, ...] = ()
 
     @cached_property
@@ -97,7 +97,7 @@ class Policy:
         return not self.cluster_sets or name in self.cluster_sets
 
     @cached_property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[PlacementProblem, ...]:
         """Everything that is wrong with the spec, in the order in which it is met."""
         found = (self.predicate_problem, self.toleration_problem, self.prioritizer_problem, self.group_problem)
         return tuple(problem for problem in found if problem is not None)
@@ -135,42 +135,44 @@ def _find_idleness(placement: Placement) -> str | None:
     return None
 
 
-def _read_predicates(spec: PlacementSpec) -> tuple[tuple[ClusterSelector, ...], Problem | None]:
+def _read_predicates(spec: PlacementSpec) -> tuple[tuple[ClusterSelector, ...], PlacementProblem | None]:
     selectors: list[ClusterSelector] = []
     for index, predicate in enumerate(spec.predicates):
         path = f"spec.predicates[{index}].requiredClusterSelector"
         selector = predicate.required_cluster_selector
         if selector.cel_selector.cel_expressions:
-            return (), Problem("Predicate", f"{path}.celSelector: CEL expressions over clusters are not supported")
+            return (), PlacementProblem(
+                "Predicate", f"{path}.celSelector: CEL expressions over clusters are not supported"
+            )
         try:
             selectors.append(ClusterSelector.of(selector.label_selector, selector.claim_selector, path))
         except SelectorError as error:
-            return (), Problem("Predicate", str(error))
+            return (), PlacementProblem("Predicate", str(error))
     return tuple(selectors), None
 
 
-def _check_tolerations(spec: PlacementSpec) -> Problem | None:
+def _check_tolerations(spec: PlacementSpec) -> PlacementProblem | None:
     for index, toleration in enumerate(spec.tolerations):
         fault = find_fault(toleration)
         if fault is not None:
-            return Problem("TaintToleration", f"spec.tolerations[{index}]: {fault}")
+            return PlacementProblem("TaintToleration", f"spec.tolerations[{index}]: {fault}")
     return None
 
 
-def _read_prioritizers(spec: PlacementSpec) -> tuple[tuple[Weighted, ...], Problem | None]:
+def _read_prioritizers(spec: PlacementSpec) -> tuple[tuple[Weighted, ...], PlacementProblem | None]:
     try:
         return tuple(Weighted(*entry) for entry in read_prioritizers(spec.prioritizer_policy)), None
     except MisconfiguredError as error:
         return (), error.problem
 
 
-def _check_count(spec: PlacementSpec) -> Problem | None:
+def _check_count(spec: PlacementSpec) -> PlacementProblem | None:
     if spec.number_of_clusters is not None and spec.number_of_clusters < 0:
-        return Problem("", f"spec.numberOfClusters: {spec.number_of_clusters} is negative")
+        return PlacementProblem("", f"spec.numberOfClusters: {spec.number_of_clusters} is negative")
     return None
 
 
-def _read_groups(spec: PlacementSpec) -> tuple[GroupRules, Problem | None]:
+def _read_groups(spec: PlacementSpec) -> tuple[GroupRules, PlacementProblem | None]:
     try:
         return read_group_rules(spec.decision_strategy.group_strategy), None
     except MisconfiguredError as error:

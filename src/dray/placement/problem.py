@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Problem(NamedTuple):
+class PlacementProblem(NamedTuple):
     """A fault in the spec and the stage that met it; an empty stage is the pipeline itself."""
 
     stage: str
@@ -20,4 +20,4 @@ class MisconfiguredError(ValueError):
 
     def __init__(self, message: str, stage: str = "") -> None:
         super().__init__(message)
-        self.problem = Problem(stage, message)
+        self.problem = PlacementProblem(stage, message)

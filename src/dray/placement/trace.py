@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from dray.placement.case import PlacementCase
 from dray.placement.member import ClusterTaint
 from dray.placement.policy import Policy
-from dray.placement.problem import Problem
+from dray.placement.problem import PlacementProblem
 
 _NONE: frozenset[str] = frozenset()
 
@@ -38,6 +38,6 @@ class Trace:
     """What select picked; the decisions, unless dividing them into groups failed."""
     selected: tuple[str, ...] = ()
     """The decisions."""
-    problem: Problem | None = None
+    problem: PlacementProblem | None = None
     held: str | None = None
     """Why the placement was left as it is."""

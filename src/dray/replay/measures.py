@@ -91,7 +91,7 @@ class _Life(msgspec.Struct):
     why: str = ""
 
 
-class Observer:
+class ReplayObserver:
     """Is told of every change, and looks now and then."""
 
     def __init__(self) -> None:

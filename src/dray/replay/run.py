@@ -23,7 +23,7 @@ from dray.recording import RECORDED
 from dray.replay.changes import Changes
 from dray.replay.control_plane import ControlPlane, client_of, memory_server
 from dray.replay.history import History, Place
-from dray.replay.measures import Measures, Observer, moments
+from dray.replay.measures import Measures, ReplayObserver, moments
 from dray.replay.new_nodes import NewNodes
 from dray.replay.player import Player
 
@@ -46,7 +46,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 def measure(history: History) -> Measures:
     """What came of a history when it was recorded."""
-    observer = Observer()
+    observer = ReplayObserver()
     there: dict[Place, Object] = {}
     looks = iter(moments(history.start, history.end))
     next_look = next(looks, None)
@@ -77,7 +77,7 @@ def replay(history: History, changes: Changes | None = None, pace: float | None 
 
 async def _replay(history: History, changes: Changes) -> Replayed:
     clock = LoopClock(history.start)
-    observer = Observer()
+    observer = ReplayObserver()
     async with memory_server(clock) as server:
         client = client_of(server)
         control = ControlPlane(client, clock, changes.settings)
@@ -105,7 +105,7 @@ async def _replay(history: History, changes: Changes) -> Replayed:
     return Replayed(measures=found, refused=player.refused, problems=tuple(problems), nodes_added=added)
 
 
-def _watch(informers: Informers, observer: Observer, clock: Clock) -> None:
+def _watch(informers: Informers, observer: ReplayObserver, clock: Clock) -> None:
     def tell(old: Object | None, new: Object | None) -> None:
         observer.change(old, new, clock.now())
 

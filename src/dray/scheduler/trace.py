@@ -32,7 +32,7 @@ ERROR: Final = "Error"
 log = logging.getLogger("dray.scheduler")
 
 
-class Step(msgspec.Struct, frozen=True):
+class TraceStep(msgspec.Struct, frozen=True):
     """An extension point of one attempt. `plugin` is named where it did all the work."""
 
     point: str
@@ -50,7 +50,7 @@ class Trace:
         self, pod: PodInfo, clock: Callable[[], float], metrics: SchedulerMetrics | None = None, verbosity: int = 0
     ) -> None:
         self.pod = str(pod.name)
-        self.steps: list[Step] = []
+        self.steps: list[TraceStep] = []
         self._has_claims = pod.wants_devices
         self._clock = clock
         self._metrics = metrics
@@ -62,7 +62,7 @@ class Trace:
     def done(self, point: str, status: str = SUCCESS, detail: str = "") -> None:
         """An extension point has ended."""
         now = self._clock()
-        step = Step(point, now - self._since, status, Plugin.DYNAMIC_RESOURCES if self._has_claims else "")
+        step = TraceStep(point, now - self._since, status, Plugin.DYNAMIC_RESOURCES if self._has_claims else "")
         self._since = now
         self.steps.append(step)
         if self._metrics is not None:

@@ -22,7 +22,7 @@ from dray.server.kubelets.connection import KubeletTrust
 from dray.server.kubelets.proxy import KubeletProxy
 from dray.server.observers.audit import AuditLog
 from dray.server.observers.audit_file import Rotation
-from dray.server.observers.audit_policy import DEFAULT, Policy
+from dray.server.observers.audit_policy import DEFAULT, AuditPolicy
 from dray.server.observers.handling import Observer
 from dray.server.observers.request_log import RequestLog
 from dray.server.security import shared_keys
@@ -59,7 +59,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     anonymous: bool = True
     """Whether somebody without credentials is let in, as `system:anonymous`."""
     audit_log: Path | None = None
-    audit_policy: Policy = DEFAULT
+    audit_policy: AuditPolicy = DEFAULT
     audit_rotation: Rotation = Rotation()
     log_requests: bool = False
     limits: Limits = Limits()

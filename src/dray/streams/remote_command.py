@@ -14,7 +14,7 @@ import msgspec
 
 from dray.process.http import Answer, Duplex, Request, Response, Upgrade
 from dray.streams import spdy, websocket
-from dray.streams.sessions import ChannelSession, Serve, StreamSession, Wanted
+from dray.streams.sessions import ChannelSession, Serve, StreamSession, WantedStreams
 from dray.streams.spdy import SpdyConnection
 from dray.streams.websocket import WebSocket
 
@@ -30,17 +30,17 @@ WEBSOCKET_PROTOCOLS: Final = (
 SPDY_PROTOCOLS: Final = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 
 
-def wanted_by(query: dict[str, str], names: tuple[str, str, str] = ("input", "output", "error")) -> Wanted:
+def wanted_by(query: dict[str, str], names: tuple[str, str, str] = ("input", "output", "error")) -> WantedStreams:
     """What a query asks for; an API server calls the streams otherwise than a kubelet. Raises ValueError."""
     stdin, stdout, stderr, tty = (query.get(name) in ("1", "true") for name in (*names, "tty"))
     if tty and stderr:
         stderr = False  # a terminal has one output
     if not (stdin or stdout or stderr):
         raise ValueError("you must specify at least 1 of stdin, stdout, stderr")
-    return Wanted(stdin, stdout, stderr, tty)
+    return WantedStreams(stdin, stdout, stderr, tty)
 
 
-def answer(request: Request, wanted: Wanted, serve: Serve) -> Answer:
+def answer(request: Request, wanted: WantedStreams, serve: Serve) -> Answer:
     """The answer to a request for exec or attach: another protocol, or why there is none."""
     if websocket.is_asked_for(request):
         return _websocket_answer(request, wanted, serve)
@@ -79,7 +79,7 @@ def failed(message: str) -> dict[str, Any]:
     return {"metadata": {}, "status": "Failure", "reason": "InternalError", "message": message, "code": 500}
 
 
-def _websocket_answer(request: Request, wanted: Wanted, serve: Serve) -> Answer:
+def _websocket_answer(request: Request, wanted: WantedStreams, serve: Serve) -> Answer:
     protocol = websocket.choose(request, WEBSOCKET_PROTOCOLS)
     if protocol is None:
         return refusal(f"none of the WebSocket protocols is known; {', '.join(WEBSOCKET_PROTOCOLS)} are")
@@ -94,7 +94,7 @@ def _websocket_answer(request: Request, wanted: Wanted, serve: Serve) -> Answer:
     return Upgrade(websocket.UPGRADE, converse, headers)
 
 
-def _spdy_answer(request: Request, wanted: Wanted, serve: Serve) -> Answer:
+def _spdy_answer(request: Request, wanted: WantedStreams, serve: Serve) -> Answer:
     offers = [one.strip() for one in request.header(VERSION_HEADER).split(",") if one.strip()]
     protocol = next((one for one in offers if one in SPDY_PROTOCOLS), "" if not offers else None)
     if protocol is None:

@@ -25,7 +25,7 @@ PIECE: Final = 32 * 1024
 _STREAM_TYPES: Final = {"stdin": INPUT, "stdout": OUTPUT, "stderr": ERRORS, "error": OUTCOME, "resize": RESIZE}
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedStreams(msgspec.Struct, frozen=True):
     """Which streams the client wants."""
 
     stdin: bool = False
@@ -131,7 +131,7 @@ async def _with_reader(reading: Awaitable[None], serve: Awaitable[None]) -> None
 class ChannelSession:
     """A `Session` over a WebSocket."""
 
-    def __init__(self, socket: WebSocket, protocol: str, wanted: Wanted) -> None:
+    def __init__(self, socket: WebSocket, protocol: str, wanted: WantedStreams) -> None:
         self._socket = socket
         self._protocol = protocol
         self._text = "base64" in protocol
@@ -199,7 +199,7 @@ class ChannelSession:
 class StreamSession:
     """A `Session` over SPDY."""
 
-    def __init__(self, connection: SpdyConnection, protocol: str, wanted: Wanted) -> None:
+    def __init__(self, connection: SpdyConnection, protocol: str, wanted: WantedStreams) -> None:
         self._connection = connection
         self._protocol = protocol
         self._wanted = wanted

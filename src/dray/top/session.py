@@ -65,7 +65,7 @@ class Picks:
         return {key: self._known[key][1] for key in views}
 
 
-class Session:
+class TopSession:
     """One look at a cluster: `start`, then `run` on a terminal or `once`, then `stop`."""
 
     def __init__(self, client: HttpClient, clock: Clock, server: str, namespace: str = "") -> None:

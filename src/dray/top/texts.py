@@ -9,7 +9,7 @@ from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count
 from dray.views.device import DevicePage
 from dray.views.service import RuleRow
-from dray.views.timeline import Entry
+from dray.views.timeline import TimelineEntry
 
 HELP: Final = """\
 1 2 3 4, Tab    fleet, devices, pending pods, evictions
@@ -43,12 +43,12 @@ def tell_rule(rule: RuleRow, width: int) -> str:
     return "\n".join([*lines, "", wrap(rule.progress or "Nothing was said of its progress yet.", width)])
 
 
-def tell_device(page: DevicePage, history: list[Entry], width: int) -> str:
+def tell_device(page: DevicePage, history: list[TimelineEntry], width: int) -> str:
     """A device in full."""
     return "\n".join(_device(page, history, width))
 
 
-def _device(page: DevicePage, history: list[Entry], width: int) -> Iterator[str]:
+def _device(page: DevicePage, history: list[TimelineEntry], width: int) -> Iterator[str]:
     yield f"{page.id}: {', '.join(page.state)}"
     yield f"on {page.node or 'several nodes'}, slice {page.slice}"
     if page.blocked_by:

@@ -33,7 +33,7 @@ _EVICTING: Final = ("DeviceTaintManagerEviction", "TaintManagerEviction", "Evict
 _OF_NODES: Final = ("NodeNotReady", "NodeNotSchedulable", "NodeSchedulable", "RemovingNode")
 
 
-class Entry(Document, frozen=True, kw_only=True):
+class TimelineEntry(Document, frozen=True, kw_only=True):
     """One thing that happened."""
 
     time: str
@@ -54,7 +54,7 @@ class Log:
     """What was seen happening since somebody looks on; bounded."""
 
     def __init__(self) -> None:
-        self.entries: deque[Entry] = deque(maxlen=MOST_ENTRIES)
+        self.entries: deque[TimelineEntry] = deque(maxlen=MOST_ENTRIES)
         self.samples: deque[Sample] = deque(maxlen=MOST_SAMPLES)
 
     def claim(self, old: ResourceClaim | None, new: ResourceClaim | None, now: str) -> None:
@@ -64,7 +64,9 @@ class Log:
         if new is None or new.status.allocation is None:
             devices = _devices(old)
             text = f"released {_some(devices)}"
-            self.entries.append(Entry(time=now, kind=RELEASE, subject=full_name(old), text=text, devices=devices))
+            self.entries.append(
+                TimelineEntry(time=now, kind=RELEASE, subject=full_name(old), text=text, devices=devices)
+            )
 
     def rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None, now: str) -> None:
         """A rule changed: its taint may be gone, or another."""
@@ -74,7 +76,7 @@ class Log:
         after = taint_text(new.spec.taint) if new is not None else ""
         if before != after:
             text = f"{before} is gone" if new is None else f"{before} became {after}"
-            self.entries.append(Entry(time=now, kind=UNTAINT, subject=f"rule {old.metadata.name}", text=text))
+            self.entries.append(TimelineEntry(time=now, kind=UNTAINT, subject=f"rule {old.metadata.name}", text=text))
 
     def node(self, old: Node | None, new: Node | None, now: str) -> None:
         """A node changed."""
@@ -82,17 +84,17 @@ class Log:
             return
         name = old.metadata.name
         if new is None:
-            self.entries.append(Entry(time=now, kind=NODE, subject=name, text="is gone"))
+            self.entries.append(TimelineEntry(time=now, kind=NODE, subject=name, text="is gone"))
         elif bool(old.spec.unschedulable) != bool(new.spec.unschedulable):
             text = "was cordoned" if new.spec.unschedulable else "was uncordoned"
-            self.entries.append(Entry(time=now, kind=NODE, subject=name, text=text))
+            self.entries.append(TimelineEntry(time=now, kind=NODE, subject=name, text=text))
 
     def sample(self, totals: FleetTotals, now: str) -> None:
         """The fleet in numbers, for the curve."""
         self.samples.append(Sample(time=now, totals=totals))
 
 
-class Seen(NamedTuple):
+class Evidence(NamedTuple):
     """What is there now, and tells of what has happened."""
 
     claims: Sequence[ResourceClaim] = ()
@@ -101,7 +103,7 @@ class Seen(NamedTuple):
     events: Sequence[Event] = ()
 
 
-def timeline(log: Log, seen: Seen, since: str) -> list[Entry]:
+def timeline(log: Log, seen: Evidence, since: str) -> list[TimelineEntry]:
     """Everything after a time (RFC 3339, UTC), newest first."""
     told = (_allocations(seen.claims), _taints(seen.rules), _nodes(seen.nodes), _events(seen.events))
     found = [*log.entries, *chain.from_iterable(told)]
@@ -110,14 +112,14 @@ def timeline(log: Log, seen: Seen, since: str) -> list[Entry]:
 
 
 def about_device(
-    entries: Iterable[Entry], device: str, rules: Iterable[str], claims: Iterable[str], node: str
-) -> list[Entry]:
+    entries: Iterable[TimelineEntry], device: str, rules: Iterable[str], claims: Iterable[str], node: str
+) -> list[TimelineEntry]:
     """Those that concern a device (`driver/pool/device`), the rules on it, the claims that hold it, its node."""
     subjects = {*(f"rule {name}" for name in rules), *claims, *((node,) if node else ())}
     return [entry for entry in entries if device in entry.devices or entry.subject in subjects]
 
 
-def _allocations(claims: Iterable[ResourceClaim]) -> Iterator[Entry]:
+def _allocations(claims: Iterable[ResourceClaim]) -> Iterator[TimelineEntry]:
     for claim in claims:
         allocation = claim.status.allocation
         if allocation is None:
@@ -126,27 +128,27 @@ def _allocations(claims: Iterable[ResourceClaim]) -> Iterator[Entry]:
         devices = _devices(claim)
         if stamp is not None and devices:
             text = f"got {_some(devices)}"
-            yield Entry(time=str(stamp), kind=ALLOCATION, subject=full_name(claim), text=text, devices=devices)
+            yield TimelineEntry(time=str(stamp), kind=ALLOCATION, subject=full_name(claim), text=text, devices=devices)
 
 
-def _taints(rules: Iterable[DeviceTaintRule]) -> Iterator[Entry]:
+def _taints(rules: Iterable[DeviceTaintRule]) -> Iterator[TimelineEntry]:
     for rule in rules:
         added = rule.spec.taint.time_added or rule.metadata.creation_timestamp
         if added is not None:
-            yield Entry(
+            yield TimelineEntry(
                 time=str(added), kind=TAINT, subject=f"rule {rule.metadata.name}", text=taint_text(rule.spec.taint)
             )
 
 
-def _nodes(nodes: Iterable[Node]) -> Iterator[Entry]:
+def _nodes(nodes: Iterable[Node]) -> Iterator[TimelineEntry]:
     for node in nodes:
         ready = find_condition(node.status.conditions, "Ready")
         if ready is not None and ready.last_transition_time is not None:
             text = "became ready" if ready.status == "True" else f"is not ready: {ready.message or ready.reason}"
-            yield Entry(time=str(ready.last_transition_time), kind=NODE, subject=node.metadata.name, text=text)
+            yield TimelineEntry(time=str(ready.last_transition_time), kind=NODE, subject=node.metadata.name, text=text)
 
 
-def _events(events: Iterable[Event]) -> Iterator[Entry]:
+def _events(events: Iterable[Event]) -> Iterator[TimelineEntry]:
     for event in events:
         kind = EVICTION if event.reason in _EVICTING else NODE if event.reason in _OF_NODES else ""
         moment = event.last_timestamp or event.event_time or event.first_timestamp or event.metadata.creation_timestamp
@@ -154,7 +156,7 @@ def _events(events: Iterable[Event]) -> Iterator[Entry]:
             continue
         about = event.involved_object
         subject = f"{about.namespace}/{about.name}" if about.namespace else about.name
-        yield Entry(time=f"{str(moment)[:19]}Z", kind=kind, subject=subject, text=event.message or event.reason)
+        yield TimelineEntry(time=f"{str(moment)[:19]}Z", kind=kind, subject=subject, text=event.message or event.reason)
 
 
 def _devices(claim: ResourceClaim) -> tuple[str, ...]:

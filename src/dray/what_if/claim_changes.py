@@ -10,7 +10,7 @@ from dray.api.resource import DeviceToleration, ResourceClaim
 from dray.api.resource.toleration import is_tolerated
 from dray.eviction.causes import tolerations_of
 from dray.tracker import DeviceId
-from dray.what_if.device_changes import DeviceChange, Inspection, Seen, new_taints, tell_taint
+from dray.what_if.device_changes import DeviceChange, Inspection, JudgedDevice, new_taints, tell_taint
 
 
 class ClaimChange(Report, frozen=True, kw_only=True):
@@ -52,11 +52,13 @@ def compare_claims(
                 )
 
 
-def _only(inspection: Inspection, wanted: set[DeviceId]) -> dict[DeviceId, Seen]:
+def _only(inspection: Inspection, wanted: set[DeviceId]) -> dict[DeviceId, JudgedDevice]:
     return {device: seen for (device, _), seen in inspection.devices.items() if device in wanted}
 
 
-def _reasons(old: Seen | None, new: Seen | None, tolerations: tuple[DeviceToleration, ...]) -> tuple[str, ...]:
+def _reasons(
+    old: JudgedDevice | None, new: JudgedDevice | None, tolerations: tuple[DeviceToleration, ...]
+) -> tuple[str, ...]:
     if new is None:
         return ()
     added = new_taints(old.device if old is not None else None, new.device)

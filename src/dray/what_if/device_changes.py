@@ -45,7 +45,7 @@ class DeviceChange(Report, frozen=True, kw_only=True):
     classes_gained: tuple[str, ...] = ()
 
 
-class Seen(NamedTuple):
+class JudgedDevice(NamedTuple):
     """A device of a snapshot, and what is wrong with its pool or its node."""
 
     device: EffectiveDevice
@@ -56,7 +56,7 @@ class Seen(NamedTuple):
 class Inspection(NamedTuple):
     """All that the comparison needs to know of one snapshot, so that it is asked once."""
 
-    devices: dict[Place, Seen]
+    devices: dict[Place, JudgedDevice]
     classes: dict[str, DeviceClass]
 
 
@@ -68,7 +68,9 @@ def inspect(snapshot: Snapshot) -> Inspection:
         if state.node_block is not None
     }
     devices = {
-        (device.id, device.access.node_name): Seen(device, pool.problem, away.get((device.id, device.access.node_name)))
+        (device.id, device.access.node_name): JudgedDevice(
+            device, pool.problem, away.get((device.id, device.access.node_name))
+        )
         for pool in snapshot.pools()
         for device in pool.devices
     }
@@ -132,13 +134,13 @@ def _taint_key(taint: TrackedTaint) -> tuple[str | None, str, str, str]:
     return (taint.rule, taint.taint.key, taint.taint.value, taint.taint.effect)
 
 
-def _obstacles(seen: Seen) -> list[str]:
+def _obstacles(seen: JudgedDevice) -> list[str]:
     """What keeps every claim without tolerations from a device."""
     taints = [tell_taint(taint) for taint in seen.device.taints if taint.effect != "None"]
     return [*taints, *filter(None, (seen.problem, seen.node_problem))]
 
 
-def _describe(seen: Seen, change: str, reasons: tuple[str, ...]) -> DeviceChange:
+def _describe(seen: JudgedDevice, change: str, reasons: tuple[str, ...]) -> DeviceChange:
     driver, pool, device = seen.device.id
     node = seen.device.access.node_name
     return DeviceChange(
@@ -153,8 +155,8 @@ def _describe(seen: Seen, change: str, reasons: tuple[str, ...]) -> DeviceChange
 
 
 def _compare(
-    old: Seen,
-    new: Seen,
+    old: JudgedDevice,
+    new: JudgedDevice,
     classes_before: Mapping[str, DeviceClass],
     classes_after: Mapping[str, DeviceClass],
     changed_classes: set[str],

@@ -10,7 +10,7 @@ from controller_world import manifest, pod, typed
 from dray.api.generated.batch import Job
 from dray.api.generated.core import Pod
 from dray.controllers.job.counting import TRACKING, count
-from dray.controllers.job.failure_policy import Verdict, judge, tell_reason
+from dray.controllers.job.failure_policy import FailureEffect, judge, tell_reason
 from dray.controllers.job.indexes import missing, parse, render
 
 
@@ -85,24 +85,24 @@ LOST = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
 @pytest.mark.parametrize(
     ("rule", "status", "verdict"),
     [
-        ({"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}, EXIT_42, Verdict.FAIL_JOB),
-        ({"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [42]}}, EXIT_42, Verdict.COUNT),
-        ({"action": "Ignore", "onExitCodes": {"operator": "NotIn", "values": [1]}}, EXIT_42, Verdict.IGNORE),
+        ({"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}, EXIT_42, FailureEffect.FAIL_JOB),
+        ({"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [42]}}, EXIT_42, FailureEffect.COUNT),
+        ({"action": "Ignore", "onExitCodes": {"operator": "NotIn", "values": [1]}}, EXIT_42, FailureEffect.IGNORE),
         (
             {"action": "Ignore", "onExitCodes": {"containerName": "other", "operator": "In", "values": [42]}},
             EXIT_42,
-            Verdict.COUNT,
+            FailureEffect.COUNT,
         ),
         (
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
             LOST,
-            Verdict.IGNORE,
+            FailureEffect.IGNORE,
         ),
-        ({"action": "Ignore", "onPodConditions": [{"type": "Other", "status": "True"}]}, LOST, Verdict.COUNT),
-        ({"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}, EXIT_42, Verdict.FAIL_INDEX),
+        ({"action": "Ignore", "onPodConditions": [{"type": "Other", "status": "True"}]}, LOST, FailureEffect.COUNT),
+        ({"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}, EXIT_42, FailureEffect.FAIL_INDEX),
     ],
 )
-def test_failure_policy(rule: dict[str, Any], status: dict[str, Any], verdict: Verdict) -> None:
+def test_failure_policy(rule: dict[str, Any], status: dict[str, Any], verdict: FailureEffect) -> None:
     assert judge(job(podFailurePolicy={"rules": [rule]}), ended("a", "Failed", **status)) is verdict
 
 

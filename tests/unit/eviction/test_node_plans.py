@@ -5,7 +5,7 @@ import pytest
 from dray.api.generated.core import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from dray.api.meta import ObjectMeta
 from dray.api.times import Time
-from dray.controllers.node_lifecycle.disruption import Count, Disruption, State, judge
+from dray.controllers.node_lifecycle.disruption import Count, Disruption, ZoneState, judge
 from dray.controllers.node_lifecycle.health import is_silent, observe, silenced
 from dray.controllers.node_lifecycle.taints import plan_taints
 from dray.controllers.settings import NodeLifecycleSettings
@@ -18,15 +18,15 @@ SETTINGS = NodeLifecycleSettings()
 @pytest.mark.parametrize(
     ("ready", "unready", "state"),
     [
-        (0, 0, State.NORMAL),
-        (0, 1, State.FULL),
-        (1, 2, State.NORMAL),
-        (1, 3, State.PARTIAL),
-        (9, 11, State.PARTIAL),
-        (10, 10, State.NORMAL),
+        (0, 0, ZoneState.NORMAL),
+        (0, 1, ZoneState.FULL),
+        (1, 2, ZoneState.NORMAL),
+        (1, 3, ZoneState.PARTIAL),
+        (9, 11, ZoneState.PARTIAL),
+        (10, 10, ZoneState.NORMAL),
     ],
 )
-def test_the_state_of_a_zone(ready: int, unready: int, state: State) -> None:
+def test_the_state_of_a_zone(ready: int, unready: int, state: ZoneState) -> None:
     assert judge(Count(ready, unready), SETTINGS) is state
 
 

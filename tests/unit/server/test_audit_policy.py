@@ -10,7 +10,14 @@ import pytest
 
 from dray.api.kinds import CLAIMS, NODES, PODS
 from dray.server.observers.audit_file import AuditFile, Rotation
-from dray.server.observers.audit_policy import AuditPolicyError, Level, Policy, Stage, read_policy, wanted_of
+from dray.server.observers.audit_policy import (
+    AuditLevel,
+    AuditPolicy,
+    AuditPolicyError,
+    AuditStage,
+    read_policy,
+    wanted_of,
+)
 from dray.server.routes import Route
 from dray.server.security.identity import Identity, authenticated
 
@@ -22,7 +29,7 @@ def policy(*rules: str, more: str = "") -> str:
     return f"apiVersion: audit.k8s.io/v1\nkind: Policy\n{more}\nrules:\n{listed}"
 
 
-def read(tmp_path: Path, text: str) -> Policy:
+def read(tmp_path: Path, text: str) -> AuditPolicy:
     file = tmp_path / "policy.yaml"
     file.write_text(text)
     return read_policy(file)
@@ -72,16 +79,16 @@ def test_which_requests_a_rule_is_about(
 ) -> None:
     verb = route.verb if route is not None else "get"
     found = wanted_of(read(tmp_path, policy(rule.replace("{", "{level: Metadata, ", 1))), caller, verb, route, path)
-    assert found.level is (Level.METADATA if matches else Level.NONE)
+    assert found.level is (AuditLevel.METADATA if matches else AuditLevel.NONE)
 
 
 def test_the_first_rule_decides_and_stages_add_up(tmp_path: Path) -> None:
     rules = ["{level: None, users: [joe]}", "{level: Request, omitStages: [ResponseStarted], omitManagedFields: false}"]
     found = read(tmp_path, policy(*rules, more="omitStages: [RequestReceived]\nomitManagedFields: true"))
-    assert wanted_of(found, authenticated("joe", ()), "get", POD, "").level is Level.NONE
+    assert wanted_of(found, authenticated("joe", ()), "get", POD, "").level is AuditLevel.NONE
     wanted = wanted_of(found, JANE, "get", POD, "")
-    assert wanted.level is Level.REQUEST
-    assert wanted.omit_stages == {Stage.REQUEST_RECEIVED, Stage.RESPONSE_STARTED}
+    assert wanted.level is AuditLevel.REQUEST
+    assert wanted.omit_stages == {AuditStage.REQUEST_RECEIVED, AuditStage.RESPONSE_STARTED}
     assert wanted.omit_managed_fields is False
 
 

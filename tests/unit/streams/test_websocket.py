@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dray.process.http import Peer, Request
 from dray.streams import websocket
-from dray.streams.sessions import ChannelSession, Session, Wanted
+from dray.streams.sessions import ChannelSession, Session, WantedStreams
 from dray.streams.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, Frames, ProtocolError, WebSocket
 from duplex_pair import MemoryDuplex, turns_during
 
@@ -65,7 +65,7 @@ async def test_who_sends_many_small_frames_lets_others_have_their_turn() -> None
 async def test_of_the_sizes_of_a_window_the_newest_is_kept() -> None:
     """Also of one who sends sizes to a command without a terminal, where nobody asks for them."""
     near, far = MemoryDuplex.pair()
-    session = ChannelSession(WebSocket(near), "v4.channel.k8s.io", Wanted(stdout=True))
+    session = ChannelSession(WebSocket(near), "v4.channel.k8s.io", WantedStreams(stdout=True))
 
     async def serve(served: Session) -> None:
         for number in range(1000):

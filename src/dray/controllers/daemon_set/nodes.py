@@ -36,15 +36,15 @@ STANDARD: Final = (
 HOST_NETWORK: Final = _exists("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
-class Verdict(NamedTuple):
+class NodeFit(NamedTuple):
     """Whether a node should get a pod, and whether a pod that it has may stay."""
 
     should_run: bool
     may_stay: bool
 
 
-NO: Final = Verdict(should_run=False, may_stay=False)
-YES: Final = Verdict(should_run=True, may_stay=True)
+NO: Final = NodeFit(should_run=False, may_stay=False)
+YES: Final = NodeFit(should_run=True, may_stay=True)
 
 
 def tolerations_of(daemon_set: DaemonSet) -> tuple[Toleration, ...]:
@@ -66,7 +66,7 @@ class NodeFilter:
         self._name = spec.node_name
         self._tolerations = tolerations_of(daemon_set)
 
-    def judge(self, node: Node) -> Verdict:
+    def judge(self, node: Node) -> NodeFit:
         """Whether the daemon belongs on a node."""
         meta = node.metadata
         if self._name and self._name != meta.name:
@@ -84,7 +84,7 @@ class NodeFilter:
         refused = [one for one in node.spec.taints if not is_tolerated(self._tolerations, one)]
         if any(one.effect == "NoExecute" for one in refused):
             return NO
-        return Verdict(all(one.effect == "PreferNoSchedule" for one in refused), may_stay=True)
+        return NodeFit(all(one.effect == "PreferNoSchedule" for one in refused), may_stay=True)
 
 
 def _required(affinity: Affinity | None) -> NodeSelector | None:

@@ -12,7 +12,7 @@ from dray.api.generated.apps import DaemonSet
 from dray.api.generated.core import Node, Pod
 from dray.api.pods import FAILED, SUCCEEDED, available_at, is_active, is_finished, is_ready
 from dray.api.times import Time
-from dray.controllers.daemon_set.nodes import NodeFilter, Verdict, is_updated, target_of, template_generation
+from dray.controllers.daemon_set.nodes import NodeFilter, NodeFit, is_updated, target_of, template_generation
 from dray.controllers.shares import resolve
 
 MAX_AT_ONCE = 250
@@ -34,7 +34,7 @@ class DaemonSetState(NamedTuple):
     """The short name of the current template."""
     generation: str
     """The number of the current template, if the server counts them."""
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, NodeFit]
     pods: Mapping[str, Sequence[Pod]]
     now: Time
 

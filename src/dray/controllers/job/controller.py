@@ -37,7 +37,7 @@ def unsupported(job: Job) -> str:
     return ""
 
 
-class Key(NamedTuple):
+class JobKey(NamedTuple):
     """A job, or a pod that has lost its job."""
 
     kind: str
@@ -45,7 +45,7 @@ class Key(NamedTuple):
     name: str
 
 
-class JobController(QueueController[Key]):
+class JobController(QueueController[JobKey]):
     """Makes pods until a job is done."""
 
     name: ClassVar[str] = "job-controller"
@@ -65,19 +65,19 @@ class JobController(QueueController[Key]):
             self._pods.forget(old.metadata.uid)
             self._pauses.pop(old.metadata.uid, None)
             for pod in self._pods.owned(old):
-                self.queue.add(Key(STRAY, pod.metadata.namespace, pod.metadata.name))
+                self.queue.add(JobKey(STRAY, pod.metadata.namespace, pod.metadata.name))
         if new is not None:
             self.queue.add(_key(new))
 
     def _on_owned(self, namespace: str, owner: OwnerReference) -> None:
         if owner.kind == "Job":
-            self.queue.add(Key(JOB, namespace, owner.name))
+            self.queue.add(JobKey(JOB, namespace, owner.name))
 
     def _on_pod(self, _old: Pod | None, new: Pod | None) -> None:
         if new is None:
             return
         if self._is_stray(new):
-            self.queue.add(Key(STRAY, new.metadata.namespace, new.metadata.name))
+            self.queue.add(JobKey(STRAY, new.metadata.namespace, new.metadata.name))
         if len(self._jobs) and controller_of(new) is None:
             for job in self._jobs.by_index(BY_NAMESPACE, new.metadata.namespace):
                 selector = usable_selector(job.spec.selector)
@@ -94,7 +94,7 @@ class JobController(QueueController[Key]):
         job = self._jobs.get(pod.metadata.namespace, owner.name)
         return job is None or job.metadata.uid != owner.uid
 
-    async def reconcile(self, key: Key) -> float | None:
+    async def reconcile(self, key: JobKey) -> float | None:
         """Looks at one job, or at one pod without a job."""
         if key.kind == STRAY:
             pod = self._pods.informer.get(key.namespace, key.name)
@@ -201,5 +201,5 @@ def _indexed(job: Job, pod: Pod, index: int, todo: JobPlan) -> Pod:
     return index_failures.successor(job, given, index, todo.predecessors)
 
 
-def _key(job: Job) -> Key:
-    return Key(JOB, job.metadata.namespace, job.metadata.name)
+def _key(job: Job) -> JobKey:
+    return JobKey(JOB, job.metadata.namespace, job.metadata.name)

@@ -14,7 +14,7 @@ from dray.api.generated.batch import Job, UncountedTerminatedPods
 from dray.api.generated.core import Pod
 from dray.api.pods import is_finished
 from dray.controllers.job import index_failures, indexes
-from dray.controllers.job.failure_policy import Verdict, judge
+from dray.controllers.job.failure_policy import FailureEffect, judge
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 
@@ -87,9 +87,9 @@ def count(job: Job, pods: Sequence[Pod]) -> Tally:
             release.append(pod)
             failures.append(pod)
             verdict = judge(job, pod)
-            if verdict is not Verdict.IGNORE:
+            if verdict is not FailureEffect.IGNORE:
                 failed[uid] = None
-            if verdict is Verdict.FAIL_JOB:
+            if verdict is FailureEffect.FAIL_JOB:
                 fatal = pod
     uncounted = UncountedTerminatedPods(succeeded=tuple(succeeded), failed=tuple(failed))
     running = [pod for pod in pods if not is_finished(pod)]

@@ -9,7 +9,7 @@ from dray.api.generated.core import Pod
 from dray.api.references import full_name
 
 
-class Verdict(Enum):
+class FailureEffect(Enum):
     """What a failed pod means for its job."""
 
     COUNT = "Count"
@@ -18,11 +18,11 @@ class Verdict(Enum):
     FAIL_INDEX = "FailIndex"
 
 
-def judge(job: Job, pod: Pod) -> Verdict:
+def judge(job: Job, pod: Pod) -> FailureEffect:
     """The action of the first rule that matches; a failure counts unless a rule says otherwise."""
     rule, _ = _first_match(job, pod)
-    known = {one.value for one in Verdict}
-    return Verdict(rule.action) if rule is not None and rule.action in known else Verdict.COUNT
+    known = {one.value for one in FailureEffect}
+    return FailureEffect(rule.action) if rule is not None and rule.action in known else FailureEffect.COUNT
 
 
 def tell_reason(job: Job, pod: Pod) -> str:

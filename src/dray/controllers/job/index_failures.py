@@ -19,7 +19,7 @@ from dray.api.generated.batch import Job
 from dray.api.generated.core import Pod
 from dray.api.times import Time
 from dray.controllers.job import indexes
-from dray.controllers.job.failure_policy import Verdict, judge
+from dray.controllers.job.failure_policy import FailureEffect, judge
 
 COUNTED: Final = "batch.kubernetes.io/job-index-failure-count"
 IGNORED: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
@@ -45,9 +45,9 @@ def _read(pod: Pod, name: str) -> int:
 def has_used_up(job: Job, pod: Pod) -> bool:
     """Whether the failure of a pod means that its index failed for good."""
     verdict = judge(job, pod)
-    if verdict is Verdict.FAIL_INDEX:
+    if verdict is FailureEffect.FAIL_INDEX:
         return True
-    return verdict is not Verdict.IGNORE and _read(pod, COUNTED) >= (job.spec.backoff_limit_per_index or 0)
+    return verdict is not FailureEffect.IGNORE and _read(pod, COUNTED) >= (job.spec.backoff_limit_per_index or 0)
 
 
 def predecessors(failed: Iterable[Pod], others: Iterable[Pod], settled: Collection[int]) -> dict[int, Pod]:
@@ -73,7 +73,7 @@ def successor(job: Job, pod: Pod, index: int, before: Mapping[int, Pod]) -> Pod:
     known = before.get(index)
     counted, ignored = (_read(known, COUNTED), _read(known, IGNORED)) if known is not None else (0, 0)
     if known is not None:
-        is_ignored = judge(job, known) is Verdict.IGNORE
+        is_ignored = judge(job, known) is FailureEffect.IGNORE
         counted, ignored = counted + (not is_ignored), ignored + is_ignored
     marks = {COUNTED: str(counted), **({IGNORED: str(ignored)} if ignored else {})}
     meta = replace(pod.metadata, annotations={**pod.metadata.annotations, **marks})

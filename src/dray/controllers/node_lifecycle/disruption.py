@@ -24,7 +24,7 @@ TOLERATED_UNHEALTHY = 2
 """So few unhealthy nodes are no disruption, whatever their share."""
 
 
-class State(StrEnum):
+class ZoneState(StrEnum):
     """How a zone is."""
 
     NORMAL = "Normal"
@@ -59,13 +59,13 @@ def is_counted(node: Node) -> bool:
     return EXCLUDED not in node.metadata.labels
 
 
-def judge(count: Count, settings: NodeLifecycleSettings) -> State:
+def judge(count: Count, settings: NodeLifecycleSettings) -> ZoneState:
     """The state of a zone."""
     if count.unready and not count.ready:
-        return State.FULL
+        return ZoneState.FULL
     if count.unready > TOLERATED_UNHEALTHY and count.unready / count.size >= settings.unhealthy_share:
-        return State.PARTIAL
-    return State.NORMAL
+        return ZoneState.PARTIAL
+    return ZoneState.NORMAL
 
 
 class Disruption:
@@ -77,12 +77,12 @@ class Disruption:
         self._waiting: dict[str, dict[str, None]] = {}
         self._zones: dict[str, str] = {}
         self._last: dict[str, float] = {}
-        self.states: dict[str, State] = {}
+        self.states: dict[str, ZoneState] = {}
 
     @property
     def is_total(self) -> bool:
         """Whether all zones are fully disrupted: more likely we are cut off than all nodes dead."""
-        return bool(self.states) and all(state is State.FULL for state in self.states.values())
+        return bool(self.states) and all(state is ZoneState.FULL for state in self.states.values())
 
     def update(self, counts: Mapping[str, Count]) -> None:
         """These are the zones now."""
@@ -129,7 +129,7 @@ class Disruption:
             return float("inf")
         return self._last.get(zone, float("-inf")) + 1 / rate
 
-    def _rate(self, state: State, count: Count) -> float:
-        if state is not State.PARTIAL:
+    def _rate(self, state: ZoneState, count: Count) -> float:
+        if state is not ZoneState.PARTIAL:
             return self._settings.taint_rate
         return self._settings.secondary_taint_rate if count.size > self._settings.large_zone else 0.0

@@ -17,7 +17,7 @@ SCORES = 30
 """How many scores an event tells."""
 
 
-class Change(NamedTuple):
+class ChangedDecision(NamedTuple):
     """A PlacementDecision as it is, and as it should be."""
 
     old: PlacementDecision
@@ -38,7 +38,7 @@ class PlacementWrites(NamedTuple):
     """Writes, in this order: decisions come and change before others go, and the status tells of what is there."""
 
     create: tuple[PlacementDecision, ...]
-    change: tuple[Change, ...]
+    change: tuple[ChangedDecision, ...]
     delete: tuple[PlacementDecision, ...]
     status: PlacementStatus | None
     """The placement's new status; None: as it is."""
@@ -63,12 +63,12 @@ def plan_writes(
     )
 
 
-def _change(old: PlacementDecision, wanted: PlacementDecision) -> Change:
+def _change(old: PlacementDecision, wanted: PlacementDecision) -> ChangedDecision:
     """What others wrote into the metadata stays."""
     labels = old.metadata.labels | wanted.metadata.labels
     owners = old.metadata.owner_references or wanted.metadata.owner_references
     metadata = replace(old.metadata, labels=labels, owner_references=owners)
-    return Change(old, replace(old, metadata=metadata, status=wanted.status))
+    return ChangedDecision(old, replace(old, metadata=metadata, status=wanted.status))
 
 
 def describe_change(old: PlacementDecision, new: PlacementDecision) -> str:

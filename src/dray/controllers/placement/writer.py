@@ -11,7 +11,7 @@ from dray.api.cluster import Placement, PlacementDecision, PlacementStatus
 from dray.api.kinds import DECISIONS
 from dray.client import Client, Informer
 from dray.client.calls import delete_exactly
-from dray.controllers.placement.plan import Change, PlacementWrites, describe_change, describe_scores
+from dray.controllers.placement.plan import ChangedDecision, PlacementWrites, describe_change, describe_scores
 from dray.placement import PlacementResult
 from dray.reconcile import EventRecorder
 
@@ -72,9 +72,9 @@ class Writer:
         made = await self._client.create(replace(wanted, status=type(wanted.status)()))
         self._decisions.put(made)
         await self._recorder.normal(placement, "DecisionCreate", f"Decision {wanted.metadata.name} is created")
-        await self._change(placement, result, Change(made, replace(made, status=wanted.status)))
+        await self._change(placement, result, ChangedDecision(made, replace(made, status=wanted.status)))
 
-    async def _change(self, placement: Placement, result: PlacementResult, change: Change) -> None:
+    async def _change(self, placement: Placement, result: PlacementResult, change: ChangedDecision) -> None:
         current = change.old
         if change.of_labels:
             current = await self._client.update(replace(change.new, status=current.status))

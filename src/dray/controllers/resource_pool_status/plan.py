@@ -17,7 +17,7 @@ from dray.api.resource import (
 )
 from dray.api.times import Time
 from dray.controllers.resource_pool_status import views
-from dray.controllers.resource_pool_status.pools import Pool, Use, gather_pools, gather_use
+from dray.controllers.resource_pool_status.pools import CountedPool, Use, gather_pools, gather_use
 
 DEFAULT_LIMIT = 100
 ERROR_BYTES = 256
@@ -73,7 +73,7 @@ def answer(request: ResourcePoolStatusRequest, known: Known, now: Time) -> Resou
     return ResourcePoolStatusRequestStatus(pool_count=len(pools), pools=told, conditions=(complete,))
 
 
-def _status(pool: Pool, use: Use, tainted: Set[Place], default_attribute: str) -> PoolStatus:
+def _status(pool: CountedPool, use: Use, tainted: Set[Place], default_attribute: str) -> PoolStatus:
     total = len(pool.devices)
     unavailable = sum((pool.name, found.device.name) in tainted for found in pool.devices)
     (node,) = pool.nodes if len(pool.nodes) == 1 else ("",)
@@ -91,7 +91,7 @@ def _status(pool: Pool, use: Use, tainted: Set[Place], default_attribute: str) -
     return _with_views(status, pool, use, default_attribute)
 
 
-def _with_views(status: PoolStatus, pool: Pool, use: Use, default_attribute: str) -> PoolStatus:
+def _with_views(status: PoolStatus, pool: CountedPool, use: Use, default_attribute: str) -> PoolStatus:
     """Each view by itself, but one pool has one error: the first."""
     problem = ""
     try:

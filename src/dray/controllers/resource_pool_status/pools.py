@@ -17,7 +17,7 @@ class PoolDevice(msgspec.Struct, frozen=True):
     partition_attribute: str
 
 
-class Pool(msgspec.Struct):
+class CountedPool(msgspec.Struct):
     """One pool, at its highest generation."""
 
     driver: str
@@ -52,14 +52,14 @@ class Use(msgspec.Struct):
     capacity: dict[str, Quantity] = msgspec.field(default_factory=dict)
 
 
-def gather_pools(slices: Iterable[ResourceSlice]) -> dict[str, Pool]:
+def gather_pools(slices: Iterable[ResourceSlice]) -> dict[str, CountedPool]:
     """The pools by name, from the slices of one driver; slices of older generations do not count."""
-    pools: dict[str, Pool] = {}
+    pools: dict[str, CountedPool] = {}
     for found in slices:
         spec = found.spec
         pool = pools.get(spec.pool.name)
         if pool is None or pool.generation < spec.pool.generation:
-            pool = Pool(spec.driver, spec.pool.name, spec.pool.generation, spec.pool.resource_slice_count)
+            pool = CountedPool(spec.driver, spec.pool.name, spec.pool.generation, spec.pool.resource_slice_count)
             pools[spec.pool.name] = pool
         if pool.generation == spec.pool.generation:
             pool.add(found)

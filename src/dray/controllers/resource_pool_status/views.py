@@ -12,7 +12,7 @@ import msgspec
 from dray.api.quantity import Quantity
 from dray.api.resource import Device, DeviceCounterConsumption
 from dray.api.resource.pool_status import PartitionTypeStatus, ShareableCapacityStatus, ShareableSummaryStatus
-from dray.controllers.resource_pool_status.pools import Pool, Use
+from dray.controllers.resource_pool_status.pools import CountedPool, Use
 
 MOST_ENTRIES = 32
 """What a summary may list."""
@@ -36,7 +36,7 @@ class _Partition(msgspec.Struct):
 DeviceCost = frozenset[tuple[str, str, Quantity]]
 
 
-def partitions(pool: Pool, use: Use, default_attribute: str) -> tuple[PartitionTypeStatus, ...]:
+def partitions(pool: CountedPool, use: Use, default_attribute: str) -> tuple[PartitionTypeStatus, ...]:
     """Partitions by attribute and type. Raises ViewError.
 
     The attribute is what a device's own slice names; the default is for pools none of whose slices names one.
@@ -65,7 +65,7 @@ def partitions(pool: Pool, use: Use, default_attribute: str) -> tuple[PartitionT
     )
 
 
-def _grouped(pool: Pool, use: Use, named: list[tuple[Device, str]]) -> dict[tuple[str, str], _Partition]:
+def _grouped(pool: CountedPool, use: Use, named: list[tuple[Device, str]]) -> dict[tuple[str, str], _Partition]:
     groups: dict[tuple[str, str], _Partition] = {}
     for device, attribute in named:
         kind = _type(pool.driver, device, attribute)
@@ -100,7 +100,7 @@ def _cost(consumed: Iterable[DeviceCounterConsumption]) -> DeviceCost:
     )
 
 
-def _left(pool: Pool, use: Use) -> _Counters:
+def _left(pool: CountedPool, use: Use) -> _Counters:
     """What devices in use, each counted once, leave of the counters."""
     left = {(found.name, name): counter.value for found in pool.counters for name, counter in found.counters.items()}
     for found in pool.devices:
@@ -127,7 +127,7 @@ def _fitting(unused: list[Device], left: _Counters) -> int:
     return fitting
 
 
-def shared(pool: Pool, use: Use) -> ShareableSummaryStatus | None:
+def shared(pool: CountedPool, use: Use) -> ShareableSummaryStatus | None:
     """The devices that several claims may have at once; None if there are none. Raises ViewError."""
     devices = [found.device for found in pool.devices if found.device.allow_multiple_allocations]
     if not devices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dray.driver_test.pools import generation_problems, kept_generations
 from dray.driver_test.rule import Level, NotApplicable, demand, rule
-from dray.driver_test.stage import Change
+from dray.driver_test.stage import SliceChange
 from dray.driver_test.trial import Trial
 
 
@@ -22,7 +22,7 @@ async def generation_of_every_change(trial: Trial) -> None:
     demand(not problems, "; ".join(problems[:3]))
 
 
-async def _history(trial: Trial) -> list[Change]:
+async def _history(trial: Trial) -> list[SliceChange]:
     """The changes of the driver's slices. Raises NotApplicable if there are none."""
     await trial.plugin()
     mine = [

@@ -13,7 +13,7 @@ from dray.node.runtime.launch import LaunchFailed
 from dray.node.runtime.log_reader import LogOptions
 from dray.process.tasks import cancel_all, run_until_first
 from dray.streams import remote_command
-from dray.streams.sessions import ERRORS, OUTPUT, Session, Wanted
+from dray.streams.sessions import ERRORS, OUTPUT, Session, WantedStreams
 
 LIVELY: Final = 0.02
 """How often one looks for what comes, where somebody types and waits for it."""
@@ -22,7 +22,7 @@ DRAIN_SECONDS: Final = 2.0
 
 
 async def execute(
-    console: Console, uid: str, container: str, command: tuple[str, ...], wanted: Wanted, session: Session
+    console: Console, uid: str, container: str, command: tuple[str, ...], wanted: WantedStreams, session: Session
 ) -> None:
     """Runs a command for a client; it ends when the client goes."""
     try:
@@ -38,7 +38,7 @@ async def execute(
     await session.finish(remote_command.exited(code))
 
 
-async def attach(console: Console, uid: str, container: str, wanted: Wanted, session: Session) -> None:
+async def attach(console: Console, uid: str, container: str, wanted: WantedStreams, session: Session) -> None:
     """Shows a client what a container writes from now on, and gives it what the client types."""
 
     async def type_in(target: Descriptor) -> None:
@@ -72,7 +72,7 @@ async def attach(console: Console, uid: str, container: str, wanted: Wanted, ses
     await session.finish(remote_command.success())
 
 
-async def _run(execution: Execution, wanted: Wanted, session: Session) -> int:
+async def _run(execution: Execution, wanted: WantedStreams, session: Session) -> int:
     """The exit code. Raises OSError if the client goes first."""
     outputs = [_show(session, OUTPUT if wanted.stdout else None, execution.output)]
     outputs.append(_show(session, ERRORS if wanted.stderr else None, execution.errors))

@@ -10,14 +10,14 @@ from dray.placement.case import PlacementCase
 from dray.placement.member import ClusterTaint
 from dray.placement.moments import Moment
 from dray.placement.policy import Policy
-from dray.placement.problem import Problem
+from dray.placement.problem import PlacementProblem
 
 
 class Filtered(NamedTuple):
     """What a filter leaves."""
 
     kept: AbstractSet[str]
-    problem: Problem | None = None
+    problem: PlacementProblem | None = None
     """Why the filter cannot work; then nothing is kept."""
     shunned: Mapping[str, ClusterTaint] = {}
     """Kept clusters that are to be taken only if no other is left, and the taint that says so."""

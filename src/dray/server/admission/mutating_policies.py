@@ -10,7 +10,7 @@ from typing import Any
 from dray.admission.conditions import ConditionsFailed
 from dray.admission.evaluation import ExpressionFailed, OutOfBudget
 from dray.admission.matching import BadSelector
-from dray.admission.mutating_policy import Binding, Change, Policy
+from dray.admission.mutating_policy import Binding, MutatingPolicy, WantedChange
 from dray.admission.params import BadParams, UnknownParamKind, collect_params
 from dray.admission.request import Resource
 from dray.api.meta import Object, StatusCause
@@ -37,7 +37,7 @@ _FAILURES = (BadSelector, BadParams, ConditionsFailed, ExpressionFailed, OutOfBu
 class _Invocation:
     """A policy that is concerned, with one object as its parameters."""
 
-    policy: Policy
+    policy: MutatingPolicy
     binding: Binding
     params: Any
     resource: Resource
@@ -115,7 +115,7 @@ class MutatingPolicies:
         again.invoked(each.key, has_changed=asked.new != before, wants_more=policy.is_reinvoked)
 
 
-def _changed(asked: AdmissionRequest, resource: Resource, change: Change) -> Object:
+def _changed(asked: AdmissionRequest, resource: Resource, change: WantedChange) -> Object:
     """Raises PatchError, and ApiError."""
     assert asked.new is not None
     if change.operations is not None:
@@ -129,7 +129,7 @@ def _changed(asked: AdmissionRequest, resource: Resource, change: Change) -> Obj
     return patched(asked, resource, lambda document: merge_applied(document, applied, definition))
 
 
-def _note(policy: Policy, binding: str, message: str, problems: list[str]) -> None:
+def _note(policy: MutatingPolicy, binding: str, message: str, problems: list[str]) -> None:
     if policy.ignores_failures:
         return
     who = f"policy '{policy.name}' with binding '{binding}'" if binding else f'policy "{policy.name}"'

@@ -13,7 +13,7 @@ from dray.admission import validating_policy
 from dray.admission.evaluation import Given
 from dray.admission.matching import BadSelector
 from dray.admission.params import BadParams, UnknownParamKind, collect_params
-from dray.admission.validating_policy import Binding, Policy, Verdict, Violation
+from dray.admission.validating_policy import Binding, ValidatingPolicy, Verdict, Violation
 from dray.api.meta import StatusCause
 from dray.api.status import ApiError
 from dray.server import errors
@@ -67,7 +67,7 @@ class ValidatingPolicies:
     async def _ask(
         self,
         asked: AdmissionRequest,
-        policy: Policy,
+        policy: ValidatingPolicy,
         bindings: tuple[Binding, ...],
         denials: list[_Denial],
         failures: list[_Denial],
@@ -108,7 +108,7 @@ class ValidatingPolicies:
         for key, value in validating_policy.join_annotations(verdicts).items():
             asked.call.annotations[f"{policy.name}/{key}"] = value[:LONGEST_ANNOTATION]
 
-    async def _judge(self, policy: Policy, given: Given, params: Any) -> Verdict:
+    async def _judge(self, policy: ValidatingPolicy, given: Given, params: Any) -> Verdict:
         try:
             if policy.is_compiled:
                 with contextlib.suppress(cel.Postponed):
@@ -119,21 +119,21 @@ class ValidatingPolicies:
             return Verdict() if policy.ignores_failures else Verdict((Violation(0, str(error)),))
 
 
-def _params(asked: AdmissionRequest, policy: Policy, binding: Binding) -> Sequence[Any]:
+def _params(asked: AdmissionRequest, policy: ValidatingPolicy, binding: Binding) -> Sequence[Any]:
     """The objects that a policy is evaluated with. Raises BadParams."""
     if policy.param_kind is None:
         return _NO_PARAMS
     return collect_params(policy.param_kind, binding.params, asked.request.namespace, StoredParams(asked.engine))
 
 
-def _deny(policy: Policy, binding: str, message: str, denials: list[_Denial]) -> None:
+def _deny(policy: ValidatingPolicy, binding: str, message: str, denials: list[_Denial]) -> None:
     if not policy.ignores_failures:
         denials.append(_Denial(policy.name, binding, message))
 
 
 def _act(
     asked: AdmissionRequest,
-    policy: Policy,
+    policy: ValidatingPolicy,
     binding: Binding,
     verdict: Verdict,
     denials: list[_Denial],

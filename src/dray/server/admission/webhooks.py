@@ -96,7 +96,9 @@ class Webhooks:
             again.invoked(hook.key, has_changed=is_mutated, wants_more=hook.is_reinvoked)
         again.end(asked.new)
 
-    def _changed(self, asked: AdmissionRequest, hook: Webhook, resource: Resource, verdict: review.Verdict) -> Object:
+    def _changed(
+        self, asked: AdmissionRequest, hook: Webhook, resource: Resource, verdict: review.WebhookAnswer
+    ) -> Object:
         if asked.new is None:
             why = f'admission webhook "{hook.name}" attempted to modify the object, which is not supported'
             raise errors.internal(f"{why} for this operation")
@@ -131,7 +133,7 @@ class Webhooks:
 
     async def _ask(
         self, asked: AdmissionRequest, hook: Webhook, resource: Resource, *, is_mutating: bool
-    ) -> review.Verdict:
+    ) -> review.WebhookAnswer:
         """What a webhook says, if it lets the request pass. Raises ApiError if not, and _Unanswered."""
         if asked.request.dry_run and not hook.can_dry_run:
             raise errors.bad_request(f'admission webhook "{hook.name}" does not support dry run')

@@ -21,14 +21,14 @@ ADMISSION_GROUP: Final = "admissionregistration.k8s.io"
 class Bound(NamedTuple):
     """A policy with its bindings, in the order of their names."""
 
-    policy: validating_policy.Policy
+    policy: validating_policy.ValidatingPolicy
     bindings: tuple[validating_policy.Binding, ...]
 
 
 class BoundMutating(NamedTuple):
     """The same for a policy that changes objects."""
 
-    policy: mutating_policy.Policy
+    policy: mutating_policy.MutatingPolicy
     bindings: tuple[mutating_policy.Binding, ...]
 
 
@@ -63,9 +63,9 @@ class AdmissionConfiguration:
         self._store = store
         self._revision = -1
         self._hooks: Hooks | None = None
-        self._policies = _Compiled(store, "validatingadmissionpolicies", validating_policy.Policy)
+        self._policies = _Compiled(store, "validatingadmissionpolicies", validating_policy.ValidatingPolicy)
         self._bindings = _Compiled(store, "validatingadmissionpolicybindings", validating_policy.Binding)
-        self._mutating = _Compiled(store, "mutatingadmissionpolicies", mutating_policy.Policy)
+        self._mutating = _Compiled(store, "mutatingadmissionpolicies", mutating_policy.MutatingPolicy)
         self._mutating_bindings = _Compiled(store, "mutatingadmissionpolicybindings", mutating_policy.Binding)
         self._mutating_webhooks = _Compiled(store, "mutatingwebhookconfigurations", webhooks_of)
         self._validating_webhooks = _Compiled(store, "validatingwebhookconfigurations", webhooks_of)

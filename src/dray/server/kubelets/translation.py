@@ -12,7 +12,7 @@ import msgspec
 from dray.process.http import Answer, Duplex, Request, Upgrade, relay
 from dray.server.kubelets.connection import Conversation
 from dray.streams import port_forward, remote_command, spdy, websocket
-from dray.streams.sessions import ERRORS, OUTPUT, Session, Wanted
+from dray.streams.sessions import ERRORS, OUTPUT, Session, WantedStreams
 from dray.streams.spdy import SpdyConnection, SpdyStream
 from dray.streams.websocket import WebSocket, WebSocketDuplex
 
@@ -43,7 +43,7 @@ def is_tunnel(request: Request) -> bool:
     return websocket.is_asked_for(request) and port_forward.TUNNEL in websocket.offered(request)
 
 
-async def command(request: Request, wanted: Wanted, ask: Open) -> Answer:
+async def command(request: Request, wanted: WantedStreams, ask: Open) -> Answer:
     """The answer to a request for exec or attach. Raises ApiError."""
     conversation = await ask(SPDY_COMMAND)
 
@@ -83,7 +83,7 @@ def _closing(answer: Answer, conversation: Conversation) -> Answer:
     return answer
 
 
-async def _translate(session: Session, wanted: Wanted, connection: SpdyConnection) -> None:
+async def _translate(session: Session, wanted: WantedStreams, connection: SpdyConnection) -> None:
     reading = asyncio.ensure_future(connection.run())
     tasks: list[asyncio.Future[None]] = []
     try:

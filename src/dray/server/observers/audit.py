@@ -24,7 +24,15 @@ from dray.api.meta import Status
 from dray.process.http import Answer, Request, Response
 from dray.process.logs import printable_json
 from dray.server.observers.audit_file import AuditFile, Rotation
-from dray.server.observers.audit_policy import DEFAULT, NOTHING, Level, Policy, Stage, Wanted, wanted_of
+from dray.server.observers.audit_policy import (
+    DEFAULT,
+    NOTHING,
+    AuditLevel,
+    AuditPolicy,
+    AuditStage,
+    WantedAudit,
+    wanted_of,
+)
 from dray.server.observers.handling import Handling, SilentObserver
 from dray.server.routes import Route
 from dray.server.security.identity import Identity
@@ -43,7 +51,7 @@ class _Entry(msgspec.Struct, gc=False):
     """What is noted of a request. `body` is kept only where the answer tells more: failures and new objects."""
 
     id: str
-    stage: Stage
+    stage: AuditStage
     request: Request
     caller: Identity | None
     sender: Identity | None
@@ -53,7 +61,7 @@ class _Entry(msgspec.Struct, gc=False):
     at: float
     body: bytes = b""
     annotations: Mapping[str, str] | None = None
-    wanted: Wanted = NOTHING
+    wanted: WantedAudit = NOTHING
     answer: bytes = b""
     """What was answered, if that is to be told."""
 
@@ -77,7 +85,7 @@ _read_status = msgspec.json.Decoder(Status).decode
 class AuditLog(SilentObserver):
     """Writes what a policy wants to have of every request to a file (an `Observer`)."""
 
-    def __init__(self, path: Path, policy: Policy = DEFAULT, rotation: Rotation = Rotation()) -> None:  # noqa: B008
+    def __init__(self, path: Path, policy: AuditPolicy = DEFAULT, rotation: Rotation = Rotation()) -> None:  # noqa: B008
         self._path = path
         self._policy = policy
         self._rotation = rotation
@@ -106,33 +114,33 @@ class AuditLog(SilentObserver):
     def answered(self, handling: Handling, answer: Answer) -> None:
         """Notes the answer, or that a stream has begun."""
         wanted = self._wanted(handling)
-        if wanted.level is Level.NONE:
+        if wanted.level is AuditLevel.NONE:
             return
-        if Stage.REQUEST_RECEIVED not in wanted.omit_stages:
-            self._note(handling, wanted, Stage.REQUEST_RECEIVED, 0)
+        if AuditStage.REQUEST_RECEIVED not in wanted.omit_stages:
+            self._note(handling, wanted, AuditStage.REQUEST_RECEIVED, 0)
         if not isinstance(answer, Response):
-            self._note(handling, wanted, Stage.RESPONSE_STARTED, answer.code)
+            self._note(handling, wanted, AuditStage.RESPONSE_STARTED, answer.code)
             return
-        self._note(handling, wanted, Stage.RESPONSE_COMPLETE, answer.code, answer.body)
+        self._note(handling, wanted, AuditStage.RESPONSE_COMPLETE, answer.code, answer.body)
 
     def ended(self, handling: Handling) -> None:
         """Notes the end of a stream."""
         wanted = self._wanted(handling)
-        if wanted.level is not Level.NONE:
-            self._note(handling, wanted, Stage.RESPONSE_COMPLETE, 200)
+        if wanted.level is not AuditLevel.NONE:
+            self._note(handling, wanted, AuditStage.RESPONSE_COMPLETE, 200)
 
-    def _wanted(self, handling: Handling) -> Wanted:
+    def _wanted(self, handling: Handling) -> WantedAudit:
         request, route = handling.request, handling.route
         verb = route.verb if route is not None else request.method.lower()
         return wanted_of(self._policy, handling.sender or handling.caller, verb, route, request.path)
 
-    def _note(self, handling: Handling, wanted: Wanted, stage: Stage, code: int, body: bytes = b"") -> None:
+    def _note(self, handling: Handling, wanted: WantedAudit, stage: AuditStage, code: int, body: bytes = b"") -> None:
         if stage in wanted.omit_stages:
             return
         request, sent = handling.request, b""
-        if wanted.level is not Level.METADATA and stage is not Stage.REQUEST_RECEIVED:
+        if wanted.level is not AuditLevel.METADATA and stage is not AuditStage.REQUEST_RECEIVED:
             sent = request.body
-        shown = body if wanted.level is Level.REQUEST_RESPONSE else b""
+        shown = body if wanted.level is AuditLevel.REQUEST_RESPONSE else b""
         if len(self._pending) >= MAX_PENDING or self._pending_bytes + len(sent) + len(shown) > MAX_PENDING_BYTES:
             self._lost += 1
             return
@@ -147,7 +155,7 @@ class AuditLog(SilentObserver):
             route=handling.route,
             code=code,
             received=handling.received,
-            at=handling.received if stage is Stage.REQUEST_RECEIVED else time(),
+            at=handling.received if stage is AuditStage.REQUEST_RECEIVED else time(),
             body=body if code >= 400 or code == 201 else b"",
             annotations=handling.annotations,
             wanted=wanted,
@@ -200,7 +208,7 @@ def event(entry: _Entry) -> dict[str, Any]:
         found["impersonatedUser"] = _user(entry.caller)
     if route is not None:
         found["objectRef"] = _object_ref(route, entry)
-    if entry.stage != Stage.REQUEST_RECEIVED:
+    if entry.stage != AuditStage.REQUEST_RECEIVED:
         found["responseStatus"] = _response_status(entry)
     found["requestReceivedTimestamp"] = _micro_time(entry.received)
     found["stageTimestamp"] = _micro_time(entry.at)

@@ -17,7 +17,7 @@ from dray.server.routes import Route
 from dray.server.security.identity import Identity
 
 
-class Level(StrEnum):
+class AuditLevel(StrEnum):
     """How much is told of a request."""
 
     NONE = "None"
@@ -26,7 +26,7 @@ class Level(StrEnum):
     REQUEST_RESPONSE = "RequestResponse"
 
 
-class Stage(StrEnum):
+class AuditStage(StrEnum):
     """When it is told."""
 
     REQUEST_RECEIVED = "RequestReceived"
@@ -47,67 +47,67 @@ class GroupResources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     resource_names: tuple[str, ...] = ()
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class AuditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """What is done with the requests that match all that it names."""
 
-    level: Level
+    level: AuditLevel
     users: tuple[str, ...] = ()
     user_groups: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     resources: tuple[GroupResources, ...] = ()
     namespaces: tuple[str, ...] = ()
     non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
-    omit_stages: tuple[Stage, ...] = ()
+    omit_stages: tuple[AuditStage, ...] = ()
     omit_managed_fields: bool | None = None
 
 
-class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class AuditPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Rules, of which the first that matches counts; what none matches is not audited."""
 
     api_version: str
     kind: str
-    rules: tuple[Rule, ...]
+    rules: tuple[AuditRule, ...]
     metadata: dict[str, Any] = {}
-    omit_stages: tuple[Stage, ...] = ()
+    omit_stages: tuple[AuditStage, ...] = ()
     omit_managed_fields: bool = False
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedAudit(msgspec.Struct, frozen=True):
     """What is wanted of one request."""
 
-    level: Level
-    omit_stages: frozenset[Stage] = frozenset()
+    level: AuditLevel
+    omit_stages: frozenset[AuditStage] = frozenset()
     omit_managed_fields: bool = False
 
 
-NOTHING: Final = Wanted(Level.NONE)
-DEFAULT: Final = Policy(
+NOTHING: Final = WantedAudit(AuditLevel.NONE)
+DEFAULT: Final = AuditPolicy(
     api_version="audit.k8s.io/v1",
     kind="Policy",
     rules=(
-        Rule(level=Level.NONE, non_resource_urls=("/livez*", "/readyz*", "/healthz*", "/metrics*")),
-        Rule(level=Level.METADATA),
+        AuditRule(level=AuditLevel.NONE, non_resource_urls=("/livez*", "/readyz*", "/healthz*", "/metrics*")),
+        AuditRule(level=AuditLevel.METADATA),
     ),
-    omit_stages=(Stage.REQUEST_RECEIVED,),
+    omit_stages=(AuditStage.REQUEST_RECEIVED,),
 )
 """Who did what, but for health checks and metrics."""
 
 
-def wanted_of(policy: Policy, caller: Identity | None, verb: str, route: Route | None, path: str) -> Wanted:
+def wanted_of(policy: AuditPolicy, caller: Identity | None, verb: str, route: Route | None, path: str) -> WantedAudit:
     """What a policy wants of a request; `path` counts for requests without a `route`."""
     for rule in policy.rules:
         if _matches(rule, caller, verb, route, path):
-            if rule.level is Level.NONE:
+            if rule.level is AuditLevel.NONE:
                 return NOTHING
             omit = policy.omit_managed_fields if rule.omit_managed_fields is None else rule.omit_managed_fields
-            return Wanted(rule.level, frozenset((*policy.omit_stages, *rule.omit_stages)), omit)
+            return WantedAudit(rule.level, frozenset((*policy.omit_stages, *rule.omit_stages)), omit)
     return NOTHING
 
 
-def read_policy(path: Path) -> Policy:
+def read_policy(path: Path) -> AuditPolicy:
     """The policy in a file. Raises AuditPolicyError."""
     try:
-        policy = msgspec.convert(yaml.safe_load(path.read_bytes()), Policy)
+        policy = msgspec.convert(yaml.safe_load(path.read_bytes()), AuditPolicy)
     except OSError as error:
         raise AuditPolicyError(f"cannot read audit policy {path}: {error.strerror}.") from None
     except yaml.YAMLError as error:
@@ -120,7 +120,7 @@ def read_policy(path: Path) -> Policy:
     return policy
 
 
-def _problems(policy: Policy) -> Iterator[str]:
+def _problems(policy: AuditPolicy) -> Iterator[str]:
     if (policy.api_version, policy.kind) != ("audit.k8s.io/v1", "Policy"):
         yield f"it is a {policy.kind} of {policy.api_version}, not a Policy of audit.k8s.io/v1"
     if not policy.rules:
@@ -139,7 +139,7 @@ def _problems(policy: Policy) -> Iterator[str]:
                 yield f"{where}.resources: resourceNames need resources"
 
 
-def _matches(rule: Rule, caller: Identity | None, verb: str, route: Route | None, path: str) -> bool:
+def _matches(rule: AuditRule, caller: Identity | None, verb: str, route: Route | None, path: str) -> bool:
     if rule.users and (caller is None or caller.user not in rule.users):
         return False
     if rule.user_groups and (caller is None or not any(group in rule.user_groups for group in caller.groups)):
@@ -157,7 +157,7 @@ def _matches_path(url: str, path: str) -> bool:
     return path.startswith(url[:-1]) if url.endswith("*") else path == url
 
 
-def _matches_resource(rule: Rule, route: Route) -> bool:
+def _matches_resource(rule: AuditRule, route: Route) -> bool:
     if rule.namespaces and route.namespace not in rule.namespaces:
         return False
     return not rule.resources or any(_is_of(group, route) for group in rule.resources)

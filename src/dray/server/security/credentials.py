@@ -29,7 +29,7 @@ from dray.server.security.certificates import (
     read_private_key,
 )
 from dray.server.security.identity import KUBELET_CLIENT
-from dray.server.security.kubeconfig import Cluster, kubeconfig
+from dray.server.security.kubeconfig import ClusterAddress, kubeconfig
 from dray.server.security.state_directory import StateDirectory, StateDirectoryError
 
 ADMIN_USER = "admin"
@@ -102,13 +102,13 @@ class Credentials:
 
     def write_admin_kubeconfig(self, url: str) -> None:
         """Write `DIR/kubeconfig` for a server at `url`."""
-        cluster = Cluster(url, self.authority.pair.certificate if url.startswith("https:") else None)
+        cluster = ClusterAddress(url, self.authority.pair.certificate if url.startswith("https:") else None)
         self.directory.write(KUBECONFIG, kubeconfig(cluster, ADMIN_USER, self.admin_token))
 
     def client_kubeconfig(self, url: str, user: str, groups: Iterable[str], now: dt.datetime) -> bytes:
         """A kubeconfig for a component that shows a client certificate. Raises CertificateError."""
         pair = self.authority.issue_client_certificate(user, groups, now)
-        return kubeconfig(Cluster(url, self.authority.pair.certificate), user, pair)
+        return kubeconfig(ClusterAddress(url, self.authority.pair.certificate), user, pair)
 
     def _load_authority(self, now: dt.datetime) -> Authority:
         certificate, key = (self.directory.read(name) for name in _AUTHORITY)

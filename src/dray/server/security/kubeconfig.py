@@ -11,7 +11,7 @@ import yaml
 from dray.server.security.certificates import KeyPair
 
 
-class Cluster(msgspec.Struct, frozen=True):
+class ClusterAddress(msgspec.Struct, frozen=True):
     """Where the server is, and by which authority (PEM) a client knows it; none for plain HTTP."""
 
     server: str
@@ -19,7 +19,7 @@ class Cluster(msgspec.Struct, frozen=True):
     name: str = "dray"
 
 
-def kubeconfig(cluster: Cluster, user: str, credential: str | KeyPair) -> bytes:
+def kubeconfig(cluster: ClusterAddress, user: str, credential: str | KeyPair) -> bytes:
     """A kubeconfig with one context, for a user with a bearer token or a client certificate."""
     location: dict[str, Any] = {"server": cluster.server}
     if cluster.authority is not None:
