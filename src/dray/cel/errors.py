@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 __all__ = [
-    "CompileError", "EvaluationError", "Issue", "OutOfTime", "Postponed", "SelectorError", "caret", "locate",
+    "CompileError", "CostsTooMuch", "EvaluationError", "Issue", "NoSuchOverload", "OutOfTime", "Postponed",
+    "SelectorError", "WrongResult", "caret", "locate",
 ]  # fmt: skip
 
 _MAX_LINE_SHOWN: Final = 160
@@ -48,6 +49,10 @@ class CompileError(SelectorError):
         return "\n".join(f"{issue}\n{caret(expression, issue.line, issue.column)}" for issue in self.issues)
 
 
+class WrongResult(CompileError):
+    """The expression is valid, but not of a type that is wanted here."""
+
+
 class EvaluationError(SelectorError):
     """The expression has no result for this device; this aborts an allocation, it is not "no match".
 
@@ -58,6 +63,14 @@ class EvaluationError(SelectorError):
         super().__init__(message)
         self.message: Final = message
         self.cost: Final = cost
+
+
+class NoSuchOverload(EvaluationError):
+    """A function or an operator met values of types that it is not made for."""
+
+
+class CostsTooMuch(EvaluationError):
+    """The evaluation was ended at its cost limit."""
 
 
 class Postponed(SelectorError):

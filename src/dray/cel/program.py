@@ -15,7 +15,16 @@ from dray.cel.allowance import LIGHT_COST, LIGHT_STEPS, More, endless, postpone
 from dray.cel.ast import Ident, Node, Select, children
 from dray.cel.checker import check
 from dray.cel.environment import Environment
-from dray.cel.errors import CompileError, EvaluationError, Issue, Postponed, locate
+from dray.cel.errors import (
+    CompileError,
+    CostsTooMuch,
+    EvaluationError,
+    Issue,
+    NoSuchOverload,
+    Postponed,
+    WrongResult,
+    locate,
+)
 from dray.cel.ledger import UNACCOUNTED
 from dray.cel.parser import parse
 from dray.cel.planner import Plan, plan
@@ -23,7 +32,7 @@ from dray.cel.recursion import DEEP, with_deep_stack
 from dray.cel.straight import straight
 from dray.cel.types import Kind, Type
 from dray.cel.validators import validate
-from dray.cel.values import COST_LIMIT, CelError, CostLimitExceeded, InternalError, Optional
+from dray.cel.values import COST_LIMIT, NO_SUCH_OVERLOAD, CelError, CostLimitExceeded, InternalError, Optional
 
 __all__ = ["NOW", "UNHURRIED", "Budget", "Program", "compile_program"]
 
@@ -85,7 +94,7 @@ class Program:
             if budget.is_light:
                 raise Postponed from None
             message = f"operation cancelled: actual cost limit exceeded: it costs more than {budget.cost_limit}"
-            raise EvaluationError(message, frame.ledger.cost) from None
+            raise CostsTooMuch(message, frame.ledger.cost) from None
         except InternalError as error:
             raise EvaluationError(f"internal error: {error}", frame.ledger.cost) from None
         except RecursionError:
@@ -93,7 +102,8 @@ class Program:
         while value.__class__ is Optional and value.has_value:
             value = value.value
         if value.__class__ is CelError:
-            raise EvaluationError(value.message, frame.ledger.cost)
+            failure = NoSuchOverload if value is NO_SUCH_OVERLOAD else EvaluationError
+            raise failure(value.message, frame.ledger.cost)
         return value, frame.ledger.cost
 
     def __repr__(self) -> str:
@@ -123,7 +133,7 @@ def _compile(expression: str, environment: Environment, results: tuple[Type, ...
     found = parsed.root.type
     if results and found.kind is not Kind.DYN and found not in results:
         wanted = results[0].text if len(results) == 1 else f"one of [{' '.join(each.text for each in results)}]"
-        raise CompileError((Issue(f"must evaluate to {wanted}", 1, 1),))
+        raise WrongResult((Issue(f"must evaluate to {wanted}", 1, 1),))
     planned = plan(parsed.root, expression, environment)
     return Program(expression, environment, parsed.root, planned, is_deep=parsed.height >= DEEP)
 

@@ -15,7 +15,7 @@ from dray.api.generated.apiextensions import JSONSchemaProps, ValidationRule
 from dray.cel import types
 from dray.cel.allowance import LIGHT_STEPS, More
 from dray.cel.environment import Environment
-from dray.cel.errors import EvaluationError, Postponed
+from dray.cel.errors import CostsTooMuch, EvaluationError, NoSuchOverload, Postponed
 from dray.cel.program import Budget, Program, compile_program
 from dray.cel.values import MISSING, Optional
 from dray.custom.cel_values import Convert, Shape, shape_of
@@ -110,15 +110,16 @@ class CompiledRule:
             if run.evaluate(self.program, values, kind) is True:
                 return None
         except EvaluationError as error:
-            return self._failed(str(error), kind)
+            return self._failed(error, kind)
         return self._broken(values, raw, kind, run)
 
-    def _failed(self, why: str, kind: str) -> Problem:
+    def _failed(self, error: EvaluationError, kind: str) -> Problem:
+        why = error.message
         about = f"{why} evaluating rule: {self._default_message}"
-        if why.startswith("no such overload"):
+        if isinstance(error, NoSuchOverload):
             said = "call arguments did not match a supported operator, function or macro signature for rule"
             about = f"'{why}': {said}: {self._default_message}"
-        if why.startswith("operation cancelled"):
+        if isinstance(error, CostsTooMuch):
             said = "no further validation rules will be run due to call cost exceeds limit for rule"
             about = f"'{why}': {said}: {self._default_message}"
             raise OutOfBudget(Problem((), lambda path: invalid(path, kind, about)))

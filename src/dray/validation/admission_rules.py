@@ -17,6 +17,7 @@ from dray.api.generated.admissionregistration import (
     RuleWithOperations,
 )
 from dray.api.meta import LabelSelector
+from dray.cel.errors import WrongResult
 from dray.cel.types import BOOL, DYN, Type
 from dray.validation import check, names
 from dray.validation.context import Errors
@@ -169,12 +170,11 @@ def validate_expression(
         return DYN
     try:
         return cel.compile_program(expression, environment(offers, variables), *results).result
+    except WrongResult as error:
+        errors.append(invalid(path, expression, error.message))
     except cel.CompileError as error:
-        detail = error.message
-        if not detail.startswith("must evaluate to"):
-            detail = f"compilation failed: {error.render(expression)}"
-        errors.append(invalid(path, expression, detail))
-        return DYN
+        errors.append(invalid(path, expression, f"compilation failed: {error.render(expression)}"))
+    return DYN
 
 
 def validate_choice(errors: Errors, path: str, value: str | None, allowed: tuple[str, ...]) -> None:
