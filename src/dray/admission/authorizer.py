@@ -115,10 +115,6 @@ def _check_path(check: _PathCheck, verb: str) -> Decision:
     return check.who.ask(check.who, verb, check.path)
 
 
-def _check_resource(check: ResourceCheck, verb: str) -> Decision:
-    return check.who.ask(check.who, verb, check)
-
-
 def _with(field: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
     return lambda check, value: replace(check, **{field: value})  # type: ignore[arg-type]
 

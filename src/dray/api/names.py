@@ -16,9 +16,6 @@ DNS_SUBDOMAIN_MAX_LENGTH: Final = 253
 LABEL_NAME_MAX_LENGTH: Final = 63
 LABEL_VALUE_MAX_LENGTH: Final = 63
 DRIVER_NAME_MAX_LENGTH: Final = 63
-DEVICE_DOMAIN_MAX_LENGTH: Final = 63
-DEVICE_IDENTIFIER_MAX_LENGTH: Final = 32
-POOL_NAME_MAX_LENGTH: Final = 253
 
 # Runs of letters and digits joined by runs of the inner characters. Possessive, so the time is linear.
 _LABEL: Final = r"[a-z0-9]++(?:-++[a-z0-9]++)*+"
@@ -74,11 +71,6 @@ def validate_dns1123_subdomain(value: str) -> Messages:
     return _check(value, _DNS_SUBDOMAIN, DNS_SUBDOMAIN_MAX_LENGTH, _BAD_DNS_SUBDOMAIN)
 
 
-def validate_dns1123_subdomain_caseless(value: str) -> Messages:
-    """A DNS subdomain in which upper case is tolerated, as in driver names."""
-    return _check(value, _DNS_SUBDOMAIN_CASELESS, DNS_SUBDOMAIN_MAX_LENGTH, _BAD_DNS_SUBDOMAIN_CASELESS)
-
-
 def validate_dns1035_label(value: str) -> Messages:
     """A DNS label that starts with a letter."""
     return _check(value, _DNS1035_LABEL, DNS_LABEL_MAX_LENGTH, _BAD_DNS1035_LABEL)
@@ -127,48 +119,9 @@ def validate_driver_name(value: str) -> Messages:
     return _check(value, _DNS_SUBDOMAIN_CASELESS, DRIVER_NAME_MAX_LENGTH, _BAD_DNS_SUBDOMAIN_CASELESS)
 
 
-def validate_pool_name(value: str) -> Messages:
-    """A pool name: DNS subdomains joined by slashes, at most 253 characters in all (4381-08)."""
-    if not value:
-        return ("must not be empty",)
-    messages = _check_length(value, POOL_NAME_MAX_LENGTH)
-    for index, part in enumerate(value.split("/")):
-        if not _DNS_SUBDOMAIN.fullmatch(part):
-            messages += (f"segment {index} {_BAD_DNS_SUBDOMAIN}",)
-    return messages
-
-
-def validate_device_identifier(value: str) -> Messages:
-    """The last part of an attribute or capacity name: a C identifier of at most 32 characters (4381-25)."""
-    return _check(value, _C_IDENTIFIER, DEVICE_IDENTIFIER_MAX_LENGTH, _BAD_C_IDENTIFIER)
-
-
-def validate_device_qualified_name(value: str) -> Messages:
-    """An attribute or capacity name: ``identifier`` or ``domain/identifier`` (4381-24, 4381-25).
-
-    Kubernetes 1.37 checks nothing once there are two slashes; neither does this.
-    """
-    parts = value.split("/")
-    if len(parts) == 1:
-        return validate_device_identifier(value)
-    if len(parts) > 2:
-        return ()
-    domain, identifier = parts
-    messages = _say_where("the domain", _validate_device_domain(domain))
-    if not identifier:
-        return (*messages, "the name must not be empty")
-    return messages + _say_where("the name", validate_device_identifier(identifier))
-
-
 def mask_trailing_dash(value: str) -> str:
     """A ``generateName`` as it is to be validated: a dash at its end will not be at the end of the name."""
     return value[:-2] + "a" if len(value) > 1 and value.endswith("-") else value
-
-
-def _validate_device_domain(value: str) -> Messages:
-    if not value:
-        return ("must not be empty",)
-    return _check(value, _DNS_SUBDOMAIN_CASELESS, DEVICE_DOMAIN_MAX_LENGTH, _BAD_DNS_SUBDOMAIN_CASELESS)
 
 
 def _check(value: str, shape: re.Pattern[str], max_length: int, bad_shape: str) -> Messages:

@@ -132,12 +132,6 @@ class Table:
         self._catch_up()
         return self._versions
 
-    @property
-    def custom_kinds(self) -> list[Kind]:
-        """The kinds that definitions define, one per served version."""
-        self._catch_up()
-        return list(self._custom or ())
-
     def served(self, kind: Kind) -> Kind:
         """What the table has in the place of a kind that somebody else knows by its names; itself if nothing."""
         self._catch_up()

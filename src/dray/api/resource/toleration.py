@@ -42,11 +42,6 @@ def is_tolerated(tolerations: Iterable[DeviceToleration], taint: DeviceTaint) ->
     return not has_effect(taint) or any(tolerates(toleration, taint) for toleration in tolerations)
 
 
-def untolerated(tolerations: tuple[DeviceToleration, ...], taints: Iterable[DeviceTaint]) -> tuple[DeviceTaint, ...]:
-    """The taints that keep a request away from a device: all of them must be tolerated (5055-47, 5055-48)."""
-    return tuple(taint for taint in taints if not is_tolerated(tolerations, taint))
-
-
 def toleration_seconds(toleration: DeviceToleration) -> int | None:
     """How long a matching toleration holds; None means forever.
 

@@ -53,11 +53,6 @@ def _take(data: memoryview, at: int, size: int) -> tuple[memoryview, int]:
     return data[at : at + size], at + size
 
 
-def signed(value: int) -> int:
-    """A 64-bit number as a signed one."""
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
 def double(data: memoryview) -> float:
     """Eight bytes as a number, a whole one if it is one."""
     found: float = struct.unpack("<d", data)[0]
