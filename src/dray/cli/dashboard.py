@@ -54,7 +54,7 @@ async def _serve(connection: Connection, bind: str, port: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     dashboard = Dashboard(HttpAccess(connection), RealClock(), is_encrypted=False)
-    server = Server(dashboard, Limits(connections=200))
+    server = Server(dashboard, Limits(connections=200), dashboard.admit)
     try:
         try:
             bound = await server.listen(Listener(bind.strip("[]"), port))

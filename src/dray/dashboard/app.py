@@ -13,7 +13,6 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -23,7 +22,7 @@ from dray.api.status import ApiError
 from dray.dashboard import static_files, view_stream
 from dray.dashboard.access import Access
 from dray.dashboard.answers import document, refusal, stream
-from dray.dashboard.fleet_stream import FleetStream
+from dray.dashboard.fleet_stream import open_fleet
 from dray.dashboard.sessions import MOST_STREAMS, Session, Sessions
 from dray.live.documents import NoSuchThing
 from dray.live.rights import may
@@ -41,7 +40,7 @@ API: Final = f"{PREFIX}api/"
 KEY_HEADER: Final = "x-dray-key"
 MOST_BYTES: Final = 64 * 1024
 AT_ONCE: Final = 2
-"""Explanations and previews that are worked out at a time, of all viewers."""
+"""Explanations and previews that are worked out at a time, of all viewers; one of each user."""
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +99,14 @@ class Dashboard:
         if self._tidying is not None:
             await end([self._tidying])
         await self.sessions.close()
+
+    def admit(self, request: Request) -> Response | None:
+        """Looks at a request before its body is read: nobody is known yet, so little is held, and of each one alone."""
+        request.owner = f"{PREFIX} from {request.peer.address}"
+        length = request.header("content-length")
+        if request.header("transfer-encoding") or not length.isdecimal() or int(length) > MOST_BYTES:
+            return refusal(413, f"more than {MOST_BYTES} bytes, or nobody knows how many")
+        return None
 
     async def __call__(self, request: Request) -> Answer:
         """Answers every request below the prefix."""
@@ -162,11 +169,12 @@ class Dashboard:
         return "Set-Cookie", text
 
     def _cookie_of(self, request: Request) -> str:
-        try:
-            found = SimpleCookie(request.header("cookie")).get(self._cookie)
-        except CookieError:
-            return ""
-        return found.value if found is not None else ""
+        """Ours has letters of base64 alone: nothing in it is quoted."""
+        for one in request.header("cookie").split(";"):
+            name, _, value = one.partition("=")
+            if name.strip() == self._cookie:
+                return value.strip()
+        return ""
 
     async def _session(self, session: Session, _request: Request) -> Answer:
         client = session.caller.reader
@@ -185,7 +193,7 @@ class Dashboard:
 
     async def _fleet(self, session: Session, request: Request) -> Answer:
         viewer = await session.viewer(self._clock)
-        fleet = FleetStream(viewer, request.query.get("by", ""), request.query.get("cel", ""))
+        fleet = await open_fleet(viewer, request.query.get("by", ""), request.query.get("cel", ""))
         return _streamed(session, fleet.lines())
 
     async def _watch(self, session: Session, request: Request) -> Answer:
@@ -200,7 +208,7 @@ class Dashboard:
     async def _explain(self, session: Session, request: Request) -> Answer:
         viewer = await session.viewer(self._clock)
         pod, claim = request.query.get("pod", ""), request.query.get("claim", "")
-        async with self._turn:
+        async with session.turn, self._turn:
             snapshot = await viewer.snapshot()
 
             def work() -> Picture:
@@ -219,14 +227,14 @@ class Dashboard:
     async def _preview(self, session: Session, request: Request) -> Answer:
         wish = _read(request, out_of_service.Wish)
         viewer = await session.viewer(self._clock)
-        async with self._turn:
+        async with session.turn, self._turn:
             seen = await out_of_service.preview(await viewer.snapshot(), session.caller.writer, wish)
             return document(seen.to_dict())
 
     async def _apply(self, session: Session, request: Request) -> Answer:
         wish = _read(request, out_of_service.Wish)
         viewer = await session.viewer(self._clock)
-        async with self._turn:
+        async with session.turn, self._turn:
             return document(await out_of_service.apply(await viewer.snapshot(), session.caller.writer, wish))
 
     def _on_rule(self, change: Callable[[Any, str], Awaitable[None]]) -> Handler:

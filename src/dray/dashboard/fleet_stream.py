@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dray.api import kinds
 from dray.dashboard.answers import encode
@@ -18,14 +18,31 @@ BATCH: Final = 500
 """Rows in a line: the first of a large fleet are drawn while the rest is on its way."""
 
 
-class FleetStream:
-    """One viewer's map. Raises GroupingError if it cannot be grouped or picked like that."""
+class Wish(NamedTuple):
+    """How the viewer wants the map: what each device's group is, and which devices are picked."""
 
-    def __init__(self, viewer: Viewer, by: str, expression: str) -> None:
+    group: Callable[[EffectiveDevice], str]
+    pick: Callable[[EffectiveDevice], bool] | None
+
+
+async def open_fleet(viewer: Viewer, by: str, expression: str) -> FleetStream:
+    """One viewer's map. Expressions are read beside the loop. Raises GroupingError if it cannot be like that."""
+    labels = {node.metadata.name: node.metadata.labels for node in viewer.of(kinds.NODES)}
+    classes = dict(viewer.cluster.classes)
+
+    def read() -> Wish:
+        picker = grouping.picker(expression) if expression else None
+        return Wish(grouping.grouper(by, labels, classes), picker)
+
+    return FleetStream(viewer, await asyncio.to_thread(read), labels)
+
+
+class FleetStream:
+    """One viewer's map."""
+
+    def __init__(self, viewer: Viewer, wish: Wish, labels: grouping.Labels) -> None:
         self._viewer = viewer
-        labels = {node.metadata.name: node.metadata.labels for node in viewer.of(kinds.NODES)}
-        self._group = grouping.grouper(by, labels, viewer.cluster.classes)
-        self._pick = grouping.picker(expression) if expression else None
+        self._group, self._pick = wish
         self._labels = labels
         self._known: dict[str, tuple[PoolView, dict[str, Any]]] = {}
         self._names: dict[tuple[str, ...], int] = {}

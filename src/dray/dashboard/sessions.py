@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import secrets
 from typing import Final
+from weakref import WeakValueDictionary
 
 from dray.api.status import ApiError
 from dray.dashboard.access import Access, Caller
@@ -29,8 +30,10 @@ MOST_STREAMS: Final = 12
 class Session:
     """Somebody who is logged in. The viewer is started when something is to be seen, and ends when nobody looks."""
 
-    def __init__(self, caller: Caller, namespace: str, key: str, now: float) -> None:
+    def __init__(self, caller: Caller, namespace: str, key: str, now: float, turn: asyncio.Lock) -> None:
         self.caller = caller
+        self.turn = turn
+        """Shared by the sessions of one user, so that what takes long is done for others, too."""
         self.namespace = namespace
         self.began = self.used = self.checked = now
         self.streams = 0
@@ -76,6 +79,7 @@ class Sessions:
         self.clock = clock
         self._sessions: dict[bytes, Session] = {}
         self._codes: dict[bytes, tuple[str, float]] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def new_code(self, token: str) -> str:
         """A code with which somebody gets in once, in the next hour, as the owner of a token."""
@@ -95,7 +99,8 @@ class Sessions:
         caller = await self.access.enter(token)
         await self._make_room(caller)
         cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        session = self._sessions[_digest(cookie)] = Session(caller, namespace, key, now)
+        turn = self._turns.setdefault(caller.user, asyncio.Lock())
+        session = self._sessions[_digest(cookie)] = Session(caller, namespace, key, now, turn)
         return session, cookie, key
 
     async def find(self, cookie: str, key: str) -> Session | None:

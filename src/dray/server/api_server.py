@@ -11,7 +11,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -77,6 +77,18 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What requests over HTTP go through first, such as faults that a test asks for."""
 
 
+class Mounted(Protocol):
+    """Answers requests below a path, and looks at each before its body is read."""
+
+    def admit(self, request: Request) -> Response | None:
+        """The answer if a request is refused by its head; else it says whose account the body is on."""
+        ...
+
+    async def __call__(self, request: Request) -> Answer:
+        """Answers."""
+        ...
+
+
 class ApiServer:
     """A server. `prepare` stores what every cluster has; `serve` listens until `stop`. The store stays open."""
 
@@ -123,7 +135,7 @@ class ApiServer:
         )
         """Answers requests, whoever brings them."""
         self.authenticator = authenticator
-        self._mounted: dict[str, Application] = {}
+        self._mounted: dict[str, Mounted] = {}
         self._http: Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -171,11 +183,11 @@ class ApiServer:
         self.ports = tuple([await self._http.listen(listener) for listener in self._options.listeners])
         self.keep(warm_up(self.engine, self._clock))
 
-    def mount(self, path: str, application: Application) -> None:
+    def mount(self, path: str, application: Mounted) -> None:
         """Has somebody else answer everything below a path (`/name/`), who also finds out who asks. Before `serve`."""
         self._mounted[path] = application
 
-    def _mounted_at(self, request: Request) -> Application | None:
+    def _mounted_at(self, request: Request) -> Mounted | None:
         for path, application in self._mounted.items():
             if request.path.startswith(path) or request.path == path.rstrip("/"):
                 return application
@@ -185,7 +197,7 @@ class ApiServer:
         return await (self._mounted_at(request) or self.application)(request)
 
     def _admit(self, request: Request) -> Response | None:
-        return self.application.admit(request) if self._mounted_at(request) is None else None
+        return (self._mounted_at(request) or self.application).admit(request)
 
     def keep(self, work: Coroutine[Any, Any, None]) -> None:
         """Goes on with some work until `stop`."""

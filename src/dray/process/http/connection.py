@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import parse_qsl, unquote
 
 import httptools
 
 from dray.api.visible import visible
 from dray.process.http.duplex import ConnectionDuplex
+from dray.process.http.head import HEADER_BYTES, HeadError, header_key, path_and_query
 from dray.process.http.messages import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
@@ -32,23 +31,14 @@ if TYPE_CHECKING:
 MAX_PIPELINED = 16
 LINGER_SECONDS = 2.0
 PIECE = 64 * 1024
-"""So much is given to the parser at a time: it keeps a header until it has seen its end."""
+"""So much is given to the parser in one turn of the loop: small pieces of requests cost more than their bytes, and it
+keeps a header until it has seen its end."""
 SLICE = 256 * 1024
 """So much of a large answer is written before looking whether the client reads."""
 SMALL_BODY = 64 * 1024
 """A body of this size is let through and dropped if its request is refused, so that the connection can go on."""
 
 log = logging.getLogger(__name__)
-
-
-@lru_cache(maxsize=256)
-def _remembered_key(name: bytes) -> str:
-    return name.lower().decode("latin-1")
-
-
-def _header_key(name: bytes) -> str:
-    """A header's name in lower case. Names that are long are not remembered."""
-    return _remembered_key(name) if len(name) <= 64 else name.lower().decode("latin-1")
 
 
 class _Queued(NamedTuple):
@@ -80,6 +70,8 @@ class Connection(asyncio.Protocol):
         self._heard = False
         self._upgrades = False
         self._raw = b""
+        self._rest: deque[bytes | memoryview] = deque()
+        """What has come and is not yet given to the parser; nothing is read meanwhile."""
         self._duplex: ConnectionDuplex | None = None
         self.idle_since = self._loop.time()
         self.deadline: float | None = self.idle_since + server.limits.header_seconds
@@ -91,7 +83,7 @@ class Connection(asyncio.Protocol):
         self._header_bytes = 0
         self._head: Request | None = None
         self._in_body = False
-        self._body: list[bytes] = []
+        self._body: bytes | bytearray = b""
         self._body_bytes = 0
         self._kept = 0
         self._refusal: Response | None = None
@@ -119,22 +111,39 @@ class Connection(asyncio.Protocol):
             self._release(self._queue.popleft().request)
         if self._worker is not None:
             self._worker.cancel()
+        self._rest.clear()
         # Both hold the connection: without it nothing is left that only a garbage collection would find.
         self._parser = self._transport = None
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop. The parser gets a piece at a time, and is stopped if many pieces make no sense to it."""
-        if self._duplex is not None:
-            self._duplex.feed(data)
+        if self._rest:
+            self._rest.append(data)
+        elif len(data) <= PIECE:
+            self._feed(data)
+        else:
+            self._rest.append(data)
+            if self._transport is not None:
+                self._transport.pause_reading()
+            self._feed_rest()
+
+    def _feed_rest(self) -> None:
+        """A piece of what has come; the next one in the next turn of the loop, so that others have theirs."""
+        if not self._rest or self._transport is None:
+            return  # the connection is lost
+        if self._duplex is not None or self._closing:
+            self._transport.resume_reading()  # whoever reads a duplex may tell it to wait again
+            while self._rest:
+                self._feed(self._rest.popleft())
             return
-        view = memoryview(data) if len(data) > PIECE else data
-        for start in range(0, len(data), PIECE):
-            if self._closing:
-                return
-            if self._deaf:
-                self._keep_raw(bytes(view[start:]))
-                return
-            self._feed(view[start : start + PIECE])
+        data = self._rest.popleft()
+        if len(data) > PIECE:
+            self._rest.appendleft(memoryview(data)[PIECE:])
+        self._feed(data[:PIECE])
+        if self._rest:
+            self._loop.call_soon(self._feed_rest)
+        else:
+            self._transport.resume_reading()
 
     def _keep_raw(self, data: bytes) -> None:
         """Bytes after a request for another protocol, which who asks for one should not send before it is granted."""
@@ -144,6 +153,14 @@ class Connection(asyncio.Protocol):
                 self.abort()
 
     def _feed(self, piece: bytes | memoryview) -> None:
+        if self._duplex is not None:
+            self._duplex.feed(bytes(piece))
+            return
+        if self._closing:
+            return
+        if self._deaf:
+            self._keep_raw(bytes(piece))
+            return
         self._heard = False
         assert self._parser is not None  # nothing comes after the connection is lost
         try:
@@ -194,10 +211,12 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser for each header, and for trailers, which nobody asks for: they are counted alone."""
         self._heard = True
-        self._count_header(len(name) + len(value))
+        if self._closing:
+            return
+        self._count_header(len(name) + len(value) + HEADER_BYTES)
         if self._in_body:
             return
-        key = _header_key(name)
+        key = header_key(name)
         text = value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
 
@@ -219,6 +238,8 @@ class Connection(asyncio.Protocol):
             return
         waits = self._headers.get("expect", "").lower() == "100-continue"
         head = self._head = self._request()
+        if head is None:
+            return
         head.oversized = length > MAX_BODY_BYTES
         self._refusal = self._server.admit(head)
         if self._refusal is None:
@@ -245,13 +266,17 @@ class Connection(asyncio.Protocol):
                 self._end_with(failure(413, f"Request entity too large: limit is {MAX_BODY_BYTES}"))
         elif self._server.bodies.take(self._head.owner, len(data)):
             self._kept += len(data)
-            self._body.append(data)
+            if not self._body:
+                self._body = data
+            else:  # not kept one by one: a piece of one byte would take forty
+                self._body = self._body if isinstance(self._body, bytearray) else bytearray(self._body)
+                self._body += data
         else:
             self._refuse(self._head, failure(429, "too many large requests at once; try again later"))
 
     def _drop_body(self) -> None:
         """Lets go of what has come of a body."""
-        self._body.clear()
+        self._body = b""
         if self._kept and self._head is not None:
             self._server.bodies.give_back(self._head.owner, self._kept)
         self._kept = 0
@@ -271,10 +296,12 @@ class Connection(asyncio.Protocol):
             self._end_with(failure(429, "too many pipelined requests"))
             return
         request = self._head or self._request()
+        if request is None:
+            return
         self._upgrades = bool(request.header("upgrade"))
         request.oversized = self._body_bytes > MAX_BODY_BYTES
-        request.body, self._kept = b"".join(self._body), 0
-        self._body.clear()
+        request.body, self._kept = bytes(self._body), 0
+        self._body = b""
         self._enqueue(_Queued(request, self._refusal, last=False))
 
     def _enqueue(self, queued: _Queued) -> None:
@@ -282,13 +309,14 @@ class Connection(asyncio.Protocol):
         if self._worker is None:
             self._worker = self._loop.create_task(self._answer_all())
 
-    def _request(self) -> Request:
+    def _request(self) -> Request | None:
+        """The request as its head has it; None if that is not read, and answered so."""
         uri = self._url.decode("latin-1")
-        path, _, raw_query = uri.partition("?")
-        if "%" in path:
-            path = unquote(path, errors="replace")
-        # Of a parameter that is given twice, the first counts.
-        query = dict(reversed(parse_qsl(raw_query, keep_blank_values=True))) if raw_query else {}
+        try:
+            path, query = path_and_query(uri)
+        except HeadError as error:
+            self._end_with(failure(400, str(error)))
+            return None
         assert self._parser is not None
         method = self._parser.get_method().decode("latin-1")
         return Request(method, path, query, self._headers, b"", self._peer, uri)

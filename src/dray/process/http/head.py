@@ -1,0 +1,37 @@
+"""The head of a request: what its headers count, and what its path and query say."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+from urllib.parse import parse_qsl, unquote
+
+HEADER_BYTES: Final = 32
+"""What a header counts besides its letters: each of them has a cost, also one without any."""
+MOST_PARAMETERS: Final = 10_000
+
+
+class HeadError(Exception):
+    """A head that is not read; the message says why."""
+
+
+@lru_cache(maxsize=256)
+def _remembered_key(name: bytes) -> str:
+    return name.lower().decode("latin-1")
+
+
+def header_key(name: bytes) -> str:
+    """A header's name in lower case. Names that are long are not remembered."""
+    return _remembered_key(name) if len(name) <= 64 else name.lower().decode("latin-1")
+
+
+def path_and_query(uri: str) -> tuple[str, dict[str, str]]:
+    """What is asked for. Of a parameter that is given twice, the first counts. Raises HeadError."""
+    path, _, raw_query = uri.partition("?")
+    if "%" in path:
+        path = unquote(path, errors="replace")
+    if not raw_query:
+        return path, {}
+    if raw_query.count("&") >= MOST_PARAMETERS:
+        raise HeadError(f"a query has at most {MOST_PARAMETERS} parameters")
+    return path, dict(reversed(parse_qsl(raw_query, keep_blank_values=True)))
