@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote
 
 HEADER_BYTES: Final = 32
 """What a header counts besides its letters: each of them has a cost, also one without any."""
-MOST_PARAMETERS: Final = 10_000
+MOST_PARAMETERS: Final = 2_000
 
 
 class HeadError(Exception):
