@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 MAX_PIPELINED = 16
 LINGER_SECONDS = 2.0
-PIECE = 64 * 1024
-"""So much is given to the parser in one turn of the loop: small pieces of requests cost more than their bytes, and it
-keeps a header until it has seen its end."""
+PIECE = 16 * 1024
+"""So much is given to the parser in one turn of the loop, unless all is the body of one request: small parts of
+requests cost more than their bytes, and it keeps a header until it has seen its end."""
+MOST_RAW = 64 * 1024
 SLICE = 256 * 1024
 """So much of a large answer is written before looking whether the client reads."""
 SMALL_BODY = 64 * 1024
@@ -85,6 +86,8 @@ class Connection(asyncio.Protocol):
         self._in_body = False
         self._body: bytes | bytearray = b""
         self._body_bytes = 0
+        self._body_left = 0
+        """Bytes that are still to come of a body that says how long it is."""
         self._kept = 0
         self._refusal: Response | None = None
 
@@ -137,9 +140,10 @@ class Connection(asyncio.Protocol):
                 self._feed(self._rest.popleft())
             return
         data = self._rest.popleft()
-        if len(data) > PIECE:
-            self._rest.appendleft(memoryview(data)[PIECE:])
-        self._feed(data[:PIECE])
+        size = max(PIECE, self._body_left)
+        if len(data) > size:
+            self._rest.appendleft(memoryview(data)[size:])
+        self._feed(data[:size])
         if self._rest:
             self._loop.call_soon(self._feed_rest)
         else:
@@ -149,7 +153,7 @@ class Connection(asyncio.Protocol):
         """Bytes after a request for another protocol, which who asks for one should not send before it is granted."""
         if self._upgrades:
             self._raw += data
-            if len(self._raw) > PIECE:
+            if len(self._raw) > MOST_RAW:
                 self.abort()
 
     def _feed(self, piece: bytes | memoryview) -> None:
@@ -236,6 +240,7 @@ class Connection(asyncio.Protocol):
         chunked = "transfer-encoding" in self._headers
         if not chunked and not length:
             return
+        self._body_left = 0 if chunked else length
         waits = self._headers.get("expect", "").lower() == "100-continue"
         head = self._head = self._request()
         if head is None:
@@ -257,6 +262,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, data: bytes) -> None:
         """Called by the parser, in pieces. What is too large or refused is counted, not kept."""
         self._heard = True
+        self._body_left = max(0, self._body_left - len(data))
         if self._closing or self._deaf or self._refusal is not None or self._head is None:
             return
         self._body_bytes += len(data)
