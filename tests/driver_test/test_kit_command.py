@@ -142,7 +142,11 @@ def test_a_driver_that_dies_is_one_root_cause_and_the_rest_is_not_tried(tmp_path
     marks = re.findall(r"^([✔✘–!]) ([a-z-]+)", done.stdout, re.MULTILINE)
     assert marks == list(zip("✔✘––", rules, strict=True))
     assert done.stdout.count("the driver ended with code 5") == 2, "at the rule, and as the cause"
-    assert "  the card fell off the bus" in done.stdout.partition("The cause:")[2]
+    kept, cause, broken = done.stdout.partition("The cause:")
+    assert "✔ plugin-info" in kept
+    assert "✘" not in kept, "what comes of it is told after the cause"
+    assert "  the card fell off the bus\n" in broken.partition("✘")[0]
+    assert cause
     assert "1 rule kept, 1 broken, 0 advised, 2 not tried" in done.stdout
     suite = ElementTree.parse(junit).getroot()[0]
     assert [suite.get(name) for name in ("tests", "failures", "skipped")] == ["4", "1", "2"]

@@ -74,8 +74,8 @@ def run(
         many=dict(_variable(text) for text in many or ()),
     )
     try:
-        heard = _print_result if format_ is output.Format.TEXT else _ignore
-        report = uvloop.run(_until_told_to_stop(session.run(options, chosen, heard)))
+        told = (_print_result, _print_cause) if format_ is output.Format.TEXT else ()
+        report = uvloop.run(_until_told_to_stop(session.run(options, chosen, *told)))
     except (SubjectError, StageError, KubeconfigError) as error:
         output.fail(f"{error}.")
     if junit is not None:
@@ -130,14 +130,18 @@ def _print_rules(rules: tuple[Rule, ...]) -> None:
     tables.print_table(("rule", "level", "what"), [(rule.name, rule.level.value, rule.title) for rule in rules])
 
 
-def _ignore(_result: Result) -> None:
-    """Programs get everything at the end."""
-
-
 def _print_result(result: Result) -> None:
     print(f"{_MARKS[result.outcome]} {result.rule:30} {result.title}", flush=True)
     if result.message:
         print(f"  {'':30} {result.message}", flush=True)
+
+
+def _print_cause(cause: str, said: tuple[str, ...]) -> None:
+    """Why the driver ended, before all that comes of it."""
+    how, _, _ = cause.partition(": ")
+    print(f"\nThe cause: {how}; after that no rule can be tried. The last that it said:")
+    print("\n".join(f"  {line}" for line in said) or "  (nothing)")
+    print(flush=True)
 
 
 def _write_junit(report: DriverReport, path: Path) -> None:
@@ -154,9 +158,5 @@ def _print_summary(report: DriverReport) -> None:
 
     kept, broken = report.count(Outcome.PASSED), report.count(Outcome.FAILED)
     advice, skipped = report.count(Outcome.ADVICE), report.count(Outcome.SKIPPED)
-    if report.cause:
-        how, _, _ = report.cause.partition(": ")
-        print(f"\nThe cause: {how}; after that no rule could be tried. The last that it said:")
-        print("\n".join(f"  {line}" for line in report.output) or "  (nothing)")
     name = report.driver or "The driver"
     print(f"\n{name}: {output.plural(kept, 'rule')} kept, {broken} broken, {advice} advised, {skipped} not tried.")

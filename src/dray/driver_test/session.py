@@ -35,14 +35,17 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run(
-    options: SessionOptions, rules: tuple[Rule, ...], heard: Callable[[Result], None] = lambda _: None
+    options: SessionOptions,
+    rules: tuple[Rule, ...],
+    heard: Callable[[Result], None] = lambda _: None,
+    died: Callable[[str, tuple[str, ...]], None] = lambda _cause, _output: None,
 ) -> DriverReport:
-    """Tests a driver. Raises SubjectError or StageError if it cannot be tested at all."""
+    """Tests a driver; `heard` and `died` as in `run_trial`. Raises SubjectError or StageError if it cannot be."""
     async with _stage(options) as stage:
         stage.parameters = options.parameters
         trial = Trial(stage, _subject(options), socket=options.socket, timeout=options.timeout)
         trial.many = options.many
-        return await run_trial(trial, rules, heard)
+        return await run_trial(trial, rules, heard, died)
 
 
 def _subject(options: SessionOptions) -> Subject:

@@ -227,9 +227,15 @@ class Trial:
 
 
 async def run_trial(
-    trial: Trial, rules: Iterable[Rule], heard: Callable[[Result], None] = lambda _: None
+    trial: Trial,
+    rules: Iterable[Rule],
+    heard: Callable[[Result], None] = lambda _: None,
+    died: Callable[[str, tuple[str, ...]], None] = lambda _cause, _output: None,
 ) -> DriverReport:
-    """Tries rules in order; `heard` is told of each result at once. Raises SubjectError or StageError."""
+    """Tries rules in order; `heard` is told of each result at once. Raises SubjectError or StageError.
+
+    `died` is told, before everything that follows from it, how the driver ended by itself, with the last lines it said.
+    """
     results: list[Result] = []
     cause = ""
 
@@ -247,6 +253,7 @@ async def run_trial(
             if cause:
                 trial.subject.check_start(registered=bool(trial.driver))
                 result = replace(result, outcome=Outcome.FAILED, message=cause)
+                died(cause, trial.subject.said())
             note(result)
         if (
             trial.untidy
