@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dray.cli import output
+from dray.prose.tables import LEAST, cut_middle, least_sizes, paragraphs
+from dray.prose.tables import NOTHING as NOTHING
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from rich.console import RenderableType
 
-NOTHING: Final = "–"
-LEAST: Final = 12
-"""Letters that a column gets at least, before names are cut."""
 GAP: Final = 2
 STYLES: Final = (
     ("not ready", "red"),
@@ -57,18 +57,37 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     output.console().print(rich_table(header, rows))
 
 
-def rich_table(header: Sequence[str], rows: Sequence[Sequence[str]], space: int | None = None) -> RichTable:
-    """A table for a terminal: states have colours, long names are cut in the middle, and other long cells wrap."""
+def rich_table(header: Sequence[str], rows: Sequence[Sequence[str]], space: int | None = None) -> RenderableType:
+    """A table for a terminal: states have colours, long names are cut in the middle, and other long cells wrap.
+
+    Where not even the headings have room, every row is a paragraph.
+    """
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in header:
-        table.add_column(title, overflow="fold")
-    for row in cut_names(header, rows, space or output.console().width):
+    room = space or output.console().width
+    cut = cut_names(header, rows, room)
+    least = least_sizes([header, *cut])
+    if sum(least) + GAP * (len(least) - 1) > room:
+        return _coloured("\n".join(paragraphs([header, *rows], room)), header, rows)
+    table = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    for title, size in zip(header, least, strict=True):
+        table.add_column(title, overflow="fold", min_width=size)
+    for row in cut:
         cells = [Text(cell, style=style_of(title, cell)) for title, cell in zip(header, row, strict=True)]
         table.add_row(*cells)
     return table
+
+
+def _coloured(text: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
+    """Paragraphs with what each is about in bold, and states in their colours."""
+    from rich.text import Text
+
+    shown = Text(text)
+    shown.highlight_regex(r"(?m)^\S.*$", "bold")
+    for cell in {cell for row in rows for title, cell in zip(header, row, strict=True) if style_of(title, cell)}:
+        shown.highlight_regex(rf"(?<=state: ){re.escape(cell)}", style_of("STATE", cell))
+    return shown
 
 
 def style_of(title: str, cell: str) -> str:
@@ -92,14 +111,6 @@ def cut_names(header: Sequence[str], rows: Sequence[Sequence[str]], space: int) 
     if len(set(names)) < len({row[0] for row in rows}):
         return rows
     return [(name, *row[1:]) for name, row in zip(names, rows, strict=True)]
-
-
-def cut_middle(text: str, size: int) -> str:
-    """A text of at most so many letters, with its beginning and its end."""
-    if len(text) <= size:
-        return text
-    end = size // 2
-    return f"{text[: size - end - 1]}…{text[-end:]}"
 
 
 def print_yaml(value: Any) -> None:

@@ -77,4 +77,5 @@ def _device(page: DevicePage, history: list[TimelineEntry], width: int) -> Itera
     yield ""
     yield "The last hour" if history else "Nothing happened to it in the last hour."
     if history:
-        yield from lay_out([[one.time, one.kind, one.subject, one.text] for one in history], width)
+        rows = [["time", "kind", "of", "what"]]
+        yield from lay_out([*rows, *([one.time, one.kind, one.subject, one.text] for one in history)], width)
