@@ -67,6 +67,39 @@ async def test_a_rule_that_hits_too_many_is_held_until_its_generation_is_confirm
         assert found["EvictionInProgress"].reason == "Completed"
 
 
+async def test_an_empty_selector_is_held_however_few_it_hits() -> None:
+    async with guarded_world("50,10%,node") as world:
+        await use_devices(world, "claim", "gpu-0", pods=("a",))
+        await world.create(rule(selector={}))
+        await world.settle(60)
+        assert await leaving(world) == set()
+        held = (await conditions(world, "devicetaintrules", "rule"))["EvictionHeld"]
+        assert (held.status, held.reason) == ("True", "EmptySelector")
+        assert held.message == (
+            "1 pod of 1 would be evicted, for an empty selector, which selects every device. "
+            "To confirm: kubectl annotate --overwrite devicetaintrule rule dray.dev/confirm-evictions=1"
+        )
+        await confirm(world, "devicetaintrules", "rule", "1")
+        await world.settle(20)
+        assert await leaving(world) == {"a"}
+
+
+async def test_a_rule_whose_selector_becomes_empty_is_held_and_goes_on_when_it_says_whom_it_means() -> None:
+    async with guarded_world("50,10%,node") as world:
+        await use_devices(world, "claim", "gpu-0", pods=("a",))
+        await use_devices(world, "other", "gpu-1", pods=("b", "c"))
+        await world.create(rule(selector={"device": "gpu-0"}))
+        await world.settle(20)
+        assert await leaving(world) == {"a"}
+        await world.patch("devicetaintrules", "rule", {"spec": {"deviceSelector": {"device": None}}})
+        await world.settle(20)
+        assert await leaving(world) == {"a"}
+        assert (await conditions(world, "devicetaintrules", "rule"))["EvictionHeld"].reason == "EmptySelector"
+        await world.patch("devicetaintrules", "rule", {"spec": {"deviceSelector": {"pool": "pool"}}})
+        await world.settle(20)
+        assert await leaving(world) == {"a", "b", "c"}
+
+
 async def test_a_changed_rule_needs_another_confirmation() -> None:
     async with guarded_world("1") as world:
         await use_devices(world, "claim", "gpu-0", pods=("a",))

@@ -99,7 +99,8 @@ async def _go_on(
         if request.selection.is_broad and request.effect != "None" and not manner.yes:
             confirm(len(preview.devices), f"This taints {request.selection}.", "devices")
         confirm_many(preview, manner)
-        await write_rules(client, snapshot, request, rules)
+        is_meant = preview.guard is not None and not preview.guard.is_over  # the number was given, or --yes
+        await write_rules(client, snapshot, request, rules, is_meant=is_meant)
     code = output.YES
     if manner.dry_run:
         manner.say("\nNothing was changed. Run again without --dry-run to apply.")

@@ -226,7 +226,10 @@ class DevicePlanner:
             return
         if change.before is not None and not change.is_same_rule:
             guard.confirm(source_of_rule(change.before), is_so=False, tick=self._tick)
+            guard.mark_sweeping(source_of_rule(change.before), is_so=False)
         if after is not None:
+            selector = after.spec.device_selector
+            guard.mark_sweeping(source_of_rule(after), is_so=selector is not None and selector.is_empty)
             if change.before is not None and change.before.metadata.generation != after.metadata.generation:
                 guard.renew(source_of_rule(after), self._tick)
             if guard.is_confirmed(source_of_rule(after)) != is_confirmed(after):

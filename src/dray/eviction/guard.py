@@ -9,7 +9,8 @@ together: all pools of a driver, all nodes with a taint. A group is allowed if t
 since one window before the group came up, those who are to leave for groups that are allowed, and its own pods are
 together no more than the limit. So in no window more leave than that, however they are spread, and time alone never
 lets go of what is held. Groups that came first are judged first. Nothing is allowed before it was judged, so that the
-first of many pods are not gone before the last ones are counted.
+first of many pods are not gone before the last ones are counted. A group that spares nobody is held however few it has:
+in a small cluster these are all.
 """
 
 from __future__ import annotations
@@ -34,9 +35,13 @@ class Hold(NamedTuple):
     others: int
     of: int
     limit: Limit
+    is_sweeping: bool = False
+    """Whether it is held for sparing nobody, however few they are."""
 
     def __str__(self) -> str:
         pods = "1 pod" if self.pods == 1 else f"{self.pods} pods"
+        if self.is_sweeping:
+            return f"{pods} of {self.of} would be evicted, for an empty selector, which selects every device"
         others = f", {self.others} left or leave besides" if self.others else ""
         return f"{pods} of {self.of} would be evicted{others}, more than {self.limit}"
 
@@ -95,6 +100,7 @@ class Guard(Generic[P]):
         self._wants: dict[P, frozenset[Source]] = {}
         self._sources: dict[Source, dict[P, None]] = {}
         self._confirmed: set[Source] = set()
+        self._sweeping: set[str] = set()
         self._groups: dict[str, _Group[P]] = {}
         self._groups_of: dict[P, frozenset[str]] = {}
         self._held: dict[str, Hold] = {}
@@ -165,6 +171,10 @@ class Guard(Generic[P]):
             self._changed.add(source)
             self._regroup(pod, tick)
             self._touched[pod] = None
+
+    def mark_sweeping(self, source: Source, *, is_so: bool) -> None:
+        """A source selects whatever there is, or (not so) something: its group is never allowed for being small."""
+        (self._sweeping.add if is_so else self._sweeping.discard)(source.group)
 
     def renew(self, source: Source, tick: float) -> None:
         """A source is another one than before: its group is judged like one that has just come up."""
@@ -252,12 +262,12 @@ class Guard(Generic[P]):
 
     def _judge_one(self, name: str, tick: float, of: int) -> None:
         group = self._groups[name]
-        if group.is_allowed or self._fits(group):
+        if name not in self._sweeping and (group.is_allowed or self._fits(group)):
             self._held.pop(name, None)
             self._set_allowed(group, tick, is_so=True)
         else:
             others = self._others(group) + self._left(group.since - self._window)
-            self._held[name] = Hold(len(group.pods), others, of, self._limit)
+            self._held[name] = Hold(len(group.pods), others, of, self._limit, name in self._sweeping)
 
     def _others(self, group: _Group[P]) -> int:
         """How many are counted that the group does not want."""

@@ -28,6 +28,7 @@ REASON_OTHER_EFFECT = "OtherEffect"
 
 EVICTION_HELD = "EvictionHeld"
 REASON_TOO_MANY = "TooManyPods"
+REASON_EMPTY_SELECTOR = "EmptySelector"
 REASON_CONFIRMED = "Confirmed"
 REASON_NOT_HELD = "NotHeld"
 
@@ -61,7 +62,8 @@ def plan_held_condition(planner: DevicePlanner, rule: DeviceTaintRule, now: Time
     if hold is not None:
         name, generation = rule.metadata.name, rule.metadata.generation
         command = f"kubectl annotate --overwrite devicetaintrule {name} {CONFIRM_ANNOTATION}={generation}"
-        text = ("True", REASON_TOO_MANY, f"{hold}. To confirm: {command}")
+        reason = REASON_EMPTY_SELECTOR if hold.is_sweeping else REASON_TOO_MANY
+        text = ("True", reason, f"{hold}. To confirm: {command}")
     elif known is None:
         return None
     elif planner.departures.guard is not None and is_confirmed(rule):

@@ -99,8 +99,10 @@ async def apply(snapshot: Snapshot, client: HttpClient, wish: Wish) -> dict[str,
     seen = await preview(snapshot, client, wish)
     if seen.digest != wish.expected:
         raise ChangeError("the cluster has changed since the preview: look at the new one, then apply")
+    guard = seen.preview.guard
+    is_meant = guard is not None and not guard.is_over  # whoever applies has typed how many devices are meant
     for request, rules in zip(seen.requests, seen.rules, strict=True):
-        await write_rules(client, seen.snapshot, request, rules)
+        await write_rules(client, seen.snapshot, request, rules, is_meant=is_meant)
     return {"rules": [rule.metadata.name for rules in seen.rules for rule in rules]}
 
 

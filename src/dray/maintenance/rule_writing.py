@@ -14,6 +14,7 @@ from dray.api.meta import DeleteOptions, ObjectMeta, Preconditions
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND, EXPIRES_AT
 from dray.api.status import ApiError
+from dray.maintenance.confirmation import confirming, evicts
 from dray.snapshot.device_selection import resolve
 from dray.snapshot.taint_rules import MADE_FOR, SELECTION, TaintRequest, build_rules, carry_rate
 
@@ -59,9 +60,17 @@ def plan_rules(snapshot: Snapshot, request: TaintRequest, support: Support) -> t
 
 
 async def write_rules(
-    client: Client, snapshot: Snapshot, request: TaintRequest, rules: Sequence[DeviceTaintRule]
+    client: Client,
+    snapshot: Snapshot,
+    request: TaintRequest,
+    rules: Sequence[DeviceTaintRule],
+    *,
+    is_meant: bool = False,
 ) -> None:
-    """Makes these the rules of the request, in place of those that were there. Raises ApiError."""
+    """Makes these the rules of the request, in place of those that were there. Raises ApiError.
+
+    `is_meant`: somebody has said so, and the guard need not ask again for an empty selector.
+    """
     known = {
         rule.metadata.name: rule
         for rule in snapshot.objects(DeviceTaintRule)
@@ -70,9 +79,12 @@ async def write_rules(
     for rule in rules:
         old = known.pop(rule.metadata.name, None)
         if old is None:
-            await client.create(rule)
+            written = await client.create(rule)
         else:
-            await client.patch(RULES, "", rule.metadata.name, _patch(rule, old))
+            written = await client.patch(RULES, "", rule.metadata.name, _patch(rule, old))
+        selector = rule.spec.device_selector
+        if is_meant and evicts(rule) and selector is not None and selector.is_empty:
+            await client.patch(RULES, "", rule.metadata.name, confirming(written))
     await delete_rules(client, known.values())
 
 

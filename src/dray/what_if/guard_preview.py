@@ -32,9 +32,11 @@ class GuardPreview(Report, frozen=True, kw_only=True):
     """Whether more leave than may without a confirmation."""
     asks: bool = False
     """Whether the command asks for it, before anybody leaves; otherwise controllers hold the pods until it is given."""
+    is_sweeping: bool = False
+    """Whether a rule with an empty selector is among the causes: controllers hold that however few leave."""
 
 
-def preview_guard(snapshot: Snapshot, leaving: int, *, nodes: bool) -> GuardPreview | None:
+def preview_guard(snapshot: Snapshot, leaving: int, *, nodes: bool, is_sweeping: bool = False) -> GuardPreview | None:
     """What the guard of a cluster says to so many pods that leave nodes, or devices; None if it has told no limit."""
     place = snapshot.get(NAMESPACES.resource, "", PLACE)
     limit = told_limit(place) if isinstance(place, Namespace) else None
@@ -42,16 +44,27 @@ def preview_guard(snapshot: Snapshot, leaving: int, *, nodes: bool) -> GuardPrev
         return None
     base = _all_pods(snapshot) if nodes else _users_of_devices(snapshot)
     allowed = limit.pods(base.pods, base.fullest_node)
-    return GuardPreview(pods=leaving, of=base.pods, limit=str(limit), allowed=allowed, is_over=leaving > allowed)
+    return GuardPreview(
+        pods=leaving,
+        of=base.pods,
+        limit=str(limit),
+        allowed=allowed,
+        is_over=leaving > allowed,
+        is_sweeping=is_sweeping and leaving > 0,
+    )
 
 
 def tell_guard(guard: GuardPreview) -> str:
     """`Guard: 8 of 140 pods (5.7%), limit 50,10%,node: 50 pods.`, and what comes of it if it is more."""
     share = f" ({100.0 * guard.pods / guard.of:.1f}%)" if guard.of else ""
     told = f"Guard: {guard.pods} of {guard.of} pods{share}, limit {guard.limit}: {count(guard.allowed, 'pod')}."
-    if not guard.is_over:
-        return told
-    return f"{told} {'It asks first; --yes for scripts.' if guard.asks else 'They stay until `dray confirm`.'}"
+    if guard.asks:
+        return f"{told} It asks first; --yes for scripts." if guard.is_over else told
+    if guard.is_over:
+        return f"{told} They stay until `dray confirm`."
+    if guard.is_sweeping:
+        return f"{told} An empty selector is held however few leave: they stay until somebody confirms."
+    return told
 
 
 def _all_pods(snapshot: Snapshot) -> Base:

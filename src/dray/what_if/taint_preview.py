@@ -78,10 +78,15 @@ def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: dat
         rules=tuple(rule.metadata.name for rule in rules),
         devices=tuple(map(str, [*dict.fromkeys(published), *sorted(used.difference(published))])),
         held=len(used & _held_alone(snapshot)),
-        guard=preview_guard(snapshot, len(leaving), nodes=False),
+        guard=preview_guard(snapshot, len(leaving), nodes=False, is_sweeping=any(map(_is_sweeping, rules))),
         evicts=effect == EFFECT_NO_EXECUTE,
         protected=tuple(sorted(name for name in map(str, then.protected) if name in users)),
     )
+
+
+def _is_sweeping(rule: DeviceTaintRule) -> bool:
+    selector = rule.spec.device_selector
+    return selector is not None and selector.is_empty
 
 
 def preview_nodes(

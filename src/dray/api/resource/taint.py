@@ -62,6 +62,11 @@ class DeviceTaintSelector(Struct):
     device: str | None = None
     selectors: tuple[DeviceSelector, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no criterion is given: it matches every device that there is or will be."""
+        return self == DeviceTaintSelector()
+
 
 class DeviceTaintRuleSpec(Struct):
     """One taint, and the devices that get it. Without a selector the rule matches nothing (5055-68)."""
