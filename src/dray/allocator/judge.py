@@ -73,6 +73,11 @@ class Judge:
                 self._verdicts[key] = verdict
             return verdict
 
+    @property
+    def may_settle_later(self) -> bool:
+        """Whether what was unsettled a moment ago may be known now."""
+        return self._backlog is not None
+
     def must_wait(self) -> bool:
         """Whether there is no time to look at more devices now."""
         return bool(self._expressions) and self._backlog is not None and self._backlog.is_turn_over()

@@ -9,7 +9,7 @@ import msgspec
 
 from dray.allocator.layout import AttributeIndex, Layout
 from dray.allocator.requests import Alternative, Claim, Request
-from dray.allocator.results import Refusal
+from dray.allocator.results import Refusal, StillJudging
 from dray.allocator.selection import Criteria, Fault, consumption, first_false
 from dray.api.resource.claim import ALLOCATION_RESULTS
 from dray.tracker.view import EffectiveDevice
@@ -126,7 +126,7 @@ class Problem:
         return found
 
     def refuse_device(self, claim: int, alternative: Alternative, position: int) -> Refusal:
-        """The error of looking at a faulty device."""
+        """The error of looking at a faulty device. Raises StillJudging if it was not known when devices were sorted."""
         device = self.device(position)
         try:
             if first_false(alternative.criteria, device) is None:
@@ -138,4 +138,6 @@ class Problem:
             place = f"claim {self.names[claim]}" if selector.class_name is None else f"class {selector.class_name}"
             separator = ": " if fault.is_everywhere else " "
             return Refusal(f"{place}: selector #{selector.index}{separator}{fault}")
+        if alternative.criteria.judge.may_settle_later:
+            raise StillJudging  # it is known by now: whoever asks again is told
         raise AssertionError(f"device {device.id} is not faulty")

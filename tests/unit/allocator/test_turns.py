@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from dray.allocator import Allocated, Inventory, allocate
 from dray.allocator.judge import Judge
+from dray.allocator.results import Undecided
 from dray.allocator.selection import Criteria, examine
+from dray.cel import compile as compile_selector
 from dray.cel.backlog import Backlog
+from dray.tracker import Tracker, Upsert
+from scheduler_objects import DRIVER, claim, device_class, resource_slice
 
 
 class Devices(list[Any]):
@@ -32,3 +39,25 @@ def test_devices_are_unsettled_without_being_looked_at() -> None:
     assert found.unsettled == found.faulty == (1 << 1000) - 1
     assert (found.selected, found.usable, found.overflowing) == (0, 0, 0)
     assert backlog.was_cut_short
+
+
+@pytest.mark.parametrize("mode", [{}, {"allocationMode": "All"}], ids=["one", "all"])
+def test_what_is_known_of_like_devices_when_the_turn_is_over_is_told_in_the_next(mode: dict[str, str]) -> None:
+    """Devices were put off unseen, and a verdict on others of their kind was there: that ended the scheduler."""
+    now = 0.0
+    backlog = Backlog(lambda: now)
+    inventory, tracker = Inventory(backlog), Tracker()
+    wanted = [claim(selectors=[{"cel": {"expression": f'device.driver == "{DRIVER}"'}}], **mode)]
+    classes = {"gpu": device_class()}
+    for name in ("a", "b"):
+        inventory.set_node(name, {})
+        changed = tracker.apply(Upsert(resource_slice(name, {"name": "gpu-0"}))).pools
+        inventory.apply_pools(tracker.pools[key] for key in changed)
+    compile_selector(f'device.driver == "{DRIVER}"', mode="stored")
+
+    backlog.begin_turn("ns", 0.01)
+    assert isinstance(allocate(inventory, classes, wanted, "a"), Allocated)
+    now = 1.0
+    assert isinstance(allocate(inventory, classes, wanted, "b"), Undecided)
+    backlog.begin_turn("ns", 0.01)
+    assert isinstance(allocate(inventory, classes, wanted, "b"), Allocated)
