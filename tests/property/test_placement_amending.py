@@ -113,16 +113,10 @@ def decided_anew(objects: Iterable[FleetObject], wanted: Placement, decided: Pla
     return outcome(decide(fleet, read_policy(wanted), moment_of(at(seconds)), score_all=True)[1])
 
 
-@settings(max_examples=400)
-@given(
-    st.lists(clusters(), max_size=8, unique_by=lambda cluster: cluster.metadata.name),
-    placements(),
-    LOADS,
-    st.lists(st.tuples(EVENTS, st.sampled_from([0, 0, 0, 20, 70])), min_size=1, max_size=8),
-)
-def test_amending_equals_deciding_anew(
+def check(
     members: list[ManagedCluster], wanted: Placement, loads: list[frozenset[str]], steps: list[tuple[Event, int]]
 ) -> None:
+    """After each event, what the engine has is what deciding anew comes to."""
     addon = [scores(name, free=number * 9) for number, name in enumerate(NAMES)]
     others: list[FleetObject] = [*SETS, *carried(loads), *addon]
     engine = Engine()
@@ -145,3 +139,41 @@ def test_amending_equals_deciding_anew(
         if is_at_rest:
             anew = decided_anew([*present.values(), *others], wanted, before, seconds)
             assert outcome(engine.result(KEY)) == anew
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(clusters(), max_size=8, unique_by=lambda cluster: cluster.metadata.name),
+    placements(),
+    LOADS,
+    st.lists(st.tuples(EVENTS, st.sampled_from([0, 0, 0, 20, 70])), min_size=1, max_size=8),
+)
+def test_amending_equals_deciding_anew(
+    members: list[ManagedCluster], wanted: Placement, loads: list[frozenset[str]], steps: list[tuple[Event, int]]
+) -> None:
+    check(members, wanted, loads, steps)
+
+
+@st.composite
+def sized(draw: st.DrawFn) -> ManagedCluster:
+    """A cluster that is told from others by its processors; one in four has a taint that nobody tolerates."""
+    amounts = {"cpu": str(draw(st.sampled_from([1, 10, 20, 21, 22, 40])))}
+    marks = [taint("c:NoSelect")] if draw(st.integers(0, 3)) == 0 else []
+    return managed(draw(st.sampled_from(NAMES)), *marks, allocatable=amounts, capacity=amounts)
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(sized(), min_size=4, max_size=8, unique_by=lambda cluster: cluster.metadata.name),
+    st.integers(1, 3),
+    st.integers(1, 2),
+    LOADS,
+    st.lists(st.builds(Event, sized(), st.booleans()), min_size=1, max_size=8),
+)
+def test_scores_between_extremes_are_amended(
+    members: list[ManagedCluster], count: int, weight: int, loads: list[frozenset[str]], events: list[Event]
+) -> None:
+    # A cluster with the most or the least of a resource changes the scores of all, one in between nobody's but its own.
+    prefer = {"scoreCoordinate": {"builtIn": "ResourceAllocatableCPU"}, "weight": weight}
+    wanted = placement(numberOfClusters=count, prioritizerPolicy={"configurations": [prefer]})
+    check(members, wanted, loads, [(event, 0) for event in events])

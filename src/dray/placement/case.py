@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from dray.api.references import ObjectName
+from dray.placement.amounts import Extremes
 from dray.placement.fleet import Fleet
 from dray.placement.moments import Moment
 
@@ -18,6 +20,8 @@ class PlacementCase(NamedTuple):
     decided: AbstractSet[str]
     """The clusters that are in its decisions already."""
     now: Moment
+    extremes: Mapping[str, Extremes | None] | None = None
+    """What all clusters that are compared have least and most of; None: to be found among those that are scored."""
 
     @staticmethod
     def of(fleet: Fleet, placement: ObjectName, now: Moment) -> PlacementCase:

@@ -23,7 +23,6 @@ from msgspec.structs import replace
 from dray.api.cluster import Placement
 from dray.api.cluster.placement import DISABLE_ANNOTATION
 from dray.api.references import ObjectName
-from dray.placement.case import PlacementCase
 from dray.placement.decide import decide, find_requeue, with_explanation
 from dray.placement.explain import Explanation
 from dray.placement.fleet import (
@@ -37,7 +36,7 @@ from dray.placement.fleet import (
     SetChange,
 )
 from dray.placement.groups import Group, divide, flatten
-from dray.placement.impact import Assessment, Impact, Shift, find_displaced
+from dray.placement.impact import Assessment, Impact, Shift
 from dray.placement.moments import Moment, earliest, moment_of
 from dray.placement.policy import Policy, read_policy
 from dray.placement.result import PlacementResult
@@ -244,10 +243,8 @@ class Engine:
                 ledger.assume_one(policy.placement, cluster, added)
                 return amendment.with_one(entry.result.groups, added)
             case Impact.SWAP:
-                case = PlacementCase.of(self.fleet, policy.placement, amendment.now)
-                displaced = find_displaced(case, policy, cluster, shift.after)
-                assert displaced is not None
-                ledger.assume_one(policy.placement, displaced, False)
+                assert shift.displaced is not None
+                ledger.assume_one(policy.placement, shift.displaced, False)
                 ledger.assume_one(policy.placement, cluster, True)
                 return divide(policy.groups, ledger.decided(policy.placement), self.fleet)
         return entry.result.groups

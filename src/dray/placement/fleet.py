@@ -24,6 +24,7 @@ from dray.api.cluster import (
     PlacementDecision,
 )
 from dray.api.references import ObjectName
+from dray.placement.amounts import Amounts
 from dray.placement.cluster_set import ClusterSet
 from dray.placement.label_index import LabelIndex
 from dray.placement.ledger import Ledger
@@ -99,6 +100,7 @@ class Fleet:
         self.members: dict[str, Member] = {}
         self.labels = LabelIndex()
         self.claims = LabelIndex()
+        self.amounts = Amounts()
         self.ledger = Ledger()
         self.tainted: dict[tuple[ClusterTaint, ...], set[str]] = {}
         """The clusters that have taints, by these: what is the same is judged once."""
@@ -186,6 +188,8 @@ class Fleet:
     def _put_member(self, member: Member) -> None:
         name = member.name
         self._unmark(name)
+        old = self.members.get(name)
+        self.amounts.replace(name, old.allocatable if old is not None else {}, member.allocatable)
         self.members[name] = member
         self.ledger.enroll(name)
         if member.taints:
@@ -206,7 +210,7 @@ class Fleet:
 
     def _forget_member(self, name: str) -> None:
         self._unmark(name)
-        del self.members[name]
+        self.amounts.replace(name, self.members.pop(name).allocatable, {})
         self.ledger.dismiss(name)
         self.labels.remove(name)
         self.claims.remove(name)

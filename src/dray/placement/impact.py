@@ -7,11 +7,11 @@ become others, so that they change as little as possible.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
+from dray.placement.amounts import Extremes
 from dray.placement.case import PlacementCase
 from dray.placement.fleet import Fleet, MemberChange
 from dray.placement.lightest import find_heavier
@@ -66,6 +66,8 @@ class Shift(NamedTuple):
     impact: Impact
     before: Footing = _OUT
     after: Footing = _OUT
+    displaced: str | None = None
+    """Whose place the cluster takes (SWAP)."""
 
 
 _NO_SHIFT = Shift(Impact.NOTHING)
@@ -91,8 +93,8 @@ class Assessment:
         name = self._change.name
         decided = name in self._fleet.ledger.decided(policy.placement)
         before, after = self._find_footings(policy, shape, decided)
-        impact = self._weigh(policy, result, decided, before, after)
-        return _NO_SHIFT if impact is Impact.NOTHING else Shift(impact, before, after)
+        impact, displaced = self._weigh(policy, result, decided, before, after)
+        return _NO_SHIFT if impact is Impact.NOTHING else Shift(impact, before, after, displaced)
 
     def _find_footings(self, policy: Policy, shape: int, decided: bool) -> tuple[Footing, Footing]:
         """Where the cluster stood and where it stands."""
@@ -132,60 +134,63 @@ class Assessment:
             return Footing(True, True, UNTAINTED)
         return Footing(True, True, judge(member.taints, policy.tolerations, decided, self._now))
 
-    def _weigh(self, policy: Policy, result: PlacementResult, decided: bool, before: Footing, after: Footing) -> Impact:
+    def _weigh(
+        self, policy: Policy, result: PlacementResult, decided: bool, before: Footing, after: Footing
+    ) -> tuple[Impact, str | None]:
+        """What has to be done and, for a swap, who makes room."""
         if before.feasible and after.feasible and _changes_others(policy, self._change):
-            return Impact.DECIDE
+            return Impact.DECIDE, None
         if before == after:
-            return Impact.NOTHING
+            return Impact.NOTHING, None
         if policy.problems or not result.decisions:
-            return Impact.DECIDE
+            return Impact.DECIDE, None
         if policy.needs_scores:
             return self._weigh_ranked(policy, result, decided, before, after)
-        return _weigh_all_taken(policy, result, decided, after)
+        return _weigh_all_taken(policy, result, decided, after), None
 
     def _weigh_ranked(
         self, policy: Policy, result: PlacementResult, decided: bool, before: Footing, after: Footing
-    ) -> Impact:
+    ) -> tuple[Impact, str | None]:
         """The best clusters are wanted: only a change among them, or one that gets among them, matters."""
         if decided:
             stays = after.feasible and not (policy.relative and not before.feasible)
-            return Impact.WAKE_TIME if stays else Impact.DECIDE
+            return (Impact.WAKE_TIME if stays else Impact.DECIDE), None
         if policy.count is None or len(result.decisions) < policy.count:
-            return Impact.DECIDE
+            return Impact.DECIDE, None
         if not before.feasible and not after.feasible:
-            return Impact.NOTHING
-        if policy.relative and (after.feasible or not self._is_within_extremes(policy)):
-            return Impact.DECIDE
-        case = PlacementCase.of(self._fleet, policy.placement, self._now)
-        if not after.feasible or find_displaced(case, policy, self._change.name, after) is None:
-            return Impact.WAKE_TIME
-        return Impact.DECIDE if policy.by_score else Impact.SWAP
+            return Impact.NOTHING, None
+        extremes = self._find_extremes(policy)
+        if not _is_within(self._change.new if after.feasible else self._change.old, extremes):
+            return Impact.DECIDE, None
+        if not after.feasible:
+            return Impact.WAKE_TIME, None
+        case = PlacementCase.of(self._fleet, policy.placement, self._now)._replace(extremes=extremes)
+        displaced = find_displaced(case, policy, self._change.name, after)
+        if displaced is None:
+            return Impact.WAKE_TIME, None
+        return (Impact.DECIDE, None) if policy.by_score else (Impact.SWAP, displaced)
 
-    def _is_within_extremes(self, policy: Policy) -> bool:
-        """Whether the clusters that are left have as little and as much of each resource as the one that goes had.
-
-        Then nobody's score changes. Looks at clusters one by one, and seldom at many.
-        """
-        old = self._change.old
-        for resource in policy.resources if old is not None else ():
-            amount = old.allocatable.get(resource) if old is not None else None
-            if amount is not None and not all(
-                self._has_other(policy, resource, amount, reaches) for reaches in (operator.le, operator.ge)
-            ):
-                return False
-        return True
-
-    def _has_other(self, policy: Policy, resource: str, own: float, reaches: Callable[[float, float], bool]) -> bool:
-        """Whether some other feasible cluster has an amount that reaches the changed one's."""
+    def _find_extremes(self, policy: Policy) -> dict[str, Extremes | None]:
+        """What the other clusters that a placement can have got least and most of, if its scores depend on that."""
         decided = self._fleet.ledger.decided(policy.placement)
-        for name, member in self._fleet.members.items():
-            amount = member.allocatable.get(resource)
-            if amount is None or name == self._change.name or not reaches(amount, own):
-                continue
-            is_reached = self._chooses_from(policy, self._fleet.sets_of(name))
-            if is_reached and self._find_footing(policy, member, name in decided).feasible:
-                return True
-        return False
+
+        def counts(name: str) -> bool:
+            return (
+                name != self._change.name
+                and self._chooses_from(policy, self._fleet.sets_of(name))
+                and self._find_footing(policy, self._fleet.members[name], name in decided).feasible
+            )
+
+        return {resource: self._fleet.amounts.extremes(resource, counts) for resource in policy.resources}
+
+
+def _is_within(member: Member | None, extremes: Mapping[str, Extremes | None]) -> bool:
+    """Whether others have as little and as much as a cluster that comes or goes: then nobody else's score changes."""
+    for resource, found in extremes.items():
+        amount = member.allocatable.get(resource) if member is not None else None
+        if amount is not None and (found is None or not found.least <= amount <= found.most):
+            return False
+    return True
 
 
 def _changes_others(policy: Policy, change: MemberChange) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dray.api.cluster import PlacementDecision
 from dray.api.cluster.placement_decision import (
@@ -26,6 +27,8 @@ class Observed(NamedTuple):
 
 
 _NOBODY: frozenset[str] = frozenset()
+MANY: Final = 64
+"""Changes at once, from which on it is cheaper to put clusters in order again than to keep them so."""
 
 
 class Ledger:
@@ -44,6 +47,8 @@ class Ledger:
         """Cluster → number of placements that selected it."""
         self.by_load: dict[int, set[str]] = {}
         """Number of placements → the clusters that so many selected. Nobody's clusters are there if they exist."""
+        self._orders: dict[int, list[str]] = {}
+        """Number of placements → the same clusters by name, for numbers that somebody asked about."""
         self._highest = 0
         self._existing: set[str] = set()
 
@@ -52,7 +57,7 @@ class Ledger:
         if cluster not in self._existing:
             self._existing.add(cluster)
             if cluster not in self.loads:
-                self.by_load.setdefault(0, set()).add(cluster)
+                self._enter(0, cluster)
 
     def dismiss(self, cluster: str) -> None:
         """A cluster is gone; it still counts where it is decided for."""
@@ -128,6 +133,13 @@ class Ledger:
         # Looking at its own clusters is only worth it if they can be all of the busiest ones.
         return self._highest - 1 if len(busiest) <= len(own) and busiest <= own else self._highest
 
+    def in_order(self, load: int) -> Sequence[str]:
+        """The clusters that so many placements selected, by name: a view, good until the next change."""
+        found = self._orders.get(load)
+        if found is None:
+            found = self._orders[load] = sorted(self.by_load.get(load, ()))
+        return found
+
     def _refresh(self, placement: ObjectName) -> None:
         """The API shows something else."""
         if placement not in self._assumed:
@@ -137,9 +149,12 @@ class Ledger:
         before: AbstractSet[str] = self._in_force.pop(placement, _NOBODY)
         if after:
             self._in_force[placement] = after
-        for name in before - after:
+        gone, come = before - after, after - before
+        if len(gone) + len(come) > MANY:
+            self._orders.clear()
+        for name in gone:
             self._load(name, -1)
-        for name in after - before:
+        for name in come:
             self._load(name, +1)
 
     def _load(self, name: str, change: int) -> None:
@@ -148,17 +163,24 @@ class Ledger:
         if old or name in self._existing:
             self._leave(old, name)
         if new or name in self._existing:
-            self.by_load.setdefault(new, set()).add(name)
+            self._enter(new, name)
         if new:
             self.loads[name] = new
             self._highest = max(self._highest, new)
         else:
             del self.loads[name]
 
+    def _enter(self, load: int, name: str) -> None:
+        self.by_load.setdefault(load, set()).add(name)
+        if (order := self._orders.get(load)) is not None:
+            insort(order, name)
+
     def _leave(self, load: int, name: str) -> None:
         """A cluster has another load now: one more or, if it was the only one with the highest, one less."""
         names = self.by_load[load]
         names.remove(name)
+        if (order := self._orders.get(load)) is not None:
+            del order[bisect_left(order, name)]
         if not names:
             del self.by_load[load]
             if load == self._highest:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from itertools import groupby, islice
 
 from dray.placement.case import PlacementCase
 from dray.placement.policy import Weights
@@ -27,8 +28,8 @@ def select_lightest(case: PlacementCase, weights: Weights, clusters: AbstractSet
     steady = weights.steady * HIGHEST
     ranked = [(-(weights.balance * score_of[ledger.loads[name] - 1] + steady), name) for name in own]
     wanted = count
-    for score, names in _levels(case, score_of, clusters):
-        best = [name for name in heapq.nsmallest(wanted + len(own), names) if name not in own]
+    for score, names in _levels(case, score_of):
+        best = list(islice((name for name in names if name in clusters and name not in own), wanted))
         ranked += [(-weights.balance * score, name) for name in best]
         wanted -= len(best)
         if wanted <= 0:
@@ -50,16 +51,8 @@ def find_heavier(case: PlacementCase, weights: Weights, name: str) -> str | None
     return worst if (-own, name) < (place, worst) else None
 
 
-def _levels(case: PlacementCase, score_of: ScoreOfLoad, clusters: AbstractSet[str]) -> Iterator[tuple[int, list[str]]]:
-    """Clusters that have the same Balance score if they are not decided, best score first."""
-    by_load = case.fleet.ledger.by_load
-    level: list[str] = []
-    score = score_of[0]
-    for load in sorted(by_load):
-        if score_of[load] != score:
-            if level:
-                yield score, level
-            level, score = [], score_of[load]
-        level += by_load[load] & clusters
-    if level:
-        yield score, level
+def _levels(case: PlacementCase, score_of: ScoreOfLoad) -> Iterator[tuple[int, Iterator[str]]]:
+    """Clusters that have the same Balance score if they are not decided, by name; the best score first."""
+    ledger = case.fleet.ledger
+    for score, loads in groupby(sorted(ledger.by_load), key=score_of.__getitem__):
+        yield score, heapq.merge(*(ledger.in_order(load) for load in loads))

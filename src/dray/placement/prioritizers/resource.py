@@ -25,7 +25,7 @@ class ResourceAllocatable:
         }
         if not amounts:
             return Scores({})
-        least, most = min(amounts.values()), max(amounts.values())
+        least, most = (case.extremes or {}).get(self.resource) or (min(amounts.values()), max(amounts.values()))
         span = most - least
         if span == 0:
             return Scores(dict.fromkeys(amounts, HIGHEST))
