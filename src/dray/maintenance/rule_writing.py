@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.kinds import RULES
-from dray.api.meta import DeleteOptions, ObjectMeta, Preconditions
+from dray.api.meta import DeleteOptions, Object, ObjectMeta, Preconditions
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND, EXPIRES_AT
 from dray.api.status import ApiError
@@ -78,6 +78,7 @@ async def write_rules(
     }
     for rule in rules:
         old = known.pop(rule.metadata.name, None)
+        written: Object
         if old is None:
             written = await client.create(rule)
         else:

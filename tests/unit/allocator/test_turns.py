@@ -42,7 +42,7 @@ def test_devices_are_unsettled_without_being_looked_at() -> None:
 
 
 @pytest.mark.parametrize("mode", [{}, {"allocationMode": "All"}], ids=["one", "all"])
-def test_what_is_known_of_like_devices_when_the_turn_is_over_is_told_in_the_next(mode: dict[str, str]) -> None:
+def test_what_is_known_of_like_devices_when_the_turn_is_over_is_told_in_the_next(mode: dict[str, Any]) -> None:
     """Devices were put off unseen, and a verdict on others of their kind was there: that ended the scheduler."""
     now = 0.0
     backlog = Backlog(lambda: now)
