@@ -31,6 +31,7 @@ def _is_half_given(claim: ResourceClaim) -> bool:
 STATES: dict[str, Callable[[Ledger], bool]] = {
     "pods wait": lambda ledger: any(map(_waits, ledger.pods)),
     "pods run": lambda ledger: any(pod.status.phase == "Running" for pod in ledger.pods),
+    "pods wait for others to go": lambda ledger: any(pod.status.nominated_node_name for pod in ledger.pods),
     "pods leave": lambda ledger: any(map(_leaves, ledger.pods)),
     "claims wait": lambda ledger: any(claim.status.allocation is None for claim in ledger.claims),
     "claims are allocated, for nobody": lambda ledger: any(map(_is_half_given, ledger.claims)),

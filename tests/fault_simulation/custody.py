@@ -9,6 +9,7 @@ from dray.api.generated.core import Node, Pod, Taint
 from fault_simulation.device_evictions import LAG
 from fault_simulation.ledger import CLAIMS, NODES, PODS, Change, Ledger, is_finished
 from fault_simulation.network import Request
+from fault_simulation.preemptions import SCHEDULER, Preemptions
 from fault_simulation.processes import KUBELETS
 
 NODE_TAINTS: Final = "taint-eviction-controller"
@@ -32,6 +33,7 @@ class Custody:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._preemptions = Preemptions(ledger)
         self._tainted: dict[str, list[_Tainted]] = defaultdict(list)
         self._bound: dict[str, float] = {}
         self._gone_nodes: dict[str, float] = {}
@@ -58,6 +60,8 @@ class Custody:
             return self._is_driven_off(pod)
         if request.account == CLEANER:
             return self._is_stranded(pod)
+        if request.account == SCHEDULER:
+            return self._preemptions.may_go(pod)
         if request.account == OWNERS:
             return bool(pod.metadata.owner_references)
         return request.account in ("admin", REPLICAS, DEVICES)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from dray.api.generated.core import Node, Pod, Taint
 from dray.api.node_match import matches
 from dray.api.resource import Device, DeviceTaint, DeviceToleration, ExactDeviceRequest, ResourceClaim
 from fault_simulation import objects
+from fault_simulation.company import agrees
 from fault_simulation.ledger import CLAIMS, Ledger, claim_names, is_owned
 
 DeviceKey = tuple[str, str, str]
@@ -16,13 +17,17 @@ BLOCKING = ("NoSchedule", "NoExecute")
 
 
 class Fitting:
-    """The cluster as it is now."""
+    """The cluster as it is now, but for pods that are `gone` (uids) and what only they use."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, gone: Collection[str] = ()) -> None:
         self._ledger = ledger
+        self._gone = gone
         self._held: set[DeviceKey] = set()
         self._consumed: Counter[DeviceKey] = Counter()
         for claim in ledger.claims:
+            users = claim.status.reserved_for
+            if users and all(user.uid in gone for user in users):
+                continue
             for result in claim.status.allocation.devices.results if claim.status.allocation is not None else ():
                 key = (result.driver, result.pool, result.device)
                 self._held.add(key)
@@ -30,28 +35,28 @@ class Fitting:
 
     def find_node(self, pod: Pod) -> str:
         """A node where the pod could run now; empty if there is none."""
+        return next((node.metadata.name for node in self._ledger.nodes if self.fits(node, pod)), "")
+
+    def fits(self, node: Node, pod: Pod) -> bool:
+        """Whether the pod could run on a node now."""
+        if not self._takes(node, pod) or not agrees(self._ledger, pod, node.metadata.name, self._gone):
+            return False
         if extended_amount(pod):
-            return self._find_node_for_extended(pod)
+            return self._fits_extended(node, pod)
         claims = [self._ledger.find(CLAIMS, pod.metadata.namespace, name) for name in claim_names(pod)]
         if len(claims) < len(pod.spec.resource_claims):
-            return ""
+            return False
         if any(claim is None or claim.metadata.deletion_timestamp is not None for claim in claims):
-            return ""
-        for node in self._ledger.nodes:
-            if self._takes(node, pod) and all(self._satisfies(node, claim, pod) for claim in claims):
-                return node.metadata.name
-        return ""
+            return False
+        return all(self._satisfies(node, claim, pod) for claim in claims)
 
-    def _find_node_for_extended(self, pod: Pod) -> str:
+    def _fits_extended(self, node: Node, pod: Pod) -> bool:
         """What an attempt before left behind can be given up; only a claim that is going has to go first."""
         left = [claim for claim in self._ledger.claims if is_owned(claim, pod.metadata.uid)]
         if any(claim.metadata.deletion_timestamp is not None for claim in left):
-            return ""
+            return False
         wanted = ExactDeviceRequest(device_class_name="gpu", count=extended_amount(pod))
-        for node in self._ledger.nodes:
-            if self._takes(node, pod) and sum(1 for _ in self._free(node, wanted)) >= wanted.count:
-                return node.metadata.name
-        return ""
+        return sum(1 for _ in self._free(node, wanted)) >= wanted.count
 
     def take_one(self, pod: Pod) -> None:
         """Lets a pod that wishes for one device have it, so that the next one cannot."""
@@ -76,7 +81,7 @@ class Fitting:
             reaches = selector is None or matches(selector, node.metadata.name, node.metadata.labels)
             if reaches and not any(self._is_blocked(key, request) for key in keys):
                 return True
-            if any(user.uid != pod.metadata.uid for user in claim.status.reserved_for):
+            if any(user.uid not in (pod.metadata.uid, *self._gone) for user in claim.status.reserved_for):
                 return False  # others use what it has; else it can be allocated anew
         return sum(1 for _ in self._free(node, request)) >= max(request.count, 1)
 

@@ -22,8 +22,8 @@ class GangSafety:
         self._ledger = ledger
         self._begun: set[str] = set()
         """Uids of gangs of which pods have, or had, nodes."""
-        self._went: dict[ObjectName, dict[str, float]] = {}
-        """When pods of gangs went that had devices and no node, by uid."""
+        self._went: dict[ObjectName, dict[str, tuple[float, Pod, bool]]] = {}
+        """Pods of gangs that went without a node, by uid: when, and whether they had devices."""
         ledger.on_change.append(self._follow)
 
     def _follow(self, change: Change) -> None:
@@ -44,7 +44,8 @@ class GangSafety:
         self._begun.add(group.metadata.uid)
         ready = sum(_has_devices(self._ledger, pod) for pod in members(self._ledger, name))
         earliest = self._ledger.clock.monotonic() - ON_ITS_WAY_SECONDS
-        ready += sum(moment >= earliest for moment in self._went.get(name, {}).values())
+        went = self._went.get(name, {}).values()
+        ready += sum(at >= earliest and (had or _has_devices(self._ledger, pod)) for at, pod, had in went)
         if ready < min_count(group):
             self._ledger.blame(f"gang {name} began to run with devices for {ready} of {min_count(group)} pods")
 
@@ -52,9 +53,9 @@ class GangSafety:
         old: Pod | None = change.old
         if old is None or old.spec.node_name or (name := group_of(old)) is None:
             return
-        goes = change.new is None or change.new.metadata.deletion_timestamp is not None
-        if goes and _has_devices(self._ledger, old):
-            self._went.setdefault(name, {}).setdefault(old.metadata.uid, self._ledger.clock.monotonic())
+        if change.new is None or change.new.metadata.deletion_timestamp is not None:
+            about = (self._ledger.clock.monotonic(), old, _has_devices(self._ledger, old))
+            self._went.setdefault(name, {}).setdefault(old.metadata.uid, about)
 
 
 def members(ledger: Ledger, name: ObjectName) -> list[Pod]:
@@ -88,11 +89,22 @@ def find_gang_leftovers(ledger: Ledger) -> Iterator[str]:
         there = members(ledger, name)
         waiting = [pod for pod in there if not pod.spec.node_name]
         placed = len(there) - len(waiting)
-        if waiting and len(there) >= min_count(group) and _fit(ledger, waiting, min_count(group) - placed):
+        if (
+            waiting
+            and _agree(group, there)
+            and len(there) >= min_count(group)
+            and _fit(ledger, waiting, min_count(group) - placed)
+        ):
             yield f"gang {name} waits with {placed} of {min_count(group)} pods on nodes, but could run"
         held = [claim for pod in waiting for claim in claim_names(pod) if _is_held(ledger, pod, claim)]
         if held and not placed:
             yield f"gang {name} waits and holds devices for {', '.join(held)}"
+
+
+def _agree(group: PodGroup, there: list[Pod]) -> bool:
+    """Whether all are as important as their group says; if not, nobody is placed."""
+    wanted = (group.spec.priority, group.spec.preemption_policy)
+    return all((pod.spec.priority, pod.spec.preemption_policy) == wanted for pod in there)
 
 
 def _is_held(ledger: Ledger, pod: Pod, name: str) -> bool:

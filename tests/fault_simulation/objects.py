@@ -22,6 +22,10 @@ RATE_GROUP: Final = "rated-nodes"
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 GPUS_PER_NODE: Final = 3
 EXTENDED: Final = "extended-"
+PRIORITIES: Final = {"urgent": 1000, "polite": 1000, "low": -10}
+"""Of pods that say how important they are; nobody goes for the polite ones."""
+SPREAD, APART = "spread", "apart"
+"""Labels of pods that stand as evenly on nodes as they can, and of those of which a node has one at most."""
 PART_SIZES: Final = {"whole": 4, "half-0": 2, "half-1": 2, "quarter-0": 1, "quarter-1": 1}
 
 
@@ -33,6 +37,12 @@ def device_class(name: str, driver: str) -> Manifest:
 def resource(class_name: str) -> str:
     """The extended resource that a class stands for."""
     return f"example.com/{class_name}"
+
+
+def priority_class(name: str) -> Manifest:
+    """How important pods are, and whether others go for them."""
+    policy = "Never" if name == "polite" else "PreemptLowerPriority"
+    return manifest("scheduling.k8s.io/v1", "PriorityClass", name, value=PRIORITIES[name], preemptionPolicy=policy)
 
 
 def _toleration(seconds: int | None) -> Manifest:
@@ -118,22 +128,43 @@ def pod_spec(wish: str, claim_name: str, patience: int | None) -> Manifest:
     return spec
 
 
-def pod(name: str, spec: Manifest, run_seconds: int | None) -> Manifest:
+def company(app: str) -> Manifest:
+    """What a pod with a label says about where others with it stand."""
+    about = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
+    if app == SPREAD:
+        return {"topologySpreadConstraints": [{**about, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]}
+    if app == APART:
+        return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [about]}}}
+    return {}
+
+
+def priority(name: str) -> Manifest:
+    """How important a pod or a gang is; it does not say if the name is empty."""
+    return {"priorityClassName": name} if name else {}
+
+
+def pod(name: str, spec: Manifest, run_seconds: int | None, app: str = "single") -> Manifest:
     """A pod that ends by itself after so many seconds, if at all."""
     annotations = {} if run_seconds is None else {names.RUN_SECONDS: str(run_seconds)}
-    return manifest("v1", "Pod", name, meta={"annotations": annotations, "labels": {"app": "single"}}, spec=spec)
+    return manifest("v1", "Pod", name, meta={"annotations": annotations, "labels": {"app": app}}, spec=spec)
 
 
-def gang(name: str, min_count: int) -> Manifest:
-    """Pods that run together or not at all."""
-    policy = {"gang": {"minCount": min_count}}
-    return manifest("scheduling.k8s.io/v1beta1", "PodGroup", name, spec={"schedulingPolicy": policy})
+def gang(name: str, size: int, run_seconds: int | None, importance: str, *, whole: bool) -> list[Manifest]:
+    """A group and its pods, with a GPU each, that run together or not at all; whether they leave together, too.
 
-
-def member(group: str, number: int, run_seconds: int | None) -> Manifest:
-    """A pod of a gang, with a GPU of its own."""
-    spec = {**pod_spec("gpu", "", 30), "schedulingGroup": {"podGroupName": group}}
-    return pod(f"{group}-{number}", spec, run_seconds)
+    Broken devices drive off no pods of a gang that leaves as a whole: only others that are more important do.
+    """
+    policy = {"gang": {"minCount": size}}
+    spec = {"schedulingPolicy": policy, "disruptionMode": {"all" if whole else "single": {}}, **priority(importance)}
+    member = {
+        **pod_spec("tolerant" if whole else "gpu", "", 30),
+        **priority(importance),
+        "schedulingGroup": {"podGroupName": name},
+    }
+    return [
+        manifest("scheduling.k8s.io/v1beta1", "PodGroup", name, spec=spec),
+        *(pod(f"{name}-{number}", member, run_seconds) for number in range(size)),
+    ]
 
 
 def replica_set(replicas: int) -> Manifest:

@@ -12,6 +12,7 @@ from fault_simulation.device_evictions import DeviceEvictions
 from fault_simulation.fitting import Fitting, extended_amount
 from fault_simulation.gang_safety import find_gang_leftovers
 from fault_simulation.ledger import CLAIMS, REPLICA_SETS, Ledger, claim_names, is_finished, is_owned
+from fault_simulation.preemptions import find_preemption_leftovers
 
 GRACE = 60.0
 """Seconds that nobody may be late by when nothing has failed for a long time."""
@@ -24,6 +25,7 @@ def find_leftovers(ledger: Ledger, evictions: DeviceEvictions) -> Iterator[str]:
         yield from _pod_leftovers(ledger, pod)
     yield from _waiting_leftovers(ledger)
     yield from find_gang_leftovers(ledger)
+    yield from find_preemption_leftovers(ledger)
     yield from _replica_leftovers(ledger)
     yield from evictions.find_overdue(GRACE)
     for rule in ledger.rules:

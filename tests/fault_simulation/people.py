@@ -22,7 +22,12 @@ NAMES: Final = 10
 SHARED: Final = 3
 RULES: Final = 3
 GANGS: Final = 2
+"""Of each sort."""
+WHOLE: Final = "whole"
+"""What the names of gangs begin with that leave as a whole."""
 EFFECTS: Final = ("None", "NoSchedule", "NoExecute", "NoExecute")
+IMPORTANCE: Final = ("", "", "", "", "", "low", "urgent", "polite")
+APPS: Final = ("single", "single", objects.SPREAD, objects.APART)
 
 HABITS: Final[Mapping[str, int]] = {
     "create_pod": 10,
@@ -77,6 +82,8 @@ class People:
         """Everything that is there from the start."""
         for name, driver in objects.DRIVERS.items():
             await self._create(objects.device_class(name, driver))
+        for name in objects.PRIORITIES:
+            await self._create(objects.priority_class(name))
         for wish in objects.WISHES:
             await self._create(objects.template(wish))
         for name in self.nodes:
@@ -121,7 +128,9 @@ class People:
         shared = f"shared-{self._random.randrange(SHARED)}" if self._random.random() < 0.25 else ""
         patience = self._random.choice([None, None, 5, 60])
         run_seconds = self._random.choice([None, None, 3, 40])
-        return objects.pod(name, objects.pod_spec(wish, shared, patience), run_seconds)
+        app, importance = self._random.choice(APPS), self._random.choice(IMPORTANCE)
+        spec = objects.pod_spec(wish, shared, patience) | objects.company(app) | objects.priority(importance)
+        return objects.pod(name, spec, run_seconds, app)
 
     def _some_pod_there(self) -> Pod:
         pods = self._ledger.pods
@@ -154,9 +163,9 @@ class People:
 
     async def _create_gang(self) -> None:
         """A group and its pods, in any order; what is there of an earlier one stays, and is too many or too few."""
-        name, size = f"gang-{self._random.randrange(GANGS)}", self._random.choice([2, 3, 4])
-        run_seconds = self._random.choice([None, 40])
-        wanted = [objects.gang(name, size), *(objects.member(name, one, run_seconds) for one in range(size))]
+        name, size = self._some_gang(), self._random.choice([2, 3, 4])
+        run_seconds, importance = self._random.choice([None, 40]), self._random.choice(IMPORTANCE)
+        wanted = objects.gang(name, size, run_seconds, importance, whole=name.startswith(WHOLE))
         self._random.shuffle(wanted)
         for one in wanted:
             try:
@@ -165,8 +174,11 @@ class People:
                 if error.code != 409:
                     raise
 
+    def _some_gang(self) -> str:
+        return f"{self._random.choice([WHOLE, 'gang'])}-{self._random.randrange(GANGS)}"
+
     async def _delete_gang(self) -> None:
-        name = f"gang-{self._random.randrange(GANGS)}"
+        name = self._some_gang()
         await self._delete("podgroups", name)
         for pod in self._ledger.pods:
             if pod.metadata.name.startswith(f"{name}-"):

@@ -18,6 +18,7 @@ import msgspec
 from dray.process import virtual_loop
 from dray.process.virtual_loop import LoopClock
 from fault_simulation.api_server import ApiServer
+from fault_simulation.company import Company
 from fault_simulation.coverage import Coverage
 from fault_simulation.custody import Custody
 from fault_simulation.device_evictions import DeviceEvictions
@@ -92,12 +93,14 @@ BAD_DAY = Day()
 ONE_SCHEDULER = Day(schedulers=1)
 SEVERAL_SERVERS = Day(servers=3, elections=0.1, restarts=0.1, kills=0.05, steps=30)
 CROWDED = Day(crowd=30, steps=30)
+SCARCE = Day(nodes=2, habits={"create_pod": 20, "create_gang": 6, "delete_pod": 3})
+"""More is asked for than there is, so that the more important make others go."""
 GOOD_DAY = Day(faults=CALM, kills=0, restarts=0, jumps=0, crowd=30, steps=30, punctual=True)
 
 
 def day_of(seed: int) -> Day:
     """Most days are bad, each in one of several ways."""
-    return (BAD_DAY, ONE_SCHEDULER, BAD_DAY, CROWDED, GOOD_DAY)[seed % 5]
+    return (BAD_DAY, ONE_SCHEDULER, SCARCE, CROWDED, GOOD_DAY)[seed % 5]
 
 
 class Simulation:
@@ -110,6 +113,7 @@ class Simulation:
         self.ledger = Ledger(self._clock)
         DeviceSafety(self.ledger, is_single=day.schedulers == 1)
         GangSafety(self.ledger)
+        Company(self.ledger)
         self.coverage = Coverage(self.ledger)
         self._server: ApiServer | ServerGroup
         if day.servers == 1:

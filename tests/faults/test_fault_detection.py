@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from dray.allocator import Options
 from dray.api.generated.core import Pod
 from dray.api.meta import DeleteOptions, Object
 from dray.api.registry import Kind
@@ -17,16 +18,20 @@ from dray.controllers.resource_claim import ResourceClaimController
 from dray.eviction import DevicePlanner, causes
 from dray.eviction.limiter import Limiter
 from dray.eviction.node_rations import NodeRations
-from dray.scheduler import binding
+from dray.scheduler import binding, scheduler
 from dray.scheduling.cluster import Cluster
+from dray.scheduling.filters.inter_pod_affinity import CompanyCheck
+from dray.scheduling.filters.topology_spread import SpreadCheck
 from dray.scheduling.pod_info import PodInfo
+from dray.scheduling.preemption import find_victims
+from dray.scheduling.refusal import Refused
 from dray.server.engine import Call, Engine
 from dray.server.indexes.held_devices import HeldDevices
 from dray.server.verbs import writes
 from dray.store import Finish, Key, Record
 from dray.tracker import Remove
 from fault_simulation.network import Connection, Faults
-from fault_simulation.simulation import BAD_DAY, CROWDED, ONE_SCHEDULER, Day, simulate
+from fault_simulation.simulation import BAD_DAY, CROWDED, ONE_SCHEDULER, SCARCE, Day, simulate
 
 ATTEMPTS = 30
 """So many days must be enough to notice."""
@@ -139,6 +144,39 @@ def forget_uids(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Connection, "delete", anybody)
 
 
+def make_anybody_go(patch: pytest.MonkeyPatch) -> None:
+    """Pods go for others that are no more important."""
+
+    def find_anybody(cluster: Cluster, pod: PodInfo, options: Options, refused: Refused) -> Refused:
+        spec = replace(pod.pod.spec, priority=2000, preemption_policy=None)
+        return find_victims(cluster, replace(pod, pod=replace(pod.pod, spec=spec)), options, refused)
+
+    patch.setattr(scheduler, "find_victims", find_anybody)
+
+
+def make_nobody_go(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(scheduler, "find_victims", lambda _cluster, _pod, _options, refused: refused)
+
+
+def forget_who_stands_there(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CompanyCheck, "check", lambda *_: ())
+
+
+def forget_to_spread(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SpreadCheck, "check", lambda *_: ())
+
+
+def forget_room_when_decisions_are_taken_back(patch: pytest.MonkeyPatch) -> None:
+    """Whoever was slower takes the pod off its node."""
+    take_back = Cluster.take_back
+
+    def forget(self: Cluster, pod: PodInfo, allocations: Any) -> None:
+        take_back(self, pod, allocations)
+        self._displace(pod.pod.metadata.uid)
+
+    patch.setattr(Cluster, "take_back", forget)
+
+
 @pytest.mark.parametrize(
     ("broken", "day", "sign"),
     [
@@ -152,6 +190,11 @@ def forget_uids(patch: pytest.MonkeyPatch) -> None:
         (forget_tolerations, BAD_DAY, "evicted without a reason"),
         (forget_to_cancel, BAD_DAY, ""),
         (forget_uids, REPLACEMENTS, "without a reason"),
+        (make_anybody_go, SCARCE, "kube-scheduler deletes pod .* without a reason"),
+        (make_nobody_go, SCARCE, "has room without"),
+        (forget_who_stands_there, CROWDED, "there is one already"),
+        (forget_to_spread, CROWDED, "and another node"),
+        (forget_room_when_decisions_are_taken_back, BAD_DAY, "there is one already|and another node"),
     ],
 )
 def test_a_guard_that_is_missing_is_missed(broken: Break, day: Day, sign: str, monkeypatch: pytest.MonkeyPatch) -> None:

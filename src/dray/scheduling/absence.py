@@ -42,8 +42,9 @@ class Absence:
         """A pod need not go after all; one that has gone meanwhile does not come back."""
         uid = pod.pod.metadata.uid
         _, node = self._away.pop(uid)
-        if self._cluster.node_of(uid) == node:
-            self._cluster.nodes.place(pod, node)
+        known = self._cluster.placed(uid)
+        if known is not None and self._cluster.node_of(uid) == node:
+            self._cluster.nodes.place(known, node)  # as it is now
         for name in pod.claims:
             claim = self._cluster.claims.get(name)
             freed = self._freed.pop(full_name(claim), None) if claim is not None else None

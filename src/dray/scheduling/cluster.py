@@ -61,6 +61,8 @@ class Cluster:
         self._priorities: dict[int, int] = {}
         self._in_flight: dict[str, str] = {}
         self._placed: dict[str, tuple[str, PodInfo]] = {}
+        self._assumed: set[str] = set()
+        """Uids of those that are placed because it was decided, and not because it is stored."""
 
     def set_node(self, old: Node | None, new: Node | None) -> None:
         """A node came, changed or went."""
@@ -176,10 +178,11 @@ class Cluster:
             self._in_flight[key] = claim.metadata.uid
             self.inventory.hold(key, allocation)
         self.nominations.drop(pod.pod.metadata.uid)
+        self._assumed.add(pod.pod.metadata.uid)
         self._place(pod, node)
 
     def take_back(self, pod: PodInfo, allocations: dict[str, tuple[ResourceClaim, AllocationResult]]) -> None:
-        """A decision could not be stored; what is stored counts again."""
+        """A decision could not be stored, or nobody knows whether it is; what is stored counts again."""
         for key, (claim, _) in allocations.items():
             if self._in_flight.pop(key, None) is None:
                 continue
@@ -188,7 +191,8 @@ class Cluster:
                 self.inventory.hold(key, stored.status.allocation)
             else:
                 self.inventory.release(key)
-        self._displace(pod.pod.metadata.uid)
+        if pod.pod.metadata.uid in self._assumed:  # else the pod has a node: the answer was lost, or another was faster
+            self._displace(pod.pod.metadata.uid)
 
     def set_pod(self, pod: Pod | None, uid: str) -> None:
         """A pod came, changed or went: it takes room on its node while it is there and not finished."""
@@ -197,8 +201,10 @@ class Cluster:
             self.nominations.drop(uid)
         if pod is None or is_finished(pod):
             self._displace(uid)
-        elif pod.spec.node_name and not self._is_placed(pod):
-            self._place(read_pod(pod), pod.spec.node_name)
+        elif pod.spec.node_name:
+            self._assumed.discard(uid)
+            if not self._is_placed(pod):
+                self._place(read_pod(pod), pod.spec.node_name)
 
     def node_of(self, uid: str) -> str:
         """The node that a pod has, or is about to; empty if it has none."""
@@ -245,6 +251,7 @@ class Cluster:
     def _displace(self, uid: str) -> None:
         node, known = self._placed.pop(uid, ("", None))
         self._leaving.discard(uid)
+        self._assumed.discard(uid)
         if known is not None:
             self._count(known, -1)
             self.nodes.displace(uid, node)

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dray.allocator import Options
 from dray.api import codec
@@ -117,6 +118,20 @@ def test_what_is_in_flight_is_taken() -> None:
     assert "cannot allocate all claims" in told(here, pod("p2", claims=("c2",)))
     here.take_back(first, answer.allocations)
     assert chosen_node(here, pod("p2", claims=("c2",))) == "a"
+
+
+@pytest.mark.parametrize("where", ["a", "b"])
+def test_a_pod_that_has_a_node_keeps_its_room_when_a_decision_is_taken_back(where: str) -> None:
+    """Its answer was lost, or another scheduler was faster."""
+    here = cluster(node("a", cpu="1"), node("b", cpu="1"))
+    first = pod("first", cpu="1")
+    info = read_pod(first)
+    here.assume(info, "a", {})
+    here.set_pod(replace(first, spec=replace(first.spec, node_name=where)), first.metadata.uid)
+    here.take_back(info, {})
+    other = "b" if where == "a" else "a"
+    assert chosen_node(here, pod("second", cpu="1")) == other
+    assert here.node_of(first.metadata.uid) == where
 
 
 @pytest.mark.req("4381-112", "4381-128")
