@@ -10,7 +10,7 @@ An event costs what it changes. Pools, layouts and results are immutable; only h
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, TypeVar
 
 from dray import cel
@@ -257,10 +257,13 @@ class Inventory:
             if name is not None and self._nodes.get(name) is not None:
                 self._changes.add(Touched(self._nodes.rank(name)))
 
-    def occupancies(self) -> Iterator[Occupancy]:
-        """What is held of each pool, or of each part of one, by driver and name."""
-        for key in sorted(self._pools):
-            yield from self._holdings[key].published
+    def pool_keys(self) -> Set[PoolKey]:
+        """All pools."""
+        return self._pools.keys()
+
+    def occupancies_of(self, key: PoolKey) -> Sequence[Occupancy]:
+        """What is held of a pool, or of each part of it; empty if there is no such pool."""
+        return self._holdings[key].published if key in self._pools else ()
 
     def holding(self, device: DeviceId) -> Holding | None:
         """Who holds a device, alone or in shares."""

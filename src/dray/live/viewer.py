@@ -22,8 +22,10 @@ from dray.api import kinds
 from dray.api.generated.core import Node, Pod
 from dray.api.meta import Object
 from dray.api.nodes import is_ready
+from dray.api.references import ObjectName
 from dray.api.registry import Kind
 from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim
+from dray.api.resource.pool import PoolKey
 from dray.api.status import ApiError
 from dray.client import Client, Informer
 from dray.client.calls import list_if_served
@@ -33,6 +35,7 @@ from dray.process.clock import as_time
 from dray.reconcile import Clock
 from dray.reconcile.selector_work import SelectorWork
 from dray.scheduling.cluster import Cluster
+from dray.scheduling.device_states import differs_for_devices
 from dray.snapshot import Snapshot, from_objects
 from dray.tracker import Remove, Upsert
 from dray.views import fleet, waiting
@@ -72,12 +75,17 @@ class Viewer:
         self._clock = clock
         self._informers: dict[Kind, Informer[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._turns = Turns(self._on_done)
+        self._turns = Turns(self._on_done, clock.sleep)
         self._selector_work = SelectorWork(self._backlog, clock, self._on_selectors, seconds=SELECTOR_SECONDS)
         self._news = asyncio.Event()
         self._dirty = asyncio.Event()
         self._waiting: set[str] = set()
-        self._leaving: dict[str, tuple[str, ...]] = {}
+        self._ready: set[str] = set()
+        self._leaving: dict[str, tuple[ObjectName, ...]] = {}
+        self._touched: set[PoolKey] = set()
+        """Pools to look at again."""
+        self._nodes_differ = True
+        """Whether all of them have to be looked at, since nodes came, went, or take pods or not by now."""
         self._is_current = False
         self._lost = ""
 
@@ -106,6 +114,7 @@ class Viewer:
             await informer.synced()
         await self._turns.idle.wait()
         self._is_current = True
+        self._turns.pause = CALM_SECONDS
         await self._refresh()
         run(self._keep_refreshed())
         run(self._keep_sampling())
@@ -167,8 +176,8 @@ class Viewer:
     @property
     def ready_nodes(self) -> tuple[int, int]:
         """How many nodes are ready, and how many there are."""
-        nodes: list[Node] = list(self.of(kinds.NODES))
-        return sum(map(is_ready, nodes)), len(nodes)
+        nodes = self._informers.get(kinds.NODES)
+        return len(self._ready), len(nodes) if nodes is not None else 0
 
     async def snapshot(self) -> Snapshot:
         """What the viewer sees as a value, for answers that take a while. Raises ApiError or OSError."""
@@ -202,18 +211,25 @@ class Viewer:
         elif isinstance(old, DeviceClass) and new is None:
             self.cluster.set_class(old.metadata.name, None)
         self._backlog.begin_turn("", TURN_SECONDS)
-        self.cluster.track(Upsert(new) if new is not None else Remove.of(old))
+        self._touched |= self.cluster.track(Upsert(new) if new is not None else Remove.of(old))
         self._selector_work.look()
         if isinstance(old, DeviceTaintRule) and self._is_current:
             self.log.rule(old, new, self._now())
 
     def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self.cluster.set_claim(old, new)
+        self._touch(old)
+        self._touch(new)
         if self._is_current:
             self.log.claim(old, new, self._now())
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:
         self.cluster.set_node(old, new)
+        if new is not None and is_ready(new):
+            self._ready.add(new.metadata.name)
+        elif (known := new if new is not None else old) is not None:
+            self._ready.discard(known.metadata.name)
+        self._nodes_differ |= old is None or new is None or differs_for_devices(old, new)
         if self._is_current:
             self.log.node(old, new, self._now())
 
@@ -226,17 +242,23 @@ class Viewer:
             self._waiting.add(uid)
         else:
             self._waiting.discard(uid)
+        before = self._leaving.pop(uid, ())
         if new is not None and new.metadata.deletion_timestamp is not None:
             self._leaving[uid] = tuple(_claims_of(new))
-        else:
-            self._leaving.pop(uid, None)
+        for claim in {*before, *self._leaving.get(uid, ())}:
+            self._touch(self.cluster.claims.get(claim))
+
+    def _touch(self, claim: ResourceClaim | None) -> None:
+        """What a claim has looks different now."""
+        if claim is not None and claim.status.allocation is not None:
+            self._touched.update((one.driver, one.pool) for one in claim.status.allocation.devices.results)
 
     def _on_other(self, _old: Any, _new: Any) -> None:
         """Events are looked at when somebody asks."""
 
     def _on_selectors(self) -> None:
         self._backlog.begin_turn("", TURN_SECONDS)
-        self.cluster.resume()
+        self._touched |= self.cluster.resume()
         self._selector_work.look()
         self._dirty.set()
 
@@ -259,20 +281,22 @@ class Viewer:
             await self._clock.sleep(max(CALM_SECONDS, SHARE * spent))
 
     async def _refresh(self) -> float:
-        """Looks at everything, with turns for others in between; the seconds of work that it took, without theirs."""
-        leaving = frozenset(chain.from_iterable(self._leaving.values()))
-        before = self.rows.revision
+        """Looks at what changed, with turns for others in between; the seconds of work that it took, without theirs."""
+        leaving = {str(one) for one in chain.from_iterable(self._leaving.values())}
+        touched, self._touched = self._touched, set()
+        if self._nodes_differ:
+            self._nodes_differ = False
+            steps = self.rows.refresh(self.cluster, leaving)
+        else:
+            steps = self.rows.refresh_pools(self.cluster, touched, leaving)
         spent, began = 0.0, time.thread_time()
-        for _ in self.rows.refresh(self.cluster, leaving):
+        for _ in steps:
             if time.thread_time() - began > TURN_SECONDS:
                 spent += time.thread_time() - began
                 await asyncio.sleep(0)
                 began = time.thread_time()
-        spent += time.thread_time() - began
-        if self.rows.revision != before:
-            await asyncio.sleep(0)
-            self.totals = await asyncio.to_thread(fleet.totals, list(self.rows.rows.values()))
-        return spent
+        self.totals = self.rows.totals
+        return spent + time.thread_time() - began
 
     async def _keep_sampling(self) -> None:
         while True:
@@ -307,13 +331,13 @@ class Viewer:
         return str(as_time(self._clock.now()))
 
 
-def _claims_of(pod: Pod) -> Iterator[str]:
-    """The claims of a pod, as `namespace/name`."""
+def _claims_of(pod: Pod) -> Iterator[ObjectName]:
+    """The claims of a pod."""
     made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
     for ref in pod.spec.resource_claims:
         name = ref.resource_claim_name or made.get(ref.name)
         if name:
-            yield f"{pod.metadata.namespace}/{name}"
+            yield ObjectName(pod.metadata.namespace, name)
 
 
 def _as_snapshot(seen: Iterable[Iterable[Object]]) -> Snapshot:

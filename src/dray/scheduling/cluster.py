@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from dray.api.pod_groups import min_count
 from dray.api.pods import is_finished
 from dray.api.references import ObjectName, full_name
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
+from dray.api.resource.pool import PoolKey
 from dray.scheduling.budgets import Budgets
 from dray.scheduling.claims import PodClaims, find_claims
 from dray.scheduling.groups import Groups
@@ -83,19 +84,19 @@ class Cluster:
         self.nodes.remove(name)
         self.inventory.remove_node(name)
 
-    def track(self, *events: Event) -> bool:
-        """Slices, patches, rules or classes changed; True if devices did by it (5027-31: after they are merged)."""
+    def track(self, *events: Event) -> Set[PoolKey]:
+        """Slices, patches, rules or classes changed; the pools that did by it (5027-31: after they are merged)."""
         changed = self.tracker.apply_all(events).pools
         self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in sorted(changed))
-        return bool(changed)
+        return changed
 
-    def resume(self) -> bool:
-        """Selectors of rules or patches were evaluated; True if devices look different by it."""
+    def resume(self) -> Set[PoolKey]:
+        """Selectors of rules or patches were evaluated; the pools that look different by it."""
         if self.tracker.is_complete:
-            return False
+            return frozenset()
         changed = self.tracker.resume().pools
         self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in sorted(changed))
-        return bool(changed)
+        return changed
 
     @property
     def volumes(self) -> Volumes:

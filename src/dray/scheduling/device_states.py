@@ -15,7 +15,7 @@ Neither held, tainted nor free is blocked. Asking costs what changed since the l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -28,6 +28,7 @@ from dray.allocator.pools import reaches
 from dray.allocator.reasons import CapacityShort, CounterShort, GroupsIncompatible
 from dray.api.generated.core import Node
 from dray.api.nodes import is_known_unready
+from dray.api.resource.pool import PoolKey
 from dray.api.resource.taint import EFFECT_NONE
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.node_info import NodeInfo
@@ -114,6 +115,7 @@ class _Fixed(NamedTuple):
 
 
 class _Known(NamedTuple):
+    fixed: _Fixed
     occupancy: Occupancy
     revision: int
     away: int
@@ -124,31 +126,40 @@ class DeviceStates:
     """The devices of a cluster. Remembers what it found out of a pool while nothing about it changes."""
 
     def __init__(self) -> None:
-        self._fixed: dict[int, _Fixed] = {}
-        self._known: dict[int, _Known] = {}
+        self._known: dict[PoolKey, list[_Known]] = {}
         self._nodes = _Nodes()
 
     def pools(self, cluster: Cluster) -> Iterator[PoolState]:
         """Every pool, or part of one, by driver and name."""
         self._nodes.look(cluster)
-        fixed, self._fixed = self._fixed, {}
-        known, self._known = self._known, {}
-        for occupancy in list(cluster.inventory.occupancies()):
+        for key in self._known.keys() - cluster.inventory.pool_keys():
+            del self._known[key]
+        for key in sorted(cluster.inventory.pool_keys()):
+            yield from self._look(cluster, key)
+
+    def pools_of(self, cluster: Cluster, keys: Collection[PoolKey]) -> Iterator[tuple[PoolKey, list[PoolState]]]:
+        """Some pools, each in its parts, none if it is gone. Nodes count as `pools` saw them."""
+        for key in keys:
+            yield key, self._look(cluster, key)
+
+    def _look(self, cluster: Cluster, key: PoolKey) -> list[PoolState]:
+        """The parts of a pool. What was found out of a part counts while nothing about it changes."""
+        before = {id(one.fixed.view): one for one in self._known.pop(key, ())}
+        known: list[_Known] = []
+        for occupancy in cluster.inventory.occupancies_of(key):
             view = occupancy.pool.view
-            place = id(view)
-            one = fixed.get(place)
-            if one is None or one.view is not view:
-                one = _read(view)
-            self._fixed[place] = one
+            found = before.get(id(view))
+            fixed = found.fixed if found is not None else _read(view)
             away = 0
-            for access, mask in one.by_access.items():
+            for access, mask in fixed.by_access.items():
                 if self._nodes.problem(access, view.hidden_from) is not None:
                     away |= mask
-            found = known.get(place)
             if found is None or (found.occupancy, found.revision, found.away) != (occupancy, occupancy.revision, away):
-                found = _Known(occupancy, occupancy.revision, away, _judge(occupancy, one, away))
-            self._known[place] = found
-            yield found.state
+                found = _Known(fixed, occupancy, occupancy.revision, away, _judge(occupancy, fixed, away))
+            known.append(found)
+        if known:
+            self._known[key] = known
+        return [one.state for one in known]
 
     def devices(self, cluster: Cluster) -> Iterator[DeviceState]:
         """Every device, by driver, pool and position."""
@@ -264,7 +275,7 @@ class _Nodes:
         before = self._seen.get(name)
         if before is None or before is now:
             return before is None
-        return before[1] != now[1] or before[0].metadata.labels != now[0].metadata.labels
+        return differs_for_devices(before[0], now[0])
 
 
 def problem_of(node: Node) -> NodeProblem | None:
@@ -272,3 +283,8 @@ def problem_of(node: Node) -> NodeProblem | None:
     if is_known_unready(node):
         return NodeProblem.NOT_READY
     return NodeProblem.CORDONED if node.spec.unschedulable else None
+
+
+def differs_for_devices(before: Node, now: Node) -> bool:
+    """Whether devices may be good for something else since a node changed."""
+    return problem_of(before) != problem_of(now) or before.metadata.labels != now.metadata.labels

@@ -5,12 +5,15 @@ A row is made again only when its pool changed: looking at forty thousand device
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from itertools import takewhile
 from typing import Final
 
 import msgspec
 
 from dray.allocator.flow import members
+from dray.api.resource.pool import PoolKey
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_states import DeviceState, DeviceStates, PoolState
 from dray.snapshot import Snapshot
@@ -62,12 +65,16 @@ class FleetRows:
     def __init__(self) -> None:
         self.rows: dict[str, FleetRow] = {}
         self.views: dict[str, PoolView] = {}
-        self.revisions: dict[str, int] = {}
-        """By key, the refresh that last changed a row."""
         self.gone: dict[str, int] = {}
         self.revision = 0
+        self._revisions: dict[str, int] = {}
+        """By key, the refresh that last changed a row; the newest last."""
         self._states = DeviceStates()
         self._seen: dict[str, tuple[PoolState, frozenset[str]]] = {}
+        self._keys: dict[PoolKey, list[str]] = {}
+        """The rows of each pool."""
+        self._tally = _Tally()
+        self._is_different = False
 
     def refresh(self, cluster: Cluster, leaving: Collection[str] = ()) -> Iterator[None]:
         """Looks at everything once, a pool per step, so that the caller can do something else in between.
@@ -76,32 +83,69 @@ class FleetRows:
         was different.
         """
         revision = self.revision + 1
-        found: set[str] = set()
-        different = False
+        found: dict[PoolKey, list[str]] = {}
         for state in self._states.pools(cluster):
-            key = row_key(state.view)
-            found.add(key)
-            going = _leaving(state, leaving)
-            if self.views.get(key) is not state.view or self._seen[key] != (state, going):
-                different |= self._note(key, state, going, revision)
+            found.setdefault((state.view.driver, state.view.name), []).append(self._look(state, leaving, revision))
             yield
-        for key in [key for key in self.rows if key not in found]:
-            del self.rows[key], self.views[key], self._seen[key], self.revisions[key]
-            self.gone[key] = revision
-            different = True
-        if different:
-            self.revision = revision
+        before, self._keys = self._keys, found
+        for pool, keys in before.items():
+            self._drop(keys, found.get(pool, ()), revision)
+        self._finish(revision)
 
-    def _note(self, key: str, state: PoolState, going: frozenset[str], revision: int) -> bool:
+    def refresh_pools(
+        self, cluster: Cluster, pools: Collection[PoolKey], leaving: Collection[str] = ()
+    ) -> Iterator[None]:
+        """The same for some pools, while nodes are as they were: costs what these do, however many others there are."""
+        revision = self.revision + 1
+        for pool, states in self._states.pools_of(cluster, pools):
+            before = self._keys.pop(pool, [])
+            keys = [self._look(state, leaving, revision) for state in states]
+            if keys:
+                self._keys[pool] = keys
+            self._drop(before, keys, revision)
+            yield
+        self._finish(revision)
+
+    def _finish(self, revision: int) -> None:
+        """Whoever looks while rows are being made hears of all of them afterwards."""
+        if self._is_different:
+            self.revision = revision
+            self._is_different = False
+
+    def _look(self, state: PoolState, leaving: Collection[str], revision: int) -> str:
+        key = row_key(state.view)
+        going = _leaving(state, leaving)
+        if self.views.get(key) is not state.view or self._seen[key] != (state, going):
+            self._note(key, state, going, revision)
+        return key
+
+    def _drop(self, before: Iterable[str], keys: Collection[str], revision: int) -> None:
+        for key in before:
+            if key not in keys and key in self.rows:
+                self._tally.count(self.rows.pop(key), -1)
+                del self.views[key], self._seen[key], self._revisions[key]
+                self.gone[key] = revision
+                self._is_different = True
+
+    def _note(self, key: str, state: PoolState, going: frozenset[str], revision: int) -> None:
         self._seen[key] = (state, going)
         self.views[key] = state.view
-        row = fleet_row(state, going)
-        if self.rows.get(key) == row:
-            return False
+        row, before = fleet_row(state, going), self.rows.get(key)
+        if before == row:
+            return
+        if before is not None:
+            self._tally.count(before, -1)
+        self._tally.count(row, 1)
         self.rows[key] = row
-        self.revisions[key] = revision
+        self._revisions.pop(key, None)
+        self._revisions[key] = revision
         self.gone.pop(key, None)
-        return True
+        self._is_different = True
+
+    @property
+    def totals(self) -> FleetTotals:
+        """All rows in numbers."""
+        return self._tally.totals()
 
     def devices(self, key: str) -> list[DeviceState]:
         """The devices of a row, as of the last refresh; none if there is no such row."""
@@ -110,8 +154,9 @@ class FleetRows:
 
     def since(self, revision: int) -> tuple[list[FleetRow], list[str]]:
         """The rows that changed after a revision, and the keys of those that went."""
-        changed = [self.rows[key] for key, at in self.revisions.items() if at > revision]
-        return changed, [key for key, at in self.gone.items() if at > revision]
+        newest = takewhile(lambda one: one[1] > revision, reversed(self._revisions.items()))
+        changed = [self.rows[key] for key, _ in newest]
+        return changed[::-1], [key for key, at in self.gone.items() if at > revision]
 
 
 def rows_of(snapshot: Snapshot) -> list[FleetRow]:
@@ -153,18 +198,33 @@ def _leaving(state: PoolState, leaving: Collection[str]) -> frozenset[str]:
 
 def totals(rows: Iterable[FleetRow]) -> FleetTotals:
     """All rows in numbers."""
-    letters: dict[str, int] = {}
-    whole = 0
+    tally = _Tally()
     for row in rows:
+        tally.count(row, 1)
+    return tally.totals()
+
+
+class _Tally:
+    """Devices by letter, and those of pools that are free as a whole."""
+
+    def __init__(self) -> None:
+        self._letters: Counter[str] = Counter()
+        self._whole = 0
+
+    def count(self, row: FleetRow, sign: int) -> None:
+        """A row more, or less."""
         for letter in set(row.states):
-            letters[letter] = letters.get(letter, 0) + row.states.count(letter)
+            self._letters[letter] += sign * row.states.count(letter)
         if row.states == LETTERS[FREE] * len(row.states):
-            whole += len(row.states)
-    numbers = {
-        word: sum(number for letter, number in letters.items() if (ord(letter) - 48) & bit)
-        for bit, word in WORDS.items()
-    }
-    return FleetTotals(devices=sum(letters.values()), whole=whole, **numbers)
+            self._whole += sign * len(row.states)
+
+    def totals(self) -> FleetTotals:
+        letters = self._letters
+        numbers = {
+            word: sum(number for letter, number in letters.items() if (ord(letter) - 48) & bit)
+            for bit, word in WORDS.items()
+        }
+        return FleetTotals(devices=sum(letters.values()), whole=self._whole, **numbers)
 
 
 def words_of(letter: str) -> list[str]:

@@ -1,0 +1,181 @@
+"""A view that looks at what changed alone shows what one that looks at everything shows."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+import builders
+from controller_world import World, controller_world
+from dray.allocator import Inventory
+from dray.live.viewer import Viewer
+
+NODES = 6
+DEVICES = 4
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+@contextlib.asynccontextmanager
+async def viewing(world: World) -> AsyncIterator[Viewer]:
+    viewer = Viewer(world.admin, world.clock)
+    await viewer.start()
+    try:
+        yield viewer
+    finally:
+        await viewer.stop()
+
+
+def published(name: str, devices: int = DEVICES, generation: int = 1) -> dict[str, Any]:
+    names = [f"gpu-{number}" for number in range(devices)]
+    return builders.resource_slice(name, *names, pool=name, nodeName=name, generation=generation)
+
+
+async def add_node(world: World, name: str) -> None:
+    await world.create(builders.node(name), published(name))
+    await world.patch("nodes", name, {"status": READY}, "status")
+
+
+async def allocate(world: World, name: str, node: str, device: str) -> None:
+    """A claim and a pod that has it."""
+    await world.create(builders.claim(name, builders.request()))
+    claims = [builders.pod_claim("r", claim=name)]
+    await world.create(builders.pod(name, node=node, claims=claims, meta={"finalizers": ["example.com/stay"]}))
+    await world.patch("resourceclaims", name, {"status": builders.allocated(device, pool=node, on=node)}, "status")
+
+
+class Life:
+    """Whatever may happen to devices, by chance."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self.world = world
+        self.chance = random.Random(seed)
+        self.nodes = [f"node-{number}" for number in range(NODES)]
+        self.held: dict[str, tuple[str, str]] = {}
+        self.made = 0
+
+    async def happen(self) -> None:
+        """One thing."""
+        things: tuple[Callable[[], Awaitable[None]], ...] = (
+            *(self.give, self.give, self.give, self.take),
+            *(self.leave, self.cordon, self.replace_node, self.publish, self.taint),
+        )
+        await self.chance.choice(things)()
+
+    async def give(self) -> None:
+        place = (self.chance.choice(self.nodes), f"gpu-{self.chance.randrange(DEVICES)}")
+        if place in self.held.values():
+            return
+        self.made += 1
+        name = f"claim-{self.made}"
+        await allocate(self.world, name, *place)
+        self.held[name] = place
+
+    async def take(self) -> None:
+        if self.held:
+            name = self.chance.choice(sorted(self.held))
+            await self.world.patch("resourceclaims", name, {"status": {"allocation": None}}, "status")
+            if self.chance.random() < 0.5:
+                await self.world.delete("resourceclaims", name)
+            del self.held[name]
+
+    async def leave(self) -> None:
+        if self.held:
+            name = self.chance.choice(sorted(self.held))
+            await self.world.delete("pods", name, grace_period_seconds=5)
+            if self.chance.random() < 0.5:
+                await self.world.patch("pods", name, {"metadata": {"finalizers": None}})
+
+    async def cordon(self) -> None:
+        node = self.chance.choice(self.nodes)
+        await self.world.patch("nodes", node, {"spec": {"unschedulable": self.chance.random() < 0.5}})
+
+    async def replace_node(self) -> None:
+        node = self.chance.choice(self.nodes)
+        await self.world.delete("nodes", node)
+        await self.world.create(builders.node(node))
+
+    async def publish(self) -> None:
+        node = self.chance.choice(self.nodes)
+        await self.world.delete("resourceslices", node)
+        if self.chance.random() < 0.7:
+            await self.world.create(published(node, self.chance.randrange(1, DEVICES + 1)))
+        else:
+            await self.world.settle()
+            await self.world.create(published(node))
+
+    async def taint(self) -> None:
+        self.made += 1
+        node = self.chance.choice(self.nodes)
+        tainted = builders.taint("bad", "NoSchedule")
+        await self.world.create(builders.taint_rule(f"rule-{self.made}", {"pool": node}, tainted))
+        if self.chance.random() < 0.5:
+            await self.world.settle()
+            await self.world.delete("devicetaintrules", f"rule-{self.made}")
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_what_is_kept_current_is_what_is_there(seed: int) -> None:
+    async with controller_world() as world:
+        life = Life(world, seed)
+        for name in life.nodes:
+            await add_node(world, name)
+        async with viewing(world) as kept:
+            told = {row.key: row for row in kept.rows.since(-1)[0]}
+            for _ in range(12):
+                before = kept.rows.revision
+                for _ in range(life.chance.randrange(1, 6)):
+                    await life.happen()
+                await world.settle(3)
+                changed, gone = kept.rows.since(before)
+                told = {key: row for key, row in told.items() if key not in gone} | {row.key: row for row in changed}
+                async with viewing(world) as anew:
+                    assert kept.rows.rows == anew.rows.rows == told
+                    assert kept.totals == anew.totals
+                    assert kept.ready_nodes == anew.ready_nodes
+
+
+async def test_a_change_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with controller_world() as world:
+        names = [f"node-{number}" for number in range(40)]
+        for name in names:
+            await add_node(world, name)
+        async with viewing(world) as viewer:
+            looked_at: list[tuple[str, str]] = []
+            look = Inventory.occupancies_of
+
+            def counted(self: Inventory, key: tuple[str, str]) -> Any:
+                looked_at.append(key)
+                return look(self, key)
+
+            monkeypatch.setattr(Inventory, "occupancies_of", counted)
+            before = viewer.rows.revision
+            await allocate(world, "one", "node-7", "gpu-1")
+            await world.patch("nodes", "node-9", {"metadata": {"annotations": {"seen": "now"}}})
+            await world.settle(3)
+            assert {pool for _, pool in looked_at} == {"node-7"}
+            assert [row.pool for row in viewer.rows.since(before)[0]] == ["node-7"]
+            assert viewer.totals.held == 1
+
+
+async def test_what_comes_and_goes_at_once_is_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim is made, allocated and reserved within milliseconds: it is worked off once."""
+    async with controller_world() as world:
+        await add_node(world, "node-0")
+        async with viewing(world) as viewer:
+            seen: list[tuple[bool, bool]] = []
+            set_claim = viewer.cluster.set_claim
+
+            def noted(old: Any, new: Any) -> None:
+                seen.append((old is not None, new is not None))
+                set_claim(old, new)
+
+            monkeypatch.setattr(viewer.cluster, "set_claim", noted)
+            await allocate(world, "one", "node-0", "gpu-0")
+            await world.create(builders.claim("brief", builders.request()))
+            await world.delete("resourceclaims", "brief")
+            await world.settle(3)
+            assert seen == [(False, True)]
