@@ -51,7 +51,8 @@ class Cluster:
 
     def _add_claim(self, claim: ResourceClaim) -> None:
         self.claims[full_name(claim)] = claim
-        self.inventory.apply_claim(None, claim)
+        if claim.status.allocation is not None:
+            self.inventory.hold(full_name(claim), claim.status.allocation)
 
     def _add_node(self, metadata: Mapping[str, Any]) -> None:
         self.nodes[metadata["name"]] = dict(metadata.get("labels", {}))

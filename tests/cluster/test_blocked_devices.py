@@ -28,6 +28,13 @@ def partition(name: str, memory: str) -> dict[str, Any]:
     return {"name": name, "consumesCounters": [draw]}
 
 
+def rows_of(view: LiveView, what: What) -> list[dict[str, str]]:
+    """The rows of a table by the names of its columns."""
+    table = table_of(view, Wanted(what))
+    names = [title.lower().replace(" ", "_") for title in table.header]
+    return [dict(zip(names, row, strict=True)) for row in table.rows]
+
+
 def objects() -> list[dict[str, Any]]:
     """A GPU whole and in two halves on node-1, where the whole is held; a plain one on node-2."""
     card = [{"name": "card", "counters": {"memory": {"value": "80Gi"}}}]
@@ -83,13 +90,13 @@ async def looking(server: LocalServer) -> AsyncIterator[LiveView]:
 
 async def test_partitions_of_a_gpu_that_is_held_whole_are_not_free_anywhere() -> None:
     async with local_server(with_roles=False) as server, looking(server) as view:
-        nodes = table_of(view, Wanted(What.NODES)).to_list()
+        nodes = rows_of(view, What.NODES)
         keys = ("node", "devices", "free", "held", "blocked", "tainted", "blocked_by")
         assert [tuple(row[key] for key in keys) for row in nodes] == [
             ("node-1", "3", "0", "1", "2", "0", "2 counters used up (default/train)"),
             ("node-2", "1", "1", "0", "0", "0", "–"),
         ]
-        devices = {row["device"]: row for row in table_of(view, Wanted(What.DEVICES)).to_list()}
+        devices = {row["device"]: row for row in rows_of(view, What.DEVICES)}
         assert devices["node-1/half-0"]["state"] == "blocked"
         assert devices["node-1/half-0"]["blocked_by"] == (
             "short of counter card/memory: needs 40Gi, left 0 (used by default/train)"
@@ -120,5 +127,5 @@ async def test_devices_of_a_node_that_is_cordoned_or_gone_are_blocked() -> None:
 
 
 def state_of(view: LiveView, device: str) -> tuple[str, str]:
-    row = next(row for row in table_of(view, Wanted(What.DEVICES)).to_list() if row["device"] == device)
+    row = next(row for row in rows_of(view, What.DEVICES) if row["device"] == device)
     return row["state"], row["blocked_by"]

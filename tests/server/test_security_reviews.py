@@ -15,6 +15,7 @@ from dray.client.http import HttpClient
 from dray.client.kubeconfig import load_kubeconfig
 from dray.server.instance import Instance, ServerSettings
 from dray.server.security.identity import NODES, authenticated
+from dray.server.security.kubeconfig import client_kubeconfig
 from local_server import refused, typed
 from server_objects import binding, node, pod, service_account
 
@@ -42,7 +43,7 @@ class People:
     def with_certificate(self, user: str, *groups: str) -> HttpClient:
         now = dt.datetime.now(dt.UTC)
         path = self._directory / "kubeconfig"
-        path.write_bytes(self.instance.credentials.client_kubeconfig(self.instance.url, user, groups, now))
+        path.write_bytes(client_kubeconfig(self.instance.credentials.authority, self.instance.url, user, groups, now))
         return self._add(HttpClient(load_kubeconfig([path])))
 
     def _add(self, client: HttpClient) -> HttpClient:

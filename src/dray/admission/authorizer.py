@@ -116,7 +116,7 @@ def _check_path(check: _PathCheck, verb: str) -> Decision:
 
 
 def _with(field: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
-    return lambda check, value: replace(check, **{field: value})  # type: ignore[arg-type]
+    return lambda check, value: replace(check, **{field: value})  # type: ignore[arg-type]  # a text field, all of them
 
 
 def _on_resource(name: str, field: str) -> Function:

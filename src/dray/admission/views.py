@@ -55,7 +55,7 @@ def json_of(value: Any) -> Any:
     if isinstance(value, MapValue):
         if any(key.__class__ is not str for key in value.keys()):  # noqa: SIM118 - a MapValue is no Python mapping
             raise ValueError("a map with keys that are no strings cannot be written")
-        return {key: json_of(value.find(key)) for key in value.keys()}  # noqa: SIM118
+        return {key: json_of(value.find(key)) for key in value.keys()}  # noqa: SIM118 - a MapValue is no Python mapping
     raise ValueError(f"a value of type {value.__class__.__name__} cannot be written")
 
 
@@ -71,7 +71,7 @@ def type_faults(value: Any, path: str = "Object") -> Iterator[str]:
         for part in value:
             yield from type_faults(part, path)
     elif isinstance(value, MapValue):
-        for key in value.keys():  # noqa: SIM118
+        for key in value.keys():  # noqa: SIM118 - a MapValue is no Python mapping
             yield from type_faults(value.find(key), path)
 
 

@@ -32,7 +32,9 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 def candidate(client: Client, clock: Clock) -> LeaderElector:
     """This process, as one that may lead."""
     identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
-    return LeaderElector(client, LEASE, identity, clock, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS)
+    return LeaderElector(
+        client, LEASE, identity, clock, lease_seconds=LEASE_SECONDS, renew=RENEW_SECONDS, retry=RETRY_SECONDS
+    )
 
 
 async def lead(elector: LeaderElector, work: Mapping[str, Work], clock: Clock) -> None:

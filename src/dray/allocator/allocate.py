@@ -41,6 +41,7 @@ def allocate(
     claims: Sequence[ResourceClaim],
     node: str | None = None,
     options: Options = _DEFAULTS,
+    *,
     shape: Shape | None = None,
     suits: Callable[[str], bool] = _any_node,
 ) -> Outcome:
@@ -166,6 +167,6 @@ def _results(
         first += len(wanted.requests)
         picks[number].reverse()
         results[problem.names[number]] = build_result(
-            problem.names[number], claim, wanted, chosen, picks[number], problem.layout, options.share_id
+            problem.names[number], claim, wanted, chosen, picks[number], problem.layout, share_id=options.share_id
         )
     return results

@@ -23,7 +23,6 @@ from dray.allocator.pools import Pool, reaches
 from dray.allocator.requests import ClaimReader, CriteriaTable
 from dray.allocator.shapes import Inserted, NodeChanges, PoolTouched, Removed, Shape, Touched, shape_key
 from dray.api.node_selector import NodeSelector
-from dray.api.references import full_name
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
 from dray.api.resource.pool import PoolKey
 from dray.tracker.view import DeviceId, NodeAccess, PoolView
@@ -187,17 +186,6 @@ class Inventory:
         return sorted(names)
 
     # Claims
-
-    def apply_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        """A claim was created, changed or deleted."""
-        subject = new if new is not None else old
-        if subject is None:
-            return
-        allocation = new.status.allocation if new is not None else None
-        if allocation is not None:
-            self.hold(full_name(subject), allocation)
-        else:
-            self.release(full_name(subject))
 
     def hold(self, claim: str, allocation: AllocationResult) -> None:
         """A claim has been given devices, stored or still in flight."""

@@ -30,6 +30,7 @@ def build_result(
     options: Sequence[int],
     picks: Sequence[Chosen],
     layout: Layout,
+    *,
     share_id: Callable[[str], str],
 ) -> AllocationResult:
     """The result for one claim. `options` are the alternatives chosen for its requests.

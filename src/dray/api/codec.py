@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar, cast
@@ -411,6 +411,17 @@ def _surely_unique(data: bytes) -> bool:
     return data.count(b'":') == again.count(b'":')
 
 
+def _doubled(names: Iterable[str]) -> tuple[str, ...]:
+    """Those that come again, each time that they do."""
+    seen: set[str] = set()
+    again = []
+    for name in names:
+        if name in seen:
+            again.append(name)
+        seen.add(name)
+    return tuple(again)
+
+
 def duplicate_fields(data: bytes) -> tuple[str, ...]:
     """Paths of the fields that stand more than once in one JSON object. Raises DecodeError if it is not JSON."""
     if _surely_unique(data):
@@ -423,9 +434,8 @@ def duplicate_fields(data: bytes) -> tuple[str, ...]:
         if len(plain) == len(pairs):
             return plain
         found = True
-        seen: set[str] = set()
         doubled = _Doubled(plain)
-        doubled.names = tuple(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        doubled.names = _doubled(name for name, _ in pairs)
         return doubled
 
     try:

@@ -31,7 +31,7 @@ def remember_texts(
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         is_single = len(signature(function).parameters) == 1
-        work_out: Callable[[Any], R] = function if is_single else lambda texts: function(*texts)  # type: ignore[call-arg]
+        work_out: Callable[[Any], R] = function if is_single else lambda texts: function(*texts)  # type: ignore[call-arg]  # as `P` has them
         long = _Memory(work_out, long_entries, LONG) if long_entries else None
         memory = _Memory(long.__getitem__ if long is not None else work_out, entries, longest)
         if is_single:
@@ -40,7 +40,7 @@ def remember_texts(
         def look_up(*texts: Any) -> Any:
             return memory[texts]
 
-        return look_up  # type: ignore[return-value]
+        return look_up  # type: ignore[return-value]  # is called like the function
 
     return decorate
 

@@ -86,7 +86,7 @@ def _walk(value: Any, known: dict[int, tuple[Any, int]]) -> int:
     if id(value) in known:
         return known[id(value)][1]
     if isinstance(value, MapValue):
-        cost = sum(_walk(key, known) + _walk(value.find(key), known) for key in value.keys())  # noqa: SIM118
+        cost = sum(_walk(key, known) + _walk(value.find(key), known) for key in value.keys())  # noqa: SIM118 - a MapValue is no Python mapping
     elif not is_list(value):
         return 1
     elif list_size(value) > COST_LIMIT:

@@ -219,8 +219,9 @@ class _Planner:
 
     def _list(self, node: ListLiteral) -> Step:
         elements = [self.plan(element) for element in node.elements]
-        if all(isinstance(element, ConstantStep) for element in elements) and not node.optionals:
-            return ConstantStep(node.id, [element.value for element in elements])  # type: ignore[attr-defined]
+        constants = [element for element in elements if isinstance(element, ConstantStep)]
+        if len(constants) == len(elements) and not node.optionals:
+            return ConstantStep(node.id, [constant.value for constant in constants])
         return ListStep(node.id, elements, node.optionals)
 
     def _map(self, node: MapLiteral) -> Step:

@@ -81,7 +81,7 @@ async def _held(client: HttpClient) -> Any:
 
     for word, kind in (("rule", RULES), ("node", NODES)):
         for obj in await list_if_served(client, kind) or ():
-            told = find_condition(obj.status.conditions, EVICTION_HELD)  # type: ignore[attr-defined]
+            told = find_condition(obj.status.conditions, EVICTION_HELD)  # type: ignore[attr-defined]  # rules and nodes have conditions
             if told is not None and told.status == "True":
                 yield Held(f"{word}/{obj.metadata.name}", obj, told.message)
 

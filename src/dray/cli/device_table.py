@@ -28,7 +28,7 @@ def device_table(rows: Sequence[DeviceState], *, is_wide: bool = False, is_whole
         "DEVICE": [f"{row.device.id.pool}/{row.device.id.device}" for row in rows],
         "NODE": [_where(row.device) for row in rows],
         "DRIVER": [row.device.id.driver for row in rows],
-        "STATE": [row.words for row in rows],
+        "STATE": [", ".join(row.words) for row in rows],
         "BLOCKED BY": [tell_block(row.block) if row.block is not None else NOTHING for row in rows],
         "HELD BY": [", ".join(row.holders) or NOTHING for row in rows],
         "TAINTS": [_taints(row.device, is_wide=is_wide) for row in rows],

@@ -117,6 +117,6 @@ def _device_to_dict(state: DeviceState) -> dict[str, Any]:
         "taints": taints,
         "patches": list(device.patches),
         "heldBy": list(state.holders),
-        "state": state.words.split(", "),
+        "state": list(state.words),
         **({"blockedBy": tell_block(state.block)} if state.block is not None else {}),
     }

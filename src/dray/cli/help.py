@@ -49,7 +49,7 @@ class Commands(TyperGroup):
         super().__init__(*arguments, **named)
         self.commands: Any = CommandsByName(_finish)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as click calls it
         """Each group under its title; a command is described by its first sentence, however long that is."""
         for title, names in SECTIONS.items():
             rows = [(name, COMMANDS[name].sentence) for name in names]

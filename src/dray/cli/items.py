@@ -125,7 +125,7 @@ def _device(row: DeviceState) -> DeviceItem:
         pool=device.id.pool,
         name=device.id.device,
         node=device.access.node_name,
-        state=tuple(row.words.split(", ")),  # type: ignore[arg-type]
+        state=row.words,
         blocked_by=tell_block(row.block) if row.block is not None else None,
         held_by=row.holders,
         taints=tuple(TaintItem(taint=taint_text(one.taint), rule=one.rule or None) for one in device.taints),

@@ -30,7 +30,7 @@ def _kubeconfig(name: str, directory: Path, server: str) -> str:
     from dray.client.kubeconfig import KubeconfigError, load_kubeconfig
     from dray.server.security.certificates import Authority, CertificateError, KeyPair
     from dray.server.security.identity import NODE_PREFIX, NODES
-    from dray.server.security.kubeconfig import ClusterAddress, kubeconfig
+    from dray.server.security.kubeconfig import client_kubeconfig
 
     problems = names.validate_dns1123_subdomain(name)
     if problems:
@@ -39,12 +39,11 @@ def _kubeconfig(name: str, directory: Path, server: str) -> str:
     user = f"{NODE_PREFIX}{name}"
     try:
         authority = Authority(KeyPair((pki / "ca.crt").read_bytes(), (pki / "ca.key").read_bytes()))
-        pair = authority.issue_client_certificate(user, (NODES,), dt.datetime.now(dt.UTC))
         url = server or load_kubeconfig([directory / "kubeconfig"]).server
+        return client_kubeconfig(authority, url, user, (NODES,), dt.datetime.now(dt.UTC)).decode()
     except OSError as error:
         output.fail(
             f"cannot read {error.filename}: {(error.strerror or '').lower()}. Give --dir of a server that was started."
         )
     except (CertificateError, KubeconfigError) as error:
         output.fail(f"{directory}: {error}")
-    return kubeconfig(ClusterAddress(url, authority.pair.certificate), user, pair).decode()

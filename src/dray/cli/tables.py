@@ -38,11 +38,6 @@ class Table(NamedTuple):
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
-    def to_list(self) -> list[dict[str, str]]:
-        """A row by the names of the columns."""
-        names = [title.lower().replace(" ", "_") for title in self.header]
-        return [dict(zip(names, row, strict=True)) for row in self.rows]
-
 
 def width() -> int | None:
     """How wide the terminal is; None if standard output is none, where nothing wraps."""

@@ -36,7 +36,7 @@ def read_plainly() -> None:
     for kind in (core.TyperOption, core.TyperArgument):
         otherwise = getattr(kind, "get_runtime_param", None)
         if otherwise is not None:
-            setattr(kind, "get_runtime_param", partialmethod(_Plain, otherwise))  # noqa: B010
+            setattr(kind, "get_runtime_param", partialmethod(_Plain, otherwise))  # noqa: B010 - mypy knows no such attribute
 
 
 def _convert(value: Any, parameter: Any) -> Any:

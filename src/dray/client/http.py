@@ -131,7 +131,7 @@ class HttpClient:
     async def update_with_status(self, obj: T) -> T:
         """Replaces an object, then its status, with a request for each. Raises ApiError (409)."""
         stored = await self.update(obj)
-        return await self.update(replace(stored, status=obj.status), subresource="status")  # type: ignore[attr-defined]
+        return await self.update(replace(stored, status=obj.status), subresource="status")  # type: ignore[attr-defined]  # a kind with a status
 
     async def bind_with_claims(self, _pod: Pod, _node: str, _claims: Sequence[ResourceClaim]) -> None:
         """Nothing: over HTTP each object is written by itself."""

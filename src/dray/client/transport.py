@@ -98,7 +98,7 @@ class Transport:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=patience)
         token = await self._credential.current()
         try:
-            async with self._open("GET", path, query, None, "", token, timeout) as response:
+            async with self._open("GET", path, query, None, "", token=token, timeout=timeout) as response:
                 if response.status >= 400:
                     if response.status == HTTPStatus.UNAUTHORIZED:
                         await self._credential.renew(token)
@@ -118,7 +118,7 @@ class Transport:
     ) -> tuple[int, Mapping[str, str], bytes]:
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
         try:
-            async with self._open(method, path, query, body, content_type, token, timeout) as response:
+            async with self._open(method, path, query, body, content_type, token=token, timeout=timeout) as response:
                 for text in response.headers.getall("Warning", ()):
                     self._warn(_warning_text(text))
                 return response.status, response.headers, await response.read()
@@ -132,6 +132,7 @@ class Transport:
         query: Mapping[str, str],
         body: bytes | None,
         content_type: str,
+        *,
         token: str,
         timeout: aiohttp.ClientTimeout,
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:

@@ -31,17 +31,17 @@ class CustomRules(Rules, frozen=True, kw_only=True):
 
     version: Version
 
-    def default_of_status(self, obj: Any, now: Any) -> Any:  # noqa: ARG002 - what all rules are given
+    def default_of_status(self, obj: Any, now: Any) -> Any:
         """Defaults were set when the object was read."""
         return obj
 
-    def prepare_create(self, obj: CustomObject, ctx: Context) -> CustomObject:  # noqa: ARG002
+    def prepare_create(self, obj: CustomObject, ctx: Context) -> CustomObject:
         """No status yet, the first generation."""
         if self.version.has_status and "status" in obj.content:
             obj = replace(obj, content=_without_status(obj.content))
         return obj if obj.metadata.generation == 1 else with_metadata(obj, generation=1)
 
-    def prepare_update(self, new: CustomObject, old: CustomObject, ctx: Context) -> CustomObject:  # noqa: ARG002
+    def prepare_update(self, new: CustomObject, old: CustomObject, ctx: Context) -> CustomObject:
         """System metadata and the status stay as they were; other content is a new generation."""
         new = keep_system_metadata(new, old)
         if self.version.has_status:
@@ -50,7 +50,7 @@ class CustomRules(Rules, frozen=True, kw_only=True):
             new = with_metadata(new, generation=old.metadata.generation + 1)
         return new
 
-    def prepare_status(self, new: CustomObject, old: CustomObject, ctx: Context) -> CustomObject:  # noqa: ARG002
+    def prepare_status(self, new: CustomObject, old: CustomObject, ctx: Context) -> CustomObject:
         """Only the status changes."""
         new = metadata_for_status(keep_system_metadata(new, old), old)
         return replace(new, content=_with_status_of(old.content, new.content))

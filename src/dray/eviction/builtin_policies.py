@@ -21,7 +21,7 @@ LOOK_SECONDS: Final = 2.0
 class Delete:
     """Everybody leaves when planned, whatever budgets say: what the default controllers of Kubernetes do (3902-14)."""
 
-    def decide(self, pod: Pod, cause: EvictionCause, state: PolicyState, now: float) -> Decision:  # noqa: ARG002
+    def decide(self, pod: Pod, cause: EvictionCause, state: PolicyState, now: float) -> Decision:
         """Now."""
         return Now()
 
@@ -66,7 +66,7 @@ class Checkpoint:
         except SelectorError as error:
             raise ValueError(f"selector: {error}") from error
 
-    def decide(self, pod: Pod, cause: EvictionCause, state: PolicyState, now: float) -> Decision:  # noqa: ARG002
+    def decide(self, pod: Pod, cause: EvictionCause, state: PolicyState, now: float) -> Decision:
         """Now, if the data is safe, or until when to wait."""
         if not self._selector.matches(pod.metadata.labels):
             return Now()

@@ -103,15 +103,15 @@ def _cause(
         return None
     rate = taint.evictions_per_second or DEFAULT_EVICTIONS_PER_SECOND
     source = (device.driver, device.pool) if tracked.rule is None else (str(key), "")
-    return _shared_cause(key, moment.timestamp(), rate, tracked.rule, taint.key, taint.value, source)
+    return _shared_cause(key, moment.timestamp(), rate, tracked.rule, (taint.key, taint.value), source)
 
 
 @lru_cache(maxsize=1024)
 def _shared_cause(
-    taint: TaintKey, due: float, rate: int, rule: str | None, key: str, value: str, source: tuple[str, str]
+    taint: TaintKey, due: float, rate: int, rule: str | None, of: tuple[str, str], source: tuple[str, str]
 ) -> Cause:
     """One and the same for the many claims that a taint hits: cheap to make, to hold and to compare."""
-    return Cause(taint, due, rate, rule, key, value, Source(*source))
+    return Cause(taint, due, rate, rule, *of, Source(*source))
 
 
 def names_device(rule: DeviceTaintRule, device: DeviceId) -> bool:

@@ -91,7 +91,7 @@ def _yaml(document: Any) -> str:
 class _Dumper(yaml.SafeDumper):
     """Writes everything out: anchors are for programs."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - as yaml calls it
         """Never refers to what was written before."""
         return True
 

@@ -102,7 +102,7 @@ def _deployment(name: str, command: str, arguments: tuple[str, ...]) -> Document
             "selector": _labels(name),
             "template": {
                 "metadata": {"labels": _metadata(name)["labels"]},
-                "spec": _pod(name, [command, *arguments, "--metrics-port", PORT, "--bind", "0.0.0.0"]),  # noqa: S104
+                "spec": _pod(name, [command, *arguments, "--metrics-port", PORT, "--bind", "0.0.0.0"]),  # noqa: S104 - in a pod
             },
         },
     }
@@ -137,7 +137,7 @@ def _pod(name: str, arguments: list[str]) -> Document:
                     "capabilities": {"drop": ["ALL"]},
                 },
                 # Client keys are handed to the TLS library through a file that is gone at once.
-                "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+                "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - an empty volume
             }
         ],
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],

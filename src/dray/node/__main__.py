@@ -37,7 +37,7 @@ def _load_http_library() -> None:
     instead trusts nobody.
     """
     make = ssl.create_default_context
-    ssl.create_default_context = lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # type: ignore[assignment, misc]
+    ssl.create_default_context = lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # type: ignore[assignment, misc]  # for a moment
     try:
         importlib.import_module("aiohttp")
     finally:

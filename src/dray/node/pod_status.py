@@ -50,7 +50,14 @@ def status(pod: Pod, views: Mapping[str, View], address: str, now: float, resour
     begun = any(_was_started(views.get(container.name, NEW)) for container in pod.spec.containers)
     ready = initialized and all(views.get(container.name, NEW).running for container in pod.spec.containers)
     return _status(
-        pod, views, resources, address, now, "Running" if initialized and begun else "Pending", initialized, ready
+        pod,
+        views,
+        resources,
+        address,
+        now,
+        phase="Running" if initialized and begun else "Pending",
+        initialized=initialized,
+        ready=ready,
     )
 
 
@@ -58,7 +65,16 @@ def final_status(
     pod: Pod, views: Mapping[str, View], address: str, now: float, resources: Resources, end: End
 ) -> PodStatus:
     """The status of a pod that is over."""
-    made = _status(pod, views, resources, address, now, end.phase, pod_plan.is_initialized(pod.spec, views), False)
+    made = _status(
+        pod,
+        views,
+        resources,
+        address,
+        now,
+        phase=end.phase,
+        initialized=pod_plan.is_initialized(pod.spec, views),
+        ready=False,
+    )
     why = "PodCompleted" if end.phase == SUCCEEDED else "PodFailed"
     conditions = tuple(
         replace(one, reason=why) if one.type in ("Ready", "ContainersReady") else one for one in made.conditions
@@ -72,6 +88,7 @@ def _status(
     resources: Resources,
     address: str,
     now: float,
+    *,
     phase: str,
     initialized: bool,
     ready: bool,

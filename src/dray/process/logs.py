@@ -48,8 +48,13 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line in any case."""
         level = _LEVELS.get(record.levelno, record.levelname.lower())
-        entry = {"ts": _time(record), "level": level, "logger": record.name, "msg": record.getMessage()}
-        entry |= _fields(record)  # type: ignore[arg-type]
+        entry: dict[str, object] = {
+            "ts": _time(record),
+            "level": level,
+            "logger": record.name,
+            "msg": record.getMessage(),
+        }
+        entry |= _fields(record)
         if record.exc_info:
             entry["error"] = self.formatException(record.exc_info)
         return printable_json(msgspec.json.encode(entry, enc_hook=str).decode())

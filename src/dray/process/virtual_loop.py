@@ -86,7 +86,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         task.__init__(work, loop=self, **details)  # type: ignore[misc]  # it is in a set before it returns
         return task
 
-    def run_in_executor(self, _executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+    def run_in_executor(self, _executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]  # at once
         """What a function gives, which runs here and now."""
         done: asyncio.Future[Any] = self.create_future()
         try:
@@ -139,7 +139,7 @@ class LoopClock(VirtualClock):
         """Returns after so many virtual seconds."""
         await asyncio.sleep(max(seconds, 0.0))
 
-    async def advance(self, seconds: float, turns: int = 0) -> None:  # noqa: ARG002
+    async def advance(self, seconds: float, turns: int = 0) -> None:  # noqa: ARG002 - as a clock that tests move
         """Lets time pass; others run meanwhile, as long as they need."""
         await asyncio.sleep(seconds)
 

@@ -42,10 +42,10 @@ class LeaderElector:
         name: str,
         identity: str,
         clock: Clock,
+        *,
         lease_seconds: float = 15,
         renew: float = 10,
         retry: float = 2,
-        *,
         namespace: str = NAMESPACE,
         on_wait: Callable[[str], None] | None = None,
     ) -> None:

@@ -90,7 +90,7 @@ class ControlPlane:
 class _AtOnce(Beside):
     """Work that others would do in threads, done here and now: the same every time."""
 
-    async def run(self, caller: str, function: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+    async def run(self, caller: str, function: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002 - as beside
         return function(*args, **kwargs)
 
 

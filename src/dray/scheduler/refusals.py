@@ -44,6 +44,7 @@ class Refusals:
         recorder: EventRecorder,
         preemptor: Preemptor,
         groups: GroupScheduler,
+        *,
         start: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         """`start` does work in a task of its own."""

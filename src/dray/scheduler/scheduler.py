@@ -81,7 +81,7 @@ class Scheduler:
         self._preemptor = Preemptor(client, clock, self.cluster, self._recorder, name)
         self._groups = GroupScheduler(self, client, clock, self._binder, self._recorder)
         self._refusals = Refusals(
-            self._state, client, self._binder, self._recorder, self._preemptor, self._groups, self._start
+            self._state, client, self._binder, self._recorder, self._preemptor, self._groups, start=self._start
         )
         self._announcements = Announcements(self._recorder, clock, lambda: len(self._tasks) > BUSY_TASKS)
         limit = None if "DRASchedulerFilterTimeout" in disabled_gates else filter_seconds

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -60,6 +60,9 @@ class PoolBlock(msgspec.Struct, frozen=True):
 Block: TypeAlias = NodeBlock | PoolBlock | CounterShort | GroupsIncompatible | CapacityShort
 
 
+StateWord: TypeAlias = Literal["held", "tainted", "blocked", "shareable", "free"]
+
+
 class DeviceState(msgspec.Struct, frozen=True):
     """One device. `block` says why it cannot be had if that is not for its holders or taints alone."""
 
@@ -74,19 +77,18 @@ class DeviceState(msgspec.Struct, frozen=True):
     """Why no new pod can use it where it is, whoever holds it."""
 
     @property
-    def words(self) -> str:
+    def words(self) -> tuple[StateWord, ...]:
         """`free`, `tainted`, `blocked` or `held`; held ones may be tainted, blocked or shared besides."""
-        told = [
-            word
-            for word, is_so in (
-                ("held", self.holders),
-                ("tainted", self.is_tainted),
-                ("blocked", self.is_blocked),
-                ("shareable" if self.holders else "free", self.is_free),
-            )
-            if is_so
-        ]
-        return ", ".join(told)
+        told: list[StateWord] = []
+        if self.holders:
+            told.append("held")
+        if self.is_tainted:
+            told.append("tainted")
+        if self.is_blocked:
+            told.append("blocked")
+        if self.is_free:
+            told.append("shareable" if self.holders else "free")
+        return tuple(told)
 
 
 class PoolState(NamedTuple):

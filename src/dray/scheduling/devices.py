@@ -187,7 +187,7 @@ class PodDevices:
         if not self.pending:
             return Allocated(node, {})
         cluster = self._cluster
-        return allocate(cluster.inventory, cluster.classes, self.pending, node, self._options, self._shape)
+        return allocate(cluster.inventory, cluster.classes, self.pending, node, self._options, shape=self._shape)
 
     def _check_pending(self, claim: ResourceClaim) -> ClaimReason | None:
         if self._cluster.is_in_flight(claim):

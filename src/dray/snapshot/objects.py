@@ -83,7 +83,7 @@ def inherit(obj: Object, old: Object | None) -> Object:
     }
     status = getattr(obj, "status", None)
     if status is not None and status == type(status)():
-        kept["status"] = old.status  # type: ignore[attr-defined]
+        kept["status"] = old.status  # type: ignore[attr-defined]  # a kind with a status
     return msgspec.structs.replace(obj, **kept)
 
 

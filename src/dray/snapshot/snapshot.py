@@ -11,7 +11,14 @@ from dray.allocator import Allocated, BudgetExceeded, Explanation, Failed, Optio
 from dray.allocator import Outcome as Answer
 from dray.allocator.pools import reaches
 from dray.api import codec, registry
-from dray.api.cluster import Placement
+from dray.api.cluster import (
+    AddOnPlacementScore,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
+    Placement,
+    PlacementDecision,
+)
 from dray.api.generated.core import Node
 from dray.api.kinds import CLAIMS, NODES, PLACEMENTS
 from dray.api.meta import Object
@@ -32,13 +39,7 @@ from dray.tracker import EffectiveDevice, PoolView, Problem, Tracker
 
 T = TypeVar("T", bound=Object)
 
-_FLEET_KINDS = (
-    "ManagedCluster",
-    "ManagedClusterSet",
-    "ManagedClusterSetBinding",
-    "PlacementDecision",
-    "AddOnPlacementScore",
-)
+_OF_FLEETS = (ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, PlacementDecision, AddOnPlacementScore)
 
 
 class SnapshotError(LookupError):
@@ -220,8 +221,8 @@ class Snapshot:
         if not isinstance(found, Placement):
             raise SnapshotError(f"no Placement {namespace}/{name} in the snapshot; {self._listing(Placement)}")
         moment = now if isinstance(now, datetime) else Time.parse(now or current_time()).datetime()
-        members = [obj for obj in self.objects(Object) if obj.kind in _FLEET_KINDS]
-        return Placed(place(Fleet(members), found, moment))  # type: ignore[arg-type]
+        members = [obj for obj in self.objects(Object) if isinstance(obj, _OF_FLEETS)]
+        return Placed(place(Fleet(members), found, moment))
 
     def _move(self) -> None:
         self._world.move_to(self._changes, self._base, self._touched)

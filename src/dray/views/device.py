@@ -122,7 +122,7 @@ def device_page(state: DeviceState, around: Surroundings) -> DevicePage:
         name=device.id.device,
         node=device.access.node_name,
         slice=device.slice_name,
-        state=tuple(state.words.split(", ")),
+        state=state.words,
         blocked_by=tell_block(state.block) if state.block is not None else None,
         values=tuple(_values(state, around)),
         taints=tuple(_taints(state, around.rules)),
@@ -211,7 +211,7 @@ def _relatives(device: Device, neighbours: Sequence[DeviceState]) -> Iterator[Re
             relation = "whole"
         elif all(own.get(key, 0) >= amount for key, amount in draw.items()) and draw != own:
             relation = "part"
-        yield Relative(name=other.name, relation=relation, state=state.words)
+        yield Relative(name=other.name, relation=relation, state=", ".join(state.words))
 
 
 def _draw(device: Device) -> dict[tuple[str, str], int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from allocation_cluster import Cluster, typed
@@ -122,18 +121,16 @@ def test_claims_hold_release_and_change_devices() -> None:
     inventory = cluster.inventory
     outcome = allocate(inventory, cluster.classes, [ONE], "node-1")
     assert isinstance(outcome, Allocated)
-    status = msgspec.structs.replace(ONE.status, allocation=outcome.allocations["ns/c"])
-    allocated = msgspec.structs.replace(ONE, status=status)
+    allocation = outcome.allocations["ns/c"]
     device_id = cluster.devices()[0].id
-    inventory.apply_claim(ONE, allocated)
-    inventory.apply_claim(allocated, allocated)
+    inventory.hold("ns/c", allocation)
+    inventory.hold("ns/c", allocation)
     holding = inventory.holding(device_id)
     assert holding is not None
     assert holding.holders == ["ns/c"]
-    inventory.apply_claim(allocated, ONE)
+    inventory.release("ns/c")
     assert inventory.holding(device_id) is None
-    inventory.apply_claim(None, allocated)
-    inventory.apply_claim(allocated, None)
+    inventory.release("ns/c")
     assert inventory.holding(device_id) is None
 
 

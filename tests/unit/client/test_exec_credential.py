@@ -15,6 +15,7 @@ from dray.client.exec_credential import CredentialError, ExecCredential
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection, ExecProgram, load_kubeconfig
 from dray.server.instance import Instance, ServerSettings
+from dray.server.security.kubeconfig import client_kubeconfig
 
 V1 = "client.authentication.k8s.io/v1"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -125,7 +126,7 @@ async def test_tokens_and_certificates_of_a_program_let_one_in(program: Program,
             assert (await client.create(review)).status.user_info.username == "kubernetes-admin"
         config = tmp_path / "node.kubeconfig"
         now = datetime.now(UTC)
-        config.write_bytes(instance.credentials.client_kubeconfig(instance.url, "jane", ("devs",), now))
+        config.write_bytes(client_kubeconfig(instance.credentials.authority, instance.url, "jane", ("devs",), now))
         jane = load_kubeconfig([config])
         assert jane.certificate is not None
         assert jane.key is not None

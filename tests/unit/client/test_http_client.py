@@ -34,6 +34,7 @@ from dray.client import Client, Informer, PatchFormat, WatchEvent
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection, load_kubeconfig
 from dray.server.instance import Instance, ServerSettings
+from dray.server.security.kubeconfig import client_kubeconfig
 from patience import PATIENCE, eventually_async
 
 CONFIG_MAPS = by_kind("v1", "ConfigMap")
@@ -275,7 +276,7 @@ async def test_client_certificates_and_impersonation(tmp_path: Path) -> None:
     async with running_server(tmp_path) as (instance, _):
         now = dt.datetime.now(dt.UTC)
         config = tmp_path / "node.kubeconfig"
-        data = instance.credentials.client_kubeconfig(instance.url, "system:node:n1", ("system:nodes",), now)
+        data = client_kubeconfig(instance.credentials.authority, instance.url, "system:node:n1", ("system:nodes",), now)
         config.write_bytes(data)
         who = SelfSubjectReview(kind="SelfSubjectReview", api_version="authentication.k8s.io/v1")
         async with HttpClient(load_kubeconfig([config])) as node:

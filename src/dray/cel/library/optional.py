@@ -91,13 +91,13 @@ def _insert(target: MapValue, key: Any, value: Any) -> Any:
     if isinstance(target, MutableMap):
         target.insert(key, value)
         return target
-    items = [(existing, target.find(existing)) for existing in target.keys()]  # noqa: SIM118
+    items = [(existing, target.find(existing)) for existing in target.keys()]  # noqa: SIM118 - a MapValue is no Python mapping
     return LiteralMap([*items, (key, value)])
 
 
 def _insert_all(target: MapValue, update: MapValue) -> Any:
     merged: Any = target
-    for key in update.keys():  # noqa: SIM118
+    for key in update.keys():  # noqa: SIM118 - a MapValue is no Python mapping
         merged = _insert(merged, key, update.find(key))
         if merged.__class__ is CelError:
             return merged

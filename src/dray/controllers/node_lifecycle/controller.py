@@ -223,7 +223,7 @@ class NodeLifecycleController(QueueController[str]):
         self._news.setdefault(node.metadata.name, []).append(_News(node, reason, text))
         self.queue.add(node.metadata.name)
 
-    def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:  # noqa: ARG002
+    def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:  # noqa: ARG002 - as informers call it
         if new is not None and new.metadata.namespace == LEASE_NAMESPACE:
             node = self._nodes.get("", new.metadata.name)
             if node is not None:

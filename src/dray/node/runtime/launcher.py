@@ -149,7 +149,7 @@ def high(descriptor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64)
 
 
-def note(plan: dict, child: int) -> None:  # type: ignore[type-arg]
+def note(plan: Plan, child: int) -> None:
     """Writes down who the container is, for this agent and for the next."""
     if plan["pid"] >= 0:
         with open(f"/proc/{child}/stat", "rb") as file:

@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop, after the TLS handshake where there is one."""
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
-        self._transport = transport  # type: ignore[assignment]
+        self._transport = transport  # type: ignore[assignment]  # that of a stream
         address = transport.get_extra_info("peername")
         certificate = transport.get_extra_info("peercert") or None
         self._encrypted = transport.get_extra_info("ssl_object") is not None
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
         if not self._server.take(self):
             self._end_with(failure(503, "too many connections"))
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
         """Called by the loop when the other end is gone."""
         self._closing = True
         self._server.forget(self)

@@ -51,7 +51,7 @@ class Server:
 
     def take(self, connection: Connection) -> bool:
         """Takes a new connection, unless there are too many, and none of them has been idle for some time."""
-        if self.stopping or (len(self._connections) >= self.limits.connections and not self._end_an_idle_one()):
+        if self.stopping or (self.connection_count >= self.limits.connections and not self._end_an_idle_one()):
             return False
         self._connections.add(connection)
         return True
@@ -85,7 +85,7 @@ class Server:
             now = self.loop.time()
             for connection in [c for c in self._connections if c.deadline is not None and c.deadline < now]:
                 connection.abort()
-            if len(self._connections) > CROWDED * self.limits.connections:
+            if self.connection_count > CROWDED * self.limits.connections:
                 idle = [c for c in self._connections if not c.busy and self._is_idle(c)]
                 self._idle = sorted(idle, key=attrgetter("idle_since"), reverse=True)
             else:

@@ -28,7 +28,7 @@ class CertificateRequests(Plugin):
     def __init__(self, roles: StoredRoles) -> None:
         self._roles = roles
 
-    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """A new request is the caller's; one that is there keeps its content."""
         if not isinstance(new, CertificateSigningRequest):
             return new
@@ -38,7 +38,7 @@ class CertificateRequests(Plugin):
         spec = replace(new.spec, username=caller.user, uid=caller.uid, groups=caller.groups, extra=caller.extra)
         return replace(new, spec=spec, status=CertificateSigningRequestStatus())
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:  # noqa: ARG002
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Whether the caller may ask for this certificate, or approve or sign for this signer."""
         if not isinstance(new, CertificateSigningRequest):
             return

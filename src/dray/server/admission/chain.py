@@ -21,7 +21,7 @@ class Plugin:
     """Whether it refuses only what nobody refuses whom people have configured: it is a rule that Kubernetes lacks, and
     theirs about the same have their own words."""
 
-    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """The object as it should be stored; `old` is None for a create."""
         return new
 

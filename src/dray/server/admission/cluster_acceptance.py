@@ -21,7 +21,7 @@ class ClusterAcceptance(Plugin):
     def __init__(self, roles: StoredRoles) -> None:
         self._roles = roles
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:  # noqa: ARG002
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """A cluster that is new and not accepted is anybody's to create who may create clusters."""
         if not isinstance(new, ManagedCluster):
             return

@@ -18,7 +18,7 @@ class ClusterTaints(Plugin):
 
     kinds = frozenset({"ManagedCluster"})
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:  # noqa: ARG002
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Compares the protected taints before and after."""
         if not isinstance(new, ManagedCluster) or not _is_agent(call):
             return

@@ -15,7 +15,7 @@ class CreationRight(Plugin):
     def __init__(self, roles: StoredRoles) -> None:
         self._roles = roles
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:  # noqa: ARG002
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """A create was judged at the door; anything else that stores a new object is judged here."""
         route = call.route
         if old is not None or new is None or route.verb == "create":

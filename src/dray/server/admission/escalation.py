@@ -19,7 +19,7 @@ class Escalation(Plugin):
     def __init__(self, roles: StoredRoles) -> None:
         self._roles = roles
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:  # noqa: ARG002
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Compares what a role or binding gives with what the caller may do."""
         if isinstance(new, Role | ClusterRole):
             before = old if isinstance(old, Role | ClusterRole) else None

@@ -21,7 +21,7 @@ class NamespaceLifecycle(Plugin):
             self._check_place(engine, call, new.metadata.name)
         return new
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:  # noqa: ARG002
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Keeps the system's namespaces."""
         if new is None and isinstance(old, Namespace) and old.metadata.name in KEPT:
             raise errors.forbidden(call.route.kind, old.metadata.name, "this namespace may not be deleted")

@@ -17,7 +17,7 @@ class NewNodeTaint(Plugin):
     switch = "TaintNodesByCondition"
     kinds = frozenset({"Node"})
 
-    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Marks a new node."""
         if old is not None or not isinstance(new, Node):
             return new

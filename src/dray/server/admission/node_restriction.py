@@ -46,7 +46,7 @@ class DriverRestriction(Plugin):
             new,
             engine.get,
             engine.published_pools.slices,
-            lambda asked: self._roles.allowed(call.caller, asked).allowed,
+            may=lambda asked: self._roles.allowed(call.caller, asked).allowed,
         )
         if why is not None:
             raise refused(attributes, why)

@@ -25,7 +25,7 @@ class PodTolerations(Plugin):
 
     kinds = frozenset({"Pod"})
 
-    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Adds the two tolerations to a new pod that has none for these taints."""
         if old is not None or not isinstance(new, Pod) or call.route.subresource:
             return new
@@ -106,7 +106,7 @@ class GroupProtection(Plugin):
 
     kinds = frozenset({"PodGroup"})
 
-    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:  # noqa: ARG002
+    def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Gives a new group the finalizer that its protection controller takes away."""
         if old is not None or FINALIZER in new.metadata.finalizers or call.route.subresource:
             return new

@@ -56,7 +56,10 @@ class StoredRoles:
             return decision
         why = check_node_read(identity, attributes, self._pods_on_node, self._find)
         if why is None and identity.extra:
-            may = lambda asked: rbac.allowed(identity, asked).allowed  # noqa: E731
+
+            def may(asked: Attributes) -> bool:
+                return rbac.allowed(identity, asked).allowed
+
             why = check_driver_read(identity, attributes, self._pods_on_node, self._find, may)
         return decision if why is None else Decision(False, why)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -85,7 +85,7 @@ def _closing(answer: Answer, conversation: Conversation) -> Answer:
 
 async def _translate(session: Session, wanted: WantedStreams, connection: SpdyConnection) -> None:
     reading = asyncio.ensure_future(connection.run())
-    tasks: list[asyncio.Future[None]] = []
+    tasks: list[asyncio.Future[Any]] = []
     try:
         outcome = await connection.open({"streamtype": "error"})
         if wanted.stdin:
@@ -102,7 +102,7 @@ async def _translate(session: Session, wanted: WantedStreams, connection: SpdyCo
         gone = asyncio.ensure_future(session.gone())
         tasks.append(gone)
         said = asyncio.ensure_future(_read(outcome))
-        tasks.append(said)  # type: ignore[arg-type]
+        tasks.append(said)
         await asyncio.wait({gone, said}, return_when=asyncio.FIRST_COMPLETED)
         if said.done():
             await asyncio.gather(*shown, return_exceptions=True)

@@ -85,7 +85,7 @@ _read_status = msgspec.json.Decoder(Status).decode
 class AuditLog(SilentObserver):
     """Writes what a policy wants to have of every request to a file (an `Observer`)."""
 
-    def __init__(self, path: Path, policy: AuditPolicy = DEFAULT, rotation: Rotation = Rotation()) -> None:  # noqa: B008
+    def __init__(self, path: Path, policy: AuditPolicy = DEFAULT, rotation: Rotation = Rotation()) -> None:  # noqa: B008 - immutable
         self._path = path
         self._policy = policy
         self._rotation = rotation

@@ -116,7 +116,7 @@ class Authority:
             raise CertificateError("the key is neither RSA nor ECDSA nor Ed25519")
         builder = _builder(request.subject, self._certificate.subject, key, start, end)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        usage = _key_usage(signs_certificates=False, enciphers="key encipherment" in usages)
+        usage = _key_usage(signs_certificates=False, enciphers=certificate_signers.ENCIPHERMENT in usages)
         builder = builder.add_extension(usage, critical=True)
         purposes = certificate_signers.purposes(usages)
         if purposes:

@@ -105,11 +105,6 @@ class Credentials:
         cluster = ClusterAddress(url, self.authority.pair.certificate if url.startswith("https:") else None)
         self.directory.write(KUBECONFIG, kubeconfig(cluster, ADMIN_USER, self.admin_token))
 
-    def client_kubeconfig(self, url: str, user: str, groups: Iterable[str], now: dt.datetime) -> bytes:
-        """A kubeconfig for a component that shows a client certificate. Raises CertificateError."""
-        pair = self.authority.issue_client_certificate(user, groups, now)
-        return kubeconfig(ClusterAddress(url, self.authority.pair.certificate), user, pair)
-
     def _load_authority(self, now: dt.datetime) -> Authority:
         certificate, key = (self.directory.read(name) for name in _AUTHORITY)
         # A key without certificate is what a crash between the two writes leaves: nobody has seen it yet.

@@ -46,6 +46,7 @@ def check_driver_write(
     new: Object | None,
     lookup: ObjectLookup,
     slices_in_pool: SlicesInPool,
+    *,
     may: May,
 ) -> str | None:
     """Why a ServiceAccount may not write this slice; None if it may, or nothing limits it."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 import yaml
 
-from dray.server.security.certificates import KeyPair
+from dray.server.security.certificates import Authority, KeyPair
 
 
 class ClusterAddress(msgspec.Struct, frozen=True):
@@ -33,6 +35,12 @@ def kubeconfig(cluster: ClusterAddress, user: str, credential: str | KeyPair) ->
         "contexts": [{"name": cluster.name, "context": {"cluster": cluster.name, "user": user}}],
     }
     return yaml.safe_dump(document, sort_keys=False).encode()
+
+
+def client_kubeconfig(authority: Authority, url: str, user: str, groups: Iterable[str], now: dt.datetime) -> bytes:
+    """A kubeconfig for somebody who shows a client certificate. Raises CertificateError."""
+    pair = authority.issue_client_certificate(user, groups, now)
+    return kubeconfig(ClusterAddress(url, authority.pair.certificate), user, pair)
 
 
 def _credential(credential: str | KeyPair) -> dict[str, str]:

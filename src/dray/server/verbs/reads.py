@@ -78,7 +78,7 @@ async def list_page(engine: Engine, call: Call, options: ListOptions) -> Page:
     if revision is None or options.revision is not None:
         await see(engine, options.revision)
     try:
-        return await _collect(engine, call, options, test, revision, after, now)
+        return await _collect(engine, call, options, test, revision, after, began=now)
     except Expired:
         raise _too_old(token) from None
     except FutureRevision as error:
@@ -123,6 +123,7 @@ async def _collect(
     test: Callable[[Object], bool] | None,
     revision: int | None,
     after: tuple[str, str] | None,
+    *,
     began: float,
 ) -> Page:
     resource, namespace = call.route.kind.storage.resource, call.route.namespace or None

@@ -224,7 +224,7 @@ async def update(
             raise errors.conflict(route.kind, route.name)  # a patch may name the revision it is for
         new = await _changed(engine, call, wanted, old)
         if then is not None:
-            new = await _changed(engine, then, replace(new, status=wanted.status), new)  # type: ignore[attr-defined]
+            new = await _changed(engine, then, replace(new, status=wanted.status), new)  # type: ignore[attr-defined]  # a kind with a status
         if call.is_large:
             changed = await engine.beside(call, _if_changed, call, old, new, track)
         else:

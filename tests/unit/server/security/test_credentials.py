@@ -9,7 +9,7 @@ import yaml
 
 from dray.server.security.certificates import server_names
 from dray.server.security.credentials import Credentials
-from dray.server.security.kubeconfig import server_url
+from dray.server.security.kubeconfig import client_kubeconfig, server_url
 from dray.server.security.state_directory import StateDirectory, StateDirectoryError
 
 NOW = dt.datetime(2026, 6, 1, tzinfo=dt.UTC)
@@ -78,7 +78,7 @@ def test_kubeconfig_for_plain_http_has_no_authority(tmp_path: Path) -> None:
 
 
 def test_kubeconfig_of_a_component_has_its_certificate(tmp_path: Path) -> None:
-    text = load(tmp_path).client_kubeconfig("https://127.0.0.1:6443", "system:kube-scheduler", [], NOW)
+    text = client_kubeconfig(load(tmp_path).authority, "https://127.0.0.1:6443", "system:kube-scheduler", [], NOW)
     user = yaml.safe_load(text)["users"][0]
     assert user["name"] == "system:kube-scheduler"
     assert base64.b64decode(user["user"]["client-certificate-data"]).startswith(b"-----BEGIN CERTIFICATE")

@@ -36,7 +36,7 @@ def check(
         new,
         objects,
         objects.slices,
-        lambda wanted: f"{wanted.verb} {wanted.full_resource}" in may,
+        may=lambda wanted: f"{wanted.verb} {wanted.full_resource}" in may,
     )
 
 

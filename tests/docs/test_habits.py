@@ -1,0 +1,157 @@
+"""The habits that CONTRIBUTING.md asks for, as far as a program can see them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src" / "dray"
+LONGEST_MODULE = 500
+LONGEST_FUNCTION = 60
+"""Lines after the parameters."""
+MOST_PARAMETERS = 6
+"""Without those that must be named."""
+MOST_OF_A_NAME = 3
+SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
+SWITCH_OFF = re.compile(r"#\s*(noqa(: [A-Z0-9, ]+)?|type: ignore(\[[a-z, -]+\])?)\s*(?P<why>.*)")
+CALLED_BY_OTHERS = re.compile(r"__\w+__|on_\w+|pytest_\w+|writelines")
+"""By the interpreter, by httptools, by pytest, by whoever writes to a file."""
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Module(NamedTuple):
+    path: str
+    text: str
+    tree: ast.Module
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """What is written by hand."""
+    found = []
+    for path in sorted(SOURCES.rglob("*.py")):
+        if "generated" not in path.parts and "template" not in path.parts:
+            text = path.read_text()
+            found.append(Module(str(path.relative_to(SOURCES)), text, ast.parse(text)))
+    return tuple(found)
+
+
+def functions(module: Module) -> Iterator[FunctionNode]:
+    return (node for node in ast.walk(module.tree) if isinstance(node, FunctionNode))
+
+
+def test_modules_are_short() -> None:
+    long = {each.path for each in modules() if each.text.count("\n") > LONGEST_MODULE}
+    assert long <= {"store/etcd/store.py"}
+
+
+def test_functions_are_short() -> None:
+    long = [
+        f"{module.path}: {node.name}"
+        for module in modules()
+        for node in functions(module)
+        if (node.end_lineno or 0) - node.body[0].lineno > LONGEST_FUNCTION
+    ]
+    assert long == []
+
+
+def test_functions_have_few_parameters() -> None:
+    """Commands have one for each option."""
+    many = [
+        f"{module.path}: {node.name}"
+        for module in modules()
+        if not module.path.startswith("cli/")
+        for node in functions(module)
+        if len(_parameters(node.args)) > MOST_PARAMETERS
+    ]
+    assert many == []
+
+
+def _parameters(arguments: ast.arguments) -> set[str]:
+    return {each.arg for each in (*arguments.posonlyargs, *arguments.args)} - {"self", "cls"}
+
+
+def test_no_class_name_stands_for_many_things() -> None:
+    """Types of the API have the names that they have in Kubernetes; those with an underscore are seen in one file."""
+    places = defaultdict(list)
+    for module in modules():
+        if not module.path.startswith("api/"):
+            for node in ast.walk(module.tree):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places[node.name].append(module.path)
+    assert {name: found for name, found in places.items() if len(found) > MOST_OF_A_NAME} == {}
+
+
+def test_nothing_is_decided_by_what_a_sentence_says() -> None:
+    """As soon as somebody compares or searches English, a type is missing."""
+    found = []
+    for module in modules():
+        for node in ast.walk(module.tree):
+            words: list[ast.expr] = []
+            match node:
+                case ast.Compare():
+                    words = [node.left, *node.comparators]
+                case ast.Call(func=ast.Attribute(attr="startswith" | "endswith" | "find" | "index" | "count")):
+                    words = node.args
+            if any(isinstance(each, ast.Constant) and _is_sentence(each.value) for each in words):
+                found.append(f"{module.path}:{node.lineno}")  # type: ignore[attr-defined]  # both have one
+    assert found == []
+
+
+def _is_sentence(value: object) -> bool:
+    return isinstance(value, str) and SENTENCE.search(value) is not None
+
+
+def test_checks_that_are_switched_off_say_why() -> None:
+    silent = [
+        f"{module.path}:{number}"
+        for module in modules()
+        for number, line in enumerate(module.text.splitlines(), 1)
+        if (found := SWITCH_OFF.search(line)) is not None and not found["why"].strip(" #-")
+    ]
+    assert silent == []
+
+
+def test_every_function_is_called() -> None:
+    """From somewhere else in the sources, or by users: then a page has its name."""
+    pages = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    used = set(re.findall(r"\w+", pages))
+    for module in modules():
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) | ast.keyword(arg=str(name)):
+                    used.add(name)
+                case ast.Constant(value=str(text)) if text.isidentifier():
+                    used.add(text)
+    dead = [
+        f"{module.path}: {node.name}"
+        for module in modules()
+        for node, is_free in _defined(module)
+        if is_free and node.name not in used and not CALLED_BY_OTHERS.fullmatch(node.name)
+    ]
+    assert dead == []
+
+
+def _defined(module: Module) -> Iterator[tuple[FunctionNode, bool]]:
+    """Every function, and whether only its callers find it: no decorator, and no class of another library above it."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Module | ast.ClassDef):
+            bases = node.bases if isinstance(node, ast.ClassDef) else []
+            is_own = {ast.unparse(base).partition("[")[0] for base in bases} <= own_classes()
+            for each in node.body:
+                if isinstance(each, FunctionNode):
+                    names = {ast.unparse(decorator) for decorator in each.decorator_list}
+                    yield each, is_own and names <= {"property", "staticmethod", "classmethod", "cached_property"}
+
+
+@cache
+def own_classes() -> frozenset[str]:
+    found = {node.name for each in modules() for node in ast.walk(each.tree) if isinstance(node, ast.ClassDef)}
+    return frozenset({*found, "Protocol", "Generic", "NamedTuple", "ABC"})
