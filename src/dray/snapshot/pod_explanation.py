@@ -11,6 +11,7 @@ import msgspec
 
 from dray.allocator import Explanation
 from dray.api.generated.core import Pod
+from dray.api.pods import is_finished
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import names
 from dray.scheduling.judgeable import cannot_judge
@@ -23,7 +24,7 @@ from dray.snapshot.advice import Advice
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.snapshot import Snapshot, SnapshotError
-from dray.snapshot.stuck_pods import what_keeps_from_starting
+from dray.snapshot.stuck_pods import what_is_wrong_with_node, what_keeps_from_starting
 
 MAX_ROWS = 12
 
@@ -35,6 +36,8 @@ class PodExplanation(msgspec.Struct, frozen=True):
     - "stuck": it is on `node` and cannot start there; `notes` say why;
     - "fits": it would go to `node`;
     - "pending": it fits nowhere;
+    - "finished": it has run, on `node` if it ever had one;
+    - "leaving": it is being deleted, from `node` if it has one;
     - "unjudged": nobody here can say, for what `message` says.
     """
 
@@ -63,8 +66,8 @@ class PodExplanation(msgspec.Struct, frozen=True):
 
     def text(self, *, now: datetime | None = None, width: int | None = None) -> str:
         """For people, in lines of at most `width`."""
-        if self.status == "scheduled":
-            return f"{self.pod} is on {self.node}."
+        if self.status in ("scheduled", "finished", "leaving"):
+            return wrap(" ".join((f"{self.pod} {self._tell_place()}.", *self.notes)), width)
         if self.status == "fits":
             return f"{self.pod} fits on {self.node}."
         if self.status == "unjudged":
@@ -82,6 +85,13 @@ class PodExplanation(msgspec.Struct, frozen=True):
             parts.append(self.claims.text(now=now, width=width))
         return "\n\n".join(parts)
 
+    def _tell_place(self) -> str:
+        if self.status == "scheduled":
+            return f"is on {self.node}"
+        if self.status == "leaving":
+            return f"is being deleted from {self.node}" if self.node else "is being deleted"
+        return f"has finished on {self.node} ({self.message})" if self.node else f"has finished ({self.message})"
+
     def _listed(self, width: int | None) -> list[str]:
         return [wrap(f"- {note}", width) for note in self.notes]
 
@@ -97,9 +107,15 @@ def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None
     """Why a pod (`namespace/name`) is where it is, or nowhere; on some nodes only, if given. Raises SnapshotError."""
     pod = _find(snapshot, name)
     key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    if is_finished(pod):
+        return PodExplanation(key, "finished", pod.spec.node_name, pod.status.phase)
+    if pod.metadata.deletion_timestamp is not None:
+        return PodExplanation(key, "leaving", pod.spec.node_name, notes=tuple(what_is_wrong_with_node(snapshot, pod)))
     if pod.spec.node_name:
         notes = tuple(what_keeps_from_starting(snapshot, pod))
-        return PodExplanation(key, "stuck" if notes else "scheduled", pod.spec.node_name, notes=notes)
+        if notes:
+            return PodExplanation(key, "stuck", pod.spec.node_name, notes=notes)
+        return PodExplanation(key, "scheduled", pod.spec.node_name, notes=tuple(what_is_wrong_with_node(snapshot, pod)))
     waiting = pending_pods(snapshot)
     if key in waiting.problems:
         return PodExplanation(key, "pending", message=tell_pod(waiting.problems[key]))

@@ -56,16 +56,23 @@ def _claims(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
             yield f"Claim {name} is not reserved for the pod."
 
 
-def _node(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
+def what_is_wrong_with_node(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
+    """Whether the node of a pod is gone or not ready, in a sentence; nothing if it is well, or the pod has none."""
     name = pod.spec.node_name
-    if next(snapshot.objects(Node), None) is None:
+    if not name or next(snapshot.objects(Node), None) is None:
         return  # files may leave nodes out
+    known = snapshot.get(NODES.resource, "", name)
     if name not in snapshot.nodes():
         yield f"Node {name} is not there."
-        return
-    known = snapshot.get(NODES.resource, "", name)
-    if isinstance(known, Node) and problem_of(known) is NodeProblem.NOT_READY:
+    elif isinstance(known, Node) and problem_of(known) is NodeProblem.NOT_READY:
         yield f"Node {name} is not ready."
+
+
+def _node(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
+    name = pod.spec.node_name
+    yield from what_is_wrong_with_node(snapshot, pod)
+    if name not in snapshot.nodes():
+        return
     with snapshot.rehearsal() as rehearsal:
         rehearsal.remove_pod(pod)
         refusal = rehearsal.unsuitable(read_pod(identified(pod)), name)

@@ -34,14 +34,19 @@ READ = (*TRACKED, Namespace, PersistentVolumeClaim, PersistentVolume, StorageCla
 class World:
     """The machinery behind snapshots that share a root: the cluster as the scheduler sees it."""
 
-    def __init__(self, root: dict[ObjectKey, Object], *, has_all_nodes: bool = False) -> None:
-        """Unless the root `has_all_nodes`, a node that slices mention is there, too, until somebody takes it away."""
+    def __init__(self, root: dict[ObjectKey, Object], *, has_all_nodes: bool | None = None) -> None:
+        """Unless the root `has_all_nodes`, a node that slices mention is there, too, until somebody takes it away.
+
+        If nobody says so, it has all nodes if it has any: a dump of a cluster has them all or leaves them out.
+        """
         self.root = root
         self.cluster = Cluster()
         self._at: Changes = {}
         self._mentions: dict[str, int] = {}
         self._told_of: set[str] = set()
         """Nodes that are there, or were and are gone, as somebody said: slices that mention them add nothing."""
+        if has_all_nodes is None:
+            has_all_nodes = any(isinstance(obj, Node) for obj in root.values())
         self._has_all_nodes = has_all_nodes
         self._built = False
         self._is_lent = False

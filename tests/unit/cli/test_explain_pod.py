@@ -57,3 +57,23 @@ def test_a_template_that_is_missing() -> None:
     done = dray("ml/a", *CLUSTER, waiting("a", claim_template="gone"))
     assert done.exit_code == 1
     assert done.stdout == "ml/a is pending: there is no ResourceClaimTemplate ml/gone\n"
+
+
+def test_a_pod_that_has_finished_is_leaving_or_lost_its_node_is_told_so() -> None:
+    done = dray("ml/a", *CLUSTER, pod("a", node="gpus", phase="Succeeded"))
+    assert (done.exit_code, done.stdout) == (0, "ml/a has finished on gpus (Succeeded).\n")
+    never = {**waiting("a"), "status": {"phase": "Failed"}}
+    assert dray("ml/a", *CLUSTER, never).stdout == "ml/a has finished (Failed).\n"
+    lost = dray("ml/b", *CLUSTER, pod("b", node="gone", phase="Running"))
+    assert lost.stdout == "ml/b is on gone. Node gone is not there.\n"
+    deleted = pod("b", node="gpus", phase="Running")
+    deleted["metadata"] |= {"deletionTimestamp": "2026-06-01T12:00:00Z", "deletionGracePeriodSeconds": 30}
+    assert dray("ml/b", *CLUSTER, deleted).stdout == "ml/b is being deleted from gpus.\n"
+
+
+def test_files_with_nodes_have_all_of_them_and_one_that_only_slices_mention_is_gone() -> None:
+    orphan = resource_slice("gone", *(device(f"gpu-{number}") for number in range(2)))
+    wants = waiting("a", claim_template="two")
+    assert dray("ml/a", *CLUSTER, orphan, wants).exit_code == 1
+    without_nodes = [one for one in CLUSTER if one["kind"] != "Node"]
+    assert dray("ml/a", *without_nodes, orphan, wants).stdout == "ml/a fits on gone.\n"

@@ -9,22 +9,24 @@ from hypothesis import strategies as st
 
 import dray
 from dray.snapshot import Snapshot
-from snapshot_objects import Manifest, claim, device, device_class, held, patch, resource_slice, rule
+from snapshot_objects import Manifest, claim, device, device_class, held, node, patch, resource_slice, rule
 
 NODES = ("node-1", "node-2")
 CLAIMS = ("ml/a", "ml/b", "ml/c")
+ANCHOR = node("node-0")
+"""Always there: files that have nodes have all of them, and files without have those that slices mention."""
 
 POOL: dict[str, list[Manifest]] = {
     "deviceclass/gpu": [device_class(), device_class('device.attributes["gpu.example.com"].numa == 1')],
     **{
-        f"resourceslice/{node}-slice": [
-            resource_slice(node, device("gpu-0"), device("gpu-1", numa=1)),
-            resource_slice(node, device("gpu-0", numa=1), generation=2),
-            resource_slice(node, device("gpu-0"), count=2),
+        f"resourceslice/{name}-slice": [
+            resource_slice(name, device("gpu-0"), device("gpu-1", numa=1)),
+            resource_slice(name, device("gpu-0", numa=1), generation=2),
+            resource_slice(name, device("gpu-0"), count=2),
         ]
-        for node in NODES
+        for name in NODES
     },
-    "node/node-3": [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-3"}}],
+    **{f"node/{name}": [node(name), node(name, ready="False")] for name in (*NODES, "node-3")},
     "devicetaintrule/r": [rule("r", pool="node-1"), rule("r", "NoSchedule", device="gpu-1"), rule("r", "None")],
     "resourceslicepatch/p": [patch("p", {"gpu.example.com/numa": {"int": 1}}, pool="node-2")],
     "resourceclaim/ml/a": [claim("a"), held(claim("a"), "node-1", "gpu-0"), held(claim("a"), "node-9", "gpu-7")],
@@ -60,7 +62,7 @@ def answers(snapshot: Snapshot, present: dict[str, Manifest]) -> list[Any]:
 @given(changes)
 def test_any_order_of_changes_gives_what_loading_gives(steps: list[tuple[str, int, bool]]) -> None:
     present = {ref: variants[0] for ref, variants in POOL.items()}
-    snapshot = dray.load(*present.values())
+    snapshot = dray.load(ANCHOR, *present.values())
     seen = [(snapshot, dict(present))]
     for ref, variant, is_asked in steps:
         if variant < 0 and ref in present:
@@ -73,4 +75,4 @@ def test_any_order_of_changes_gives_what_loading_gives(steps: list[tuple[str, in
             snapshot.nodes()
         seen.append((snapshot, dict(present)))
     for moved, objects in (seen[-1], seen[0], seen[len(seen) // 2]):
-        assert answers(moved, objects) == answers(dray.load(*objects.values()), objects)
+        assert answers(moved, objects) == answers(dray.load(ANCHOR, *objects.values()), objects)
