@@ -68,6 +68,7 @@ def run(
 def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, context: str, now: str | None) -> Comparison:
     """What a change does to the cluster in files, or to the running one. Ends with exit code 2 for bad input."""
     from dray.snapshot import InputError, SnapshotError
+    from dray.what_if.deletions import delete
     from dray.what_if.difference import compare
 
     moment = inputs.read_time(now)
@@ -77,7 +78,7 @@ def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, conte
         files, "what-if", kubeconfig=kubeconfig, context=context, load=live.load_snapshot_with_workloads
     )
     try:
-        after = before.without(*change.delete)
+        after = delete(before, change.delete, moment)
         after = after.with_applied(*change.apply, now=moment)
     except SnapshotError as error:
         output.fail(f"--delete: {error}.")

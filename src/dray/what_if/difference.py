@@ -33,6 +33,7 @@ from dray.eviction import Preview
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if import difference_text
 from dray.what_if.claim_changes import ClaimChange, compare_claims
+from dray.what_if.deletions import tell_released
 from dray.what_if.device_changes import DeviceChange, Inspection, compare_devices, inspect
 from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
 from dray.what_if.evictions import Eviction, Forecast, forecast, preview_rules
@@ -147,7 +148,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         workloads=tuple(compare_workloads(differing.values(), after)),
         quotas=tuple(compare_quotas(differing.values(), after)),
         unjudged=tuple(_unjudged(differing.values())),
-        notes=tuple(_notes(new.chances, leaving)),
+        notes=(*tell_released(differing.values()), *_notes(new.chances, leaving)),
     )
 
 

@@ -1,0 +1,73 @@
+"""What a deletion does besides taking an object away: what it held is released, what is in use stays. Pure.
+
+pod    its claims lose the reservation; one that nobody else uses is deallocated, or goes if it was made for the pod
+claim  while pods use it, it is only marked: its finalizer keeps it until the last of them is gone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from dray.api.generated.core import Pod
+from dray.api.meta import Object
+from dray.api.pod_claims import is_owned_by, is_reserved_for
+from dray.api.references import full_name
+from dray.api.resource import ResourceClaim
+from dray.api.resource.claim import ResourceClaimStatus
+from dray.api.times import Time
+from dray.prose.wording import names
+from dray.scheduling.pod_info import identified
+from dray.snapshot.snapshot import Snapshot
+
+
+def delete(before: Snapshot, refs: Iterable[str], now: datetime) -> Snapshot:
+    """The snapshot after objects, named as `kind/name` or `kind/namespace/name`, were deleted. Raises SnapshotError."""
+    after = before.without(*refs)
+    pairs = before.differing(after).values()
+    pods = [identified(here) for here, _ in pairs if isinstance(here, Pod)]
+    deleted = [here for here, _ in pairs if isinstance(here, ResourceClaim)]
+    marked = Time.of(now)
+    kept: list[Object] = []
+    for claim in deleted:
+        left = _released(claim, pods)
+        if left.status.reserved_for:
+            kept.append(replace(left, metadata=replace(left.metadata, deletion_timestamp=marked)))
+    gone: list[str] = []
+    for claim in after.objects(ResourceClaim) if pods else ():
+        left = _released(claim, pods)
+        if left is claim:
+            continue
+        if any(is_owned_by(claim, pod) for pod in pods) and not left.status.reserved_for:
+            gone.append(f"resourceclaim/{full_name(claim)}")
+        else:
+            kept.append(left)
+    return after.with_typed(kept).without(*gone)
+
+
+def tell_released(pairs: Iterable[tuple[Object | None, Object | None]]) -> Iterator[str]:
+    """A sentence for each claim that a deletion has released, or only marked."""
+    for here, there in pairs:
+        if not isinstance(here, ResourceClaim) or here.status.allocation is None:
+            continue
+        devices = names([f"{one.pool}/{one.device}" for one in here.status.allocation.devices.results], 3)
+        if there is None:
+            yield f"claim {full_name(here)} goes, and releases {devices}"
+        elif isinstance(there, ResourceClaim) and there.status.allocation is None:
+            yield f"claim {full_name(here)} is released, with {devices}"
+        elif there.metadata.deletion_timestamp is not None and here.metadata.deletion_timestamp is None:
+            users = names([one.name for one in here.status.reserved_for], 3)
+            yield f"claim {full_name(here)} is in use: it keeps {devices}, and goes once nobody uses it ({users})"
+
+
+def _released(claim: ResourceClaim, pods: Iterable[Pod]) -> ResourceClaim:
+    """The claim once these pods are gone; itself if they do not use it."""
+    users = {pod.metadata.uid for pod in pods if pod.metadata.namespace == claim.metadata.namespace}
+    names_ = {pod.metadata.name for pod in pods if is_reserved_for(claim, pod)}
+    left = tuple(one for one in claim.status.reserved_for if one.uid not in users and one.name not in names_)
+    if left == claim.status.reserved_for:
+        return claim
+    status = replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
+    return replace(claim, status=status)
