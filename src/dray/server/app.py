@@ -20,6 +20,7 @@ from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
 from dray.server.fairness import Fairness, Turn, is_vital, may_be_refused
 from dray.server.kubelets.proxy import Kubelets
+from dray.server.latest import was_early
 from dray.server.observers.handling import Handling, Observer
 from dray.server.routes import Route
 from dray.server.security.identity import Identity
@@ -224,18 +225,9 @@ class App:
             raise errors.too_large(MAX_BODY_BYTES)
         seen = self._engine.store.revision
         answer = await self._answer_verb(handling, caller, route)
-        if self._engine.store.is_shared and route.verb != "watch" and await self._was_early(answer, seen):
+        if isinstance(answer, Response) and await was_early(self._engine.store, seen, answer.code):
             answer = await self._answer_verb(handling, caller, route)
         return answer
-
-    async def _was_early(self, answer: Answer, seen: int) -> bool:
-        """Whether a refusal was one by a state that is not the latest: another server may know better."""
-        if not isinstance(answer, Response) or not 400 <= answer.code < 500:
-            return False
-        try:
-            return await self._engine.store.catch_up() > seen
-        except StorageError:
-            return False
 
     async def _answer_verb(self, handling: Handling, caller: Identity, route: Route) -> Answer:
         request = handling.request

@@ -26,6 +26,7 @@ from dray.server.beside import LARGE
 from dray.server.bodies import number_ranges
 from dray.server.bodies.options import WriteOptions, list_options
 from dray.server.engine import Call, Engine
+from dray.server.latest import by_latest
 from dray.server.patch.formats import Patch
 from dray.server.routes import Route
 from dray.server.security.authorization import Attributes, Authorizer, forbidden, selected_fields, selected_name
@@ -123,6 +124,7 @@ class LocalClient:
                     if seen is not None:
                         yield seen
 
+    @by_latest
     async def create(self, obj: T) -> T:
         """Stores a new object."""
         kind = self._engine.kinds.kind_of(obj)
@@ -136,6 +138,7 @@ class LocalClient:
                 return cast(T, await post.do(self._engine, call, posted))
             return cast(T, (await writes.create(self._engine, call, obj)).obj)
 
+    @by_latest
     async def update(self, obj: T, subresource: str = "") -> T:
         """Replaces an object."""
         kind, meta = self._engine.kinds.kind_of(obj), obj.metadata
@@ -146,6 +149,7 @@ class LocalClient:
             )
             return cast(T, record.obj)
 
+    @by_latest
     async def update_with_status(self, obj: T) -> T:
         """Replaces an object and its status at once: judged as two updates, stored as one."""
         kind, meta = self._engine.kinds.kind_of(obj), obj.metadata
@@ -196,6 +200,7 @@ class LocalClient:
             note = self._call("update", PODS, meta.namespace, meta.name, "status")
             return await transactions.create_claims(self._engine, call, note, pod, claims)
 
+    @by_latest
     async def patch(
         self,
         kind: Kind,
@@ -217,6 +222,7 @@ class LocalClient:
             given = WriteOptions(field_manager=field_manager, force=force or None)
             return cast(Object, (await patches.patch(self._engine, call, wanted, given)).record.obj)
 
+    @by_latest
     async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions | None = None) -> None:
         """Deletes an object."""
         with _AS_API_ERRORS:
@@ -230,6 +236,7 @@ class LocalClient:
         for obj in (await self.list(kind, namespace, labels=labels, fields=fields)).items:
             await self.delete(kind, obj.metadata.namespace, obj.metadata.name)
 
+    @by_latest
     async def post(
         self, kind: Kind, namespace: str, name: str, subresource: str, body: Mapping[str, Any] | Object
     ) -> dict[str, Any]:
