@@ -15,6 +15,8 @@ from dray.store import Conflict, Exists, Finish, Key, NotFound, StorageError, St
 from dray.store.etcd import EtcdStore
 
 RESOURCES = ("pods", "configmaps", "secrets")
+LEAST = 20
+"""A history of fewer creates proves nothing."""
 
 
 class Thing:
@@ -56,7 +58,7 @@ class History:
         self._is_over = False
 
     async def run(self, trouble: Callable[[], Any]) -> None:
-        """Loads the stores while `trouble` happens, then lets everything come to rest and judges."""
+        """Loads the stores while `trouble` happens, and until there is something to judge; then lets all rest."""
         loop = asyncio.get_running_loop()
         counters = [Key(resource, "default", f"counter-{number}") for resource in RESOURCES for number in range(2)]
         for key in counters:
@@ -71,6 +73,8 @@ class History:
             for writer in (self._create(store, number), self._count(store, counters), self._count(store, counters))
         ]
         await trouble()
+        while len(self.created) < LEAST and not any(task.done() for task in writing):
+            await asyncio.sleep(0.05)  # the machine is busy
         self._is_over = True
         await asyncio.gather(*writing)
         self.final = max([await store.catch_up() for store in self._stores])

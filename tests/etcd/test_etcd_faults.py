@@ -58,7 +58,6 @@ async def test_answers_that_get_lost(etcd: Etcd, seed: int) -> None:
             await asyncio.sleep(0.15)
 
         await history.run(trouble)
-        assert len(history.created) > 20
 
 
 @often(1, 60)
@@ -76,7 +75,6 @@ async def test_the_way_of_one_server_to_etcd_is_closed(etcd: Etcd, seed: int) ->
                 await asyncio.sleep(0.3)
 
         await history.run(trouble)
-        assert len(history.created) > 20
 
 
 @often(1, 40)
@@ -104,7 +102,6 @@ async def test_each_member_is_lost_in_turn(tmp_path: Path, seed: int) -> None:
                 await asyncio.sleep(0.5)
 
             await history.run(trouble)
-            assert len(history.created) > 20
 
 
 @pytest.mark.soak
@@ -137,4 +134,3 @@ async def test_members_do_not_hear_each_other(tmp_path: Path, seed: int) -> None
             await asyncio.sleep(1.0)
 
         await history.run(trouble)
-        assert len(history.created) > 20

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from controller_world import manifest, pod, typed
 from dray.api.registry import by_kind
@@ -112,8 +113,7 @@ async def test_a_change_that_changes_nothing_is_judged_by_the_latest_state(
 ) -> None:
     """Who sets what another server shows as set already must not be told that it is, if somebody else has unset it."""
     async with two_servers(etcd) as (one, other):
-        at_once, later = other.store.apply, asyncio.get_running_loop().call_later  # type: ignore[attr-defined]
-        monkeypatch.setattr(other.store, "apply", lambda *told: later(0.02, at_once, *told))
+        hears_late(other, monkeypatch)
         await one.client().create(typed(manifest("v1", "ConfigMap", "m", data={"x": "0"})))
         await other.store.catch_up()
         for number in range(3):
@@ -124,6 +124,50 @@ async def test_a_change_that_changes_nothing_is_judged_by_the_latest_state(
             assert found.data == then["data"]
             await one.client().patch(MAPS, "default", "m", now)
             await other.store.catch_up()
+
+
+def hears_late(server: EtcdServer, patch: pytest.MonkeyPatch) -> None:
+    """From now on a server hears late of what is written."""
+    at_once, later = server.store.apply, asyncio.get_running_loop().call_later  # type: ignore[attr-defined]
+    patch.setattr(server.store, "apply", lambda *told: later(0.02, at_once, *told))
+
+
+async def test_what_another_server_has_just_made_is_there(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Components in the process of a server are not told that there is nothing either."""
+    async with two_servers(etcd) as (one, other):
+        hears_late(other, monkeypatch)
+        await one.client().create(typed(manifest("v1", "ConfigMap", "changed")))
+        await other.client().patch(MAPS, "default", "changed", {"data": {"x": "1"}})
+        await one.client().create(typed(manifest("v1", "ConfigMap", "deleted")))
+        await other.client().delete(MAPS, "default", "deleted")
+        with pytest.raises(ApiError, match="not found"):
+            await one.client().get(MAPS, "default", "deleted")
+
+
+async def test_addresses_and_ports_of_services_are_given_once(etcd: Etcd) -> None:
+    async with two_servers(etcd) as (one, other):
+        clients = [server.client() for server in (one, other)]
+
+        def service(name: str, **more: Any) -> Any:
+            spec = {"type": "NodePort", "ports": [{"port": 80}], **more}
+            return typed(manifest("v1", "Service", name, spec=spec))
+
+        made = await asyncio.gather(*(clients[n % 2].create(service(f"s{n}")) for n in range(16)))
+        assert len({each.spec.cluster_ip for each in made}) == 16
+        assert len({each.spec.ports[0].node_port for each in made}) == 16
+        for number in range(4):
+            wanted = service("wanted", clusterIP=f"10.96.0.{20 + number}")
+            named = [replace(wanted, metadata=replace(wanted.metadata, name=f"w{number}-{n}")) for n in range(4)]
+            outcomes = await asyncio.gather(
+                *(clients[n % 2].create(each) for n, each in enumerate(named)), return_exceptions=True
+            )
+            refusals = [each for each in outcomes if isinstance(each, BaseException)]
+            assert [getattr(each, "code", each) for each in refusals] == [422] * 3
+            # One that exists keeps what it has, whoever tries to make it anew.
+            taken = await asyncio.gather(
+                *(client.create(service(f"s{number}")) for client in clients), return_exceptions=True
+            )
+            assert [getattr(each, "code", each) for each in taken] == [409] * 2
 
 
 async def test_a_name_is_given_once(etcd: Etcd) -> None:

@@ -103,10 +103,17 @@ class Etcd:
 
     def _judge(self, request: Any) -> list[Any]:
         """Which way each transaction inside goes, decided by what was there before any of it."""
-        succeeds = all(self._mod(each.key) == each.mod_revision for each in request.compare)
+        succeeds = all(map(self._holds, request.compare))
         chosen = request.success if succeeds else request.failure
         inside = [self._judge(op.request_txn) if op.HasField("request_txn") else [] for op in chosen]
         return [succeeds, inside]
+
+    def _holds(self, compare: Any) -> bool:
+        if not compare.range_end:
+            return self._mod(compare.key) == compare.mod_revision
+        assert compare.result == pb.Compare.CompareResult.LESS, "nobody asks for anything else"
+        between = [kv for key, kv in self._keys.items() if compare.key <= key < compare.range_end]
+        return all(kv.mod_revision < compare.mod_revision for kv in between)
 
     def _apply(self, request: Any, judged: list[Any], events: list[pb.Event]) -> Any:
         succeeds, inside = judged

@@ -174,7 +174,7 @@ class _Member:
         store._closed = True
         for watchers in list(store._groups.values()):
             watchers.end_all(Closed("the server has died"))
-        store._settle(list(store._in_flight.values()), Uncertain("the server has died"))
+        store._writes.settle(list(store._writes.in_flight.values()), Uncertain("the server has died"))
         store._rounds.close()
         tasks = list(store._tasks)
         for task in tasks:

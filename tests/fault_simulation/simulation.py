@@ -40,6 +40,7 @@ from fault_simulation.processes import (
     run_nodes,
     schedule,
 )
+from fault_simulation.reservation_safety import ReservationSafety
 from fault_simulation.server_group import ServerGroup
 
 CALM_SECONDS = 900.0
@@ -114,6 +115,7 @@ class Simulation:
         DeviceSafety(self.ledger, is_single=day.schedulers == 1)
         GangSafety(self.ledger)
         Company(self.ledger)
+        ReservationSafety(self.ledger)
         self.coverage = Coverage(self.ledger)
         self._server: ApiServer | ServerGroup
         if day.servers == 1:

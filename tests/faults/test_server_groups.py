@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from dray.server.indexes.held_devices import HeldDevices
+from dray.server.verbs import reservations
 from dray.store.etcd import transactions
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.transactions import Write
@@ -76,18 +77,24 @@ def forget_guards(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HeldDevices, "guards", lambda _self, _new, _old: ())
 
 
+def forget_reservations(patch: pytest.MonkeyPatch) -> None:
+    """A pod may get its node while somebody lets go of its claims."""
+    patch.setattr(reservations, "is_judged", lambda _call: False)
+
+
 @pytest.mark.parametrize(
-    ("broken", "day"),
+    ("broken", "day", "first"),
     [
-        (forget_revisions, RUSH),
-        (forget_guards, RUSH),
+        (forget_revisions, RUSH, 0),
+        (forget_guards, RUSH, 0),
+        (forget_reservations, replace(RUSH, steps=16, habits={**RUSH.habits, "kill_pod": 10}), 5),
     ],
 )
 def test_what_is_missing_is_missed(
-    broken: Callable[[pytest.MonkeyPatch], None], day: Day, monkeypatch: pytest.MonkeyPatch
+    broken: Callable[[pytest.MonkeyPatch], None], day: Day, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken(monkeypatch)
-    for seed in range(ATTEMPTS):
+    for seed in range(first, first + ATTEMPTS):
         try:
             if simulate(seed, day).problems:
                 return

@@ -60,6 +60,7 @@ from dray.store.local_store import LocalStore
 from dray.store.log import Retention
 from dray.store.memory_backend import MemoryBackend
 from dray.store.records import (
+    Basis,
     Create,
     Decode,
     Delete,
@@ -78,6 +79,7 @@ from dray.store.watch import Watcher
 __all__ = [
     "Backend",
     "BackupError",
+    "Basis",
     "Closed",
     "Conflict",
     "Corrupt",

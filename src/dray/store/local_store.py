@@ -13,7 +13,7 @@ from dray.store.backend import Backend, Contents
 from dray.store.errors import Closed, Corrupt, OutOfSpace, StorageError
 from dray.store.log import Retention
 from dray.store.pipeline import Pipeline, Submission
-from dray.store.records import Decode, Event, EventType, Key, Operation, Record, needs_room
+from dray.store.records import ITSELF, Basis, Decode, Event, EventType, Key, Operation, Record, needs_room
 from dray.store.staging import stage
 from dray.store.store import Stats, Store
 from dray.store.table import Table
@@ -75,7 +75,7 @@ class LocalStore(Store):
 
     # ---- writes -----------------------------------------------------------------------------------------------
 
-    async def transact(self, operations: Sequence[Operation]) -> Sequence[Record]:
+    async def transact(self, operations: Sequence[Operation], basis: Basis = ITSELF) -> Sequence[Record]:  # noqa: ARG002
         """Do all operations or none, with revisions that follow each other. Keys must differ.
 
         One write per key is in flight at a time. Who meets another's waits for its outcome and is then judged by
@@ -99,7 +99,7 @@ class LocalStore(Store):
         await self._submit(events)
         return [event.record for event in events]
 
-    async def _write(self, operation: Operation, guards: Sequence[str] = ()) -> Record:  # noqa: ARG002 - one process
+    async def _write(self, operation: Operation, basis: Basis = ITSELF) -> Record:  # noqa: ARG002 - one process
         """A transaction of one operation, as nearly all are. All that `finish` judges by is here and now."""
         while True:
             self._check_open()

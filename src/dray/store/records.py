@@ -109,6 +109,23 @@ class Delete(NamedTuple):
 Operation = Create | Update | Delete
 
 
+class Basis(NamedTuple):
+    """What a write is judged by besides its own keys, for engines that others write to as well.
+
+    Of all writes that name one of the `guards`, wherever they are made, each is judged by a state that has the ones
+    before. A write is made only if nobody has written the `keys`, nor in the `namespaces` (resource, namespace), since
+    `finish` looked at them; else `finish` is asked anew.
+    """
+
+    guards: tuple[str, ...] = ()
+    keys: tuple[Key, ...] = ()
+    namespaces: tuple[tuple[str, str], ...] = ()
+
+
+ITSELF: Final = Basis()
+"""A write that is judged by nothing but its own keys."""
+
+
 class Listing(NamedTuple):
     """Records in key order as they were at `revision`; `remaining` counts those after the last one given."""
 

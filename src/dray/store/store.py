@@ -17,7 +17,7 @@ import msgspec
 from dray.store.backend import Horizons
 from dray.store.errors import Closed, Conflict, Exists, Expired, NotFound, StorageError
 from dray.store.log import Retention
-from dray.store.records import Create, Delete, Event, Finish, Key, Listing, Operation, Record, Update
+from dray.store.records import ITSELF, Basis, Create, Delete, Event, Finish, Key, Listing, Operation, Record, Update
 from dray.store.table import Table
 from dray.store.watch import Progress, Watcher, WatcherGroup
 
@@ -159,24 +159,23 @@ class Store(ABC):
 
     # ---- writes -----------------------------------------------------------------------------------------------
 
-    async def create(self, key: Key, finish: Finish) -> Record:
+    async def create(self, key: Key, finish: Finish, basis: Basis = ITSELF) -> Record:
         """Store a new record. Raises `Exists`, `StorageError`, `Closed`, or what `finish` raises."""
-        return await self._write(Create(key, finish))
+        return await self._write(Create(key, finish), basis)
 
-    async def update(self, key: Key, expected_revision: int, finish: Finish, guards: Sequence[str] = ()) -> Record:
+    async def update(self, key: Key, expected_revision: int, finish: Finish, basis: Basis = ITSELF) -> Record:
         """Replace the record at that revision. Raises `NotFound`, `Conflict`, `StorageError`, `Closed`.
 
-        `guards` name what else `finish` judges by: of all writes that name one, wherever they are made, each is judged
-        by a state that has the ones before.
+        `basis` is what else `finish` judges by. Where one process writes, that is here and now, and nothing is needed.
         """
-        return await self._write(Update(key, expected_revision, finish), guards)
+        return await self._write(Update(key, expected_revision, finish), basis)
 
     async def delete(self, key: Key, expected_revision: int | None, finish: Finish) -> Record:
         """Remove the record, at that revision if one is given; `finish` makes the final state."""
         return await self._write(Delete(key, expected_revision, finish))
 
     @abstractmethod
-    async def transact(self, operations: Sequence[Operation]) -> Sequence[Record]:
+    async def transact(self, operations: Sequence[Operation], basis: Basis = ITSELF) -> Sequence[Record]:
         """Do all operations or none. Keys must differ.
 
         One write per key is in flight at a time. Who meets another's waits for its outcome and is then judged by
@@ -184,7 +183,7 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def _write(self, operation: Operation, guards: Sequence[str] = ()) -> Record:
+    async def _write(self, operation: Operation, basis: Basis = ITSELF) -> Record:
         """A transaction of one operation, as nearly all are."""
 
     def _check(self, operation: Operation) -> Record | None:

@@ -2,7 +2,8 @@
 
     write of a Service ─▶ numbered ─▶ what was asked for is free? what is missing is chosen ─▶ 422 or on its way to disk
 
-They are chosen when the store numbers the write, on the loop: nobody can come between the look and the write.
+They are chosen when the store numbers the write, on the loop: nobody can come between the look and the write. With
+several servers, writes of Services follow each other (`basis`), and what they hold is known from the store alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dray.api.kinds import SERVICES
 from dray.server import errors
 from dray.server.indexes.followed import Followed
 from dray.server.objects import finish
-from dray.store import Finish, Key, Store
+from dray.store import Basis, Finish, Key, Store
 from dray.validation.service_addresses import needs_address, needs_health_check_port, needs_node_ports
 
 ADDRESSES: Final = ipaddress.IPv4Network("10.96.0.0/12")
@@ -37,6 +38,9 @@ class ServiceAddresses:
 
     def __init__(self, store: Store) -> None:
         self._followed = Followed(store, SERVICES.resource, self._apply)
+        self._is_shared = store.is_shared
+        self.basis = Basis(guards=("services",)) if store.is_shared else Basis()
+        """What a write of a Service is judged by."""
         self._holders: dict[Place, Key] = {}
         self._held: dict[Key, frozenset[Place]] = {}
         self._next_address = FIRST_CHOSEN
@@ -51,7 +55,7 @@ class ServiceAddresses:
         def complete(revision: int) -> tuple[Any, bytes]:
             self._followed.catch_up()
             given = self._with_addresses(key, service)
-            if keep:
+            if keep and not self._is_shared:
                 self._note(key, given)
             return finish(given)(revision)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec.structs import replace
 
 from dray.api.field import FieldError, not_supported, required
@@ -13,6 +15,7 @@ from dray.server import errors
 from dray.server.engine import Call, Engine
 from dray.server.objects import with_metadata
 from dray.server.subresources.posted_about import check_named
+from dray.server.verbs import reservations
 from dray.server.verbs.rewrites import rewrite
 
 DONE = Status(status="Success", code=201)
@@ -32,7 +35,8 @@ async def bind(engine: Engine, call: Call, binding: Binding) -> Status:
     def assign(pod: Pod) -> Pod:
         return assigned(pod, binding, call.now)
 
-    await rewrite(engine, PODS, call.route.namespace, name, assign, dry_run=call.dry_run)
+    judged = partial(reservations.binding, engine) if reservations.is_judged(call) else None
+    await rewrite(engine, PODS, call.route.namespace, name, assign, dry_run=call.dry_run, judged=judged)
     return DONE
 
 

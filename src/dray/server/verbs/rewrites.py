@@ -11,15 +11,25 @@ from dray.server import errors
 from dray.server.engine import Engine
 from dray.server.objects import finish
 from dray.server.verbs.writes import UPDATE_ATTEMPTS
-from dray.store import Conflict, Key, NotFound, Record
+from dray.store import Basis, Conflict, Finish, Key, NotFound, Record
 
 T = TypeVar("T", bound=Object)
 
 
 async def rewrite(
-    engine: Engine, kind: Kind, namespace: str, name: str, change: Callable[[T], T], *, dry_run: bool = False
+    engine: Engine,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    change: Callable[[T], T],
+    *,
+    dry_run: bool = False,
+    judged: Callable[[T, Finish], tuple[Finish, Basis]] | None = None,
 ) -> Record:
-    """Stores what `change` makes of an object, again if somebody else was faster. Raises ApiError."""
+    """Stores what `change` makes of an object, again if somebody else was faster. Raises ApiError.
+
+    `judged` says by what else that is judged when it is stored.
+    """
     key = Key(kind.resource, namespace, name)
     for _ in range(UPDATE_ATTEMPTS):
         record = engine.store.get(key)
@@ -29,7 +39,8 @@ async def rewrite(
         if dry_run:
             return record
         try:
-            return await engine.store.update(key, record.revision, finish(new))
+            complete, basis = (finish(new), Basis()) if judged is None else judged(new, finish(new))
+            return await engine.store.update(key, record.revision, complete, basis)
         except Conflict:
             continue
         except NotFound:

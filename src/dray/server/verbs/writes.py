@@ -28,8 +28,8 @@ from dray.server.custom import slow_rules
 from dray.server.engine import Call, Engine, FirstClaims
 from dray.server.objects import finish, finish_ahead, with_metadata
 from dray.server.strategies import UpdateStrategy
-from dray.server.verbs import dropped_fields, field_owners, first_account, quota
-from dray.store import Conflict, Create, Exists, Finish, Key, NotFound, Record, Update
+from dray.server.verbs import dropped_fields, field_owners, first_account, quota, reservations
+from dray.store import Basis, Conflict, Create, Exists, Finish, Key, NotFound, Record, Update
 from dray.validation import Context
 from dray.validation.rules import Rules
 
@@ -147,9 +147,10 @@ def _judged(call: Call, rules: Rules, written: Object, context: Context) -> Obje
 async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
     """Stores a new object and what it uses up of quotas. Raises Exists or ApiError."""
     key = _key(call.route.kind, obj)
-    complete = await finishing(engine, call, obj)
+    complete, basis = await finishing(engine, call, obj), Basis()
     if isinstance(obj, Service):
         complete = engine.service_addresses.completing(key, obj, keep=not call.dry_run)
+        basis = engine.service_addresses.basis
     if call.dry_run:
         stored = engine.store.get(key)
         if stored is not None:
@@ -164,9 +165,9 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
         others: list[Create | Update] = [*await quota.charges(engine, call, obj)]
         others += first_account.beside(engine, call, obj)
         if not others:
-            return await engine.store.create(key, complete)
+            return await engine.store.create(key, complete, basis)
         try:
-            return (await engine.store.transact([Create(key, complete), *others]))[0]
+            return (await engine.store.transact([Create(key, complete), *others], basis))[0]
         except (Conflict, NotFound):
             continue  # somebody else changed a quota: count again
     raise errors.conflict(call.route.kind, obj.metadata.name, "too many others are using up the quota")
@@ -327,12 +328,16 @@ async def _store(engine: Engine, call: Call, new: Object, record: Record, comple
     if isinstance(new, ResourceClaim):
         guard = engine.held_devices.guarded
         complete = guard(call.key, new, record.obj, complete, is_judged=_is_decision(call, new))
+        basis = Basis()
+        if reservations.is_judged(call):
+            complete, basis = reservations.release(engine, new, record.obj, complete)
         guards = engine.held_devices.guards(new, record.obj)
-        return await engine.store.update(call.key, record.revision, complete, guards)
+        return await engine.store.update(call.key, record.revision, complete, basis._replace(guards=guards))
     charges = await quota.charges(engine, call, new, record.obj)
+    basis = engine.service_addresses.basis if isinstance(new, Service) else Basis()
     if charges:
-        return (await engine.store.transact([Update(call.key, record.revision, complete), *charges]))[0]
-    return await engine.store.update(call.key, record.revision, complete)
+        return (await engine.store.transact([Update(call.key, record.revision, complete), *charges], basis))[0]
+    return await engine.store.update(call.key, record.revision, complete, basis)
 
 
 def _is_decision(call: Call, new: ResourceClaim) -> bool:

@@ -49,6 +49,11 @@ class Layout:
             place = self._places[resource] = f"{self.prefix}{group}/{plural}/"
         return f"{place}{namespace}/{name}".encode() if namespace else f"{place}{name}".encode()
 
+    def namespace(self, resource: str, namespace: str) -> tuple[bytes, bytes]:
+        """Where the records of a resource in a namespace begin, and end."""
+        start = self.path(Key(resource, namespace, ""))
+        return start, start[:-1] + b"0"
+
     def key(self, path: bytes) -> Key | None:
         """Which record is there; None if it is none."""
         words = path[len(self._start) :].decode().split("/")

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from dray.store.backend import Horizons
 from dray.store.encryption import NONE, Encryption, Undecipherable
 from dray.store.errors import (
     BackupError,
     Closed,
-    Conflict,
-    Exists,
-    NotFound,
-    OutOfSpace,
     Slow,
     StorageError,
     Uncertain,
     Unreachable,
 )
-from dray.store.etcd import transactions
 from dray.store.etcd.address import EtcdAddress
-from dray.store.etcd.calls import COMPACT, PUT, STATUS, TXN
-from dray.store.etcd.connection import Connection, Refused
+from dray.store.etcd.calls import STATUS
+from dray.store.etcd.compaction import Compaction
+from dray.store.etcd.connection import Connection
 from dray.store.etcd.feed import Feed
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
@@ -44,18 +38,13 @@ from dray.store.etcd.revisions import (
 )
 from dray.store.etcd.rounds import Rounds
 from dray.store.etcd.session import Session
-from dray.store.etcd.transactions import Change, Write
+from dray.store.etcd.transactions import Write
+from dray.store.etcd.writes import Writes
 from dray.store.log import Retention
-from dray.store.records import Decode, Event, EventType, Key, Operation, Record
-from dray.store.staging import stage
+from dray.store.records import ITSELF, Basis, Decode, Event, EventType, Key, Operation, Record
 from dray.store.stamping import NotOurs, stamped
 from dray.store.store import SharedStats, Stats, Store
 from dray.store.table import Table
-
-MOST_CALLS: Final = 4
-"""So many transactions are on their way at once. Others gather meanwhile: fewer and larger ones cost less."""
-LATE_SECONDS: Final = 5.0
-"""So long an acknowledged write waits until it is visible here. Then its writer is told all the same."""
 
 log = logging.getLogger(__name__)
 
@@ -88,32 +77,22 @@ class EtcdStore(Store):
         self._unreadable = ""
         self._numbered = numbered
         self._released = released
-        self._connect = connect
-        self._version = loaded.version
-        self._guards: dict[bytes, int] = {}
-        self._in_flight: dict[Key, Write] = {}
-        self._guarded: dict[bytes, Write] = {}
-        self._outbox: list[Write] = []
-        self._is_scheduled = False
-        self._written = 0
-        self._calls = 0
-        self._commits = 0
-        self._conflicts = 0
-        self._lost_answers = 0
-        self._commit_seconds = 0.0
-        self._refusal = ""
         self._size = (0, 0)
-        self._past: deque[tuple[float, int]] = deque()
+        self._is_started = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._guard_prefix = layout.own("guards", "")
+        self._connection = connect(address)
+        self._session = Session(self._connection, layout)
+        self._feed = Feed(self, self._connection, layout, loaded.version)
+        self._rounds = Rounds(self._latest, self._feed.nudge, self._progress)
+        self._writes = Writes(self, self._connection, self._session, layout, encryption, self._run)
+        self._compaction = Compaction(self._connection, self._session, layout, self._retention.max_age)
         self._fill(loaded)
 
     # ---- reads ------------------------------------------------------------------------------------------------
 
     def pending(self, key: Key) -> Record | None:
         """What is on its way to etcd for `key`, if anything is."""
-        write = self._in_flight.get(key)
-        return None if write is None else next(each.record for each in write.events if each.record.key == key)
+        return self._writes.pending(key)
 
     async def catch_up(self) -> int:
         """Waits until everything is visible that was acknowledged anywhere before. Raises Unreachable."""
@@ -131,7 +110,7 @@ class EtcdStore(Store):
     @property
     def refusal(self) -> str:
         """Why etcd takes nothing that needs room."""
-        return self._refusal
+        return self._writes.refusal
 
     def stats(self) -> Stats:
         """Numbers for metrics."""
@@ -140,14 +119,14 @@ class EtcdStore(Store):
             objects={name: len(table.records) for name, table in self._tables.items()},
             watchers={name: len(group) for name, group in self._groups.items()},
             events={name: len(table.log.events) for name, table in self._tables.items()},
-            pending_writes=len(self._in_flight),
-            commits=self._commits,
-            commit_seconds=self._commit_seconds,
+            pending_writes=len(self._writes.in_flight),
+            commits=self._writes.commits,
+            commit_seconds=self._writes.commit_seconds,
             used_bytes=self._size[0],
             quota_bytes=0,
             shared=SharedStats(
-                conflicts=self._conflicts,
-                uncertain=self._lost_answers,
+                conflicts=self._writes.conflicts,
+                uncertain=self._writes.lost_answers,
                 watch_restarts=self._feed.reconnects,
                 catch_ups=self._rounds.count,
                 catch_up_seconds=self._rounds.seconds,
@@ -156,190 +135,23 @@ class EtcdStore(Store):
 
     # ---- writes -----------------------------------------------------------------------------------------------
 
-    async def transact(self, operations: Sequence[Operation]) -> Sequence[Record]:
+    async def transact(self, operations: Sequence[Operation], basis: Basis = ITSELF) -> Sequence[Record]:
         """Do all operations or none, at one revision. Keys must differ."""
         if len({operation.key for operation in operations}) != len(operations):
             raise ValueError("a transaction names a key twice")
-        return await self._commit(operations, ()) if operations else []
+        return await self._writes.commit(operations, basis) if operations else []
 
-    async def _write(self, operation: Operation, guards: Sequence[str] = ()) -> Record:
-        return (await self._commit((operation,), guards))[0]
+    async def _write(self, operation: Operation, basis: Basis = ITSELF) -> Record:
+        return (await self._writes.commit((operation,), basis))[0]
 
-    async def _commit(self, operations: Sequence[Operation], guards: Sequence[str]) -> Sequence[Record]:
-        """Judged by what is seen here; a refusal only by what is known to be current."""
-        is_current = False
-        paths = [self._guard_prefix + guard.encode() for guard in guards]
-        while True:
-            self._check_open()
-            try:
-                stored = [self._check(operation) for operation in operations]
-            except (Exists, NotFound, Conflict) as refusal:
-                if is_current or (isinstance(refusal, Conflict) and refusal.current.revision > refusal.expected):
-                    raise
-                await self.catch_up()
-                is_current = True
-                continue
-            other = self._in_the_way(operations, paths)
-            if other is not None:
-                with contextlib.suppress(StorageError):
-                    await other.settled()
-                continue
-            write = self._staged(operations, stored, paths)
-            await write.done
-            if not write.lost_at:
-                return [self._result(event, write) for event in write.events]
-            await self._rounds.reach(last_number(write.lost_at))
-            is_current = True
+    def judge(self, operation: Operation) -> Record | None:
+        """What an operation replaces. Raises Exists, NotFound, Conflict, Closed."""
+        self._check_open()
+        return self._check(operation)
 
-    def _result(self, event: Event, write: Write) -> Record:
-        """What the writer is told: the record as others see it, or as it was last."""
-        record = event.record
-        value = write.values[record.key]
-        told = write.numbers.get(record.key) or number(write.made_at, 0 if value is None else position(value))
-        if event.type is not EventType.DELETED:
-            found = self.get(record.key)
-            if found is not None and found.revision == told:
-                return found
-        return self._record(record, told, record.create_revision or told)
-
-    def _in_the_way(self, operations: Iterable[Operation], guards: Iterable[bytes]) -> Write | None:
-        for operation in operations:
-            if (write := self._in_flight.get(operation.key)) is not None:
-                return write
-        return next((self._guarded[path] for path in guards if path in self._guarded), None)
-
-    def _staged(self, operations: Sequence[Operation], stored: Sequence[Record | None], guards: list[bytes]) -> Write:
-        """The write, on its way."""
-        self._written += 1
-        mark = f"{self._session.name}-{self._written}".encode()
-        events = [stage(operation, previous, 0) for operation, previous in zip(operations, stored, strict=True)]
-        changes = [
-            Change(
-                self._layout.path(event.record.key),
-                0 if event.previous is None else etcd_revision(event.previous.revision),
-                None if event.type is EventType.DELETED else self._encryption.seal(event.record.key, event.record.data),
-            )
-            for event in events
-        ]
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        write = Write(events, changes, {path: self._guards.get(path, 0) for path in guards}, mark, done)
-        for event in events:
-            self._in_flight[event.record.key] = write
-        for path in guards:
-            self._guarded[path] = write
-        self._send(write)
-        return write
-
-    def _send(self, write: Write) -> None:
-        self._outbox.append(write)
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            asyncio.get_running_loop().call_soon(self._send_waiting)
-
-    def _send_waiting(self) -> None:
-        """At the end of a turn, what has gathered goes, in as few transactions as can be."""
-        self._is_scheduled = False
-        if self._calls >= MOST_CALLS:
-            return
-        waiting, self._outbox = self._outbox, []
-        for group in transactions.group(waiting):
-            if self._calls >= MOST_CALLS:
-                self._outbox += group
-                continue
-            self._calls += 1
-            self._run(self._make(group))
-
-    async def _make(self, group: list[Write]) -> None:
-        """One transaction, until it is known what became of it."""
-        epoch = self._session.epoch
-        started = time.perf_counter()
-        try:
-            answer = await self._connection.send(TXN, transactions.request(self._session.key, epoch, group))
-            self._commits += 1
-            self._commit_seconds += time.perf_counter() - started
-            self._refusal = ""
-            await self._take(group, answer, epoch)
-        except Uncertain as error:
-            self._lost_answers += 1
-            await self._find_out(group, error)
-        except StorageError as error:
-            if isinstance(error, OutOfSpace):
-                self._refusal = str(error)
-                group = self._send_removals(group)
-            self._settle(group, error)
-        except Exception as error:  # A bug must fail the writers, not hang them for ever.
-            log.exception("a mistake while writing")
-            self._settle(group, StorageError(f"cannot write: {error!r}"))
-        finally:
-            self._calls -= 1
-            if self._outbox and not self._is_scheduled:
-                self._send_waiting()
-
-    def _send_removals(self, group: list[Write]) -> list[Write]:
-        """etcd has no room for all of a group: what only takes away goes by itself. Those that are refused."""
-        removals = [write for write in group if write.only_removes]
-        if len(removals) == len(group):
-            return group
-        for write in removals:
-            self._send(write)
-        return [write for write in group if not write.only_removes]
-
-    async def _take(self, group: list[Write], answer: pb.TxnResponse, epoch: int) -> None:
-        """Writes that were made wait until they are seen; others are judged anew, once it is seen by what."""
-        made = transactions.outcomes(answer, epoch, len(group))
-        if made is None:
-            try:
-                await self._session.renew(epoch)
-            except StorageError as error:
-                self._settle(group, error)
-                return
-            for write in group:
-                self._send(write)
-            return
-        revision = answer.header.revision
-        for write, is_made in zip(group, made, strict=True):
-            if not is_made:
-                self._conflicts += 1
-                self._forget(write)
-                write.lose(revision)
-            elif not write.done.done():
-                write.made_at = revision
-        waiting = [write for write in group if not write.done.done()]
-        if self.revision >= last_number(revision):  # they were seen, perhaps as part of a state that was loaded anew
-            self._settle(waiting, None)
-        elif waiting:
-            asyncio.get_running_loop().call_later(LATE_SECONDS, self._settle, waiting, None)
-
-    async def _find_out(self, group: list[Write], error: Uncertain) -> None:
-        """The answer was lost. Behind a fence, what has not been seen was not made, and may be tried anew."""
-        try:
-            fence = await self._session.fence()
-            await self._rounds.reach(last_number(fence))
-        except StorageError:
-            self._settle(group, error)
-            return
-        for write in group:
-            if write.done.done():
-                continue
-            if write.gone_at:  # that it is gone is what was asked for
-                write.made_at = write.gone_at
-                self._settle([write], None)
-            else:
-                self._forget(write)
-                write.lose(fence)
-
-    def _settle(self, writes: Iterable[Write], error: StorageError | None) -> None:
-        for write in writes:
-            self._forget(write)
-            write.settle(error)
-
-    def _forget(self, write: Write) -> None:
-        for event in write.events:
-            if self._in_flight.get(event.record.key) is write:
-                del self._in_flight[event.record.key]
-        for path in write.guards:
-            if self._guarded.get(path) is write:
-                del self._guarded[path]
+    async def reach(self, revision: int) -> None:
+        """Waits until a revision is visible. Raises Unreachable."""
+        await self._rounds.reach(revision)
 
     # ---- what etcd tells --------------------------------------------------------------------------------------
 
@@ -352,11 +164,11 @@ class EtcdStore(Store):
             kv = told.kv
             key = self._layout.key(kv.key)
             if key is None:
-                self._take_own(kv.key, kv.mod_revision if told.type == pb.Event.EventType.PUT else 0)
+                self._writes.take_guard(kv.key, kv.mod_revision if told.type == pb.Event.EventType.PUT else 0)
                 continue
             table = touched.get(key.resource) or self._table(key.resource)
             touched[key.resource] = table
-            write = self._in_flight.get(key)
+            write = self._writes.in_flight.get(key)
             try:
                 latest = _number(told, latest)
                 event = self._event(table, key, told, latest, write)
@@ -369,7 +181,7 @@ class EtcdStore(Store):
                 continue
             if event is not None:
                 table.apply(event)
-            if write is not None and self._is_seen(write, key, told, latest):
+            if write is not None and self._writes.is_seen(write, key, told, latest):
                 seen[id(write)] = write
         self._progress.revision = max(self._progress.revision, last_number(revision))
         self._pruned(touched.values())
@@ -377,35 +189,21 @@ class EtcdStore(Store):
         for resource in touched:
             if (group := self._groups.get(resource)) is not None:
                 group.notify(loop)
-        self._settle(seen.values(), None)
+        self._writes.settle(seen.values(), None)
         self._rounds.advanced(self._progress.revision)
-
-    def _is_seen(self, write: Write, key: Key, told: Any, number: int) -> bool:
-        """Whether a change is the one that a write makes. Who made a record go away is known from the answer only."""
-        value = write.values.get(key, b"")
-        if told.type == pb.Event.EventType.DELETE:
-            if value is None:
-                write.gone_at = told.kv.mod_revision
-                write.numbers[key] = number
-            return value is None and write.made_at == told.kv.mod_revision
-        if value != told.kv.value:
-            return False
-        write.made_at = told.kv.mod_revision
-        write.numbers[key] = number
-        return True
 
     def _event(self, table: Table, key: Key, told: Any, number: int, write: Write | None) -> Event | None:
         kv, previous = told.kv, table.records.get(key)
         if told.type == pb.Event.EventType.DELETE:
             if previous is None:
                 return None
-            return Event(EventType.DELETED, self._record(previous, number, previous.create_revision), previous)
+            return Event(EventType.DELETED, self.renumbered(previous, number, previous.create_revision), previous)
         kind = EventType.ADDED if previous is None else EventType.MODIFIED
         created = number if previous is None else previous.create_revision
         if write is not None and write.values.get(key) == kv.value:
             own = next(event.record for event in write.events if event.record.key == key)
             self._outdated.discard(key)
-            return Event(kind, self._record(own, number, created), previous)
+            return Event(kind, self.renumbered(own, number, created), previous)
         data = stamped(self._opened(key, kv.value), number)
         return Event(kind, Record(key, number, created, data, None, self._decode), previous)
 
@@ -415,16 +213,12 @@ class EtcdStore(Store):
         (self._outdated.add if is_outdated else self._outdated.discard)(key)
         return data
 
-    def _record(self, record: Record, revision: int, create_revision: int) -> Record:
+    def renumbered(self, record: Record, revision: int, create_revision: int) -> Record:
         """A record with another revision."""
         data = stamped(record.data, revision)
         if record._decode is not None:
             return Record(record.key, revision, create_revision, data, None, self._decode)
         return Record(record.key, revision, create_revision, data, self._numbered(record._obj, revision))
-
-    def _take_own(self, path: bytes, revision: int) -> None:
-        if path.startswith(self._guard_prefix):
-            self._guards[path] = revision
 
     def _fill(self, loaded: Loaded) -> None:
         """Tables of what was loaded."""
@@ -432,7 +226,7 @@ class EtcdStore(Store):
         for kv in loaded.values:
             key = self._layout.key(kv.key)
             if key is None:
-                self._take_own(kv.key, kv.mod_revision)
+                self._writes.take_guard(kv.key, kv.mod_revision)
                 continue
             try:
                 revision = number(kv.mod_revision, position(kv.value))
@@ -454,25 +248,18 @@ class EtcdStore(Store):
             group.end_all(Slow(group.resource, self.revision))
         self._groups.clear()
         self._tables.clear()
-        self._guards.clear()
+        self._writes.forget_guards()
         self._horizons = Horizons(last_number(loaded.revision))
         self._fill(loaded)
         self._progress.revision = last_number(loaded.revision)
-        for write in list({id(each): each for each in self._in_flight.values()}.values()):
-            if write.made_at:
-                self._settle([write], None)
-            else:
-                self._settle([write], Uncertain("it was not seen whether the change was made"))
+        self._writes.settle_all(Uncertain("it was not seen whether the change was made"))
         self._rounds.advanced(self._progress.revision)
 
     # ---- life -------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Follow what others write. Raises Unreachable."""
-        self._connection = self._connect(self.address)
-        self._session = Session(self._connection, self._layout)
-        self._feed = Feed(self, self._connection, self._layout, self._version)
-        self._rounds = Rounds(self._latest, self._feed.nudge, self._progress)
+        self._is_started = True
         self._run(self._feed.run())
         await self._session.fence()
         await self.catch_up()
@@ -497,27 +284,7 @@ class EtcdStore(Store):
         """Let go of history beyond the retention: here, and in etcd if it is this server's turn."""
         self._check_open()
         self._pruned(self._tables.values())
-        now = self._clock()
-        self._past.append((now, self.revision))
-        target = 0
-        while self._past and now - self._past[0][0] >= self._retention.max_age:
-            target = etcd_revision(self._past.popleft()[1])
-        if not target or not await self._is_compactor():
-            return
-        note = pb.PutRequest(key=self._layout.own("compaction"), value=b"%d" % target)
-        await self._connection.ask(PUT, note)
-        with contextlib.suppress(Refused):  # somebody was there before
-            await self._connection.ask(COMPACT, pb.CompactionRequest(revision=target))
-
-    async def _is_compactor(self) -> bool:
-        """Whether it is for this server to let go of history: the first one that asks, for as long as it lives."""
-        key = self._layout.own("compactor")
-        absent = pb.Compare(target=pb.Compare.CompareTarget.MOD, key=key, mod_revision=0)
-        name = json.dumps({"server": self._session.name}).encode()
-        put = pb.RequestOp(request_put=pb.PutRequest(key=key, value=name, lease=self._session.lease))
-        get = pb.RequestOp(request_range=pb.RangeRequest(key=key))
-        answer = await self._connection.ask(TXN, pb.TxnRequest(compare=[absent], success=[put], failure=[get]))
-        return answer.succeeded or bytes(answer.responses[0].response_range.kvs[0].value) == name
+        await self._compaction.look(self._clock(), self.revision)
 
     async def backup(self, path: str | PathLike[str]) -> None:
         """Not from here: etcd is backed up by its own means."""
@@ -530,8 +297,8 @@ class EtcdStore(Store):
         self._closed = True
         for group in self._groups.values():
             group.end_all(Closed("the store is closing"))
-        if hasattr(self, "_session"):
-            while self._calls:
+        if self._is_started:
+            while self._writes.calls:
                 await asyncio.sleep(0.01)
             await self._session.end()
             for task in list(self._tasks):

@@ -14,7 +14,7 @@ All of a transaction gets one revision of etcd; `revisions` tells how its change
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 from dray.store.errors import StorageError
@@ -43,6 +43,14 @@ class Change(NamedTuple):
     data: bytes | None
 
 
+class Range(NamedTuple):
+    """Keys of which none may have been written after a revision."""
+
+    start: bytes
+    end: bytes
+    revision: int
+
+
 class Write(Submission):
     """Changes that are made together, with those who wait for the outcome.
 
@@ -50,7 +58,19 @@ class Write(Submission):
     then has the revision up to which one must look to see what).
     """
 
-    __slots__ = ("bytes", "changes", "gone_at", "guards", "lost_at", "made_at", "mark", "numbers", "values")
+    __slots__ = (
+        "bytes",
+        "changes",
+        "gone_at",
+        "guards",
+        "lost_at",
+        "made_at",
+        "mark",
+        "numbers",
+        "ranges",
+        "seen",
+        "values",
+    )
 
     def __init__(
         self,
@@ -69,6 +89,9 @@ class Write(Submission):
         """What etcd is asked to put at each key, since it was asked."""
         self.numbers: dict[Key, int] = {}
         """The number of each change, once etcd has told of it."""
+        self.seen: Mapping[bytes, int] = {}
+        """The revisions that other keys must have, because it was judged by them."""
+        self.ranges: Sequence[Range] = ()
         self.made_at = 0
         """The revision of etcd that it was made at, once that is known."""
         self.lost_at = 0
@@ -77,8 +100,15 @@ class Write(Submission):
 
     @property
     def size(self) -> int:
-        """How many operations it takes."""
-        return len(self.changes) + len(self.guards)
+        """How many operations it takes, or conditions."""
+        return len(self.changes) + len(self.guards) + len(self.seen) + len(self.ranges)
+
+    def is_judged_by(self, written: Set[bytes]) -> bool:
+        """Whether it looks at anything that others are going to write."""
+        if not self.seen and not self.ranges:
+            return False
+        is_among = any(each.start <= path < each.end for each in self.ranges for path in written)
+        return is_among or not written.isdisjoint(self.seen)
 
     @property
     def only_removes(self) -> bool:
@@ -97,14 +127,22 @@ class Write(Submission):
 
 
 def group(writes: Iterable[Write]) -> list[list[Write]]:
-    """Writes in few transactions, in their order, none of them too large."""
+    """Writes in few transactions, in their order, none of them too large.
+
+    etcd judges all of a transaction by what was there before it, so nobody shares one with a write that it looks at.
+    """
     groups: list[list[Write]] = []
     operations = size = 0
+    written: set[bytes] = set()
     for write in writes:
-        if not groups or operations + write.size > MOST_OPERATIONS or size + write.bytes > MOST_BYTES:
+        own = {change.path for change in write.changes}
+        is_apart = write.is_judged_by(written) or (bool(groups) and any(each.is_judged_by(own) for each in groups[-1]))
+        if not groups or is_apart or operations + write.size > MOST_OPERATIONS or size + write.bytes > MOST_BYTES:
             groups.append([])
             operations = size = 0
+            written = set()
         groups[-1].append(write)
+        written |= own
         operations += write.size
         size += write.bytes
     return groups
@@ -140,7 +178,8 @@ def outcomes(answer: pb.TxnResponse, epoch: int, count: int) -> list[bool] | Non
 
 def _of_one(write: Write) -> pb.TxnRequest:
     compare = [_has(change.path, change.revision) for change in write.changes]
-    compare += [_has(path, revision) for path, revision in write.guards.items()]
+    compare += [_has(path, revision) for path, revision in (*write.guards.items(), *write.seen.items())]
+    compare += [_is_unwritten(each) for each in write.ranges]
     values = write.values.values()
     success = [_change(change.path, value) for change, value in zip(write.changes, values, strict=True)]
     success += [pb.RequestOp(request_put=pb.PutRequest(key=path)) for path in write.guards]
@@ -149,6 +188,11 @@ def _of_one(write: Write) -> pb.TxnRequest:
 
 def _has(path: bytes, revision: int) -> pb.Compare:
     return pb.Compare(target=_MOD, key=path, mod_revision=revision)  # equal, which is the default
+
+
+def _is_unwritten(keys: Range) -> pb.Compare:
+    less = pb.Compare.CompareResult.LESS
+    return pb.Compare(target=_MOD, result=less, key=keys.start, range_end=keys.end, mod_revision=keys.revision + 1)
 
 
 def _change(path: bytes, value: bytes | None) -> pb.RequestOp:

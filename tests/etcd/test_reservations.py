@@ -1,0 +1,133 @@
+"""Whoever binds a pod and whoever lets go of its claim at the same moment, at whichever server: one of them does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from builders import manifest
+from dray.api.kinds import CLAIMS, PODS
+from dray.api.pod_claims import consumer
+from dray.api.pods import binding_of
+from dray.api.resource import ResourceClaimConsumerReference
+from dray.api.status import ApiError
+from dray.server.local import LocalClient
+from dray.server.security.identity import MASTERS, authenticated
+from etcd_world import Etcd, etcd_servers
+from local_server import ADMIN, local_server, typed
+
+SCHEDULER = authenticated("system:kube-scheduler", (MASTERS,))
+ROUNDS = 12
+GROUP = "gang"
+
+
+@pytest.fixture(params=["etcd", "one process"])
+def place(request: pytest.FixtureRequest) -> Etcd | None:
+    """etcd, for two servers, or None, for one."""
+    found: Etcd | None = request.getfixturevalue("etcd") if request.param == "etcd" else None
+    return found
+
+
+@contextlib.asynccontextmanager
+async def schedulers(etcd: Etcd | None) -> AsyncIterator[tuple[LocalClient, LocalClient]]:
+    """Two, each at another server if there are several."""
+    async with contextlib.AsyncExitStack() as stack:
+        servers: list[Any]
+        if etcd is not None:
+            servers = await stack.enter_async_context(etcd_servers(etcd.urls, 2))
+        else:
+            servers = [await stack.enter_async_context(local_server(with_roles=False))] * 2
+        one, other = servers
+        yield one.client_of(SCHEDULER), other.client_of(SCHEDULER)
+
+
+async def reserved(client: LocalClient, name: str, group: str = "") -> tuple[Any, Any]:
+    """A pod without a node, and a claim that is reserved for it, or for its group."""
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
+    claim: Any = await client.create(
+        typed(manifest("resource.k8s.io/v1", "ResourceClaim", name, spec={"devices": {"requests": requests}}))
+    )
+    spec: dict[str, Any] = {
+        "containers": [{"name": "main", "image": "pause"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+    }
+    if group:
+        spec["schedulingGroup"] = {"podGroupName": group}
+    pod: Any = await client.create(typed(manifest("v1", "Pod", name, spec=spec)))
+    user = consumer(pod)
+    if group:
+        user = ResourceClaimConsumerReference(
+            api_group="scheduling.k8s.io", resource="podgroups", name=group, uid="7d8f8b1e-7d0c-4a3f-8b57-0d7a6c1c2f10"
+        )
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "pool", "device": name}
+    allocated = typed(
+        manifest("resource.k8s.io/v1", "ResourceClaim", name, status={"allocation": {"devices": {"results": [result]}}})
+    )
+    status = replace(allocated.status, reserved_for=(user,))  # type: ignore[attr-defined]
+    return pod, await client.update(replace(claim, status=status), subresource="status")
+
+
+async def bind(client: LocalClient, pod: Any) -> None:
+    await client.post(PODS, "default", pod.metadata.name, "binding", binding_of(pod, "node"))
+
+
+async def let_go(client: LocalClient, claim: Any) -> None:
+    await client.update(replace(claim, status=replace(claim.status, reserved_for=())), subresource="status")
+
+
+async def conflicts(call: Any, why: str) -> None:
+    with pytest.raises(ApiError, match=why) as failure:
+        await call
+    assert failure.value.code == 409
+
+
+@pytest.mark.parametrize("group", ["", GROUP])
+async def test_of_binding_and_letting_go_one_is_done(place: Etcd | None, group: str) -> None:
+    async with schedulers(place) as (one, other):
+        for number in range(ROUNDS):
+            pod, claim = await reserved(one, f"p{number}", group)
+            await other.get(CLAIMS, "default", claim.metadata.name)  # both have seen it
+            binding = bind(other if number % 2 else one, pod)
+            releasing = let_go(one if number % 2 else other, claim)
+            outcomes = await asyncio.gather(binding, releasing, return_exceptions=True)
+            refusals = [each for each in outcomes if isinstance(each, BaseException)]
+            assert len(refusals) == 1, outcomes
+            assert isinstance(refusals[0], ApiError)
+            assert refusals[0].code == 409
+            bound: Any = await one.get(PODS, "default", pod.metadata.name)
+            found: Any = await other.get(CLAIMS, "default", claim.metadata.name)
+            assert bool(bound.spec.node_name) == bool(found.status.reserved_for)
+
+
+async def test_whoever_is_second_is_told_why(place: Etcd | None) -> None:
+    async with schedulers(place) as (one, other):
+        pod, claim = await reserved(one, "first")
+        await bind(one, pod)
+        await conflicts(let_go(other, claim), "pod first has a node and uses it")
+        pod, claim = await reserved(one, "second")
+        await let_go(one, claim)
+        await conflicts(bind(other, pod), "ResourceClaim second is not reserved for it")
+
+
+async def test_a_pod_that_is_finished_or_gone_keeps_nothing(place: Etcd | None) -> None:
+    async with schedulers(place) as (one, other):
+        pod, claim = await reserved(one, "finished")
+        await bind(one, pod)
+        await one.patch(PODS, "default", "finished", {"status": {"phase": "Succeeded"}}, subresource="status")
+        await let_go(other, claim)
+        pod, claim = await reserved(one, "gone")
+        await one.delete(PODS, "default", "gone")
+        await let_go(other, claim)
+
+
+async def test_people_may_do_as_they_like_as_with_kubernetes() -> None:
+    async with local_server(with_roles=False) as server:
+        admin = server.client_of(ADMIN)
+        pod, claim = await reserved(admin, "p")
+        await bind(admin, pod)
+        await let_go(admin, claim)
