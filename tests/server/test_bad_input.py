@@ -217,3 +217,21 @@ def test_concurrent_writers_of_one_object_lose_no_update(server: LiveServer) -> 
         thread.join(PATIENCE)
     final = json.loads(request(server, "GET", path).body)
     assert final["data"]["count"] == str(4 * rounds)
+
+
+def test_objects_nested_deeper_than_anybody_follows_are_refused_or_taken(server: LiveServer) -> None:
+    """Never a mistake of the server: field owners, patches and values of any kind, a thousand levels deep."""
+    deep: Any = {}
+    for _ in range(900):
+        deep = {"f:a": deep}
+    owners = [{"manager": "a", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": deep}]
+    maps = "/api/v1/namespaces/default/configmaps"
+    made = {"metadata": {"name": "deep", "managedFields": owners}}
+    assert request(server, "POST", maps, json.dumps(made).encode()).code == 201
+    for content_type in ("application/merge-patch+json", "application/strategic-merge-patch+json"):
+        sent = json.dumps({"metadata": {"managedFields": owners}, "data": deep}).encode()
+        assert 400 <= request(server, "PATCH", f"{maps}/deep", sent, content_type).code < 500
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "deep"}, "data": deep}
+    sent = json.dumps(applied).encode()
+    reply = request(server, "PATCH", f"{maps}/deep?fieldManager=m", sent, "application/apply-patch+yaml")
+    assert "failed to create typed patch object" in reply.status["message"]

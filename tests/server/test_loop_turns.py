@@ -176,7 +176,20 @@ BODIES = {
     "yaml": Heavy("POST", CONFIGMAPS, _yaml("metadata: {generateName: x-}\ndata:\n", 10_000), YAML),
 }
 
+_ANNOTATED = [{"op": "add", "path": "/metadata/annotations", "value": {"k": "v"}}]
+_COPIES = [{"op": "copy", "from": "/metadata", "path": f"/metadata/annotations/k{number}"} for number in range(60)]
+_FIELDS = ",".join(["a=b"] * 15_000)
+
 CHANGES = {
+    "copies-of-copies": Heavy(
+        "PATCH", f"{CONFIGMAPS}/first", [*_ANNOTATED, *_COPIES], "application/json-patch+json", code=422
+    ),
+    "audiences": Heavy(
+        "POST",
+        "/api/v1/namespaces/default/serviceaccounts/default/token",
+        {"spec": {"audiences": ["a" * 1000] * 2_000}},
+        code=422,
+    ),
     "replace": Heavy("PUT", f"{CONFIGMAPS}/large", _configmap(metadata={"name": "large"}), code=200),
     "merge-patch": Heavy(
         "PATCH", f"{CONFIGMAPS}/large", {"metadata": {"ownerReferences": _owners(8_001)}}, _MERGE, code=200
@@ -227,6 +240,7 @@ CHANGES = {
 }
 
 LISTS = {
+    "fields-of-a-selector": Heavy("GET", f"{PODS}?fieldSelector={_FIELDS}", code=400),
     "list": Heavy("GET", PODS, code=200),
     "list-by-label": Heavy("GET", f"{PODS}?labelSelector=number%3D5", code=200),
     "list-by-many-labels": Heavy(

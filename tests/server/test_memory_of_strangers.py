@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -195,3 +198,30 @@ async def test_an_idle_connection_ends_when_another_needs_its_place(monkeypatch:
 
 def test_a_limit_is_said_in_the_documentation() -> None:
     assert (MAX_HEADER_BYTES, MAX_BODY_BYTES) == (64 * 1024, 3 * MEGABYTE)
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="another C library")
+def test_large_blocks_go_back_to_the_system() -> None:
+    """In a process of its own: a large block has pages of its own, also after larger ones have come and gone."""
+    program = """
+import ctypes
+from dray.process.memory import LARGE_BLOCK, give_back_large_blocks
+
+class Info(ctypes.Structure):
+    _fields_ = [(str(number), ctypes.c_size_t) for number in range(10)]
+
+library = ctypes.CDLL(None)
+library.mallinfo2.restype = Info
+
+def bytes_with_pages_of_their_own() -> int:
+    return getattr(library.mallinfo2(), "4")
+
+give_back_large_blocks()
+larger = bytearray(20_000_000)
+del larger
+before = bytes_with_pages_of_their_own()
+kept = [bytearray(2 * LARGE_BLOCK) for _ in range(10)]
+print(bytes_with_pages_of_their_own() - before >= 20 * LARGE_BLOCK)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

@@ -116,13 +116,14 @@ def run(
 
 async def _serve(settings: ServerSettings) -> None:
     from dray.dashboard.app import PREFIX
-    from dray.process import garbage, open_files
+    from dray.process import garbage, memory, open_files
     from dray.process.watchdog import watched
 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     open_files.raise_limit(server_options.FEW_FILES, "many clients")
+    memory.give_back_large_blocks()
     with garbage.loading():
         instance, dashboard = await _start(settings)
     print(f"API server {instance.url}  kubeconfig {instance.kubeconfig}", flush=True)

@@ -181,11 +181,12 @@ async def _start(plan: ClusterSettings, started: float) -> Cluster:
     """A cluster that is ready, announced. Ends the process with a message if that cannot be."""
     from dray.all_in_one import Cluster
     from dray.api.status import ApiError
-    from dray.process import garbage
+    from dray.process import garbage, memory
     from dray.server.security.state_directory import StateDirectoryError
     from dray.simulation.registration import RegistrationError
     from dray.store import StoreError
 
+    memory.give_back_large_blocks()
     with garbage.loading():
         try:
             cluster = Cluster(plan)

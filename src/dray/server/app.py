@@ -242,6 +242,8 @@ class App:
                 answer = await handlers.VERBS[route.verb](self._engine, request, call)
         except ApiError as error:
             answer = failure(error)
+        except RecursionError:  # whatever follows an object step by step goes as deep as that is
+            answer = failure(errors.bad_request("an object is nested deeper than the server can follow"))
         finally:
             handling.seconds_beside += call.seconds_beside
         return with_warnings(answer, call.warnings)

@@ -81,6 +81,8 @@ def _read_entry(position: int, entry: Any) -> tuple[Owner, Entry]:
         found = fields.read(entry.get("fieldsV1"))
     except fields.FieldSetError as error:
         raise _unreadable(f"error decoding set: {error}") from None
+    except RecursionError:
+        raise _unreadable("error decoding set: it is nested too deeply") from None
     owner = owner_of(entry.get("manager", ""), operation, api_version, entry.get("subresource", ""))
     return owner, Entry(found, api_version, entry.get("time"))
 

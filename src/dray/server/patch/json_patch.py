@@ -44,6 +44,13 @@ def apply(document: Any, operations: Any) -> Any:
     return draft.root
 
 
+def may_grow(operations: Any) -> bool:
+    """Whether a small patch of a small document may become a large one: what was copied can be copied again."""
+    return isinstance(operations, list) and any(
+        isinstance(operation, dict) and operation.get("op") == "copy" for operation in operations
+    )
+
+
 def unknown_members(operations: Any) -> list[str]:
     """Paths of members that no operation has, such as `[0].bogus`, for field validation. Takes what `apply` takes."""
     return [

@@ -44,9 +44,13 @@ SELECTING = frozenset({"list", "watch", "deletecollection"})
 """The verbs that a field selector limits. Of all others it changes nothing, so it may not count for their rights."""
 
 
+LONGEST_SELECTOR = 4096
+"""Letters of a field selector that can make a difference for rights: strangers have theirs read, too."""
+
+
 def selected_fields(verb: str, selector: str) -> tuple[tuple[str, str], ...]:
     """The fields that a selector demands to have a value; none if it cannot be read, which is refused later."""
-    if not selector or verb not in SELECTING:
+    if not selector or verb not in SELECTING or len(selector) > LONGEST_SELECTOR:
         return ()
     try:
         requirements = FieldSelector.parse(selector).requirements

@@ -18,6 +18,8 @@ DEFAULT_SECONDS = 3600
 MIN_SECONDS = 600
 MAX_SECONDS = 365 * 24 * 3600
 _LARGEST_SECONDS = 2**32
+LONGEST_AUDIENCES = 16 * 1024
+"""A token is sent in a header: a longer one would be of no use, and takes long to sign."""
 _GROUP = "authentication.k8s.io"
 
 
@@ -85,6 +87,9 @@ def _check_spec(spec: authentication.TokenRequestSpec, seconds: int) -> None:
     if spec.attestations:
         detail = "attestations may only be specified with a webhook bound object reference"
         errors.append(field.invalid("spec.attestations", spec.attestations, detail))
+    if sum(map(len, spec.audiences)) > LONGEST_AUDIENCES:
+        detail = f"all audiences together may not have more than {LONGEST_AUDIENCES} letters"
+        errors.append(field.invalid("spec.audiences", f"{len(spec.audiences)} audiences", detail))
     if errors:
         raise _invalid("", errors)
 

@@ -48,6 +48,8 @@ async def patch(engine: Engine, call: Call, wanted: Patch, given: WriteOptions) 
     change = _change_of_view(call, wanted, view) if view is not None else _change(call, wanted, given)
     if given.force is not None:
         raise invalid_options("PatchOptions", [forbidden("force", "may not be specified for non-apply patch")])
+    if wanted.format == JSON_PATCH and json_patch.may_grow(wanted.value):
+        call.is_large = True
     return Patched(await writes.update(engine, call, change))
 
 

@@ -1,0 +1,24 @@
+"""What the process has allocated and no longer needs goes back to the system.
+
+The C library keeps large blocks that were freed for the next large request, and more of them with each, in pieces that
+small ones keep from being given back: objects of megabytes, written again and again, left several times what is held.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from typing import Final
+
+LARGE_BLOCK: Final = 128 * 1024
+_MMAP_THRESHOLD: Final = -3
+"""How `mallopt` of the GNU C library calls the size from which on a block has pages of its own."""
+
+
+def give_back_large_blocks() -> None:
+    """Blocks from `LARGE_BLOCK` bytes on have pages of their own, which the system gets back when they are freed.
+
+    For the whole process. Where there is no such C library, nothing happens.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, LARGE_BLOCK)
