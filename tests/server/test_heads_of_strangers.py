@@ -108,3 +108,23 @@ async def test_a_body_in_small_pieces_takes_no_more_memory_than_it_has_bytes() -
         finally:
             tracemalloc.stop()
     assert held < 3 * size
+
+
+@pytest.mark.parametrize(
+    ("head", "ends"),
+    [
+        (b"GET / HTTP/1.0\r\n", True),
+        (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n", False),
+        (b"GET / HTTP/1.1\r\n", False),
+        (b"GET / HTTP/1.1\r\nConnection: close\r\n", True),
+        (b"GET / HTTP/1.1\r\nConnection: x, Close\r\n", True),
+    ],
+)
+async def test_a_connection_ends_when_its_client_expects_it(head: bytes, *, ends: bool) -> None:
+    handed: list[Request] = []
+    async with connected(handed) as (_, _server, reader, writer):
+        writer.write(head + b"\r\n")
+        answered = await reader.readuntil(b"\r\n\r\n{}")
+        assert (b"Connection: close" in answered) == ends
+        if ends:
+            assert await reader.read() == b""

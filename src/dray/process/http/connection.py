@@ -43,11 +43,15 @@ log = logging.getLogger(__name__)
 
 
 class _Queued(NamedTuple):
-    """A request that waits for its answer; `refusal` if the answer is known, `last` if nothing more is read."""
+    """A request that waits for its answer; `refusal` if the answer is known, `last` if nothing more is read.
+
+    `ends` if the client expects the connection to end with the answer: it says so, or speaks HTTP/1.0.
+    """
 
     request: Request
     refusal: Response | None
     last: bool
+    ends: bool = False
 
 
 class Connection(asyncio.Protocol):
@@ -308,7 +312,8 @@ class Connection(asyncio.Protocol):
         request.oversized = self._body_bytes > MAX_BODY_BYTES
         request.body, self._kept = bytes(self._body), 0
         self._body = b""
-        self._enqueue(_Queued(request, self._refusal, last=False))
+        assert self._parser is not None
+        self._enqueue(_Queued(request, self._refusal, last=False, ends=not self._parser.should_keep_alive()))
 
     def _enqueue(self, queued: _Queued) -> None:
         self._queue.append(queued)
@@ -346,7 +351,7 @@ class Connection(asyncio.Protocol):
                 if isinstance(answer, Upgrade):
                     await self._converse(answer)
                     return
-                close = queued.last or self._ends_after(request)
+                close = queued.last or queued.ends or self._deaf or self._server.stopping
                 await self._send(answer, close, request.method == "HEAD")
                 if close:
                     self._linger() if queued.last else self.close()
@@ -355,9 +360,6 @@ class Connection(asyncio.Protocol):
                 self.deadline = self.idle_since + self._server.limits.idle_seconds
         finally:
             self._worker = None
-
-    def _ends_after(self, request: Request) -> bool:
-        return request.header("connection").lower() == "close" or self._deaf or self._server.stopping
 
     async def _send(self, response: Response, close: bool, no_body: bool) -> None:
         """Writes an answer, a large one in slices; waits for a client that does not read, but not for ever."""
