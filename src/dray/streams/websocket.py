@@ -7,7 +7,6 @@ import base64
 import contextlib
 import hashlib
 import struct
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -130,7 +129,7 @@ class WebSocket:
     def __init__(self, duplex: Duplex) -> None:
         self._duplex = duplex
         self._frames = Frames()
-        self._ready: deque[Frame] = deque()
+        self._coming: Iterator[Frame] = iter(())
         self._taken = 0
         self._receiving = False
         self._over = asyncio.Event()
@@ -194,15 +193,15 @@ class WebSocket:
             await self._duplex.write(frame_bytes(opcode, data))
 
     async def _frame(self) -> Frame | None:
-        while not self._ready:
+        while (frame := next(self._coming, None)) is None:
             data = await self._duplex.read()
             if not data:
                 return None
-            self._ready.extend(self._frames.feed(data))
+            self._coming = self._frames.feed(data)  # looked for one by one: a read may hold thousands
         self._taken += 1
         if self._taken % FRAMES_AT_ONCE == 0:
             await asyncio.sleep(0)
-        return self._ready.popleft()
+        return frame
 
 
 class WebSocketDuplex:

@@ -14,8 +14,11 @@ from dray.streams import websocket
 from dray.streams.sessions import ChannelSession, Session, WantedStreams
 from dray.streams.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, Frames, ProtocolError, WebSocket
 from duplex_pair import MemoryDuplex, turns_during
+from loop_turns import LoopTurns
 
 MASK = b"\x01\x02\x03\x04"
+LONGEST_TURN = 0.02
+"""Seconds of processor time."""
 
 
 def masked(opcode: int, data: bytes, *, final: bool = True) -> bytes:
@@ -60,6 +63,35 @@ async def test_who_sends_many_small_frames_lets_others_have_their_turn() -> None
     small = masked(TEXT, b"", final=False) + masked(CONTINUATION, b"", final=False) * 10000
     await far.write(small + masked(CONTINUATION, b"end"))
     assert await turns_during(WebSocket(near).receive()) > 30
+
+
+@pytest.mark.parametrize("small", [masked(BINARY, b"x"), masked(PING, b"")], ids=["messages", "pings"])
+async def test_frames_of_one_read_are_looked_for_as_they_are_taken(small: bytes) -> None:
+    """Also if a read holds very many of the smallest."""
+    near, far = MemoryDuplex.pair()
+    socket = WebSocket(near)
+    sent = 50_000
+
+    async def send() -> None:
+        await far.write(small * sent)
+        await far.write_end()
+
+    async def receive() -> None:
+        while await socket.receive() is not None:
+            pass
+
+    async def read() -> None:
+        while await far.read():
+            pass
+
+    reading, sending = asyncio.create_task(read()), asyncio.create_task(send())
+    turns = LoopTurns(asyncio.get_running_loop())
+    await asyncio.sleep(0)
+    turns.reset()
+    await receive()
+    await sending
+    reading.cancel()
+    assert turns.longest < LONGEST_TURN
 
 
 async def test_of_the_sizes_of_a_window_the_newest_is_kept() -> None:
