@@ -182,7 +182,7 @@ class Kubectl:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=PATIENCE + 30,  # one that waits says for what, first
             env=self._environment | environment,
             check=False,
         )

@@ -38,6 +38,9 @@ def component(server: LiveServer, log: Path, name: str, *options: str) -> Iterat
             found = re.search(r"http://\S+(?=/metrics)", process.stdout.readline())
             assert found is not None, log.read_text()
             yield found[0]
+        except BaseException as error:
+            error.add_note(f"It said: {log.read_text()[-8000:]}")
+            raise
         finally:
             process.terminate()
             process.wait(PATIENCE)

@@ -8,13 +8,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from live_server import Kubectl, LiveServer
-from patience import PATIENCE, eventually
+from patience import KUBECTL_PATIENCE, PATIENCE, eventually
 from server_process import run_dray
 
 DRAY = str(Path(sys.executable).with_name("dray"))
@@ -78,6 +78,16 @@ def up(directory: Path, *options: str) -> Iterator[Up]:
                 process.kill()
 
 
+def held_meanwhile(server: LiveServer) -> str:
+    """The first device that a claim was given: told by a watch from the beginning, for it may be free again by now."""
+    events = server.watch("/apis/resource.k8s.io/v1/resourceclaims?watch=true&resourceVersion=1")
+    with closing(events):
+        given = (event["object"]["status"].get("allocation") for event in events if "status" in event["object"])
+        allocation = next(found for found in given if found)
+    device: str = allocation["devices"]["results"][0]["device"]
+    return device
+
+
 @pytest.mark.req("4381-75", "4381-136", "4381-138")
 def test_a_pod_gets_a_device_runs_finishes_and_gives_it_back(tmp_path: Path) -> None:
     state = tmp_path / "state"
@@ -89,12 +99,8 @@ def test_a_pod_gets_a_device_runs_finishes_and_gives_it_back(tmp_path: Path) -> 
         assert cluster.server.request("GET", "/readyz").body == b"ok"
         kubectl = Kubectl(cluster.server, tmp_path)
         kubectl("apply", "-f", "-", stdin=CLAIM_AND_POD)
-        kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/train", f"--timeout={PATIENCE}s")
-        held = kubectl(
-            "get", "resourceclaims", "-o", "jsonpath={.items[0].status.allocation.devices.results[0].device}"
-        )
-        assert held.startswith("gpu-")
-        kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/train", f"--timeout={PATIENCE}s")
+        kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/train", KUBECTL_PATIENCE)
+        assert held_meanwhile(cluster.server).startswith("gpu-")
         eventually(lambda: "No resources found" in kubectl.run("get", "resourceclaims").stderr)
         nodes = run_dray("get", "nodes", "--kubeconfig", cluster.server.kubeconfig)
         assert [line.split()[3] for line in nodes.stdout.splitlines()[1:]] == ["8"] * 4, nodes.stderr
