@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from live_server import running_server
-from patience import eventually
+from patience import PATIENCE, eventually
 from ports import free_port
 
 TOKENS = {
@@ -65,7 +65,7 @@ class Running:
             process.terminate()
         for process in reversed(self._processes):
             try:
-                process.wait(10)
+                process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -105,7 +105,7 @@ class ApiServer:
         """What the server answers to the admin; None for what is not there. AssertionError for other failures."""
         config = yaml.safe_load(self.admin.read_text())
         parts = urlsplit(config["clusters"][0]["cluster"]["server"])
-        connection = http.client.HTTPSConnection(str(parts.hostname), parts.port, timeout=30, context=_trusting())
+        connection = http.client.HTTPSConnection(str(parts.hostname), parts.port, timeout=PATIENCE, context=_trusting())
         headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}", "Content-Type": content_type}
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -193,7 +193,7 @@ def _write_key(path: Path) -> Path:
 
 
 def _is_ready(port: int) -> bool:
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=_trusting())
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE, context=_trusting())
     try:
         connection.request("GET", "/readyz", headers={"Authorization": "Bearer admin"})
         return connection.getresponse().status == 200

@@ -21,6 +21,7 @@ from dray.eviction.policy import Decision, EvictionCause, Never, PolicyState
 from dray.eviction.settings import EvictionSettings, FailurePolicy, PolicyChoice, Webhook
 from eviction_objects import leaving, rule, use_devices
 from eviction_policy_world import DEVICE, eviction_policy_world, until
+from patience import PATIENCE
 from webhook_certificates import write_certificate
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -88,7 +89,7 @@ async def ask(hook: Webhook) -> Decision:
     decider = WebhookDecider(hook)
     pod = Pod(metadata=ObjectMeta(name="p", namespace="default", uid="u"))
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             return await decider.decide(pod, EvictionCause(kind="node", due=0.0), PolicyState(), 1000.0)
     finally:
         await decider.close()

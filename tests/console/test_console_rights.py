@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from live_server import Kubectl, LiveServer
+from patience import PATIENCE
 
 Run = Callable[..., str]
 ROLES = "/apis/rbac.authorization.k8s.io/v1"
@@ -68,7 +69,7 @@ class Caller:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if certificate is not None:
             context.load_cert_chain(certificate, key)
-        self._connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=60)
+        self._connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=PATIENCE)
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def get(self, path: str) -> tuple[int, bytes]:

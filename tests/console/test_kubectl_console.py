@@ -264,7 +264,7 @@ def test_ports_are_forwarded(kubectl: Kubectl, namespace: str, run: Run, protoco
 
 def fetched(port: int, path: str) -> bytes | None:
     """What a web server answers; None if it does not."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

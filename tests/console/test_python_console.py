@@ -39,7 +39,7 @@ def test_exec_and_logs(api: Any, namespace: str, run: Run) -> None:
         _preload_content=False,
     )
     talk.write_stdin("typed\n")
-    talk.run_forever(timeout=60)
+    talk.run_forever(timeout=PATIENCE)
     assert (talk.read_stdout(), talk.read_stderr(), talk.returncode) == ("out typed\n", "err\n", 4)
     talk.sock.shutdown()
 

@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "dray"
 LONGEST_MODULE = 500
@@ -155,3 +157,24 @@ def _defined(module: Module) -> Iterator[tuple[FunctionNode, bool]]:
 def own_classes() -> frozenset[str]:
     found = {node.name for each in modules() for node in ast.walk(each.tree) if isinstance(node, ast.ClassDef)}
     return frozenset({*found, "Protocol", "Generic", "NamedTuple", "ABC"})
+
+
+def test_tests_wait_as_long_as_it_takes() -> None:
+    """A limit of some seconds fails on a busy machine: there is one for all of them, in tests/patience.py."""
+    limited = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        if any(isinstance(each, ast.Constant) and 1 <= each.value < PATIENCE for each in _limits(node))
+    ]
+    assert limited == []
+
+
+def _limits(call: ast.Call) -> list[ast.expr]:
+    match ast.unparse(call.func).rpartition(".")[2]:
+        case "timeout" | "wait_for":
+            return call.args[-1:]
+        case "run" | "communicate" | "urlopen" | "HTTPConnection" | "HTTPSConnection" | "run_dray":
+            return [each.value for each in call.keywords if each.arg == "timeout"]
+    return []

@@ -17,6 +17,7 @@ import pytest
 
 from etcd_world import new_prefix, running_etcd
 from live_server import LiveServer
+from patience import PATIENCE
 from server_process import ServerProcess
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -167,7 +168,7 @@ def test_everything_is_lost_in_turn_and_nothing_is_lost(tmp_path: Path, seed: in
         for client in clients:
             client.is_over = True
         for client in clients:
-            client.join(120)
+            client.join(PATIENCE)
             assert client.problem is None, client.problem
             assert len(client.made) > 5
         for server in servers:

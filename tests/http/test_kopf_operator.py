@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from live_server import LiveServer
+from patience import PATIENCE
 
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -56,6 +57,6 @@ def test_a_kopf_operator_runs_on_a_custom_resource(server: LiveServer, namespace
             assert next(event for event in events if event["type"] == "DELETED")
         finally:
             operator.terminate()
-            operator.communicate(timeout=20)
+            operator.communicate(timeout=PATIENCE)
     events.close()
     assert server.request("DELETE", f"{definitions}/greetings.example.org").code == 200

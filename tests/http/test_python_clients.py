@@ -56,8 +56,8 @@ def test_official_client_watches(official: Any, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}, "data": {"k": "1"}})
     seen = []
     watch = kubernetes.watch.Watch()
-    only = "metadata.name=a"
-    for event in watch.stream(core.list_namespaced_config_map, namespace, field_selector=only, timeout_seconds=10):
+    limits = {"field_selector": "metadata.name=a", "timeout_seconds": int(PATIENCE)}
+    for event in watch.stream(core.list_namespaced_config_map, namespace, **limits):
         seen.append((event["type"], event["object"].data["k"]))
         if event["type"] == "ADDED":
             core.patch_namespaced_config_map("a", namespace, {"data": {"k": "2"}})

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from patience import PATIENCE
 from peer_processes import ApiServer, dray_server, kube_apiserver, peers_directory
 from peer_scenarios import RESOURCE, World
 
@@ -53,7 +54,7 @@ class Commands:
         """Runs a command of dray, which must end with a code."""
         config = [] if words[0] in {"install", "uninstall"} else ["--kubeconfig", str(self.server.kubeconfigs[who])]
         command = [sys.executable, "-m", "dray", *words, *config]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
         assert code is None or done.returncode == code, (
             f"{' '.join(words)} as {who}: {done.returncode}\n{done.stdout}{done.stderr}"
         )

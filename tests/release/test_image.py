@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import dray
+from patience import PATIENCE
 from release_world import ROOT, build
 
 MISSING = [name for name in ("buildah", "debootstrap", "unshare") if shutil.which(name) is None]
@@ -111,7 +112,7 @@ dray get nodes --kubeconfig /tmp/state/kubeconfig
 dray down --dir /tmp/state
 """
     words = ["unshare", "--mount", "sh", "-ec", READ_ONLY, root, settings["User"], *settings["Env"], script]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=120)
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE)
     images.call("rm", container)
     lines = done.stdout.splitlines()
     assert lines[:2] == ["read-only as 65532", f"dray {dray.__version__}"]

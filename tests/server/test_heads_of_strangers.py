@@ -13,6 +13,7 @@ import pytest
 from dray.process.http import MAX_BODY_BYTES, Answer, Listener, Request, Response, Server
 from dray.process.http.head import MOST_PARAMETERS
 from loop_turns import LoopTurns
+from patience import PATIENCE
 
 LONGEST_TURN = 0.02
 """Seconds of processor time."""
@@ -101,7 +102,7 @@ async def test_a_body_in_small_pieces_takes_no_more_memory_than_it_has_bytes() -
             for _ in range(size // 2 // 500):
                 writer.write(chunk * 500)
                 await writer.drain()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 while server.bodies.total < size:
                     await asyncio.sleep(0)
             held, _ = tracemalloc.get_traced_memory()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from live_server import Answer, LiveServer, running_server
+from patience import PATIENCE
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PODS = "/api/v1/namespaces/default/pods"
@@ -148,7 +149,7 @@ def test_trailers_are_limited_as_headers_are(server: LiveServer) -> None:
 async def _exchange(server: LiveServer, sent: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(server.host, server.port, ssl=server.tls)
     writer.write(sent)
-    answer = await asyncio.wait_for(reader.read(65536), 20)
+    answer = await asyncio.wait_for(reader.read(65536), PATIENCE)
     writer.close()
     with contextlib.suppress(OSError):  # the server may have ended the connection first
         await writer.wait_closed()

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from dray.process.http import Answer, Listener, Request, Response, Server
+from patience import PATIENCE
 
 
 async def application(request: Request) -> Answer:
@@ -23,7 +24,7 @@ async def test_a_mistake_is_an_answer_and_nobody_waits_for_ever(caplog: pytest.L
         writer.write(
             b"GET /%1b[31mbad HTTP/1.1\r\nHost: x\r\n\r\nGET /good HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             answers = await reader.read()
         writer.close()
     finally:

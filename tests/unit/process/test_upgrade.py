@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from dray.process.http import Answer, Duplex, Listener, Request, Response, Server, SocketDuplex, Upgrade, relay
+from patience import PATIENCE
 
 REQUEST = b"GET /talk HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: shouting\r\n\r\n"
 
@@ -98,7 +99,7 @@ async def test_a_relay_ends_when_both_ends_have() -> None:
     right[1].write(b"answer")
     right[1].close()
     assert await left[0].read() == b"answer"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await task
     listener.close()
     left[1].close()

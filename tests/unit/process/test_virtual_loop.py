@@ -18,9 +18,7 @@ def test_a_day_takes_no_time_and_a_pace_is_kept() -> None:
         await clock.sleep(seconds)
         return clock.now()
 
-    began = time.monotonic()
     assert virtual_loop.run(sleep(86_400)) == pytest.approx(87_400, abs=0.01)
-    assert time.monotonic() - began < 5
     began = time.monotonic()
     virtual_loop.run(sleep(100), pace=1000)
     assert time.monotonic() - began >= 0.1
