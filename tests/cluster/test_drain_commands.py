@@ -101,6 +101,64 @@ def test_a_drain_is_paused_and_goes_on(cluster: TaintCluster) -> None:
         assert process.returncode == 0
         assert "✔ 1 of 1 evicted" in said
     assert cluster.dray("drain", "pause", "pod/x").exit_code == 2
+    assert cluster.dray("drain", "pause", "node", "node-3").stdout.startswith("Drains of node/node-3 stand still")
+    assert cluster.dray("drain", "resume", "node", "node-3").exit_code == 0
+
+
+def test_a_node_says_that_it_is_drained_who_leaves_it_and_what_they_wait_for(cluster: TaintCluster) -> None:
+    cluster.run_pods("api", 2, "node-1")
+    protect(cluster, "api", 2)
+    assert cluster.dray("drain", "node", "node-1", "--timeout", "1s").exit_code == 1
+    found = {one["name"]: one for one in json.loads(cluster.dray("get", "nodes", "-o", "json").stdout)["items"]}
+    assert found["node-1"]["state"] == ["ready", "draining"]
+    assert (found["node-1"]["leaving"], found["node-1"]["waitingForBudgets"]) == (2, {"default/api": 2})
+    assert found["node-2"]["state"] == ["ready"]
+    table = cluster.dray("get", "nodes").stdout
+    assert re.search(r"^node-1 +ready, draining .* 2 pods leave, 2 wait for budget default/api$", table, re.MULTILINE)
+    cluster.delete(BUDGETS)
+    assert cluster.dray("drain", "node", "node-1", "--wait").exit_code == 0
+    assert re.search(r"^node-1 +ready, drained ", cluster.dray("get", "nodes").stdout, re.MULTILINE)
+    assert cluster.dray("untaint", "node", "node-1").exit_code == 0
+    assert re.search(r"^node-1 +ready +8 ", cluster.dray("get", "nodes").stdout, re.MULTILINE)
+    assert cluster.dray("taint", "node", "node-1", "team=x:NoSchedule").exit_code == 0
+    assert re.search(r"^node-1 +ready, tainted ", cluster.dray("get", "nodes").stdout, re.MULTILINE)
+
+
+def test_a_drain_of_a_node_leaves_the_pods_of_daemon_sets_where_they_are(cluster: TaintCluster) -> None:
+    spec = {"containers": [{"name": "c", "image": "x"}], "nodeSelector": {"kubernetes.io/hostname": "node-2"}}
+    template = {"metadata": {"labels": {"app": "driver"}}, "spec": spec}
+    made = {
+        "metadata": {"name": "driver"},
+        "spec": {"selector": {"matchLabels": {"app": "driver"}}, "template": template},
+    }
+    cluster.create("apps/v1/namespaces/default/daemonsets", made)
+    eventually(lambda: cluster.pods("driver"))
+    (driver,) = cluster.pods("driver")
+    cluster.run_pods("api", 1, "node-2")
+    done = cluster.dray("drain", "node", "node-2", "--wait")
+    assert done.exit_code == 0, done.stderr
+    assert f"Note: default/{driver} stays: pods of DaemonSets and static pods belong to their node." in done.stdout
+    assert "✔ 1 of 1 evicted" in done.stdout
+    assert cluster.pods("driver") == [driver]
+    cluster.delete("apps/v1/namespaces/default/daemonsets/driver")
+
+
+def test_an_empty_selector_empties_no_small_cluster_either(cluster: TaintCluster) -> None:
+    pods = cluster.run_pods("api", 2, "node-1")
+    cluster.create(
+        "resource.k8s.io/v1/devicetaintrules",
+        {"metadata": {"name": "all"}, "spec": {"deviceSelector": {}, "taint": {"key": "k", "effect": "NoExecute"}}},
+    )
+    eventually(lambda: "rule/all" in cluster.dray("confirm").stdout)
+    assert cluster.pods("api") == pods
+    assert cluster.dray("cancel", "rule/all").exit_code == 0
+    cluster.delete("resource.k8s.io/v1/devicetaintrules/all")
+    look = cluster.dray("taint", "device", "k:NoExecute", "--dry-run")
+    assert "An empty selector is held however few leave: they stay until somebody confirms." in look.stdout
+    devices = len(json.loads(cluster.dray("get", "devices", "-o", "json").stdout)["items"])
+    done = cluster.dray("taint", "device", "k:NoExecute", "--evictions-per-second", "100", stdin=f"{devices}\n")
+    assert done.exit_code == 0, done.stderr
+    eventually(lambda: not set(pods) & set(cluster.pods("api")))
 
 
 def test_devices_are_drained_as_budgets_allow(cluster: TaintCluster) -> None:

@@ -6,14 +6,16 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+import builders
 from live_server import Kubectl, LiveServer, running_server
-from patience import eventually
+from patience import PATIENCE, eventually
 from scale_up_objects import template, waiting
 from server_process import DRAY, run_dray
 
@@ -153,3 +155,38 @@ def test_viewers_see_what_they_may_and_readers_everything(server: LiveServer, tm
         assert told.returncode == (1 if words[0] == "explain" else 0), told.stderr
         assert "left out, because you may not list them: devicetaintrules.resource.k8s.io, res" in told.stderr
     kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+COMPLETE = """
+eval "$(dray --show-completion bash)"
+COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_dray_completion dray
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ('dray drain node ""', ["node-1", "node-2"]),
+        ('dray untaint node ""', ["node-1", "node-2"]),
+        ('dray drain pause ""', ["node/node-1", "node/node-2"]),
+        ('dray get devices --node "node-2"', ["node-2"]),
+        ('dray explain pod "def"', ["default/seen"]),
+        ('dray explain claim ""', ["default/wanted"]),
+        ('dray up --profile "gpu"', ["gpu-8", "gpu-nic"]),
+    ],
+)
+def test_bash_offers_what_there_is(server: LiveServer, tmp_path: Path, words: str, offered: list[str]) -> None:
+    kubectl = Kubectl(server, tmp_path)
+    kubectl("apply", "-f", "-", stdin=json.dumps(builders.pod("seen", schedulingGates=[{"name": "example.com/later"}])))
+    kubectl("apply", "-f", "-", stdin=json.dumps(builders.claim("wanted", builders.request("gpu"))))
+    place = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": place, "KUBECONFIG": str(server.kubeconfig)}
+    command = ["bash", "-c", COMPLETE.format(words=words)]
+
+    def offers() -> bool:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment, check=True)
+        return done.stdout.split()[: len(offered)] == offered
+
+    eventually(offers)  # nothing is offered where a busy server takes its time

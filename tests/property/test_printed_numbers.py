@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 import dray
 from allocation_strategies import DRIVERS, NODES, clusters
 from dray.api.generated.core import Node, Pod
+from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.resource import DeviceTaintRule
 from dray.cli.get import Wanted, What, table_of
 from dray.hub_agent.device_counts import DeviceCounts
@@ -71,6 +72,9 @@ class View:
 
     def pods(self) -> list[Pod]:
         return list(self._snapshot.objects(Pod))
+
+    def budgets(self) -> list[PodDisruptionBudget]:
+        return list(self._snapshot.objects(PodDisruptionBudget))
 
 
 @settings(max_examples=100, suppress_health_check=list(HealthCheck))

@@ -16,6 +16,8 @@ SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 FINISHED: Final = (SUCCEEDED, FAILED)
 """The phases that no pod leaves again."""
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+"""On what an API server shows of a static pod."""
 
 
 def binding_of(pod: Pod, node: str) -> Binding:
@@ -23,6 +25,11 @@ def binding_of(pod: Pod, node: str) -> Binding:
     meta = ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid)
     target = ObjectReference(api_version="v1", kind="Node", name=node)
     return Binding(api_version="v1", kind="Binding", metadata=meta, target=target)
+
+
+def is_static(pod: Pod) -> bool:
+    """Whether the node runs it from a file of its own: nobody else can end it, or start it elsewhere."""
+    return MIRROR_ANNOTATION in pod.metadata.annotations
 
 
 def is_finished(pod: Pod) -> bool:

@@ -25,6 +25,14 @@ def nodes(incomplete: str) -> list[str]:
     return _objects(NODES, incomplete)
 
 
+def drains(incomplete: str) -> list[str]:
+    """`node/NAME` of nodes and `rule/NAME` of rules."""
+    from dray.api.kinds import NODES, RULES
+
+    kind, word = (RULES, "rule/") if incomplete.startswith("rule/") else (NODES, "node/")
+    return [f"{word}{name}" for name in _objects(kind, incomplete.removeprefix(word))]
+
+
 def pods(incomplete: str) -> list[str]:
     """`namespace/name` of pods."""
     from dray.api.kinds import PODS

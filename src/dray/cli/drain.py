@@ -18,7 +18,12 @@ app = typer.Typer(
 
 NO_EXECUTE = "NoExecute"
 Target = Annotated[
-    str, typer.Argument(metavar="node/NODE|rule/RULE", help="What is drained: a node, or devices by their rule.")
+    list[str],
+    typer.Argument(
+        metavar="node/NODE|rule/RULE",
+        help="What is drained: a node, or devices by their rule.",
+        autocompletion=completion.drains,
+    ),
 ]
 DEVICE_RATE = 10
 """Pods per second that leave devices if nothing is said, as for rules."""
@@ -130,7 +135,7 @@ def pause(
     """
     from dray.cli import drain_pause
 
-    drain_pause.set_paused(target, options.Place(kubeconfig, context), is_so=True)
+    drain_pause.set_paused("/".join(target), options.Place(kubeconfig, context), is_so=True)
 
 
 @app.command("resume")
@@ -145,7 +150,7 @@ def resume(
     """
     from dray.cli import drain_pause
 
-    drain_pause.set_paused(target, options.Place(kubeconfig, context), is_so=False)
+    drain_pause.set_paused("/".join(target), options.Place(kubeconfig, context), is_so=False)
 
 
 def _drain_terms(

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from dray.api.nodes import is_ready
-from dray.api.pods import is_finished
 from dray.api.references import full_name
 from dray.cli import completion, component, items, live, output, tables
 from dray.cli.device_table import device_table
+from dray.cli.node_rows import node_rows
 from dray.cli.tables import NOTHING, Table
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from dray.client.kubeconfig import Connection
     from dray.live.cluster_view import LiveView
     from dray.live.fleet_view import FleetView
-    from dray.scheduling.device_states import DeviceState
 
     View = LiveView | FleetView
 
@@ -107,15 +105,15 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> bool:
 
 async def _start(view: View, wanted: Wanted) -> None:
     """Raises ApiError or OSError if what is wanted cannot be read."""
-    from dray.api.kinds import CLAIMS
-    from dray.live.cluster_view import LiveView
+    from dray.api.kinds import BUDGETS, CLAIMS
+    from dray.live.cluster_view import ALL, LiveView
 
     if not isinstance(view, LiveView):
         await view.start()
     elif wanted.what is What.CLAIMS:
         await view.start((CLAIMS,), wanted.namespace)  # nothing else is shown, so no further rights are asked for
     else:
-        await view.start()
+        await view.start((*ALL, BUDGETS) if wanted.what is What.NODES else ALL)
         live.note_left_out(view.left_out)
 
 
@@ -157,32 +155,17 @@ def _allocated(claim: ResourceClaim) -> list[str]:
 def _nodes(view: LiveView, wanted: Wanted) -> Table:
     from dray.scheduling.device_state_text import tell_blocked
 
-    devices: dict[str, list[DeviceState]] = {}
-    for row in view.devices():
-        devices.setdefault(row.device.access.node_name or "", []).append(row)
-    pods: dict[str, int] = {}
-    for pod in view.pods():
-        if pod.spec.node_name and not is_finished(pod):
-            pods[pod.spec.node_name] = pods.get(pod.spec.node_name, 0) + 1
-    rows = []
-    for node in view.nodes():
-        name = node.metadata.name
-        if wanted.node not in ("", name):
-            continue
-        own = devices.get(name, [])
-        counts = (
-            len(own),
-            sum(row.is_free for row in own),
-            sum(bool(row.holders) for row in own),
-            sum(row.is_blocked for row in own),
-            sum(row.is_tainted for row in own),
+    rows = [
+        (
+            *(row.name, row.state, *map(str, row.counts), str(row.pods)),
+            tell_blocked(row.devices) or NOTHING,
+            row.tell_leaving() or NOTHING,
         )
-        state = ("ready" if is_ready(node) else "not ready") + (", unschedulable" if node.spec.unschedulable else "")
-        rows.append((name, state, *map(str, counts), str(pods.get(name, 0)), tell_blocked(own) or NOTHING))
-    header = ("NODE", "STATE", "DEVICES", "FREE", "HELD", "BLOCKED", "TAINTED", "PODS", "BLOCKED BY")
-    if all(row[-1] == NOTHING for row in rows):
-        return Table(header[:-1], tuple(row[:-1] for row in rows))
-    return Table(header, tuple(rows))
+        for row in node_rows(view, wanted.node)
+    ]
+    header = ("NODE", "STATE", "DEVICES", "FREE", "HELD", "BLOCKED", "TAINTED", "PODS", "BLOCKED BY", "LEAVING")
+    shown = [number for number in range(len(header)) if number < 8 or any(row[number] != NOTHING for row in rows)]
+    return Table(tuple(header[one] for one in shown), tuple(tuple(row[one] for one in shown) for row in rows))
 
 
 def _clusters(view: FleetView, _wanted: Wanted) -> Table:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from dray.api.nodes import is_ready
-from dray.api.pods import is_finished
 from dray.api.taints import taint_text
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ class NodeItem(Item, frozen=True, kw_only=True):
     """A node, with its devices and pods in numbers."""
 
     name: str
+    state: tuple[str, ...]
+    """`ready`, `not ready` or `gone`; besides `unschedulable`, `draining`, `drained` or `tainted`."""
     ready: bool
     unschedulable: bool
     devices: int
@@ -86,6 +87,10 @@ class NodeItem(Item, frozen=True, kw_only=True):
     blocked: int
     tainted: int
     pods: int
+    leaving: int
+    """Pods that must leave, and are there still."""
+    waiting_for_budgets: dict[str, int]
+    """How many of them wait for each disruption budget that allows none now."""
 
     @property
     def key(self) -> str:
@@ -171,28 +176,24 @@ def claim_state(claim: ResourceClaim) -> Literal["pending", "allocated", "reserv
 
 def nodes(view: LiveView, wanted: str = "") -> Iterator[NodeItem]:
     """All nodes, or one."""
-    own: dict[str, list[DeviceState]] = {}
-    for row in view.devices():
-        own.setdefault(row.device.access.node_name or "", []).append(row)
-    pods: dict[str, int] = {}
-    for pod in view.pods():
-        if pod.spec.node_name and not is_finished(pod):
-            pods[pod.spec.node_name] = pods.get(pod.spec.node_name, 0) + 1
-    for node in view.nodes():
-        name = node.metadata.name
-        if wanted in ("", name):
-            rows = own.get(name, [])
-            yield NodeItem(
-                name=name,
-                ready=is_ready(node),
-                unschedulable=bool(node.spec.unschedulable),
-                devices=len(rows),
-                free=sum(row.is_free for row in rows),
-                held=sum(bool(row.holders) for row in rows),
-                blocked=sum(row.is_blocked for row in rows),
-                tainted=sum(row.is_tainted for row in rows),
-                pods=pods.get(name, 0),
-            )
+    from dray.cli.node_rows import node_rows
+
+    for row in node_rows(view, wanted):
+        devices, free, held, blocked, tainted = row.counts
+        yield NodeItem(
+            name=row.name,
+            state=tuple(row.state.split(", ")),
+            ready=row.node is not None and is_ready(row.node),
+            unschedulable=row.node is not None and bool(row.node.spec.unschedulable),
+            devices=devices,
+            free=free,
+            held=held,
+            blocked=blocked,
+            tainted=tainted,
+            pods=row.pods,
+            leaving=len(row.leaving),
+            waiting_for_budgets=row.waiting,
+        )
 
 
 def clusters(view: FleetView) -> Iterator[ClusterItem]:

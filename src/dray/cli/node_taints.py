@@ -23,6 +23,7 @@ from dray.cli import inputs, live, output, tables
 from dray.cli.taint_options import MAINTENANCE, Manner, Place, TaintText, Terms, confirm_many, mark
 from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, read, without, write
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
+from dray.eviction.drain import DRAIN_ANNOTATION
 from dray.prose.wording import ends, names
 from dray.snapshot.objects import current_time
 from dray.what_if.drain_preview import paced, tell_broken
@@ -60,11 +61,12 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
         snapshot = inputs.load(place.files) if client is None else await live.load_snapshot(client)
         found = [_node(snapshot, name) for name in nodes]
         for node in found:
-            _with(node, taints, terms.until, ration)  # complains before anything is written
+            _with(node, taints, terms, ration, manner)  # complains before anything is written
         if ration is not None and client is not None:
             await _warn_of_other_servers(client)
         await live.warn_of_end(client, terms.until)
-        preview = preview_nodes(snapshot, found, evicting, current_time().datetime(), ration)
+        drains = manner.drain is not None
+        preview = preview_nodes(snapshot, found, evicting, current_time().datetime(), ration, drains=drains)
         if manner.drain is not None:
             preview = paced(preview, manner.drain, tuple(map(taint_text, taints)))
         elif preview.evicts:
@@ -77,7 +79,9 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
             manner.say("\nNothing was changed. Run again without --dry-run to apply.")
         else:
             confirm_many(preview, manner)
-            await _write_all(client, nodes, lambda current: _with(_calm(current, manner), taints, terms.until, ration))
+            await _write_all(
+                client, nodes, lambda current: _with(_calm(current, manner), taints, terms, ration, manner)
+            )
             if manner.wait and preview.evicts:
                 ending = await _wait(client, preview, taints, terms.until, manner)
                 code, answer["result"] = ending.code, ending.to_dict()
@@ -189,9 +193,9 @@ def _calm(node: Node, manner: Manner) -> Node:
     return replace(node, spec=replace(node.spec, taints=left))
 
 
-def _with(node: Node, wanted: Sequence[Taint], until: Time | None, ration: Ration | None) -> WantedTaints:
+def _with(node: Node, wanted: Sequence[Taint], terms: Terms, ration: Ration | None, manner: Manner) -> WantedTaints:
     """What is not said anew about a taint that is replaced is not so any more."""
-    added = {TaintName.of(taint) for taint in wanted}
+    added, until = {TaintName.of(taint) for taint in wanted}, terms.until
     ends = _ends(node, added) | (dict.fromkeys(added, until) if until is not None else {})
     evicting = [name for name in added if name.effect == NO_EXECUTE]
     rations = _rations(node, added) | (dict.fromkeys(evicting, ration) if ration is not None else {})
@@ -200,6 +204,7 @@ def _with(node: Node, wanted: Sequence[Taint], until: Time | None, ration: Ratio
         TAINTS_EXPIRE_AT: write(ends),
         EVICTIONS_PER_SECOND: write_rations(rations),
         CONFIRM_ANNOTATION: confirmations_without(node.metadata.annotations, new),
+        DRAIN_ANNOTATION: _drained_by(node, added, is_so=manner.drain is not None),
     }
     return WantedTaints((*without(node.spec.taints, added), *wanted), told)
 
@@ -210,8 +215,16 @@ def _without(node: Node, removed: Collection[TaintName]) -> WantedTaints:
         TAINTS_EXPIRE_AT: write(_ends(node, removed)),
         EVICTIONS_PER_SECOND: rations_without(has, removed, left),
         CONFIRM_ANNOTATION: confirmations_without(has, [name.key for name in removed]),
+        DRAIN_ANNOTATION: _drained_by(node, removed, is_so=False),
     }
     return WantedTaints(left, told)
+
+
+def _drained_by(node: Node, names: Collection[TaintName], *, is_so: bool) -> str | None:
+    """The annotation that says with which taints the node is drained: with these, too, or (not so) no longer."""
+    told = node.metadata.annotations.get(DRAIN_ANNOTATION, "").split(",")
+    left = [one for one in told if one and one not in map(str, names)]
+    return ",".join([*left, *(map(str, sorted(names)) if is_so else ())]) or None
 
 
 def _ends(node: Node, removed: Collection[TaintName]) -> dict[TaintName, Time]:

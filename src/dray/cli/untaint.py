@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dray.cli import component, output
+from dray.cli import completion, component, output
 from dray.cli import taint_options as options
 
 app = typer.Typer(help="Put devices, nodes or clusters back into service.", no_args_is_help=True, rich_markup_mode=None)
@@ -46,7 +46,7 @@ def device(
 
 @app.command("node")
 def node(
-    name: Annotated[str, typer.Argument(metavar="NODE", help="The node.")],
+    name: Annotated[str, typer.Argument(metavar="NODE", help="The node.", autocompletion=completion.nodes)],
     more: Annotated[
         list[str] | None,
         typer.Argument(metavar="KEY[:EFFECT]", help="Which taint. Further nodes may come first."),

@@ -6,21 +6,63 @@ refuses while a disruption budget forbids it. Whoever drains asks again later, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from dray.api.backoff import Backoff
-from dray.api.generated.core import Pod
-from dray.api.pods import is_ready
-from dray.api.references import ObjectRef
+from dray.api.generated.core import Node, Pod, Taint
+from dray.api.pods import is_ready, is_static
+from dray.api.references import ObjectRef, controller_of
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
+from dray.api.taints import TaintName
+from dray.api.toleration import seconds_left
+from dray.eviction.pods import can_be_evicted
 from dray.eviction.replicas import Replicas
 
+DRAIN_ANNOTATION: Final = "dray.dev/drain"
+"""On a node: the taints with which a drain empties it, with commas between; until they are taken away."""
 PAUSED_ANNOTATION: Final = "dray.dev/drain-paused"
 """On a rule or a node: its drain stands still while this is there."""
 REFUSED: Final = Backoff(first=1.0, longest=30.0)
 """How long not to ask again about a pod whose budget allowed none."""
+
+
+def belongs_to_node(pod: Pod) -> bool:
+    """Whether a drain of its node leaves a pod alone, as kubectl's does: a static one, or one of a DaemonSet.
+
+    They serve whoever is on the node, drivers among them, and would be made again there or nowhere.
+    """
+    owner = controller_of(pod)
+    return is_static(pod) or (owner is not None and owner.kind == "DaemonSet")
+
+
+def is_drained(node: Node) -> bool:
+    """Whether somebody drains a node, or has: a taint of theirs is still there."""
+    return bool(_drains(node))
+
+
+def must_leave(node: Node, pods: Iterable[Pod]) -> list[Pod]:
+    """The pods on a node that a drain, or a taint with NoExecute, makes leave, now or when their toleration ends."""
+    evicting = [taint for taint in node.spec.taints if taint.effect == EFFECT_NO_EXECUTE]
+    draining = [replace(taint, effect=EFFECT_NO_EXECUTE) for taint in _drains(node)]
+    return [
+        pod
+        for pod in pods
+        if can_be_evicted(pod)
+        and any(
+            seconds_left(pod.spec.tolerations, taint) < math.inf
+            for taint in (evicting if belongs_to_node(pod) else (*evicting, *draining))
+        )
+    ]
+
+
+def _drains(node: Node) -> list[Taint]:
+    told = node.metadata.annotations.get(DRAIN_ANNOTATION, "").split(",")
+    return [taint for taint in node.spec.taints if str(TaintName.of(taint)) in told]
 
 
 class DrainTerms(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from dray.api.generated.core import Node, Pod
-from dray.api.kinds import CLAIMS, CLASSES, NODES, PATCHES, PODS, RULES, SLICES
+from dray.api.generated.policy import PodDisruptionBudget
+from dray.api.kinds import BUDGETS, CLAIMS, CLASSES, NODES, PATCHES, PODS, RULES, SLICES
 from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
 from dray.client import Client
@@ -70,6 +71,10 @@ class LiveView(Following):
     def pods(self) -> list[Pod]:
         """All pods by place."""
         return self.in_order(PODS)
+
+    def budgets(self) -> list[PodDisruptionBudget]:
+        """All disruption budgets by place; none unless they were asked for."""
+        return self.in_order(BUDGETS)
 
     def _on_tracked(self, old: Any, new: Any) -> None:
         self.cluster.track(Upsert(new) if new is not None else Remove.of(old))

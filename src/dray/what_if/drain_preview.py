@@ -35,7 +35,7 @@ def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...]) -> 
 def tell_broken(preview: TaintPreview) -> tuple[str, ...]:
     """What is broken if budgets are ignored, budget by budget."""
     return tuple(
-        f"disruption budget {name} is broken: {count(needed, 'pod')} leave, and it allows {allowed}"
+        f"disruption budget {name} is broken: {count(needed, 'pod')} {_verb(needed, 'leave')}, and it allows {allowed}"
         for name, needed, allowed in _short(preview)
     )
 
@@ -43,9 +43,14 @@ def tell_broken(preview: TaintPreview) -> tuple[str, ...]:
 def tell_budgets(preview: TaintPreview) -> tuple[str, ...]:
     """Which budgets make pods wait."""
     return tuple(
-        f"{needed - allowed} of {count(needed, 'pod')} wait for disruption budget {name}, which allows {allowed} now"
+        f"{needed - allowed} of {count(needed, 'pod')} {_verb(needed - allowed, 'wait')} for disruption budget {name}, "
+        f"which allows {allowed} now"
         for name, needed, allowed in _short(preview)
     )
+
+
+def _verb(number: int, verb: str) -> str:
+    return f"{verb}s" if number == 1 else verb
 
 
 def _short(preview: TaintPreview) -> Iterator[tuple[str, int, int]]:

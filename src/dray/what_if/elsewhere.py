@@ -14,6 +14,7 @@ from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Pod, PodResourceClaim
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import ObjectMeta
+from dray.api.pods import is_static
 from dray.api.references import ObjectRef
 from dray.api.resource import DeviceToleration, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from dray.api.resource.toleration import toleration_seconds
@@ -29,6 +30,7 @@ MAX_MOVED = 500
 """Evicted pods for which a new place is looked for."""
 MAX_CHOICES = 20
 """Evicted pods for which other nodes than the first are looked for, if anybody asks."""
+STATIC = "a static pod: its node runs it from a file"
 
 
 def move_elsewhere(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], choices: int = 1) -> tuple[Eviction, ...]:
@@ -40,10 +42,17 @@ def move_elsewhere(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], choic
     with after.rehearsal() as rehearsal:
         _leave(after, rehearsal, moved)
         told = [
-            _move(rehearsal, _successor(after, ref, eviction), eviction, choices if number < MAX_CHOICES else 1)
+            replace(eviction, fits=False, why_not=STATIC)
+            if _is_static(after, ref)
+            else _move(rehearsal, _successor(after, ref, eviction), eviction, choices if number < MAX_CHOICES else 1)
             for number, (ref, eviction) in enumerate(moved.items())
         ]
     return (*told, *islice(leaving.values(), MAX_MOVED, None))
+
+
+def _is_static(after: Snapshot, ref: ObjectRef) -> bool:
+    pod = after.get(PODS.resource, ref.namespace, ref.name)
+    return isinstance(pod, Pod) and is_static(pod)
 
 
 def _leave(after: Snapshot, rehearsal: Rehearsal, moved: Mapping[ObjectRef, Eviction]) -> None:

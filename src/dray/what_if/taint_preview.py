@@ -24,7 +24,9 @@ from dray.api.times import Time
 from dray.eviction import can_be_evicted
 from dray.eviction.allocations import devices_of
 from dray.eviction.causes import names_device
+from dray.eviction.drain import belongs_to_node
 from dray.eviction.node_planner import NodePlanner
+from dray.prose import wording
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import DeviceId
 from dray.what_if.budgets import with_budgets
@@ -90,14 +92,21 @@ def _is_sweeping(rule: DeviceTaintRule) -> bool:
 
 
 def preview_nodes(
-    snapshot: Snapshot, nodes: Sequence[Node], taints: Sequence[Taint], now: datetime, ration: Ration | None = None
+    snapshot: Snapshot,
+    nodes: Sequence[Node],
+    taints: Sequence[Taint],
+    now: datetime,
+    ration: Ration | None = None,
+    *,
+    drains: bool = False,
 ) -> TaintPreview:
     """What nodes with these taints, which are new or changed, would do to the pods on them.
 
-    With a ration pods leave for these taints at its rate.
+    With a ration pods leave for these taints at its rate. One that `drains` leaves pods alone that belong to a node.
     """
     names = tuple(node.metadata.name for node in nodes)
-    pods = [pod for pod in snapshot.objects(Pod) if pod.spec.node_name in names]
+    there = [pod for pod in snapshot.objects(Pod) if pod.spec.node_name in names]
+    pods = [pod for pod in there if not (drains and belongs_to_node(pod))]
     changed = [replace(node, spec=replace(node.spec, taints=_merged(node.spec.taints, taints))) for node in nodes]
     claims = _claims_by_pod(snapshot, pods)
     told = tuple(map(taint_text, taints))
@@ -114,14 +123,23 @@ def preview_nodes(
         for ref, due, expected in _departures(names, taints, pods, ration)
     }
     stay = [ObjectRef.of(pod) for pod in pods if can_be_evicted(pod) and ObjectRef.of(pod) not in leaving]
+    told_pods = _tell_pods(snapshot.with_typed(changed), leaving, now)
     return replace(
-        _tell_pods(snapshot.with_typed(changed), leaving, now),
+        told_pods,
+        notes=(*told_pods.notes, *_tell_left_alone(pod for pod in there if pod not in pods)),
         taints=told,
         nodes=names,
         guard=preview_guard(snapshot, len(leaving), nodes=True),
         evicts=any(taint.effect == EFFECT_NO_EXECUTE for taint in taints),
         protected=tuple(sorted(map(str, stay))),
     )
+
+
+def _tell_left_alone(pods: Iterable[Pod]) -> Iterator[str]:
+    left = sorted(str(ObjectRef.of(pod)) for pod in pods if can_be_evicted(pod))
+    if left:
+        verb = "stays" if len(left) == 1 else "stay"
+        yield f"{wording.names(left, 5)} {verb}: pods of DaemonSets and static pods belong to their node"
 
 
 def _tell_pods(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], now: datetime) -> TaintPreview:

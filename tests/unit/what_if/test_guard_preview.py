@@ -10,14 +10,26 @@ import pytest
 import dray
 from dray.api.generated.core import Namespace, Node, Taint
 from dray.api.meta import ObjectMeta
+from dray.api.resource import DeviceTaintRule
 from dray.eviction.drain import DrainTerms
 from dray.eviction.settings import Limit
 from dray.eviction.told_limit import LIMIT_ANNOTATION, limit_text, told_limit
 from dray.snapshot import Snapshot
 from dray.what_if.drain_preview import paced
-from dray.what_if.taint_preview import TaintPreview, preview_nodes
+from dray.what_if.taint_preview import TaintPreview, preview_nodes, preview_rules
 from dray.what_if.taint_preview_text import tell
-from snapshot_objects import Manifest, pod
+from snapshot_objects import (
+    DRIVER,
+    Manifest,
+    claim,
+    device,
+    device_class,
+    held,
+    node,
+    pod,
+    resource_slice,
+    rule,
+)
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 EVICT = (Taint(key="maintenance", effect="NoExecute"),)
@@ -37,8 +49,8 @@ def cluster(told: str | None, *, here: int, elsewhere: int) -> Snapshot:
 
 
 def look(snapshot: Snapshot) -> TaintPreview:
-    node = next(one for one in snapshot.objects(Node) if one.metadata.name == "node-1")
-    return preview_nodes(snapshot, [node], EVICT, NOW)
+    there = next(one for one in snapshot.objects(Node) if one.metadata.name == "node-1")
+    return preview_nodes(snapshot, [there], EVICT, NOW)
 
 
 @pytest.mark.parametrize(
@@ -79,3 +91,34 @@ def test_nothing_is_said_where_no_limit_is_told(told: str | None) -> None:
 def test_a_limit_comes_back_as_it_was_told(limit: Limit | None) -> None:
     annotations = {LIMIT_ANNOTATION: limit_text(limit)}
     assert told_limit(Namespace(metadata=ObjectMeta(name="kube-system", annotations=annotations))) == limit
+
+
+def test_an_empty_selector_is_told_to_be_held_however_few_leave() -> None:
+    used = held(claim("train"), "node-1", "gpu-0", pods=("runs",))
+    limit = place(**{LIMIT_ANNOTATION: "50,10%,node"})
+    objects = (node("node-1"), device_class(), resource_slice("node-1", device("gpu-0")), used, pod("runs"), limit)
+    base = dray.load(*objects)
+
+    def look_at(**selector: str) -> TaintPreview:
+        (made,) = base.with_objects(rule("r", **selector)).objects(DeviceTaintRule)
+        return preview_rules(base, [made], NOW)
+
+    assert "An empty selector is held however few leave" in tell(look_at())
+    assert "held" not in tell(look_at(driver=DRIVER)).partition("Guard:")[2]
+    drain = paced(look_at(), DrainTerms(), ("maintenance:NoSchedule",))
+    assert "held" not in tell(drain).partition("Guard:")[2], "no controller evicts for it"
+
+
+def test_a_drain_leaves_pods_alone_that_belong_to_their_node() -> None:
+    daemon, static = pod("daemon", phase="Running"), pod("static", phase="Running")
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "driver", "uid": "u", "controller": True}
+    daemon["metadata"]["ownerReferences"] = [owner]
+    static["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "hash"}
+    base = dray.load(node("node-1"), node("node-2"), daemon, static, pod("runs", phase="Running"))
+    there = next(one for one in base.objects(Node) if one.metadata.name == "node-1")
+    drained = preview_nodes(base, [there], EVICT, NOW, drains=True)
+    assert [one.pod for one in drained.pods] == ["ml/runs"]
+    assert drained.protected == ()
+    assert "ml/daemon, ml/static stay: pods of DaemonSets and static pods belong to their node." in tell(drained)
+    evicted = {one.pod: one.fits for one in preview_nodes(base, [there], EVICT, NOW).pods}
+    assert evicted == {"ml/daemon": True, "ml/runs": True, "ml/static": False}

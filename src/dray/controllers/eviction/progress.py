@@ -21,7 +21,6 @@ from dray.api.generated.core import Namespace, Node, Pod, Taint
 from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import BUDGETS, CLAIMS, CLASSES, NAMESPACES, NODES, PATCHES, POD_GROUPS, PODS, RULES, SLICES
-from dray.api.labels import LabelSelector, SelectorError
 from dray.api.meta import Object
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.registry import Kind
@@ -32,7 +31,8 @@ from dray.client import Client, Informer
 from dray.controllers.eviction.waiting_condition import is_waiting
 from dray.eviction import DevicePlanner
 from dray.eviction.allocations import devices_of
-from dray.eviction.drain import Drain, is_paused
+from dray.eviction.budgets import covers
+from dray.eviction.drain import Drain, belongs_to_node, is_paused
 from dray.eviction.node_planner import NodePlanner
 from dray.eviction.rule_condition import EVICTION_HELD, EVICTION_IN_PROGRESS
 from dray.eviction.stop import PLACE, is_stopped
@@ -189,7 +189,7 @@ class Progress(ABC):
         found = (self._pods.get(ref.namespace, ref.name) for ref in left)
         waiting = [pod for pod in found if pod is not None and is_waiting(pod)]
         strict = [budget for budget in self._budgets if budget.status.disruptions_allowed <= 0] if waiting else []
-        blocked = sum(any(_covers(budget, pod) for budget in strict) for pod in waiting)
+        blocked = sum(any(covers(budget, pod) for budget in strict) for pod in waiting)
         return blocked, len(waiting) - blocked
 
 
@@ -363,7 +363,7 @@ class NodeProgress(Progress):
     def _planner(self) -> NodePlanner:
         planner = NodePlanner()
         for pod in self._pods:
-            if pod.spec.node_name in self._names:
+            if pod.spec.node_name in self._names and not (self._drains and belongs_to_node(pod)):
                 planner.put_pod(pod, 0.0)
         for node in self._current_nodes():
             planner.put_node(node.metadata.name, [self._as_drained(one) for one in node.spec.taints], 0.0)
@@ -387,12 +387,3 @@ async def follow(progress: Progress, is_done: Callable[[Standing], bool], show: 
             async with asyncio.timeout(LOOK_SECONDS):
                 await progress.changed.wait()
         await asyncio.sleep(CALM_SECONDS)
-
-
-def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    if budget.metadata.namespace != pod.metadata.namespace:
-        return False
-    try:
-        return LabelSelector.of(budget.spec.selector).matches(pod.metadata.labels)
-    except SelectorError:
-        return False
