@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Final
 
 import typer
@@ -25,6 +26,8 @@ def run(
 
     Exit code 0: stopped; 1: it does not run, or did not stop in time; 2: cannot.
     """
+    if directory is None and "/" in name:  # as `dray ls` names a cluster that is elsewhere
+        name, directory = clusters.DEFAULT, Path(name)
     where = clusters.directory_of(name, directory)
     cluster = clusters.look(where)
     if not cluster.pid:

@@ -134,13 +134,14 @@ def run(
         max_evictions=max_evictions,
         grace_period=node_monitor_grace_period,
     )
+    machines = _profile(profile)  # a name that is wrong is told, with --nodes or without
     plan = ClusterSettings(
         server=settings,
         controllers=controllers_command.read_list(controllers),
         settings=controller_options.read_settings(given),
         filter_seconds=filter_timeout,
         nodes=nodes,
-        profile=_profile(profile) if nodes else None,
+        profile=machines if nodes else None,
         membership=hub_options.membership(cluster, hub, hub_lease),
     )
     logs.configure(json=log_format is output.Format.JSON, verbosity=verbosity)
