@@ -10,7 +10,7 @@ import shutil
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,14 +35,25 @@ TOKENS = {
 def peers_directory() -> Path | None:
     """Where the binaries are (`make peers PEERS=dir`); None if nobody said, or kube-apiserver or etcd is not there."""
     given = os.environ.get("PEERS", "")
-    found = Path(given) if given else None
-    return found if found is not None and (found / "kube-apiserver").exists() and etcd_binary(found) else None
+    return next(_usable([given]), None)
+
+
+def older_peers() -> list[Path]:
+    """Further releases to try the commands on, a directory each (`PEERS_OLDER=dir:dir`)."""
+    return list(_usable(os.environ.get("PEERS_OLDER", "").split(os.pathsep)))
+
+
+def _usable(given: Iterable[str]) -> Iterator[Path]:
+    for one in filter(None, given):
+        found = Path(one)
+        if (found / "kube-apiserver").exists() and etcd_binary(found):
+            yield found
 
 
 def etcd_binary(peers: Path) -> str:
-    """etcd, among the binaries or on the path; empty if there is none."""
-    own = peers / "etcd"
-    return str(own) if own.exists() else shutil.which("etcd") or ""
+    """etcd, among the binaries, beside the interpreter or on the path; empty if there is none."""
+    own = [place / "etcd" for place in (peers, Path(sys.executable).parent) if (place / "etcd").exists()]
+    return str(own[0]) if own else shutil.which("etcd") or ""
 
 
 class Running:

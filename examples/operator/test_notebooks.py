@@ -23,7 +23,7 @@ def test_a_notebook_whose_gpu_fails_goes_on_with_another(dray_cluster):
     with operator(dray_cluster):
         first = dray_cluster.wait("pod/lab", "Ready")
         failed = gpu_of(dray_cluster, first)
-        dray_cluster.fail_device(failed)
+        dray_cluster.fail_device(first["spec"]["nodeName"], failed)
         second = dray_cluster.wait("pod/lab", lambda pod: pod["metadata"]["uid"] != first["metadata"]["uid"])
         assert gpu_of(dray_cluster, dray_cluster.wait("pod/lab", "Ready")) != failed
         assert second["metadata"]["ownerReferences"][0]["kind"] == "Notebook"

@@ -1,7 +1,8 @@
 """dray's commands against a Kubernetes API server as it comes, without any gate: as an admin, a reader and a viewer.
 
-Needs Kubernetes' binaries of any version (`make peers PEERS=dir`), and is passed over without them. The same commands
-on `dray server`, which go first, tell what is wrong with the commands from what a version of Kubernetes does not have.
+Needs Kubernetes' binaries of any version (`make peers PEERS=dir PEERS_OLDER=dir:dir`, a directory for each release),
+and is passed over without them. The same commands on `dray server`, which go first, tell what is wrong with the
+commands from what a version of Kubernetes does not have.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import pytest
 import yaml
 
 from patience import PATIENCE
-from peer_processes import ApiServer, dray_server, kube_apiserver, peers_directory
+from peer_processes import ApiServer, dray_server, kube_apiserver, older_peers, peers_directory
 from peer_scenarios import RESOURCE, World
 
-PEERS = peers_directory()
-pytestmark = pytest.mark.skipif(PEERS is None, reason="PEERS names no directory with kube-apiserver and etcd")
+PEERS = [*([newest] if (newest := peers_directory()) else []), *older_peers()]
+pytestmark = pytest.mark.skipif(not PEERS, reason="PEERS names no directory with kube-apiserver and etcd")
 READERS = {"reader": "dray-reader", "viewer": "system:aggregate-to-view"}
 """Who else there is, and the ClusterRole that they have: `view` is empty until a controller has put it together."""
 
@@ -69,11 +70,13 @@ class Commands:
         return done.stdout
 
 
-@pytest.fixture(scope="module", params=["dray", "kubernetes"])
+@pytest.fixture(
+    scope="module", params=["dray", *PEERS], ids=lambda one: one if one == "dray" else f"kubernetes-{one.name}"
+)
 def commands(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    assert PEERS is not None
-    start = dray_server if request.param == "dray" else kube_apiserver
-    with start(PEERS, tmp_path_factory.mktemp(request.param)) as server:
+    directory = tmp_path_factory.mktemp("server")
+    is_ours = request.param == "dray"
+    with dray_server(PEERS[0], directory) if is_ours else kube_apiserver(request.param, directory) as server:
         yield Commands(server)
 
 
@@ -118,6 +121,14 @@ def test_whoever_may_read_sees_what_a_change_would_do(commands: Commands, who: s
     planned = commands.run("scale-up", "-f", str(tmp_path / "group.yaml"), who=who, code=None)
     assert planned.returncode in {0, 1}, planned.stderr
     assert "more" in planned.stdout
+
+
+@pytest.mark.parametrize("who", ["admin", "reader"])
+def test_whoever_may_read_gets_reports(commands: Commands, who: str, tmp_path: Path) -> None:
+    for name in ("fleet.html", "fleet.svg"):
+        commands.run("report", "fleet", "-o", str(tmp_path / name), who=who)
+    assert commands.world.driver in (tmp_path / "fleet.html").read_text()
+    assert (tmp_path / "fleet.svg").read_text().startswith("<svg")
 
 
 def test_who_may_view_sees_claims(commands: Commands) -> None:

@@ -24,7 +24,7 @@ PACKAGES = "python3,python3-venv,ca-certificates"
 LEFT_OUT = ("./var/cache/apt", "./var/lib/apt/lists", "./usr/share/doc", "./usr/share/man", "./usr/share/locale")
 READ_ONLY = """
 mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mount -t tmpfs tmpfs "$0/tmp" && mount -t proc proc "$0/proc"
-mount --bind /dev "$0/dev" && exec chroot --userspec="$1" "$0" /usr/bin/env -i "$2" "$3" "$4" sh -c "$5"
+mount --bind /dev "$0/dev" && exec chroot --userspec="$1" "$0" /usr/bin/env -i "${@:2}"
 """
 
 pytestmark = [
@@ -111,8 +111,9 @@ dray up --detach --nodes 1 --port 0 --dir /tmp/state
 dray get nodes --kubeconfig /tmp/state/kubeconfig
 dray down --dir /tmp/state
 """
-    words = ["unshare", "--mount", "sh", "-ec", READ_ONLY, root, settings["User"], *settings["Env"], script]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE)
+    words = [root, settings["User"], *settings["Env"], "sh", "-c", script]
+    inside = ["unshare", "--mount", "bash", "-ec", READ_ONLY, *words]
+    done = subprocess.run(inside, stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE)
     images.call("rm", container)
     lines = done.stdout.splitlines()
     assert lines[:2] == ["read-only as 65532", f"dray {dray.__version__}"]

@@ -95,7 +95,7 @@ def here() -> Iterator[Cluster]:
         for name, count in (("train", 3), ("huge", 9)):
             for document in _workload(name, count):
                 found.apply(document)
-        found.wait("pod/train", lambda one: one.get("status", {}).get("phase") == "Running", seconds=PATIENCE)
+        found.wait("pod/train", lambda one: one.get("status", {}).get("phase") == "Running", timeout=PATIENCE)
         yield found
 
 

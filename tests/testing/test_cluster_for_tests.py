@@ -31,6 +31,28 @@ spec:
 """
 
 
+TEMPLATE = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: a-gpu}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}}
+"""
+TRAINER = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: trainer}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: trainer}}
+  template:
+    metadata: {labels: {app: trainer}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: main, image: pause}]
+      resourceClaims: [{name: gpu, resourceClaimTemplateName: a-gpu}]
+"""
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[dray.testing.Cluster]:
     with dray.testing.cluster(nodes=2) as running:
@@ -47,7 +69,7 @@ def test_a_manifest_runs_and_a_failing_device_drives_its_pod_out(cluster: dray.t
     pod = cluster.wait("pod/trainer", "Ready")
     claim = cluster.get("resourceclaim/one-gpu")
     [result] = claim["status"]["allocation"]["devices"]["results"]
-    cluster.fail_device(result["device"], node=pod["spec"]["nodeName"])
+    cluster.fail_device(pod["spec"]["nodeName"], result["device"])
     cluster.wait("pod/trainer", "deleted")
     cluster.delete("resourceclaims/one-gpu")
 
@@ -89,20 +111,41 @@ def test_time_is_moved_on_and_a_lost_node_is_noticed(cluster: dray.testing.Clust
         cluster.advance(-1)
 
 
-def test_what_cannot_be_is_said(cluster: dray.testing.Cluster) -> None:
+def test_the_sketch_of_somebody_elses_test(cluster: dray.testing.Cluster, tmp_path: Path) -> None:
+    """A workload whose GPU fails goes on where there is another: a directory, a failing device, a pod on a node."""
+    (tmp_path / "claims.yaml").write_text(TEMPLATE)
+    (tmp_path / "trainer.yaml").write_text(TRAINER)
+    (tmp_path / "notes.txt").write_text("not a manifest")
+    cluster.apply(tmp_path)
+    first = cluster.wait("pod/trainer-0", "Ready")["spec"]["nodeName"]
+    other = {"node-1": "node-2", "node-2": "node-1"}[first]
+    for number in range(8):
+        cluster.fail_device(first, f"gpu-{number}")
+    cluster.wait("pod/trainer-0", "Ready", node=other, timeout=30)
+    cluster.delete("statefulset/trainer")
+    cluster.wait("pod/trainer-0", "deleted")
+
+
+def test_what_cannot_be_is_said(cluster: dray.testing.Cluster, tmp_path: Path) -> None:
     cluster.apply(_named("patient"))
     with pytest.raises(dray.testing.WaitError, match=r"configmap/patient is not as wanted \(Ready\) after 0 s"):
-        cluster.wait("configmap/patient", "Ready", seconds=0)
+        cluster.wait("configmap/patient", "Ready", timeout=0)
     with pytest.raises(dray.testing.WaitError, match="pod/nobody does not exist"):
-        cluster.wait("pod/nobody", "Ready", seconds=0)
+        cluster.wait("pod/nobody", "Ready", timeout=0)
     with pytest.raises(ValueError, match="write KIND/NAME"):
         cluster.get("pods")
     with pytest.raises(ValueError, match="no resource 'unicorn'"):
         cluster.get("unicorn/one")
     with pytest.raises(ValueError, match=r"needs kind and metadata\.name"):
         cluster.apply({"kind": "Pod"})
-    with pytest.raises(ValueError, match="no slice has a device 'gpu-99'"):
-        cluster.fail_device("gpu-99")
+    with pytest.raises(ValueError, match=r"node 'node-1' has no device 'gpu-99'; it has gpu-0, gpu-1"):
+        cluster.fail_device("node-1", "gpu-99")
+    with pytest.raises(ValueError, match="node 'node-9' has no device 'gpu-0', nor any other"):
+        cluster.fail_device("node-9", "gpu-0")
+    with pytest.raises(ValueError, match="has no manifests"):
+        cluster.apply(tmp_path)
+    with pytest.raises(dray.testing.WaitError, match=r"\(on node-9\) after 0 s; it is on no node"):
+        cluster.wait("configmap/patient", node="node-9", timeout=0)
 
 
 async def test_coroutines_have_the_same_on_their_own_loop() -> None:

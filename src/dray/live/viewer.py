@@ -49,6 +49,8 @@ ASKED_FOR: Final = (kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES)
 RIGHTS_SECONDS: Final = 30.0
 SAMPLE_SECONDS: Final = 5.0
 CALM_SECONDS: Final = 0.25
+PAUSE_SECONDS: Final = 0.5
+"""A pod is created, given its devices and started within that, as a rule: one change instead of ten."""
 SELECTOR_SECONDS: Final = 10.0
 """What the selectors of a rule or patch may take for all devices together."""
 SHARE: Final = 30
@@ -114,7 +116,7 @@ class Viewer:
             await informer.synced()
         await self._turns.idle.wait()
         self._is_current = True
-        self._turns.pause = CALM_SECONDS
+        self._turns.pause = PAUSE_SECONDS
         await self._refresh()
         run(self._keep_refreshed())
         run(self._keep_sampling())
@@ -151,9 +153,11 @@ class Viewer:
             kinds.NODES: self._on_node,
             kinds.CLAIMS: self._on_claim,
             kinds.PODS: self._on_pod,
-            kinds.EVENTS: self._on_other,
         }
-        informer.on_change(self._turns.later(handlers.get(kind, self._on_tracked)))
+        if kind is kinds.EVENTS:
+            informer.on_change(self._on_event)
+        else:
+            informer.on_change(self._turns.later(handlers.get(kind, self._on_tracked)))
         self._informers[kind] = informer
 
     # What there is
@@ -253,8 +257,9 @@ class Viewer:
         if claim is not None and claim.status.allocation is not None:
             self._touched.update((one.driver, one.pool) for one in claim.status.allocation.devices.results)
 
-    def _on_other(self, _old: Any, _new: Any) -> None:
-        """Events are looked at when somebody asks."""
+    def _on_event(self, _old: Any, _new: Any) -> None:
+        """Events are looked at when somebody asks: there are many, and only the newest of them count."""
+        self._dirty.set()
 
     def _on_selectors(self) -> None:
         self._backlog.begin_turn("", TURN_SECONDS)

@@ -154,10 +154,17 @@ class Cluster:
         self._thread.run(self._running.delete(reference, namespace))
 
     def wait(
-        self, reference: str, condition: Condition, *, namespace: str = "default", seconds: float = WAIT_SECONDS
+        self,
+        reference: str,
+        condition: Condition | None = None,
+        *,
+        node: str = "",
+        namespace: str = "default",
+        timeout: float = WAIT_SECONDS,
     ) -> Document:
         """Waits until an object is as wanted; see `AsyncCluster.wait`. Raises WaitError."""
-        return self._thread.run(self._running.wait(reference, condition, namespace=namespace, seconds=seconds))
+        wanted = self._running.wait(reference, condition, node=node, namespace=namespace, timeout=timeout)
+        return self._thread.run(wanted)
 
     def advance(self, seconds: float) -> None:
         """Moves the cluster's time on."""
@@ -183,9 +190,9 @@ class Cluster:
         """It is back."""
         self._thread.run(self._running.restore_node(name))
 
-    def fail_device(self, device: str, *, node: str = "", effect: str = "NoExecute") -> None:
-        """A device fails: its driver taints it. Raises ValueError if nobody has it."""
-        self._thread.run(self._running.fail_device(device, node=node, effect=effect))
+    def fail_device(self, node: str, device: str, *, effect: str = "NoExecute") -> None:
+        """A device of a node fails: its driver taints it. Raises ValueError if the node has no such device."""
+        self._thread.run(self._running.fail_device(node, device, effect=effect))
 
     def kubectl(self, *arguments: str, check: bool = True) -> str:
         """What kubectl prints. Raises CalledProcessError if it fails, unless `check` is off."""

@@ -109,14 +109,21 @@ class AsyncCluster:
         await self._ask("DELETE", resource.path(namespace, name))
 
     async def wait(
-        self, reference: str, condition: Condition, *, namespace: str = "default", seconds: float = WAIT_SECONDS
+        self,
+        reference: str,
+        condition: Condition | None = None,
+        *,
+        node: str = "",
+        namespace: str = "default",
+        timeout: float = WAIT_SECONDS,
     ) -> Document:
         """Waits until an object is as wanted: a condition's name (`Ready`), `deleted`, or a function of the document.
 
-        Returns the object as it then was. Raises WaitError, which says how it was last.
+        With `node`, until it is a pod on that node as well; with neither, until it is there. Returns the object as it
+        then was. Raises WaitError, which says how it was last.
         """
         loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
+        end = loop.time() + timeout
         last: Document | None = None
         while True:
             try:
@@ -127,10 +134,10 @@ class AsyncCluster:
                 if condition == "deleted":
                     return last or {}
                 last = None
-            if last is not None and condition != "deleted" and _holds(condition, last):
+            if last is not None and condition != "deleted" and _holds(condition, last) and _is_on(node, last):
                 return last
             if loop.time() >= end:
-                raise WaitError(_disappointment(reference, condition, seconds, last))
+                raise WaitError(_disappointment(reference, condition, node, timeout, last))
             await asyncio.sleep(LOOK_SECONDS)
 
     async def advance(self, seconds: float) -> None:
@@ -155,22 +162,23 @@ class AsyncCluster:
         """It is back."""
         await self.patch(f"node/{name}", {"metadata": {"annotations": {STATE: None}}})
 
-    async def fail_device(self, device: str, *, node: str = "", effect: str = "NoExecute") -> None:
-        """A device fails: its driver taints it, everywhere or on one node. Raises ValueError if nobody has it."""
+    async def fail_device(self, node: str, device: str, *, effect: str = "NoExecute") -> None:
+        """A device of a node fails: its driver taints it. Raises ValueError if the node has no such device."""
         taint = {"key": FAILED_TAINT, "effect": effect}
-        failed = False
+        known: list[str] = []
         for found in await self.list("resourceslices"):
             spec = found["spec"]
-            if node and spec.get("nodeName") != node:
+            if spec.get("nodeName") != node:
                 continue
             for one in spec.get("devices", ()):
+                known.append(one["name"])
                 if one["name"] == device:
                     others = [other for other in one.get("taints", ()) if other["key"] != FAILED_TAINT]
                     one["taints"] = [*others, taint]
-                    failed = True
                     await self.patch(f"resourceslice/{found['metadata']['name']}", {"spec": spec})
-        if not failed:
-            raise ValueError(f"no slice has a device {device!r}" + (f" of node {node!r}" if node else ""))
+        if device not in known:
+            there = f"; it has {', '.join(known)}" if known else ", nor any other"
+            raise ValueError(f"node {node!r} has no device {device!r}{there}")
 
     def _faults_here(self) -> ApiFaults:
         if self._faults is None:
@@ -241,23 +249,47 @@ def _documents(manifests: Iterable[Manifest]) -> Iterable[Document]:
         if isinstance(given, Mapping):
             yield dict(given)
         elif isinstance(given, str | Path):
-            is_text = isinstance(given, str) and ("\n" in given or given.lstrip().startswith("{"))
-            data = str(given).encode() if is_text else Path(given).read_bytes()
-            yield from (document.value for document in manifest.parse(data) if document.value)
+            for data in _contents(given):
+                yield from (document.value for document in manifest.parse(data) if document.value)
         else:
             yield from map(dict, given)
 
 
-def _holds(condition: Condition, document: Document) -> bool:
+def _contents(given: str | Path) -> Iterable[bytes]:
+    """A text itself, or what is in a file or in the manifests of a directory, by name."""
+    if isinstance(given, str) and ("\n" in given or given.lstrip().startswith("{")):
+        return [given.encode()]
+    path = Path(given)
+    if not path.is_dir():
+        return [path.read_bytes()]
+    files = sorted(file for file in path.iterdir() if file.suffix in {".yaml", ".yml", ".json"})
+    if not files:
+        raise ValueError(f"{path} has no manifests: no file ends in .yaml, .yml or .json")
+    return [file.read_bytes() for file in files]
+
+
+def _is_on(node: str, document: Document) -> bool:
+    return not node or document.get("spec", {}).get("nodeName") == node
+
+
+def _holds(condition: Condition | None, document: Document) -> bool:
+    if condition is None:
+        return True
     if not isinstance(condition, str):
         return bool(condition(document))
     conditions = document.get("status", {}).get("conditions") or ()
     return any(one.get("type") == condition and one.get("status") == "True" for one in conditions)
 
 
-def _disappointment(reference: str, condition: Condition, seconds: float, last: Document | None) -> str:
-    wanted = condition if isinstance(condition, str) else getattr(condition, "__name__", "the condition")
+def _disappointment(
+    reference: str, condition: Condition | None, node: str, seconds: float, last: Document | None
+) -> str:
+    called = condition if isinstance(condition, str) else getattr(condition, "__name__", "the condition")
+    wanted = (
+        " ".join([*([called] if condition is not None else []), *([f"on {node}"] if node else [])]) or "being there"
+    )
     if last is None:
         return f"{reference} does not exist after {seconds:g} s; waited for {wanted}"
     status = json.dumps(last.get("status", {}), indent=2)
-    return f"{reference} is not as wanted ({wanted}) after {seconds:g} s; its status is {status}"
+    place = f"it is on {last.get('spec', {}).get('nodeName') or 'no node'}, " if node else ""
+    return f"{reference} is not as wanted ({wanted}) after {seconds:g} s; {place}its status is {status}"
