@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dray.store import (
+    Basis,
     Conflict,
     Create,
     Event,
@@ -212,7 +213,7 @@ async def test_writes_that_are_judged_by_the_same_facts_follow_each_other(etcd: 
         stores = [one, other] * 5
         outcomes = await asyncio.gather(
             *(
-                store.update(record.key, record.revision, place(store), ["five"])
+                store.update(record.key, record.revision, place(store), Basis(guards=("five",)))
                 for store, record in zip(stores, records, strict=True)
             ),
             return_exceptions=True,

@@ -110,7 +110,7 @@ class Etcd:
 
     def _holds(self, compare: Any) -> bool:
         if not compare.range_end:
-            return self._mod(compare.key) == compare.mod_revision
+            return bool(self._mod(compare.key) == compare.mod_revision)
         assert compare.result == pb.Compare.CompareResult.LESS, "nobody asks for anything else"
         between = [kv for key, kv in self._keys.items() if compare.key <= key < compare.range_end]
         return all(kv.mod_revision < compare.mod_revision for kv in between)

@@ -12,8 +12,7 @@ import grpc.aio
 
 from dray.store.errors import OutOfSpace, StorageError, Uncertain, Unreachable
 from dray.store.etcd.address import OPTIONS, EtcdAddress
-from dray.store.etcd.calls import RANGE, WATCH, Method
-from dray.store.etcd.generated import etcd_pb2 as pb
+from dray.store.etcd.calls import WATCH, Method
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import Loaded, Loader
 
@@ -97,12 +96,6 @@ class Connection:
                 if loop.time() + PAUSE_SECONDS >= end:
                     raise Unreachable(str(error)) from None
             await asyncio.sleep(PAUSE_SECONDS)
-
-    async def revision(self, key: bytes) -> int:
-        """The latest revision: nothing that was acknowledged before the question is later. Raises Unreachable."""
-        answer = await self.ask(RANGE, pb.RangeRequest(key=key, keys_only=True, limit=1), 3.0)
-        revision: int = answer.header.revision
-        return revision
 
     async def load(self, layout: Layout) -> Loaded:
         """Everything under the prefix, read beside the loop. Raises CannotLoad."""

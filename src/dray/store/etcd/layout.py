@@ -6,6 +6,7 @@
     /registry/services/specs/<namespace>/<name>             some have places of their own
     /registry/<group>/<plural>/[<namespace>/]<name>         custom resources
     /registry/.dray/servers/<id>                            a server that is at work, as long as its lease
+    /registry/.dray/alone                                   the only server that is at work (`alone`)
     /registry/.dray/guards/<name>                           written along with all that is judged by the same facts
     /registry/.dray/keys/<file>                             what all servers share: the authority and keys
     /registry/.dray/compactor, /registry/.dray/compaction   who lets go of history, and how far

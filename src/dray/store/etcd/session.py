@@ -35,6 +35,8 @@ class Session:
         self.key = layout.own("servers", self.name)
         self.epoch = 0
         self.lease = 0
+        self.arrived: Callable[[int], Awaitable[None]] | None = None
+        """Called when the server has come, or come back, at a revision of etcd, before it writes anything."""
         self._connection = connection
         self._fencing: asyncio.Task[int] | None = None
 
@@ -57,11 +59,14 @@ class Session:
     async def renew(self, epoch: int) -> None:
         """Somebody else has removed or replaced the key since `epoch`: make it ours again. Raises Unreachable."""
         if self.epoch == epoch:
+            self.lease = 0  # for all that others know, we were gone
             await self.fence()
 
     async def _write(self) -> int:
+        is_new = False
         while True:
             if not self.lease:
+                is_new = True
                 granted = await self._connection.ask(LEASE_GRANT, pb.LeaseGrantRequest(TTL=LEASE_SECONDS))
                 self.lease = granted.ID
             put = pb.PutRequest(key=self.key, value=b"{}", lease=self.lease)
@@ -72,8 +77,11 @@ class Session:
                     raise
                 self.lease = 0  # it has run out while nobody could renew it
                 continue
-            self.epoch = answer.header.revision
-            return self.epoch
+            revision: int = answer.header.revision
+            if is_new and self.arrived is not None:
+                await self.arrived(revision)
+            self.epoch = revision
+            return revision
 
     async def keep(self, renewed: Callable[[], Awaitable[None]]) -> None:
         """Renews the lease until cancelled; `renewed` is called after each try."""

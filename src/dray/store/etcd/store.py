@@ -21,6 +21,7 @@ from dray.store.errors import (
     Unreachable,
 )
 from dray.store.etcd.address import EtcdAddress
+from dray.store.etcd.alone import Alone
 from dray.store.etcd.calls import STATUS
 from dray.store.etcd.compaction import Compaction
 from dray.store.etcd.connection import Connection
@@ -83,7 +84,9 @@ class EtcdStore(Store):
         self._connection = connect(address)
         self._session = Session(self._connection, layout)
         self._feed = Feed(self, self._connection, layout, loaded.version)
-        self._rounds = Rounds(self._latest, self._feed.nudge, self._progress)
+        self._session.arrived = self._arrived
+        self._alone = Alone(self._connection, self._session, layout)
+        self._rounds = Rounds(self._alone.latest, self._feed.nudge, self._progress)
         self._writes = Writes(self, self._connection, self._session, layout, encryption, self._run)
         self._compaction = Compaction(self._connection, self._session, layout, self._retention.max_age)
         self._fill(loaded)
@@ -99,6 +102,8 @@ class EtcdStore(Store):
         self._check_open()
         if self._unreadable:
             raise Unreachable(self._unreadable)
+        if self._alone.is_certain(self.revision):
+            return self.revision
         return await self._rounds.join()
 
     @property
@@ -149,6 +154,10 @@ class EtcdStore(Store):
         self._check_open()
         return self._check(operation)
 
+    def acknowledged(self, revision: int) -> None:
+        """Somebody is told of a write that is not visible yet: readers wait for it."""
+        self._alone.acknowledged(revision)
+
     async def reach(self, revision: int) -> None:
         """Waits until a revision is visible. Raises Unreachable."""
         await self._rounds.reach(revision)
@@ -164,7 +173,7 @@ class EtcdStore(Store):
             kv = told.kv
             key = self._layout.key(kv.key)
             if key is None:
-                self._writes.take_guard(kv.key, kv.mod_revision if told.type == pb.Event.EventType.PUT else 0)
+                self._take_own(kv.key, kv.mod_revision if told.type == pb.Event.EventType.PUT else 0)
                 continue
             table = touched.get(key.resource) or self._table(key.resource)
             touched[key.resource] = table
@@ -220,13 +229,18 @@ class EtcdStore(Store):
             return Record(record.key, revision, create_revision, data, None, self._decode)
         return Record(record.key, revision, create_revision, data, self._numbered(record._obj, revision))
 
+    def _take_own(self, path: bytes, revision: int) -> None:
+        """A key of dray's own has another revision of etcd now, 0 if it is gone."""
+        self._writes.take_guard(path, revision)
+        self._alone.take(path, revision)
+
     def _fill(self, loaded: Loaded) -> None:
         """Tables of what was loaded."""
         found: dict[str, dict[Key, Record]] = {}
         for kv in loaded.values:
             key = self._layout.key(kv.key)
             if key is None:
-                self._writes.take_guard(kv.key, kv.mod_revision)
+                self._take_own(kv.key, kv.mod_revision)
                 continue
             try:
                 revision = number(kv.mod_revision, position(kv.value))
@@ -249,6 +263,7 @@ class EtcdStore(Store):
         self._groups.clear()
         self._tables.clear()
         self._writes.forget_guards()
+        self._alone.forget()
         self._horizons = Horizons(last_number(loaded.revision))
         self._fill(loaded)
         self._progress.revision = last_number(loaded.revision)
@@ -263,17 +278,25 @@ class EtcdStore(Store):
         self._run(self._feed.run())
         await self._session.fence()
         await self.catch_up()
+        await self._claim()
         self._run(self._session.keep(self._look))
 
-    async def _latest(self) -> int:
-        return last_number(await self._connection.revision(self._session.key))
+    async def _arrived(self, revision: int) -> None:
+        """Others see that this server is there: nobody believes to be alone afterwards. Raises StorageError."""
+        await self._rounds.reach(last_number(revision))
+        await self._alone.join()
+
+    async def _claim(self) -> None:
+        with contextlib.suppress(StorageError):
+            await self._alone.claim(etcd_revision(self.revision))
 
     async def _look(self) -> None:
         """How large etcd is, for metrics; that it answers, for health."""
         with contextlib.suppress(StorageError, Closed):
             status = await self._connection.ask(STATUS, pb.StatusRequest(), 3.0)
             self._size = (status.dbSizeInUse, status.dbSize)
-            await self.catch_up()  # a watch that has gone silent is noticed even if nobody reads
+            await self._rounds.join()  # a watch that has gone silent is noticed even if nobody reads
+            await self._claim()
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

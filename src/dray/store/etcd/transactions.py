@@ -179,7 +179,7 @@ def outcomes(answer: pb.TxnResponse, epoch: int, count: int) -> list[bool] | Non
 def _of_one(write: Write) -> pb.TxnRequest:
     compare = [_has(change.path, change.revision) for change in write.changes]
     compare += [_has(path, revision) for path, revision in (*write.guards.items(), *write.seen.items())]
-    compare += [_is_unwritten(each) for each in write.ranges]
+    compare += [is_unwritten(each) for each in write.ranges]
     values = write.values.values()
     success = [_change(change.path, value) for change, value in zip(write.changes, values, strict=True)]
     success += [pb.RequestOp(request_put=pb.PutRequest(key=path)) for path in write.guards]
@@ -190,7 +190,8 @@ def _has(path: bytes, revision: int) -> pb.Compare:
     return pb.Compare(target=_MOD, key=path, mod_revision=revision)  # equal, which is the default
 
 
-def _is_unwritten(keys: Range) -> pb.Compare:
+def is_unwritten(keys: Range) -> pb.Compare:
+    """That none of some keys was written after a revision."""
     less = pb.Compare.CompareResult.LESS
     return pb.Compare(target=_MOD, result=less, key=keys.start, range_end=keys.end, mod_revision=keys.revision + 1)
 

@@ -50,6 +50,10 @@ class View(Protocol):
         """A record with another revision."""
         ...
 
+    def acknowledged(self, revision: int) -> None:
+        """Somebody is told of a write that is not visible yet."""
+        ...
+
     async def catch_up(self) -> int:
         """Waits until everything is visible that was acknowledged anywhere before. Raises Unreachable."""
         ...
@@ -251,7 +255,13 @@ class Writes:
         if self._view.revision >= last_number(revision):  # seen, perhaps as part of a state that was loaded anew
             self.settle(waiting, None)
         elif waiting:
-            asyncio.get_running_loop().call_later(LATE_SECONDS, self.settle, waiting, None)
+            asyncio.get_running_loop().call_later(LATE_SECONDS, self._settle_unseen, waiting, last_number(revision))
+
+    def _settle_unseen(self, writes: Iterable[Write], revision: int) -> None:
+        """What etcd has made is not visible here for too long."""
+        if any(not write.done.done() for write in writes):
+            self._view.acknowledged(revision)
+            self.settle(writes, None)
 
     async def _find_out(self, group: list[Write], error: Uncertain) -> None:
         """The answer was lost. Behind a fence, what has not been seen was not made, and may be tried anew."""
