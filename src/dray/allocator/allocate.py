@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
 
-from dray.allocator.budget import Budget
+from dray.allocator.aside import Verdict
+from dray.allocator.budget import Budget, TurnOver
 from dray.allocator.inventory import Inventory
 from dray.allocator.layout import Layout, reorder
 from dray.allocator.output import Chosen, build_result
@@ -22,13 +25,19 @@ from dray.allocator.results import (
     Undecided,
     Unsatisfiable,
 )
-from dray.allocator.search import solve
+from dray.allocator.search import NoWay, Search, is_plain, solve_plain
 from dray.allocator.shapes import Shape
 from dray.allocator.state import State
 from dray.api.references import full_name
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
 
 _DEFAULTS = Options()
+
+HEAVY: Final = 20_000
+"""The weight of a problem from which on a single step may take milliseconds: about the devices in sight times the
+alternatives times the constraints."""
+FEW: Final = 16
+"""Criteria that are asked about all devices of a node in one go."""
 
 
 def _any_node(_: str) -> bool:
@@ -82,16 +91,17 @@ def find_fault(
     Raises nothing.
     """
     asked = 0
+    aside = options.aside
     for name in inventory.suspects(shape, options.devices_judged):
+        if asked == options.suspects_asked or (asked and aside is not None and aside.is_time_up):
+            break
         node = inventory.nodes.get(name) if suits(name) else None
         if node is None:
             continue
+        asked += 1
         outcome = _allocate_on(inventory.layout(node), shape, claims, options)
         if isinstance(outcome, Failed):
             return outcome
-        asked += 1
-        if asked == options.suspects_asked:
-            break
     return None
 
 
@@ -133,40 +143,89 @@ def _allocate_on(layout: Layout, shape: Shape, claims: Sequence[ResourceClaim], 
     node = layout.node_name
     if options.preference is not None:
         layout = reorder(layout, options.preference)
-    budget = Budget(options)
-    names = [full_name(claim) for claim in claims]
+    question = _Question(layout, shape, [full_name(claim) for claim in claims], options)
     try:
-        problem = Problem(layout, shape.claims, names)
-        state = solve(problem, budget)
-        if state is None:
+        verdict = question.answer()
+        if verdict is None:
+            return Undecided(node, is_searching=True)
+        if verdict.is_given_up:
+            return BudgetExceeded(f"node {node}: {TIMED_OUT}", node, verdict.steps)
+        if verdict.no_way is not None:
+            raise verdict.no_way.refusal(question.problem)
+        if verdict.state is None:
             problems = tuple(pool.problem for pool in layout.problems if pool.problem is not None)
-            return Unsatisfiable(problems, node, budget.steps)
-        return Allocated(node, _results(problem, state, claims, options), budget.steps)
+            return Unsatisfiable(problems, node, verdict.steps)
+        return Allocated(node, _results(question, verdict.state, claims), verdict.steps)
     except Refusal as refusal:
         return Failed(str(refusal), node)
     except OutOfBudget:
-        return BudgetExceeded(f"node {node}: {TIMED_OUT}", node, budget.steps)
+        return BudgetExceeded(f"node {node}: {TIMED_OUT}", node)
     except StillJudging:
-        return Undecided(node=node)
+        return Undecided(node)
 
 
-def _results(
-    problem: Problem, state: State, claims: Sequence[ResourceClaim], options: Options
-) -> dict[str, AllocationResult]:
+class _Question:
+    """Whether claims fit on a node."""
+
+    def __init__(self, layout: Layout, shape: Shape, names: Sequence[str], options: Options) -> None:
+        self.layout = layout
+        self.shape = shape
+        self.names = names
+        self.options = options
+        self._aside = options.aside if options.preference is None else None
+        """Orders of preference are for people who ask, and nobody else waits for."""
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The claims on the node. Raises Refusal, StillJudging."""
+        aside, shape = self._aside, self.shape
+        find = None if aside is None or len(shape.criteria) <= FEW else aside.look_at(shape, self.layout)
+        return Problem(self.layout, shape.claims, self.names, find)
+
+    def answer(self) -> Verdict | None:
+        """What comes of a search; None if it goes on beside this. Raises Refusal, StillJudging."""
+        aside, shape = self._aside, self.shape
+        if aside is not None:
+            known = aside.find(shape, self.layout)
+            if known is not None and known.no_way is not None and not known.no_way.stands(self.problem):
+                aside.drop(shape, self.layout)
+                known = None
+            if known is not None or aside.is_under_way(shape, self.layout):
+                return known
+        problem = self.problem
+        budget = Budget(self.options, aside.between_steps if aside is not None else None)
+        try:
+            if is_plain(problem):
+                return Verdict(solve_plain(problem, Budget(self.options)), steps=1)
+            if aside is not None and problem.weight > HEAVY:
+                raise TurnOver
+            return Verdict(Search(problem).run(budget), steps=budget.steps)
+        except NoWay as end:
+            return Verdict(no_way=end, steps=budget.steps)
+        except OutOfBudget:
+            return Verdict(is_given_up=True, steps=budget.steps)
+        except TurnOver:
+            assert aside is not None
+            aside.put(shape, problem, self.options)
+            return None
+
+
+def _results(question: _Question, state: State, claims: Sequence[ResourceClaim]) -> dict[str, AllocationResult]:
+    requests = [(number, one) for number, claim in enumerate(question.shape.claims) for one in claim.requests]
     picks: list[list[Chosen]] = [[] for _ in claims]
     pick = state.last
     while pick is not None:
-        bound = problem.requests[pick.request]
-        picks[bound.claim].append((bound.options[pick.option].alternative, pick.position))
+        number, request = requests[pick.request]
+        picks[number].append((request.alternatives[pick.option], pick.position))
         pick = pick.before
     results: dict[str, AllocationResult] = {}
     first = 0
     for number, claim in enumerate(claims):
-        wanted = problem.claims[number]
+        wanted, name = question.shape.claims[number], question.names[number]
         chosen = state.options[first : first + len(wanted.requests)]
         first += len(wanted.requests)
         picks[number].reverse()
-        results[problem.names[number]] = build_result(
-            problem.names[number], claim, wanted, chosen, picks[number], problem.layout, share_id=options.share_id
+        results[name] = build_result(
+            name, claim, wanted, chosen, picks[number], question.layout, share_id=question.options.share_id
         )
     return results

@@ -109,7 +109,7 @@ def _explain_claim(
     verdicts = tuple(_verdict(node, allocate(inventory, classes, [claim], node, options)) for node in nodes)
     layouts = [inventory.layout(node) for node in map(inventory.nodes.get, nodes) if node is not None]
     requests = tuple(
-        _explain_request(inventory, name, wanted, alternative, layouts)
+        _explain_request(inventory, name, wanted, alternative, layouts, options)
         for request in wanted.requests
         for alternative in request.alternatives
     )
@@ -118,7 +118,12 @@ def _explain_claim(
 
 
 def _explain_request(
-    inventory: Inventory, name: str, wanted: Claim, alternative: Alternative, layouts: Sequence[Layout]
+    inventory: Inventory,
+    name: str,
+    wanted: Claim,
+    alternative: Alternative,
+    layouts: Sequence[Layout],
+    options: Options,
 ) -> RequestReport:
     constraints = [wanted.constraints[number] for number in alternative.constraints]
     return RequestReport(
@@ -128,7 +133,9 @@ def _explain_request(
         admin_access=alternative.admin,
         matching_attributes=tuple(c.attribute for c in constraints if not c.distinct),
         distinct_attributes=tuple(c.attribute for c in constraints if c.distinct),
-        nodes=tuple(_NodeExplainer(inventory, name, wanted, alternative, layout).explain() for layout in layouts),
+        nodes=tuple(
+            _NodeExplainer(inventory, name, wanted, alternative, layout, options).explain() for layout in layouts
+        ),
     )
 
 
@@ -136,8 +143,15 @@ class _NodeExplainer:
     """One alternative by itself on one node."""
 
     def __init__(
-        self, inventory: Inventory, name: str, wanted: Claim, alternative: Alternative, layout: Layout
+        self,
+        inventory: Inventory,
+        name: str,
+        wanted: Claim,
+        alternative: Alternative,
+        layout: Layout,
+        options: Options,
     ) -> None:
+        self._options = msgspec.structs.replace(_QUICK, until=options.until)
         self._inventory = inventory
         self._name = name
         self._wanted = wanted
@@ -206,7 +220,7 @@ class _NodeExplainer:
         request = Request(alternative.name, (alternative,), is_list=False)
         alone = Claim((request,), self._wanted.constraints, self._wanted.classes)
         try:
-            return solve(Problem(self._layout, [alone], [self._name]), Budget(_QUICK)) is not None
+            return solve(Problem(self._layout, [alone], [self._name]), Budget(self._options)) is not None
         except OutOfBudget:
             return False
 

@@ -24,18 +24,22 @@ from dray.api.resource.pool import PoolKey
 
 _CACHED_SCANS: Final = 512
 _SPARE_ENTRIES: Final = 1024
+_BETWEEN_LOOKS: Final = 127
+"""Devices that are judged before the clock is looked at."""
 
 
 class _Scan:
     """How far the pools have been judged by some criteria."""
 
-    __slots__ = ("faulty", "position", "unsettled")
+    __slots__ = ("faulty", "position", "reached", "unsettled")
 
     def __init__(self) -> None:
         self.position = 0
         self.faulty: set[PoolKey] = set()
         self.unsettled: set[PoolKey] = set()
         """Pools with devices on which selectors are still being evaluated."""
+        self.reached: dict[PoolKey, int] = {}
+        """Of pools for which there was no time, how many devices were judged."""
 
 
 class FaultLog:
@@ -65,9 +69,10 @@ class FaultLog:
             scan = self._scans.get(criteria)
             if scan is None:
                 scan = self._start(criteria)
-            if scan.unsettled:
-                for key in sorted(scan.unsettled):
-                    self._judge(criteria, scan, key)
+            for key in sorted(scan.unsettled):
+                if criteria.judge.must_wait():
+                    break
+                self._judge(criteria, scan, key)
             if scan.position < len(self._log):
                 most = self._go_on(criteria, scan, most)
             is_whole = is_whole and scan.position == len(self._log) and not scan.unsettled
@@ -85,27 +90,36 @@ class FaultLog:
     def _go_on(self, criteria: Criteria, scan: _Scan, most: int | None) -> int | None:
         """Judges further pools until all are, or `most` devices; how many more may be judged then."""
         while scan.position < len(self._log) and (most is None or most > 0):
+            if most is not None and criteria.judge.must_wait():
+                return 0
             key = self._log[scan.position]
             scan.position += 1
+            scan.reached.pop(key, None)
             judged = self._judge(criteria, scan, key)
             if most is not None:
                 most -= judged
         return most
 
     def _judge(self, criteria: Criteria, scan: _Scan, key: PoolKey) -> int:
-        """Finds out whether a pool has faulty devices; how many it has to be judged."""
+        """Finds out whether a pool has faulty devices, or goes on with it; how many were judged."""
         scan.faulty.discard(key)
         scan.unsettled.discard(key)
+        first = scan.reached.pop(key, 0)
         usable = [part for part in self._pools.get(key, ()) if part.problem is None]  # others are not looked at
         devices = [device for part in usable for device in part.view.devices]
-        for device in devices:
-            verdict = is_faulty(criteria, device)
+        for number in range(first, len(devices)):
+            verdict = is_faulty(criteria, devices[number])
             if verdict:
                 scan.faulty.add(key)
                 break
             if verdict is None:
                 scan.unsettled.add(key)
-        return len(devices)
+            if (verdict is None or number & _BETWEEN_LOOKS == _BETWEEN_LOOKS) and criteria.judge.must_wait():
+                if key not in scan.unsettled:
+                    scan.reached[key] = number + 1
+                scan.unsettled.add(key)
+                break
+        return len(devices) - first
 
     def _shorten(self) -> None:
         """Each pool once, the newest last. Scans that lack only that one go on from there, others start again."""

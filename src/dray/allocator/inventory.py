@@ -171,19 +171,18 @@ class Inventory:
         """Why no node can be judged now: a pool has a node selector that cannot be read."""
         return self._selector_faults[min(self._selector_faults)] if self._selector_faults else None
 
-    def suspects(self, shape: Shape, most: int | None = None) -> Sequence[str]:
+    def suspects(self, shape: Shape, most: int | None = None) -> Iterator[str]:
         """Nodes with a device in sight that the problem cannot be judged on, by name; judges `most` devices for it."""
         faulty = self._faults.faulty_pools(shape, most)
-        if not faulty:
-            return ()
         pools = [pool for key in faulty for pool in self._pools[key]]
         shared = [pool for pool in pools if pool.everywhere or pool.selectors]
         names = {name for pool in pools for name in pool.local_nodes if self._nodes.get(name) is not None}
-        if shared:
-            for node in self._nodes:
-                if node.name not in names and any(pool.is_in_sight(node.name, node.labels) for pool in shared):
-                    names.add(node.name)
-        return sorted(names)
+        if not shared:
+            yield from sorted(names)
+            return
+        for node in self._nodes:
+            if node.name in names or any(pool.is_in_sight(node.name, node.labels) for pool in shared):
+                yield node.name
 
     # Claims
 

@@ -80,7 +80,7 @@ class Judge:
 
     def must_wait(self) -> bool:
         """Whether there is no time to look at more devices now."""
-        return bool(self._expressions) and self._backlog is not None and self._backlog.is_turn_over()
+        return self._backlog is not None and self._backlog.is_turn_over()
 
     def _compile(self) -> bool:
         """Compile the expressions, unless others have to do that first."""

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from dray.allocator.counters import CounterBudget
+from dray.allocator.flow import members
 from dray.allocator.holdings import NOTHING, Occupancy
 from dray.allocator.pools import Pool, Segment
 from dray.allocator.selection import Candidates, Criteria
@@ -81,6 +83,17 @@ def values_of(attribute: DeviceAttribute | None) -> frozenset[Value]:
         if value is not None:
             return frozenset(((kind, value),))
     return frozenset()
+
+
+class Held(NamedTuple):
+    """What claims hold of the devices of a layout."""
+
+    taken: int
+    shared: int
+    counters: tuple[CounterBudget | None, ...]
+    """What is left of the counters, by segment; empty if no device draws from any."""
+    consumed: dict[int, dict[str, int]]
+    """What shares take of capacities, by position."""
 
 
 class Layout:
@@ -173,6 +186,16 @@ class Layout:
             return NOTHING
         _, occupancy = self.segments[self.segment_of[position]]
         return occupancy.consumed(self.devices[position].id.device)
+
+    def held(self) -> Held:
+        """All that is held of the devices in sight, as a value."""
+        shared = self.shared()
+        return Held(
+            self.taken(),
+            shared,
+            tuple([occupancy.budget() for _, occupancy in self.segments]) if self.metered else (),
+            {position: dict(self.consumed(position)) for position in members(shared)},
+        )
 
 
 def in_order(segments: list[tuple[Segment, Occupancy]]) -> list[tuple[Segment, Occupancy]]:

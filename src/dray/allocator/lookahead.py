@@ -206,7 +206,7 @@ class Lookahead:
         if not self._problem.layout.metered:
             return True
         for segment, costs in self._all_costs().items():
-            budget = state.budgets.get(segment) or self._problem.layout.segments[segment][1].budget()
+            budget = state.budgets.get(segment) or self._problem.counters_left(segment)
             if budget is None:
                 continue
             for cost in costs:
@@ -233,9 +233,9 @@ class Lookahead:
         if self._costs is None:
             layout = self._problem.layout
             self._costs = {}
-            for number, (segment, occupancy) in enumerate(layout.segments):
+            for number, (segment, _) in enumerate(layout.segments):
                 table = segment.pool.counters
-                budget = occupancy.budget()
+                budget = self._problem.counters_left(number)
                 if table is None or budget is None:
                     continue
                 offset = layout.offsets[number]

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Final
 
 from dray.allocator import counters
-from dray.allocator.selection import Candidates, Criteria, examine
+from dray.allocator.selection import Candidates, Criteria, Examined, examine
 from dray.api import node_match
 from dray.api.node_selector import NodeSelector
 from dray.api.resource.pool import PoolKey
@@ -31,7 +31,7 @@ class Segment:
     evaluated on all of them, and only `eligible` ones can be chosen.
     """
 
-    __slots__ = ("_candidates", "binding", "devices", "eligible", "metered", "pool", "positions", "shareable")
+    __slots__ = ("_begun", "_candidates", "binding", "devices", "eligible", "metered", "pool", "positions", "shareable")
 
     def __init__(self, pool: Pool, positions: tuple[int, ...] | None, eligible: int) -> None:
         self.pool = pool
@@ -52,18 +52,25 @@ class Segment:
             if entry.binding_conditions:
                 self.binding = True
         self._candidates: dict[Criteria, Candidates] = {}
+        self._begun: dict[Criteria, Examined] = {}
 
     def candidates(self, criteria: Criteria) -> Candidates:
-        """What the criteria say of these devices; computed once."""
+        """What the criteria say of these devices; computed once, in several turns if there are many."""
         found = self._candidates.get(criteria)
         if found is None:
-            if len(self._candidates) >= (_CACHED_CRITERIA if len(self.devices) < _LARGE else _CACHED_IF_LARGE):
+            is_large = len(self.devices) >= _LARGE
+            if len(self._candidates) >= (_CACHED_IF_LARGE if is_large else _CACHED_CRITERIA):
                 self._candidates.clear()
-            selected, usable, faulty, overflowing, unsettled = examine(criteria, self.devices)
+            examined = examine(criteria, self.devices, self._begun.pop(criteria, None) if is_large else None)
+            selected, usable, faulty, overflowing, unsettled = examined.candidates(len(self.devices))
             eligible = self.eligible
             found = Candidates(selected & eligible, usable & eligible, faulty, overflowing & eligible, unsettled)
             if not unsettled:
                 self._candidates[criteria] = found
+            elif is_large and examined.position and not examined.unsettled:
+                if len(self._begun) >= _CACHED_CRITERIA:
+                    self._begun.clear()
+                self._begun[criteria] = examined
         return found
 
     def narrow(self, mask: int) -> int:

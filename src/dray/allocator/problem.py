@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from dray.allocator.layout import AttributeIndex, Layout
+from dray.allocator.counters import CounterBudget
+from dray.allocator.holdings import NOTHING
+from dray.allocator.layout import AttributeIndex, Held, Layout
 from dray.allocator.requests import Alternative, Claim, Request
 from dray.allocator.results import Refusal, StillJudging
-from dray.allocator.selection import Criteria, Fault, consumption, first_false
+from dray.allocator.selection import Candidates, Criteria, Fault, consumption, first_false
 from dray.api.resource.claim import ALLOCATION_RESULTS
 from dray.tracker.view import EffectiveDevice
 
@@ -54,12 +56,21 @@ class Problem:
     wait for, and claims that need more devices than a claim may hold.
     """
 
-    def __init__(self, layout: Layout, claims: Sequence[Claim], names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        claims: Sequence[Claim],
+        names: Sequence[str],
+        find: Callable[[Criteria], Candidates] | None = None,
+    ) -> None:
+        """`find` says what criteria say of the devices, if not the layout is to be asked. It may raise StillJudging."""
         self.layout: Final = layout
         self.claims: Final = claims
         self.names: Final = names
+        self._find: Final = find or layout.candidates
         self.held: Final = layout.taken()
         self.shared: Final = layout.shared()
+        self._frozen: Held | None = None
         self.requests: Final = [
             BoundRequest(number, request, tuple(self._bind(number, a) for a in request.alternatives))
             for number, claim in enumerate(claims)
@@ -68,8 +79,13 @@ class Problem:
         self._check_sizes()
         self._consumption: dict[tuple[Criteria, int], dict[str, int]] = {}
 
+    def faulty(self, alternative: Alternative) -> int:
+        """Devices that cannot be judged. Raises StillJudging."""
+        found = self._find(alternative.criteria)
+        return found.faulty | found.overflowing
+
     def _bind(self, claim: int, alternative: Alternative) -> Option:
-        found = self.layout.candidates(alternative.criteria)
+        found = self._find(alternative.criteria)
         faulty = found.faulty | found.overflowing
         in_reach = -1 if alternative.admin else ~self.held
         if alternative.count is not None:
@@ -115,6 +131,29 @@ class Problem:
 
     def device(self, position: int) -> EffectiveDevice:
         return self.layout.devices[position]
+
+    @property
+    def weight(self) -> int:
+        """About how much a step of the search for it costs, if nothing can be told at once."""
+        options = sum(len(request.options) for request in self.requests)
+        constraints = sum(len(claim.constraints) for claim in self.claims)
+        return (options + 1) * (constraints + 1) * self.layout.size
+
+    def freeze(self, held: Held) -> None:
+        """From now on what is held is as it was when the problem was posed, whatever happens."""
+        self._frozen = held
+
+    def counters_left(self, segment: int) -> CounterBudget | None:
+        """What others leave of the counters of a pool; None if it has none."""
+        if self._frozen is not None:
+            return self._frozen.counters[segment] if self._frozen.counters else None
+        return self.layout.segments[segment][1].budget()
+
+    def consumed(self, position: int) -> Mapping[str, int]:
+        """What shares of others take of the capacities of a device."""
+        if self._frozen is not None:
+            return self._frozen.consumed.get(position, NOTHING)
+        return self.layout.consumed(position)
 
     def consumption(self, criteria: Criteria, position: int) -> dict[str, int]:
         """What a usable device would be charged, in nano units."""

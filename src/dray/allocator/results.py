@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from dray.api.resource import AllocationResult
 from dray.tracker.view import EffectiveDevice
 
+if TYPE_CHECKING:
+    from dray.allocator.aside import Aside
+
 TIMED_OUT: Final = "timed out trying to allocate devices"
 STILL_JUDGING: Final = "selectors are still being evaluated"
+SEARCHING: Final = "devices are still being looked for"
 DOES_NOT_FIT: Final = "cannot allocate all claims"
 
 _SHARES: Final = uuid.UUID("5f8c0c5e-6a0e-5d0f-9d8c-0b7d7c1f3a52")
@@ -60,10 +64,16 @@ class BudgetExceeded(msgspec.Struct, frozen=True):
 
 
 class Undecided(msgspec.Struct, frozen=True):
-    """Selectors are still being evaluated on devices that the search has come to: ask again."""
+    """Selectors are still being evaluated on devices that the search has come to, or it goes on beside: ask again."""
 
-    message: str = STILL_JUDGING
     node: str | None = None
+    is_searching: bool = False
+    """Whether it is the search that goes on."""
+
+    @property
+    def message(self) -> str:
+        """The short reason."""
+        return SEARCHING if self.is_searching else STILL_JUDGING
 
 
 Outcome: TypeAlias = Allocated | Unsatisfiable | Failed | BudgetExceeded | Undecided
@@ -83,12 +93,16 @@ class Options(msgspec.Struct, frozen=True):
     max_seconds: float | None = None
     clock: Callable[[], float] | None = None
     """Seconds from any start; needed for `max_seconds`."""
+    until: Callable[[], bool] | None = None
+    """When it is true, searches are given up."""
     devices_judged: int | None = None
     """How many devices one question judges only to find selectors that fail somewhere (`faults`); None for all."""
     suspects_asked: int | None = None
     """How many nodes one question asks only because such a device is in their sight; None for all."""
     preference: Callable[[EffectiveDevice], Any] | None = None
     """A sort key: devices with smaller keys are tried first. Without it: driver, pool, slice, position."""
+    aside: Aside | None = None
+    """Where searches go on that take longer than a turn; without it, they take as long as they take."""
 
 
 class Refusal(Exception):

@@ -10,7 +10,9 @@ cuts only branches without solution:
 A device on which a selector fails ends the allocation with an error when it is looked at: in an exhaustive search that
 is when no device before it led to a solution. Branches that could reach such an error are therefore not cut: lookahead
 sees only as far as the next request that may abort (`horizon`), and a request that runs into a faulty device without
-a solution raises Refusal (`PickFrame.barrier`).
+a solution raises NoWay (`PickFrame.barrier`).
+
+A search stands between two steps at any time: when a turn is over, it is left as it is, and goes on with the next.
 
     frames   Choice(gpu: large | small)  →  Pick(gpu/large, slot 0)  →  Pick(gpu/large, slot 1)  →  Pick(nic, slot 0)
              each frame knows its state and what it has not tried yet; the last frame continues when a branch fails
@@ -26,6 +28,7 @@ from dray.allocator.budget import Budget
 from dray.allocator.flow import lowest, members
 from dray.allocator.lookahead import Lookahead, allowed_devices, blocked_devices
 from dray.allocator.problem import Option, Problem
+from dray.allocator.requests import Alternative
 from dray.allocator.results import Refusal
 from dray.allocator.state import Pick, State, Values
 from dray.allocator.symmetry import Symmetry
@@ -83,20 +86,53 @@ class PickFrame:
 Frame: TypeAlias = ChoiceFrame | PickFrame
 
 
+class NoWay(Exception):
+    """The search came to a device on which it cannot go on, and so ends in an error."""
+
+    def __init__(self, claim: int, alternative: Alternative, position: int, *, is_forbidden: bool) -> None:
+        """The device cannot be judged; or, if it `is_forbidden`, a constraint is against one that `All` must get."""
+        super().__init__()
+        self.claim = claim
+        self.alternative = alternative
+        self.position = position
+        self.is_forbidden = is_forbidden
+
+    def stands(self, problem: Problem) -> bool:
+        """Whether the device is still in the way: selectors that were being evaluated may have been meanwhile."""
+        return self.is_forbidden or bool(problem.faulty(self.alternative) >> self.position & 1)
+
+    def refusal(self, problem: Problem) -> Refusal:
+        """What is told to those who pose the problem. Raises StillJudging, OutOfBudget as `refuse_device` does."""
+        if not self.is_forbidden:
+            return problem.refuse_device(self.claim, self.alternative, self.position)
+        return Refusal(
+            f"claim {problem.names[self.claim]}, request {self.alternative.short_name}: cannot add device "
+            f"{problem.device(self.position).id} because a claim constraint would not be satisfied"
+        )
+
+
 def solve(problem: Problem, budget: Budget) -> State | None:
     """The final state of a search, or None if the claims do not fit. Raises Refusal and OutOfBudget."""
-    if len(problem.requests) == 1 and len(problem.requests[0].options) == 1:
-        option = problem.requests[0].options[0]
-        limited = problem.layout.metered | problem.layout.shareable | problem.shared
-        is_plain = option.everything is None and not option.alternative.constraints and not option.faulty
-        if is_plain and not option.usable & limited:
-            budget.step()
-            return _take_first(option)
-    return Search(problem, budget).run()
+    try:
+        return solve_plain(problem, budget) if is_plain(problem) else Search(problem).run(budget)
+    except NoWay as end:
+        raise end.refusal(problem) from None
 
 
-def _take_first(option: Option) -> State | None:
-    """The most common problem, some devices that have nothing to do with each other, needs no search."""
+def is_plain(problem: Problem) -> bool:
+    """Whether it is the most common problem: some devices that have nothing to do with each other."""
+    if len(problem.requests) != 1 or len(problem.requests[0].options) != 1:
+        return False
+    option = problem.requests[0].options[0]
+    if option.everything is not None or option.alternative.constraints or option.faulty:
+        return False
+    return not option.usable & (problem.layout.metered | problem.layout.shareable | problem.shared)
+
+
+def solve_plain(problem: Problem, budget: Budget) -> State | None:
+    """As `solve`; a plain problem needs no search."""
+    budget.step()
+    option = problem.requests[0].options[0]
     if option.usable.bit_count() < option.count:
         return None
     last: Pick | None = None
@@ -108,12 +144,17 @@ def _take_first(option: Option) -> State | None:
 class Search:
     """One search, from the first request of the first claim to the last one."""
 
-    def __init__(self, problem: Problem, budget: Budget) -> None:
+    def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._layout = problem.layout
-        self._budget = budget
         self._frames: list[Frame] = []
         self._lookahead = Lookahead(problem)
+        first = problem.requests[0].claim if problem.requests else 0
+        self._entering: State | None = self._start_claim(State(), first)
+        """The state to go on from; None between two branches."""
+        self._signal = Signal.OPEN
+        self._state = State()
+        """The state that the last branch ended in."""
         self._horizons = self._find_horizons()
         self._symmetry: Symmetry | None = None
         self._dead: set[Hashable] = set()
@@ -133,30 +174,35 @@ class Search:
             return list(range(len(requests) + 1))
         return horizons
 
-    def run(self) -> State | None:
-        """See `solve`."""
-        first = self._problem.requests[0].claim if self._problem.requests else 0
-        signal, state = self._enter(self._start_claim(State(), first))
-        while signal is not Signal.FOUND:
-            if signal is Signal.TOO_MANY:
-                signal = self._leave_claim(self._problem.requests[state.request].claim)
+    def run(self, budget: Budget) -> State | None:
+        """See `solve`. Raises NoWay, OutOfBudget, and TurnOver: then it may be called again, and goes on."""
+        while True:
+            if self._entering is not None:
+                self._signal, self._state = self._enter(self._entering, budget)
+                self._entering = None
+            if self._signal is Signal.FOUND:
+                return self._state
+            if self._signal is Signal.TOO_MANY:
+                self._signal = self._leave_claim(self._problem.requests[self._state.request].claim)
             if not self._frames:
                 return None
             frame = self._frames[-1]
-            if signal is Signal.FAILED:
+            if self._signal is Signal.FAILED:
                 self._note_failure(frame)
-            child = frame.next() if isinstance(frame, ChoiceFrame) else self._next_device(frame)
-            if child is not None:
-                signal, state = self._enter(child)
-            else:
-                self._frames.pop()
-                state = frame.state
-                signal = Signal.FAILED
-                if isinstance(frame, ChoiceFrame) and frame.only_too_many:
-                    signal = Signal.TOO_MANY
-                elif frame.signature is not None:
-                    self._dead.add(frame.signature)
-        return state
+                self._signal = Signal.OPEN
+            self._entering = frame.next() if isinstance(frame, ChoiceFrame) else self._next_device(frame, budget)
+            if self._entering is None:
+                self._leave(frame)
+
+    def _leave(self, frame: Frame) -> None:
+        """Nothing is left to try here."""
+        self._frames.pop()
+        self._state = frame.state
+        self._signal = Signal.FAILED
+        if isinstance(frame, ChoiceFrame) and frame.only_too_many:
+            self._signal = Signal.TOO_MANY
+        elif frame.signature is not None:
+            self._dead.add(frame.signature)
 
     def _leave_claim(self, claim: int) -> Signal:
         """Go back to the last choice of the claim; without one, to the claim before, as after any failure."""
@@ -181,10 +227,11 @@ class Search:
             size=0, taken=0, taken_before=state.taken_before | state.taken, values=(None,) * len(constraints)
         )
 
-    def _enter(self, state: State) -> tuple[Signal, State]:
+    def _enter(self, state: State, budget: Budget) -> tuple[Signal, State]:
         """Go on from a state until there is something to choose."""
         while state.request < len(self._problem.requests):
-            self._budget.step()
+            self._entering = state
+            budget.step()
             bound = self._problem.requests[state.request]
             if state.option < 0:
                 if bound.request.is_list:
@@ -246,8 +293,8 @@ class Search:
         self._frames.append(frame)
         return Signal.OPEN
 
-    def _next_device(self, frame: PickFrame) -> State | None:
-        """The state with the next device that can be placed; None if no device is left. Raises Refusal."""
+    def _next_device(self, frame: PickFrame, budget: Budget) -> State | None:
+        """The state with the next device that can be placed; None if no device is left. Raises NoWay."""
         symmetry = self._symmetry
         while frame.remaining:
             low = frame.remaining & -frame.remaining
@@ -263,13 +310,13 @@ class Search:
             if placed is not None:
                 frame.picked = position
                 return placed
-            self._budget.step()
+            budget.step()
         if frame.barrier is not None:
-            raise self._problem.refuse_device(frame.claim, frame.option.alternative, frame.barrier)
+            raise NoWay(frame.claim, frame.option.alternative, frame.barrier, is_forbidden=False)
         return None
 
     def _take_everything(self, state: State, option: Option) -> State | None:
-        """All devices of an `All` request; None if one is not free. Raises Refusal if a constraint forbids one."""
+        """All devices of an `All` request; None if one is not free. Raises NoWay if a constraint forbids one."""
         rest = option.everything or 0
         blocked = blocked_devices(option, state, same_claim=True) | option.out_of_reach
         claim = self._problem.requests[state.request].claim
@@ -280,10 +327,7 @@ class Search:
             if low & blocked or self._draw(state, position) is None:
                 return None
             if not low & allowed_devices(self._problem, claim, option.alternative.constraints, state.values):
-                raise Refusal(
-                    f"claim {self._problem.names[claim]}, request {option.alternative.short_name}: cannot add device "
-                    f"{self._problem.device(position).id} because a claim constraint would not be satisfied"
-                )
+                raise NoWay(claim, option.alternative, position, is_forbidden=True)
             placed = self._place(state, option, position)
             if placed is None:
                 return None
@@ -301,13 +345,13 @@ class Search:
         if not bit & layout.metered or (bit & layout.shareable and is_shared):
             return state
         number = layout.segment_of[position]
-        segment, occupancy = layout.segments[number]
-        budget = state.budgets.get(number) or occupancy.budget()
+        segment, _ = layout.segments[number]
+        left = state.budgets.get(number) or self._problem.counters_left(number)
         table = segment.pool.counters
         draw = table.draws[segment.pool_position(position - layout.offsets[number])] if table is not None else None
-        if budget is None or draw is None:
+        if left is None or draw is None:
             return state
-        left = budget.take(draw)
+        left = left.take(draw)
         return None if left is None else state._replace(budgets={**state.budgets, number: left})
 
     def _consume(self, state: State, option: Option, position: int) -> State | None:
@@ -315,7 +359,7 @@ class Search:
         if not 1 << position & self._limited:
             return state
         capacity = self._problem.device(position).device.capacity
-        held = self._layout.consumed(position)
+        held = self._problem.consumed(position)
         taken = state.shares.get(position, {})
         charged = dict(taken)
         for name, amount in self._problem.consumption(option.alternative.criteria, position).items():

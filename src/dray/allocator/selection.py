@@ -18,6 +18,9 @@ from dray.api.resource import DeviceToleration
 from dray.api.resource.toleration import is_tolerated
 from dray.tracker.view import EffectiveDevice, TrackedTaint
 
+_BETWEEN_LOOKS: Final = 127
+"""Devices that are examined before the clock is looked at."""
+
 
 class Selector(msgspec.Struct, frozen=True, gc=False):
     """A CEL selector with its place: the `index`-th of a class, or of the request if there is no class name."""
@@ -118,34 +121,53 @@ def _is_limited(criteria: Criteria, device: EffectiveDevice) -> bool:
     return bool(declared) and any(e.request_policy is not None or e.value.nanos < 0 for e in declared.values())
 
 
-def examine(criteria: Criteria, devices: Sequence[EffectiveDevice]) -> Candidates:
-    """Sort devices by what the criteria say of them. Those for which there is no time now are unsettled."""
-    selected = usable = faulty = overflowing = unsettled = 0
+class Examined:
+    """Devices of which so many, the first ones, have been sorted by what criteria say of them."""
+
+    __slots__ = ("faulty", "overflowing", "position", "selected", "unsettled", "usable")
+
+    def __init__(self) -> None:
+        self.position = self.selected = self.usable = self.faulty = self.overflowing = self.unsettled = 0
+
+    def candidates(self, devices: int) -> Candidates:
+        """What is known of them; those that were not looked at are unsettled."""
+        rest = (1 << devices) - (1 << self.position)
+        return Candidates(self.selected, self.usable, self.faulty | rest, self.overflowing, self.unsettled | rest)
+
+
+def examine(criteria: Criteria, devices: Sequence[EffectiveDevice], begun: Examined | None = None) -> Examined:
+    """Sort devices by what the criteria say of them, or go on with it, until all are or there is no time now."""
+    found = begun or Examined()
     judge = criteria.judge.judge
-    bit, end = 1, 1 << len(devices)
-    if criteria.judge.must_wait():
-        return Candidates(0, 0, end - 1, 0, end - 1)
-    for device in devices:
+    must_wait = criteria.judge.must_wait
+    if must_wait():
+        return found
+    rest = devices if not found.position else devices[found.position :]
+    bit = 1 << found.position
+    for number, device in enumerate(rest, found.position):
         refuted = judge(device)
         if refuted is None:
             fault, allowed = _judge_capacity(criteria, device)
             if fault:
-                overflowing |= bit
+                found.overflowing |= bit
             elif allowed:
-                selected |= bit
+                found.selected |= bit
                 if not device.taints or untolerated_taint(criteria, device) is None:
-                    usable |= bit
+                    found.usable |= bit
         elif refuted.error is not None:
-            faulty |= bit
+            found.faulty |= bit
         elif refuted.unsettled is not None:
-            faulty |= bit
-            unsettled |= bit
-            if criteria.judge.must_wait():
-                faulty |= end - bit
-                unsettled |= end - bit
-                break
+            if must_wait():
+                found.position = number
+                return found
+            found.faulty |= bit
+            found.unsettled |= bit
         bit <<= 1
-    return Candidates(selected, usable, faulty, overflowing, unsettled)
+        if number & _BETWEEN_LOOKS == _BETWEEN_LOOKS and must_wait():
+            found.position = number + 1
+            return found
+    found.position = len(devices)
+    return found
 
 
 def _judge_capacity(criteria: Criteria, device: EffectiveDevice) -> tuple[bool, bool]:

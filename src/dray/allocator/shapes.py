@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -28,12 +29,12 @@ def shape_key(claims: Sequence[ResourceClaim]) -> bytes:
     """What a problem depends on: requests and constraints. Names, labels and configuration do not matter."""
     if len(claims) == 1:
         return _key_of(claims[0].spec)
-    return b",".join(_key_of(claim.spec) for claim in claims)
+    return b"".join([_key_of(claim.spec) for claim in claims])
 
 
 @remembered
 def _key_of(spec: ResourceClaimSpec) -> bytes:
-    return _encode((spec.devices.requests, spec.devices.constraints))
+    return blake2b(_encode((spec.devices.requests, spec.devices.constraints)), digest_size=32).digest()
 
 
 class Touched(NamedTuple):

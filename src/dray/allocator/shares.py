@@ -77,7 +77,7 @@ class ShareSupply:
 
     def _left(self, position: int, state: State) -> dict[str, int]:
         capacity = self._problem.device(position).device.capacity
-        held = self._problem.layout.consumed(position)
+        held = self._problem.consumed(position)
         taken = state.shares.get(position, {})
         return {name: entry.value.nanos - held.get(name, 0) - taken.get(name, 0) for name, entry in capacity.items()}
 

@@ -74,7 +74,7 @@ class Symmetry:
             segment, _ = layout.segments[number]
             table = segment.pool.counters
             draw = (number, table and table.draws[segment.pool_position(position - layout.offsets[number])])
-        consumed = tuple(sorted(layout.consumed(position).items()))
+        consumed = tuple(sorted(problem.consumed(position).items()))
         return options, values, draw, consumed, self._share_kind(position) if bit & layout.shareable else None
 
     def _share_kind(self, position: int) -> Hashable:

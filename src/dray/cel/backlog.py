@@ -60,6 +60,16 @@ class Backlog:
         if self._clock is not None:
             self._deadline = self._clock() + seconds
 
+    def lengthen_turn(self, seconds: float) -> None:
+        """The turn takes so much longer from now on, if it would end before."""
+        if self._clock is not None:
+            self._deadline = max(self._deadline, self._clock() + seconds)
+
+    @property
+    def is_time_up(self) -> bool:
+        """Whether the turn has come to its end."""
+        return self._clock is not None and self._clock() >= self._deadline
+
     def is_turn_over(self) -> bool:
         """Whether what is not known yet has to wait for the next turn."""
         if self._clock is None or self._clock() < self._deadline:

@@ -29,6 +29,7 @@ from dray.api.resource import DeviceClass, ResourceClaim
 from dray.client import Informer
 from dray.client.informer import Handler
 from dray.reconcile.selector_work import SelectorWork
+from dray.scheduler.search_work import SearchWork
 from dray.scheduler.state import State
 from dray.scheduling.cause import Cause
 from dray.scheduling.gangs import find_problem
@@ -55,6 +56,7 @@ class Changes:
         self._on_missing = on_missing
         self._watched: list[tuple[Informer[Any], Handler[Any]]] = []
         self.selector_work = SelectorWork(state.backlog, state.clock, self._on_selectors, seconds=seconds)
+        self.search_work = SearchWork(state.aside, state.clock, lambda: self._queue.happened(Cause.SELECTORS))
 
     @property
     def problem(self) -> str:
@@ -99,6 +101,11 @@ class Changes:
     def begin_turn(self, namespace: str) -> None:
         """A slice of work for a namespace begins."""
         self._state.backlog.begin_turn(namespace, TURN_SECONDS)
+
+    def end_turn(self) -> None:
+        """What there was no time for in it is gone on with."""
+        self.selector_work.look()
+        self.search_work.look()
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:
         self._cluster.set_node(old, new)

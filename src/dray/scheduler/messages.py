@@ -7,11 +7,12 @@ second, few are made per second, and each looks at a limited number of nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from dray.allocator import explain
+from dray.allocator import Options, explain
 from dray.allocator.results import OutOfBudget, StillJudging
 from dray.api import codec
 from dray.api.extended_resources import is_for_extended
@@ -28,6 +29,12 @@ from dray.scheduling.refusal import NodesRefuse, Refused
 FRESH_SECONDS: Final = 1.0
 EXPLANATIONS_PER_PERIOD: Final = 10
 NODES_LOOKED_AT: Final = 20
+CHECKS: Final = 500
+"""How many devices an explanation checks, counted for each request and alternative."""
+CHECKS_AT_MOST: Final = 1_000
+"""The same if there are as many on the first node."""
+STEPS: Final = 300
+"""How many steps all searches of one explanation take at most."""
 RETELL_SECONDS: Final = 10.0
 """How long counts may be out of date before the same refusal is told again: each telling is two writes."""
 MAX_TOLD: Final = 10_000
@@ -94,13 +101,17 @@ class Messages:
         return told
 
     def _explain_now(self, pod: PodInfo, refused: Refused, names: tuple[str, ...]) -> str:
-        nodes = list(self._suitable(pod))
+        nodes = list(self._suitable(pod, _weight(refused)))
         if not nodes:
-            return ""  # it is not for want of devices
+            return ""  # it is not for want of devices, or would take long to tell
+        steps = count()
+        options = Options(max_steps=STEPS, until=lambda: next(steps) > STEPS)
         try:
-            report = explain(self._cluster.inventory, self._cluster.classes, refused.unallocated, nodes)
+            report = explain(self._cluster.inventory, self._cluster.classes, refused.unallocated, nodes, options)
         except (StillJudging, OutOfBudget):
             return ""  # selectors take long: the message says so, and there is no more to tell
+        if next(steps) > STEPS:
+            return ""  # not all was found out
         report = name_resources(report, pod.pod, refused.unallocated)
         claims = tuple(replace(claim, claim=name) for claim, name in zip(report.claims, names, strict=True))
         why = explanations.brief(replace(report, claims=claims))
@@ -110,16 +121,24 @@ class Messages:
             return f"On {NODES_LOOKED_AT} nodes that were looked at: {why}"
         return f"Claim {why}" if explanations.names_claims(report) else f"{why[0].upper()}{why[1:]}"
 
-    def _suitable(self, pod: PodInfo) -> Iterator[str]:
-        """Nodes on which only devices are missing."""
-        found = 0
+    def _suitable(self, pod: PodInfo, weight: int) -> Iterator[str]:
+        """Nodes on which only devices are missing, as many as can be looked at while others wait."""
+        found = checks = 0
+        inventory = self._cluster.inventory
         refuses = self._cluster.nodes.filter(pod).refuses
         for info in self._cluster.nodes:
-            if not refuses(info):
-                yield info.name
-                found += 1
-                if found == NODES_LOOKED_AT:
-                    return
+            node = inventory.nodes.get(info.name)
+            if node is None or refuses(info):
+                continue
+            checks += weight * inventory.layout(node).size
+            if checks > CHECKS and found:
+                return
+            if checks > CHECKS_AT_MOST:
+                return
+            yield info.name
+            found += 1
+            if found == NODES_LOOKED_AT:
+                return
 
     @staticmethod
     def _claim_names(pod: PodInfo, refused: Refused) -> tuple[str, ...]:
@@ -129,3 +148,9 @@ class Messages:
             EXTENDED if is_for_extended(claim) else made.get(claim.metadata.name, claim.metadata.name)
             for claim in refused.unallocated
         )
+
+
+def _weight(refused: Refused) -> int:
+    """How often each device is looked at."""
+    requests = [request for claim in refused.unallocated for request in claim.spec.devices.requests]
+    return sum(len(request.first_available) or 1 for request in requests)

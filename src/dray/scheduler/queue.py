@@ -6,6 +6,9 @@ add ─▶ active ─▶ pop ─▶ (decided) ─▶ removed
         │  └──────────────┼──────────────────────────────────────┤ an event that may help, or five minutes
         │                 └── an error ──▶ backoff ◀─────────────┘ the event comes before the pod's time
         └────────────────────────────────────┘ its time has come
+
+A pod whose decision takes longer than a turn is not among the others from then on, whatever its priority: every other
+turn begins with one of those, each namespace in its turn, so that nobody waits for all that they ask for.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ class _Entry(msgspec.Struct):
     attempts: int = 0
     causes: Cause = Cause.NOTHING
     retry_at: float = 0.0
+    is_slow: bool = False
+    """Whether its last decision was not finished in its turn."""
 
 
 class SchedulingQueue:
@@ -50,6 +55,9 @@ class SchedulingQueue:
         self._entries: dict[ObjectName, _Entry] = {}
         self._active: list[tuple[bool, int, float, int, ObjectName]] = []
         self._queued: set[ObjectName] = set()
+        self._slow: dict[str, dict[ObjectName, None]] = {}
+        """Of those that are queued, the slow ones, by namespace."""
+        self._slow_is_next = False
         # In the order in which they began to wait, so that they are tried again in the same order every time.
         self._waiting: dict[ObjectName, None] = {}
         self._waiting_for: dict[Cause, dict[ObjectName, None]] = {cause: {} for cause in Cause}
@@ -117,7 +125,7 @@ class SchedulingQueue:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._unlink(entry.info)
-        self._queued.discard(key)
+        self._unqueue(key)
         self._stop_waiting(key)
         self._in_hand.discard(key)
         self._missed.discard(key)
@@ -125,16 +133,43 @@ class SchedulingQueue:
     async def pop(self) -> PodInfo:
         """The next pod to decide on; follow up with `refuse` or `remove`."""
         while True:
-            while self._active:
-                key = heapq.heappop(self._active)[4]
-                if key in self._queued:
-                    self._queued.discard(key)
-                    self._in_hand.add(key)
-                    entry = self._entries[key]
-                    entry.attempts += 1
-                    return entry.info
+            key = self._next()
+            if key is not None:
+                self._unqueue(key)
+                self._in_hand.add(key)
+                entry = self._entries[key]
+                entry.attempts += 1
+                return entry.info
             self._wake.clear()
             await self._wake.wait()
+
+    def begin_turn(self, *, slow_first: bool) -> None:
+        """Others had the loop. If `slow_first`, it begins with a pod whose decision takes long, if there is one."""
+        self._slow_is_next = slow_first
+
+    def _next(self) -> ObjectName | None:
+        if self._slow and self._slow_is_next:
+            self._slow_is_next = False
+            return self._next_slow()
+        while self._active:
+            key = heapq.heappop(self._active)[4]
+            if key in self._queued and not self._entries[key].is_slow:
+                return key
+        return self._next_slow() if self._slow else None
+
+    def _next_slow(self) -> ObjectName:
+        namespace = next(iter(self._slow))
+        keys = self._slow.pop(namespace)
+        self._slow[namespace] = keys  # behind the others
+        return next(iter(keys))
+
+    def _unqueue(self, key: ObjectName) -> None:
+        self._queued.discard(key)
+        slow = self._slow.get(key.namespace)
+        if slow is not None:
+            slow.pop(key, None)
+            if not slow:
+                del self._slow[key.namespace]
 
     def take(self, keys: Iterable[ObjectName]) -> list[PodInfo]:
         """Those of the pods that are here and nobody has in hand, whatever they wait for, as if they were popped."""
@@ -143,20 +178,21 @@ class SchedulingQueue:
             entry = self._entries.get(key)
             if entry is None or key in self._in_hand:
                 continue
-            self._queued.discard(key)
+            self._unqueue(key)
             self._stop_waiting(key)
             self._in_hand.add(key)
             entry.attempts += 1
             taken.append(entry.info)
         return taken
 
-    def refuse(self, key: ObjectName, causes: Cause) -> None:
-        """A pod does not fit until one of `causes` changes."""
+    def refuse(self, key: ObjectName, causes: Cause, *, is_slow: bool = False) -> None:
+        """A pod does not fit until one of `causes` changes. One that `is_slow` only needs more turns."""
         entry = self._entries.get(key)
         self._in_hand.discard(key)
         if entry is None:
             return
         entry.causes = causes
+        entry.is_slow = is_slow
         now = self._clock.monotonic()
         entry.retry_at = now + BACKOFF.after(max(entry.attempts, 1))
         self._start_waiting(key, causes)
@@ -240,11 +276,14 @@ class SchedulingQueue:
         self._stop_waiting(key)
         entry = self._entries[key]
         self._queued.add(key)
+        self._wake.set()
+        if entry.is_slow:
+            self._slow.setdefault(key.namespace, {})[key] = None
+            return
         self._count += 1
         priority = entry.info.pod.spec.priority or 0
         is_later = self._goes_first is None or not self._goes_first(entry.info)
         heapq.heappush(self._active, (is_later, -priority, entry.added, self._count, key))
-        self._wake.set()
 
     def _schedule(self, key: ObjectName, moment: float) -> None:
         self._count += 1

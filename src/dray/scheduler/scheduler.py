@@ -63,12 +63,14 @@ class Scheduler:
         Attempts are counted in `metrics`, and told in the log with a `verbosity` of 4 or more (4381-222).
         """
         self._runs_informers = informers is None
+        limit = None if "DRASchedulerFilterTimeout" in disabled_gates else filter_seconds
         self._state = State(
             name,
             clock,
             informers or Informers(client, clock),
             metrics or SchedulerMetrics(CollectorRegistry(), name),
             disabled_gates,
+            limit,
         )
         self.name = name
         self.cluster = self._state.cluster
@@ -84,12 +86,12 @@ class Scheduler:
             self._state, client, self._binder, self._recorder, self._preemptor, self._groups, start=self._start
         )
         self._announcements = Announcements(self._recorder, clock, lambda: len(self._tasks) > BUSY_TASKS)
-        limit = None if "DRASchedulerFilterTimeout" in disabled_gates else filter_seconds
         self.options = Options(
             max_seconds=limit,
             clock=clock.monotonic,
             devices_judged=DEVICES_JUDGED,
             suspects_asked=SUSPECTS_ASKED,
+            aside=self._state.aside,
         )
         self._changes = Changes(self._state, self._refusals.tell_later, seconds=limit)
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -113,6 +115,7 @@ class Scheduler:
         self._start(self._announcements.run())
         self._start(self._refusals.keep_true())
         self._start(self._changes.selector_work.run())
+        self._start(self._changes.search_work.run())
         if self._runs_informers:
             self._start(self._state.informers.run())
         try:
@@ -131,8 +134,11 @@ class Scheduler:
     # Decisions
 
     async def _loop(self) -> None:
+        slow_first = False
         while True:
             ends_at = self._clock.monotonic() + TURN_SECONDS
+            slow_first = not slow_first
+            self.queue.begin_turn(slow_first=slow_first)
             for _ in range(DECISIONS_PER_TURN):
                 info = await self.queue.pop()
                 if info.group is not None and self._state.uses_groups:
@@ -151,7 +157,7 @@ class Scheduler:
         trace = self._trace(info, started)
         self._changes.begin_turn(info.pod.metadata.namespace)
         answer = decide(self.cluster, info, self.options, trace)
-        self._changes.selector_work.look()
+        self._changes.end_turn()
         if isinstance(answer, Chosen):
             if trace is not None:
                 trace.done("Filter", detail=f"node {answer.node}")
@@ -171,7 +177,7 @@ class Scheduler:
 
     def _refuse(self, info: PodInfo, answer: Refused) -> None:
         """A pod has no node, and is told so."""
-        self.queue.refuse(info.name, answer.causes)
+        self.queue.refuse(info.name, answer.causes, is_slow=answer.needs_more_turns)
         self._metrics.refused(info.name, answer)
         if answer.passes_soon:
             self._binding.release()
@@ -184,7 +190,7 @@ class Scheduler:
     def begin_turn(self, namespace: str) -> None:
         """A slice of work for a namespace begins."""
         self._changes.begin_turn(namespace)
-        self._changes.selector_work.look()
+        self._changes.end_turn()
 
     async def refuse(self, info: PodInfo, refused: Refused) -> None:
         """A pod of a group has no node, and is told why."""

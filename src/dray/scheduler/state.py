@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dray import cel
+from dray.allocator.aside import Aside
 from dray.api.generated.core import Pod
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.pods import is_active
@@ -33,13 +34,15 @@ class State:
         informers: Informers,
         metrics: SchedulerMetrics,
         disabled_gates: frozenset[str],
+        seconds: float | None,
     ) -> None:
-        """`name` is the scheduler that pods ask for."""
+        """`name` is the scheduler that pods ask for. A search on one node may take so many `seconds`."""
         self.name = name
         self.clock = clock
         self.informers = informers
         self.metrics = metrics
         self.backlog = cel.Backlog(clock.monotonic)
+        self.aside = Aside(self.backlog, seconds)
         self.cluster = Cluster(
             claims="DynamicResourceAllocation" not in disabled_gates,
             extended="DRAExtendedResource" not in disabled_gates,

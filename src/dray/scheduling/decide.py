@@ -25,7 +25,15 @@ from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.node_table import NodeFilter
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.preferences import BEST, Preferences
-from dray.scheduling.reasons import ClaimBeingJudged, ClaimsUnjudgeable, Gated, NodeReason, OutsideDomain, PodReason
+from dray.scheduling.reasons import (
+    ClaimBeingJudged,
+    ClaimBeingSearched,
+    ClaimsUnjudgeable,
+    Gated,
+    NodeReason,
+    OutsideDomain,
+    PodReason,
+)
 from dray.scheduling.refusal import Counts, NodesRefuse, Refused
 from dray.scheduling.scoring import Score, preference, preferred_terms, rate
 from dray.scheduling.volumes import VolumeChoice
@@ -172,10 +180,12 @@ class _Attempt:
                     return Refused(answer)
                 if not isinstance(answer, Allocated):
                     self._counts[answer] += 1
+                    if devices.must_pause(soon=not found):
+                        break
                     continue
                 score = (*preference(pod, node), -devices.concessions(node, answer)) if enough > 1 else ()
                 found.append(_Found(score, node, answer))
-            if len(found) >= enough:
+            if len(found) >= enough or (devices is not None and devices.must_pause()):
                 break
         if not found:
             return self._refused()
@@ -254,6 +264,8 @@ class _Attempt:
             return Refused(NodesRefuse(total, self._counts))
         if devices.is_being_judged:
             return Refused(ClaimBeingJudged())
+        if devices.is_being_searched:
+            return Refused(ClaimBeingSearched())
         if passed_over > 0 and devices.pending:
             self._counts[LACKING] += passed_over
         return Refused(NodesRefuse(total, self._counts), tuple(devices.pending), devices.in_the_way)

@@ -32,10 +32,12 @@ from dray.scheduling.reasons import (
     ClaimInFlight,
     ClaimOutOfReach,
     ClaimReason,
+    ClaimsTooLarge,
     ClaimsUnjudgeable,
     ClaimTainted,
     ClassMissing,
     DeviceFailed,
+    DevicesBeingSought,
     DevicesLacking,
     NodeReason,
     SearchTimedOut,
@@ -46,6 +48,10 @@ from dray.scheduling.refusal import Refused
 LACKING = (DevicesLacking(),)
 OUT_OF_REACH = (ClaimOutOfReach(),)
 _RUNNING = (SelectorsRunning(),)
+_SEARCHING = (DevicesBeingSought(),)
+
+MOST_ALTERNATIVES = 512
+"""Requests, or alternatives of requests, of all claims of a pod: every device is looked at with all of them."""
 
 
 class PodDevices:
@@ -66,6 +72,9 @@ class PodDevices:
         self._in_the_way: dict[str, ResourceClaim] = {}
         self.is_being_judged = False
         """Whether there is a node of which nothing can be said until selectors have been evaluated."""
+        self.is_being_searched = False
+        """Whether there is a node on which devices are still being looked for."""
+        self._has_begun = False
         self._cluster = cluster
         self._pod = pod
         self._options = options
@@ -97,6 +106,9 @@ class PodDevices:
     def _pose(self) -> Refused | None:
         """Finds the problem that the pending claims pose; there is none if nothing is pending or can be judged."""
         inventory = self._cluster.inventory
+        asked = sum(len(request.first_available) or 1 for one in self.pending for request in one.spec.devices.requests)
+        if asked > MOST_ALTERNATIVES:
+            return Refused(ClaimsTooLarge(asked, MOST_ALTERNATIVES))
         if self.pending and inventory.selector_fault() is None:
             try:
                 self._shape = inventory.shape(self.pending, self._cluster.classes)
@@ -143,12 +155,29 @@ class PodDevices:
                 return (DevicesLacking(problems),) if problems else LACKING
             case BudgetExceeded():
                 return (SearchTimedOut(node.name),)
-            case Undecided():
+            case Undecided(is_searching=is_searching):
+                if is_searching:
+                    self.is_being_searched = True
+                    return _SEARCHING
                 self.is_being_judged = True
                 return _RUNNING
             case Failed(error=error):
                 return ClaimsUnjudgeable(error)
         return answer
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether there is a node of which nothing can be said yet."""
+        return self.is_being_judged or self.is_being_searched
+
+    def must_pause(self, *, soon: bool = False) -> bool:
+        """Whether it is somebody else's turn; if the decision is to go on `soon`, that is noted."""
+        aside = self._options.aside
+        if aside is None or not aside.is_time_up:
+            return False
+        if soon:
+            self.is_being_searched = aside.cut_short()
+        return True
 
     def claims_on(self, _node: NodeInfo) -> tuple[ResourceClaim, ...]:
         """The claims that the pod uses there."""
@@ -187,6 +216,9 @@ class PodDevices:
         if not self.pending:
             return Allocated(node, {})
         cluster = self._cluster
+        if not self._has_begun and self._options.aside is not None:
+            self._has_begun = True
+            self._options.aside.begin()
         return allocate(cluster.inventory, cluster.classes, self.pending, node, self._options, shape=self._shape)
 
     def _check_pending(self, claim: ResourceClaim) -> ClaimReason | None:

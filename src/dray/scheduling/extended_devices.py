@@ -114,6 +114,20 @@ class ExtendedDevices:
         return any(one.is_being_judged for one in self._kinds.values())
 
     @property
+    def is_being_searched(self) -> bool:
+        """Whether there is a node on which devices are still being looked for."""
+        return any(one.is_being_searched for one in self._kinds.values())
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether there is a node of which nothing can be said yet."""
+        return self.is_being_judged or self.is_being_searched
+
+    def must_pause(self, *, soon: bool = False) -> bool:
+        """Whether it is somebody else's turn; if the decision is to go on `soon`, that is noted."""
+        return self._main.must_pause(soon=soon)
+
+    @property
     def in_the_way(self) -> tuple[ResourceClaim, ...]:
         """Claims that nobody uses and without which the pod could go to a node."""
         found = tuple(claim for one in self._kinds.values() for claim in one.in_the_way)

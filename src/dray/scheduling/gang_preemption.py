@@ -27,7 +27,7 @@ from dray.scheduling.gangs import Assumptions, Together, decide_group
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.preemption import NEVER, importance
-from dray.scheduling.reasons import NoVictims
+from dray.scheduling.reasons import ClaimBeingSearched, NoVictims
 from dray.scheduling.refusal import GroupPreempts, Ineligible, NodesRefuse, Refused
 
 AT_ONCE = 50
@@ -55,6 +55,8 @@ def find_gang_victims(
     if _is_going_on(cluster, waiting, priority):
         return replace(refused, preemption=Ineligible("terminating pods on the nominated nodes"))
     answer = yield from _Search(cluster, name, waiting, options).run(priority)
+    if answer is None:
+        return replace(refused, why=ClaimBeingSearched())
     return replace(refused, preemption=answer)
 
 
@@ -84,15 +86,20 @@ class _Search:
         self._options = options
         self._places: dict[str, dict[str, tuple[PodInfo, Chosen]]] = {}
         """By node, what was decided for the pods of the group there, in order."""
+        self._is_unfinished = False
+        """Whether it takes longer than a turn to find out whether there are devices if some go."""
 
-    def run(self, priority: int) -> Generator[None, None, GroupPreempts | NodesRefuse]:
-        """Who goes, and where the pods of the group wait for that. A few are taken away first, then more and more."""
+    def run(self, priority: int) -> Generator[None, None, GroupPreempts | NodesRefuse | None]:
+        """Who goes, and where the pods of the group wait for that. A few are taken away first, then more and more.
+
+        None if there is no answer yet: nobody goes because a decision takes long.
+        """
         units = self._by_right(self._units(priority))
         units.reverse()
         few = 1
         while True:
             answer = yield from self._try(units[:few])
-            if answer is not None:
+            if answer is not None or self._is_unfinished:
                 return answer
             if few >= len(units):
                 total = len(self._cluster.nodes)
@@ -110,6 +117,7 @@ class _Search:
                     yield
             together = yield from decide_group(self._cluster, self._name, self._waiting, self._options)
             if not isinstance(together, Together):
+                self._is_unfinished = together.needs_more_turns
                 return None
             try:
                 for pod, chosen in together.chosen:
@@ -122,7 +130,7 @@ class _Search:
                     yield
             finally:
                 work.undo()
-        if not victims:
+        if not victims or self._is_unfinished:
             return None
         pods = sorted((pod for unit in victims for pod, _ in unit), key=importance)
         nodes = {uid: chosen.node for here in self._places.values() for uid, (_, chosen) in here.items()}
@@ -199,6 +207,7 @@ class _Search:
         if devices is None:
             return before
         answer = devices.allocate(node) if devices.refuse() is None else None
+        self._is_unfinished = self._is_unfinished or devices.is_unfinished
         if not isinstance(answer, Allocated):
             return None
         allocations = devices.by_claim(node, answer)

@@ -221,7 +221,8 @@ class _Attempt:
         if not left_out:
             return Refused(GroupIncomplete(self._name.name, placed + len(chosen), self._needed))
         short = GroupShort(self._name.name, placed, len(chosen), self._needed, domain)
-        return replace(left_out[0][1], group=short)
+        unfinished = next((refused for _, refused in left_out if refused.needs_more_turns), None)
+        return replace(unfinished or left_out[0][1], group=short)
 
 
 class Assumptions:

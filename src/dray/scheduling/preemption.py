@@ -23,7 +23,7 @@ from dray.scheduling.extended_devices import look_for_devices
 from dray.scheduling.filters.resources import ONE, PODS
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
-from dray.scheduling.reasons import NodeReason, NoVictims, PreemptionUnhelpful, SearchTimedOut
+from dray.scheduling.reasons import ClaimBeingSearched, NodeReason, NoVictims, PreemptionUnhelpful, SearchTimedOut
 from dray.scheduling.refusal import Counts, Ineligible, NodesRefuse, Preempts, Refused
 
 NODES_RANKED: Final = 250
@@ -45,11 +45,13 @@ def find_victims(cluster: Cluster, pod: PodInfo, options: Options, refused: Refu
     priority = pod.pod.spec.priority or 0
     if not isinstance(refused.why, NodesRefuse) or not cluster.has_below(priority):
         return refused
-    answer: Ineligible | Preempts | NodesRefuse | None = _ineligible(cluster, pod, priority)
+    answer: Ineligible | Preempts | NodesRefuse | Unfinished | None = _ineligible(cluster, pod, priority)
     if answer is None:
         # Room that others, as important as the pod, were promised is not made a second time.
         with cluster.nominations.counted(pod, cluster.nodes):
             answer = _Search(cluster, pod, options, priority).run()
+    if isinstance(answer, Unfinished):
+        return Refused(ClaimBeingSearched())
     return msgspec.structs.replace(refused, preemption=answer)
 
 
@@ -63,6 +65,10 @@ def _ineligible(cluster: Cluster, pod: PodInfo, priority: int) -> Ineligible | N
     return None
 
 
+class Unfinished:
+    """Who would have to go takes longer to find out than a turn."""
+
+
 class _Search:
     """Looks for victims for one pod."""
 
@@ -73,7 +79,7 @@ class _Search:
         self._devices = look_for_devices(cluster, pod, cluster.claims_of(pod.pod).claims, options)
         self._counts: Counts = Counter()
 
-    def run(self) -> Preempts | NodesRefuse:
+    def run(self) -> Preempts | NodesRefuse | Unfinished:
         """The best of the first nodes on which it helps that others go."""
         if self._devices is not None and self._devices.refuse() is not None:
             return NodesRefuse(len(self._cluster.nodes), Counter({_UNHELPFUL: len(self._cluster.nodes)}))
@@ -89,15 +95,21 @@ class _Search:
             if self._devices is not None:
                 pods = sum(share.pods for level, share in node.by_priority.items() if level < self._priority)
             left -= pods if needs_room_alone else 5 * pods
-            if left <= (0 if found else -WORK):
+            if left <= (0 if found else -WORK) or self._is_unfinished():
                 break
         if found:
             return min(found, key=_cost)
+        if self._is_unfinished():
+            return Unfinished()
         total = len(self._cluster.nodes)
         missing = total - sum(self._counts.values())
         if missing > 0:
             self._counts[_NO_VICTIMS] += missing
         return NodesRefuse(total, self._counts)
+
+    def _is_unfinished(self) -> bool:
+        """Whether it takes longer than a turn to find out whether there are devices if some go."""
+        return self._devices is not None and self._devices.is_unfinished
 
     def _ranked(self) -> Iterator[tuple[int, int, NodeInfo]]:
         """Nodes where enough would be free: how high the victims' priority would be, and how many would go."""
@@ -180,7 +192,10 @@ class _Search:
                 return refusal
             for one in potential:
                 absence.put_back(one)
-                if self._refuses(node):
+                refusal = self._refuses(node)
+                if self._is_unfinished():
+                    return refusal  # nobody goes because a decision takes long
+                if refusal:
                     absence.remove(one, node.name)
                     victims.append(one)
         return victims

@@ -205,6 +205,13 @@ class SelectorsRunning(NodeReason, frozen=True, cache_hash=True):
     causes = DEVICE_CAUSES | Cause.SELECTORS
 
 
+class DevicesBeingSought(NodeReason, frozen=True, cache_hash=True):
+    """Whether the claims fit on the node takes longer to find out than a turn."""
+
+    plugin = Plugin.DYNAMIC_RESOURCES
+    causes = DEVICE_CAUSES | Cause.SELECTORS
+
+
 class OutsideDomain(NodeReason, frozen=True, cache_hash=True):
     """The node is not in the domain in which the pods of the group were to be together."""
 
@@ -233,6 +240,8 @@ class PodReason(Reason, frozen=True, cache_hash=True):
     verdict: ClassVar[Verdict] = Verdict.UNSCHEDULABLE
     passes_soon: ClassVar[bool] = False
     """True if the pod only waits for something that is on its way; nobody need be told at once."""
+    needs_more_turns: ClassVar[bool] = False
+    """True if the decision is not finished, only because it takes long."""
 
 
 class VolumeReason(PodReason, frozen=True, cache_hash=True):
@@ -405,6 +414,24 @@ class ClaimBeingJudged(ClaimReason, frozen=True, cache_hash=True):
 
     causes = DEVICE_CAUSES | Cause.NODE | Cause.POD_GONE | Cause.SELECTORS
     passes_soon = True
+    needs_more_turns = True
+
+
+class ClaimBeingSearched(ClaimReason, frozen=True, cache_hash=True):
+    """To find devices for the pod's claims takes longer than a turn; until that is done, no node fits."""
+
+    causes = DEVICE_CAUSES | Cause.NODE | Cause.POD_GONE | Cause.SELECTORS
+    passes_soon = True
+    needs_more_turns = True
+
+
+class ClaimsTooLarge(ClaimReason, frozen=True, cache_hash=True):
+    """The pod's claims ask for more than can be looked at while others wait."""
+
+    causes = Cause.CLAIM
+
+    count: int
+    most: int
 
 
 class ClassMissing(ClaimReason, frozen=True, cache_hash=True):

@@ -104,6 +104,11 @@ class Refused(msgspec.Struct, frozen=True):
         """Whether the pod only waits for something that is on its way; nobody need be told at once."""
         return not isinstance(self.why, NodesRefuse) and self.why.passes_soon
 
+    @property
+    def needs_more_turns(self) -> bool:
+        """Whether the decision is not finished, only because it takes long."""
+        return not isinstance(self.why, NodesRefuse) and self.why.needs_more_turns
+
     def _reasons(self) -> Iterator[Reason]:
         if isinstance(self.why, NodesRefuse):
             for several in self.why.counts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dray.allocator.results import DOES_NOT_FIT, STILL_JUDGING, TIMED_OUT
+from dray.allocator.results import DOES_NOT_FIT, SEARCHING, STILL_JUDGING, TIMED_OUT
 from dray.api.resource.claim import RESERVED_FOR
 from dray.scheduling import reasons
 from dray.scheduling.reasons import NodeReason, PodReason
@@ -90,6 +90,8 @@ def tell_node(reason: NodeReason) -> str:
             return f"node {node}: {TIMED_OUT}"
         case reasons.SelectorsRunning():
             return STILL_JUDGING
+        case reasons.DevicesBeingSought():
+            return SEARCHING
     raise AssertionError(f"no words for {reason}")
 
 
@@ -154,6 +156,13 @@ def _tell_claim(reason: reasons.ClaimReason) -> str:
             return f'resourceclaim "{claim}" is being allocated for another pod'
         case reasons.ClaimBeingJudged():
             return f"{DOES_NOT_FIT}: {STILL_JUDGING}"
+        case reasons.ClaimBeingSearched():
+            return f"{DOES_NOT_FIT}: {SEARCHING}"
+        case reasons.ClaimsTooLarge(count, most):
+            return (
+                f"the pod's claims have {count} requests and alternatives, and only {most} are looked at; "
+                "use fewer claims or alternatives"
+            )
         case reasons.ClassMissing(request, device_class):
             return f"{DOES_NOT_FIT}: request {request}: device class {device_class} does not exist"
         case reasons.ClaimTainted(claim, device, key, effect):

@@ -34,7 +34,7 @@ def test_devices_are_unsettled_without_being_looked_at() -> None:
     criteria = Criteria((), (), {}, Judge(("device.driver == 'x'",), backlog))
     now = 1.0
     devices = Devices([None] * 1000)
-    found = examine(criteria, devices)
+    found = examine(criteria, devices).candidates(1000)
     assert devices.looked_at == 0
     assert found.unsettled == found.faulty == (1 << 1000) - 1
     assert (found.selected, found.usable, found.overflowing) == (0, 0, 0)

@@ -117,7 +117,14 @@ def test_a_claim_that_cannot_be_read_is_refused_and_no_more() -> None:
 
 def test_only_reasons_of_the_way_things_are_pass_soon() -> None:
     soon = {kind.__name__ for kind in concrete(PodReason) if kind.passes_soon}
-    assert soon == {"ClaimNotCreated", "ClaimInFlight", "ClaimBeingJudged", "GroupMissing", "GroupIncomplete"}
+    assert soon == {
+        "ClaimNotCreated",
+        "ClaimInFlight",
+        "ClaimBeingJudged",
+        "ClaimBeingSearched",
+        "GroupMissing",
+        "GroupIncomplete",
+    }
     assert not refusal(cluster(node("a")), pod(claims=("none",))).passes_soon
     held = claim(status=allocated("gpu-0", "b", reserved=True))
     out_of_reach = cluster(node("a"), device_class(), held)
