@@ -10,7 +10,7 @@ An event costs what it changes. Pools, layouts and results are immutable; only h
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final, TypeVar
 
 from dray import cel
