@@ -33,13 +33,18 @@ from dray.scheduling.reasons import (
     NodeReason,
     OutsideDomain,
     PodReason,
+    StillDeciding,
 )
 from dray.scheduling.refusal import Counts, NodesRefuse, Refused
 from dray.scheduling.scoring import Score, preference, preferred_terms, rate
+from dray.scheduling.topology import StillCounting
 from dray.scheduling.volumes import VolumeChoice
 
 ENOUGH_NODES = 50
 """How many nodes that fit are compared before the best one is taken."""
+
+NODES_JUDGED = 8
+"""How many nodes are judged before it is asked whether others are next."""
 
 HOSTNAME = "kubernetes.io/hostname"
 _OUTSIDE = (OutsideDomain(),)
@@ -97,10 +102,11 @@ def find_places(
         return Refused(volumes)
     if observer is not None:
         observer.done("PreEnqueue")
+    question = _Question(cluster, pod, found.claims, options, most, within)
     if cluster.nominations:
         with cluster.nominations.counted(pod, cluster.nodes):
-            return _look(_Question(cluster, pod, found.claims, options, most, within), observer)
-    return _look(_Question(cluster, pod, found.claims, options, most, within), observer)
+            return _look_in_turns(question, observer)
+    return _look_in_turns(question, observer)
 
 
 class _Question(NamedTuple):
@@ -114,15 +120,27 @@ class _Question(NamedTuple):
     within: Domain | None
 
 
+def _look_in_turns(question: _Question, observer: Observer | None) -> tuple[Chosen, ...] | Refused:
+    """What is found, as far as there is time; the decision goes on from there when it is made again."""
+    aside = question.options.aside
+    if aside is None:
+        return _look(question, observer)
+    try:
+        with question.cluster.nodes.topology.in_turns(aside.cut_short):
+            return _look(question, observer)
+    except StillCounting:
+        return Refused(StillDeciding())
+
+
 def _look(question: _Question, observer: Observer | None) -> tuple[Chosen, ...] | Refused:
-    cluster, pod, claims, options, most, within = question
+    cluster, pod, claims, options, most, _ = question
     devices = look_for_devices(cluster, pod, claims, options) if claims or pod.extended else None
     if devices is None:
-        return _Attempt(cluster, pod, None, within).run(most)
+        return _Attempt(question, None).run(most)
     refused = devices.refuse()
     if observer is not None:
         observer.done("PreFilter", "Success" if refused is None else "Unschedulable")
-    return refused or _Attempt(cluster, pod, devices, within).run(most)
+    return refused or _Attempt(question, devices).run(most)
 
 
 def refuse_at_once(pod: PodInfo) -> Refused | None:
@@ -143,11 +161,11 @@ class _Found(msgspec.Struct, frozen=True):
 class _Attempt:
     """Looks for nodes for one pod, with what is known of its devices, if it has claims."""
 
-    def __init__(
-        self, cluster: Cluster, pod: PodInfo, devices: PodDevices | ExtendedDevices | None, within: Domain | None
-    ) -> None:
+    def __init__(self, question: _Question, devices: PodDevices | ExtendedDevices | None) -> None:
+        cluster, pod = question.cluster, question.pod
         self._nodes = cluster.nodes
-        self._within = within
+        self._within = question.within
+        self._aside = question.options.aside
         self._pod = pod
         self._devices = devices
         self._filter: NodeFilter = cluster.nodes.filter(pod)
@@ -169,6 +187,10 @@ class _Attempt:
             enough = most  # the node that others were made to leave for it
         for node in self._candidates():
             refusal = refuses(node)
+            if self._is_cut_short():
+                if found:
+                    break
+                return Refused(StillDeciding())
             if refusal:
                 self._counts[refusal] += 1
                 continue
@@ -193,6 +215,13 @@ class _Attempt:
             found = self._with_preferences(found)
         best = [max(found, key=_score)] if most == 1 else sorted(found, key=_score, reverse=True)[:most]
         return tuple([self._chosen(one) for one in best])
+
+    def _is_cut_short(self) -> bool:
+        """Whether others are next, after some nodes were judged of which nothing was known: so it ends."""
+        if self._aside is None or self._filter.judged < NODES_JUDGED:
+            return False
+        self._filter.judged = 0
+        return self._aside.cut_short()
 
     def _refuses_within(self, node: NodeInfo) -> tuple[NodeReason, ...]:
         """As the filters do, of the nodes in the domain; the others are not asked."""
@@ -255,7 +284,11 @@ class _Attempt:
         total = len(self._nodes)
         if self._is_narrowed:
             refuses = self._filter.refuses if self._within is None else self._refuses_within
-            self._counts = Counter(map(refuses, self._nodes))
+            self._counts = Counter()
+            for node in self._nodes:
+                self._counts[refuses(node)] += 1
+                if self._is_cut_short():
+                    return Refused(StillDeciding())
         passed_over = total - sum(self._counts.values())
         devices = self._devices
         if devices is None:

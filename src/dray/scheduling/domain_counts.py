@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
+
+_BETWEEN_LOOKS = 500
+"""How many pods and nodes are looked at before it is asked whether others are next."""
 
 Counts = Callable[[PodInfo], bool]
 IsCounted = Callable[[NodeInfo], bool]
@@ -18,7 +21,7 @@ class DomainCounts:
     levels     {0: {"b", "c"}, 2: {"a"}}         so that the emptiest are found without a look at all
     """
 
-    __slots__ = ("_counts_node", "_counts_pod", "_nodes", "by_value", "key", "levels", "total")
+    __slots__ = ("_counts_node", "_counts_pod", "_left", "_nodes", "by_value", "key", "levels", "total")
 
     def __init__(self, key: str, counts_pod: Counts, counts_node: IsCounted | None = None) -> None:
         """Of nodes with the label `key`, those are counted for which `counts_node` is true; all if it is None."""
@@ -29,6 +32,24 @@ class DomainCounts:
         self._nodes: dict[str, int] = {}
         self._counts_pod = counts_pod
         self._counts_node = counts_node
+        self._left: dict[str, NodeInfo] = {}
+
+    def begin(self, nodes: Mapping[str, NodeInfo]) -> None:
+        """These nodes are to be counted. Until one is, what happens there is of no concern."""
+        self._left = dict(nodes)
+
+    def go_on(self, must_wait: Callable[[], bool]) -> bool:
+        """Counts nodes until all are, or others are next; whether all are. Some are counted in any case."""
+        looked_at = 0
+        while self._left:
+            node = self._left.pop(next(iter(self._left)))
+            self.add_node(node)
+            looked_at += 1 + len(node.pods)
+            if looked_at >= _BETWEEN_LOOKS:
+                looked_at = 0
+                if self._left and must_wait():
+                    return False
+        return True
 
     @property
     def lowest(self) -> int:
@@ -61,6 +82,8 @@ class DomainCounts:
 
     def remove_node(self, node: NodeInfo) -> None:
         """A node goes, with its pods: to be told before it changes."""
+        if self._left.pop(node.name, None) is not None:
+            return
         value = self._value(node)
         if value is None:
             return
@@ -72,6 +95,8 @@ class DomainCounts:
 
     def add_pod(self, pod: PodInfo, node: NodeInfo, step: int = 1) -> None:
         """A pod that the selection is about came to a node, or left it (`step` -1)."""
+        if node.name in self._left:
+            return
         value = self._value(node)
         if value is not None and self._counts_pod(pod):
             self._change(value, step)

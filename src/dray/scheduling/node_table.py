@@ -160,12 +160,14 @@ class NodeTable:
 class NodeFilter:
     """What nodes have against one pod, devices aside. Of use until nodes or pods change."""
 
-    __slots__ = ("_checks", "_company", "_pod", "_spread", "_topology", "_verdicts")
+    __slots__ = ("_checks", "_company", "_pod", "_spread", "_topology", "_verdicts", "judged")
 
     def __init__(self, pod: PodInfo, verdicts: dict[str, Refusal], topology: Topology, volumes: Volumes) -> None:
         """`verdicts` holds, by node, what is known already, and gets what is found out."""
         self._pod = pod
         self._verdicts = verdicts
+        self.judged = 0
+        """How many nodes were judged of which nothing was known."""
         self._topology = topology
         self._checks = filters.of_its_pods(pod)
         self._company: CompanyCheck | None = None
@@ -202,6 +204,7 @@ class NodeFilter:
         refusal = self._verdicts.get(node.name)
         if refusal is None:
             refusal = self._verdicts[node.name] = self._judge(node)
+            self.judged += 1
         return refusal
 
     @property

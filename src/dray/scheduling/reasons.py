@@ -302,6 +302,14 @@ class TooManyTerms(PodReason, frozen=True, cache_hash=True):
     most: int
 
 
+class StillDeciding(PodReason, frozen=True, cache_hash=True):
+    """Which nodes suit the pod takes longer to find out than a turn."""
+
+    causes = Cause.SELECTORS | Cause.NODE
+    passes_soon = True
+    needs_more_turns = True
+
+
 class Gated(PodReason, frozen=True, cache_hash=True):
     """The pod has scheduling gates."""
 

@@ -118,6 +118,8 @@ def tell_pod(reason: PodReason) -> str:
             return f"pod has unbound immediate PersistentVolumeClaims: {', '.join(claims)}"
         case reasons.OtherScheduler(scheduler):
             return f"it is for scheduler {scheduler}, and what that one decides is not known here"
+        case reasons.StillDeciding():
+            return "it is still being found out which nodes suit the pod"
         case reasons.TooManyTerms(what, count, most):
             return f"the pod has {count} {what}, and at most {most} are looked at; say it with fewer"
         case reasons.TermUnreadable(error):

@@ -11,6 +11,7 @@ asks for, and what nobody has asked for longest is forgotten first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from dray.scheduling.domain_counts import DomainCounts
@@ -30,6 +31,14 @@ MAX_COUNTED: Final = 500_000
 MAX_KEYS: Final = 64
 
 
+class StillCounting(Exception):
+    """There was no time to count all pods that somebody speaks of."""
+
+
+def _never() -> bool:
+    return False
+
+
 class Topology:
     """Follows nodes and the pods on them."""
 
@@ -39,6 +48,9 @@ class Topology:
         self._domains: dict[str, Domains] = {}
         self._counts: dict[CountKey, DomainCounts] = {}
         self._counted: SelectionIndex[CountKey] = SelectionIndex()
+        self._uncounted: set[CountKey] = set()
+        """Those of which not all nodes are counted yet."""
+        self._must_wait: Callable[[], bool] = _never
         self._keeping_away = Holders()
         self._attracting = Holders()
 
@@ -148,12 +160,26 @@ class Topology:
         known = self._counts.pop(key, None)
         if known is None:
             known = make()
-            for node in self._nodes.values():
-                known.add_node(node)
+            known.begin(self._nodes)
             self._counted.add(key[0][0], key)
+            self._uncounted.add(key)
+        is_counted = key not in self._uncounted or known.go_on(self._must_wait)
+        if is_counted and key in self._uncounted:
+            self._uncounted.discard(key)
             self._make_room(len(known.by_value))
         self._counts[key] = known
+        if not is_counted:
+            raise StillCounting
         return known
+
+    @contextmanager
+    def in_turns(self, must_wait: Callable[[], bool]) -> Iterator[None]:
+        """Meanwhile, counting ends with StillCounting when others are next, and goes on when it is asked for again."""
+        before, self._must_wait = self._must_wait, must_wait
+        try:
+            yield
+        finally:
+            self._must_wait = before
 
     def _make_room(self, wanted: int) -> None:
         total = wanted + sum(len(counts.by_value) for counts in self._counts.values())
@@ -164,6 +190,7 @@ class Topology:
 
     def _forget(self, key: CountKey) -> None:
         del self._counts[key]
+        self._uncounted.discard(key)
         self._counted.remove(key[0][0], key)
 
 

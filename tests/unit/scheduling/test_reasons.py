@@ -123,6 +123,7 @@ def test_only_reasons_of_the_way_things_are_pass_soon() -> None:
         "ClaimBeingJudged",
         "ClaimBeingSearched",
         "GroupMissing",
+        "StillDeciding",
         "GroupIncomplete",
     }
     assert not refusal(cluster(node("a")), pod(claims=("none",))).passes_soon
