@@ -14,8 +14,8 @@ from dray.scheduling.cause import Cause
 from dray.scheduling.pod_info import PodInfo, read_pod
 
 
-def info(name: str, priority: int = 0) -> PodInfo:
-    return read_pod(Pod(metadata=ObjectMeta(name=name, namespace="ns", uid=name), spec=PodSpec(priority=priority)))
+def info(name: str, priority: int = 0, namespace: str = "ns") -> PodInfo:
+    return read_pod(Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=name), spec=PodSpec(priority=priority)))
 
 
 @contextlib.asynccontextmanager
@@ -147,3 +147,38 @@ async def test_a_pod_that_is_gone_is_forgotten() -> None:
         assert await names(queue, 1) == ["b"]
         assert len(queue) == 1
         await clock.settle()
+
+
+async def test_slow_pods_take_turns_with_the_others_whatever_their_priority_and_their_number() -> None:
+    async with scheduling_queue() as (_, queue):
+        slow = [info(f"slow-{number}", 100, "greedy") for number in range(3)] + [info("slow-other", 0, "modest")]
+        for pod in slow:
+            queue.put(pod, changed=False)
+        for pod in [await queue.pop() for _ in slow]:
+            queue.refuse(pod.name, Cause.SELECTORS, is_slow=True)
+        queue.happened(Cause.SELECTORS)
+        for number in range(3):
+            queue.put(info(f"quick-{number}"), changed=False)
+        found = []
+        for turn in range(4):
+            queue.begin_turn(slow_first=turn % 2 == 0)
+            found.append(await names(queue, 2 if turn == 0 else 1))
+        assert found == [["slow-0", "quick-0"], ["quick-1"], ["slow-other"], ["quick-2"]]
+        queue.begin_turn(slow_first=False)
+        assert await names(queue, 2) == ["slow-1", "slow-2"]  # nobody else is there
+
+
+async def test_a_slow_pod_that_is_gone_or_no_longer_slow_is_not_among_the_slow_ones() -> None:
+    async with scheduling_queue() as (_, queue):
+        queue.put(info("a"), changed=False)
+        queue.put(info("b"), changed=False)
+        for _ in range(2):
+            queue.refuse((await queue.pop()).name, Cause.SELECTORS, is_slow=True)
+        queue.happened(Cause.SELECTORS)
+        queue.remove(ObjectName("ns", "a"))
+        assert await names(queue, 1) == ["b"]
+        queue.refuse(ObjectName("ns", "b"), Cause.DEVICES)
+        queue.happened(Cause.DEVICES)
+        queue.begin_turn(slow_first=True)
+        assert queue.sizes()["active"] == 1
+        assert await names(queue, 1) == ["b"]
