@@ -125,11 +125,14 @@ def _look_in_turns(question: _Question, observer: Observer | None) -> tuple[Chos
     aside = question.options.aside
     if aside is None:
         return _look(question, observer)
+    topology = question.cluster.nodes.topology
+    topology.hurry(aside.cut_short)
     try:
-        with question.cluster.nodes.topology.in_turns(aside.cut_short):
-            return _look(question, observer)
+        return _look(question, observer)
     except StillCounting:
         return Refused(StillDeciding())
+    finally:
+        topology.hurry(None)
 
 
 def _look(question: _Question, observer: Observer | None) -> tuple[Chosen, ...] | Refused:
@@ -183,11 +186,12 @@ class _Attempt:
             return Refused(fault)
         enough = max(most, ENOUGH_NODES) if self._is_choosy() else most
         found: list[_Found] = []
+        judging = self._filter
         if self._nominated is not None and not refuses(self._nominated):
             enough = most  # the node that others were made to leave for it
         for node in self._candidates():
             refusal = refuses(node)
-            if self._is_cut_short():
+            if judging.judged >= NODES_JUDGED and self._is_cut_short():
                 if found:
                     break
                 return Refused(StillDeciding())
@@ -217,11 +221,9 @@ class _Attempt:
         return tuple([self._chosen(one) for one in best])
 
     def _is_cut_short(self) -> bool:
-        """Whether others are next, after some nodes were judged of which nothing was known: so it ends."""
-        if self._aside is None or self._filter.judged < NODES_JUDGED:
-            return False
+        """Whether others are next. Asked after some nodes were judged of which nothing was known: so it ends."""
         self._filter.judged = 0
-        return self._aside.cut_short()
+        return self._aside is not None and self._aside.cut_short()
 
     def _refuses_within(self, node: NodeInfo) -> tuple[NodeReason, ...]:
         """As the filters do, of the nodes in the domain; the others are not asked."""
@@ -287,7 +289,7 @@ class _Attempt:
             self._counts = Counter()
             for node in self._nodes:
                 self._counts[refuses(node)] += 1
-                if self._is_cut_short():
+                if self._filter.judged >= NODES_JUDGED and self._is_cut_short():
                     return Refused(StillDeciding())
         passed_over = total - sum(self._counts.values())
         devices = self._devices

@@ -11,7 +11,6 @@ asks for, and what nobody has asked for longest is forgotten first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Final
 
 from dray.scheduling.domain_counts import DomainCounts
@@ -172,14 +171,10 @@ class Topology:
             raise StillCounting
         return known
 
-    @contextmanager
-    def in_turns(self, must_wait: Callable[[], bool]) -> Iterator[None]:
-        """Meanwhile, counting ends with StillCounting when others are next, and goes on when it is asked for again."""
-        before, self._must_wait = self._must_wait, must_wait
-        try:
-            yield
-        finally:
-            self._must_wait = before
+    def hurry(self, must_wait: Callable[[], bool] | None) -> None:
+        """From now on counting ends with StillCounting when others are next, and goes on when it is asked for again;
+        None for no hurry."""
+        self._must_wait = must_wait or _never
 
     def _make_room(self, wanted: int) -> None:
         total = wanted + sum(len(counts.by_value) for counts in self._counts.values())
