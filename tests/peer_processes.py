@@ -147,27 +147,55 @@ def dray_server(peers: Path, directory: Path) -> Iterator[ApiServer]:
 
 
 @contextlib.contextmanager
+def dray_servers_on_etcd(peers: Path, directory: Path) -> Iterator[ApiServer]:
+    """Two fresh `dray server` on one etcd. kube-controller-manager talks to another one than everybody else."""
+    running = Running(directory)
+    tokens = _write_tokens(directory)
+    options = ("--token-file", str(tokens), "--store", f"etcd={_start_etcd(running, peers)}")
+    try:
+        with (
+            running_server(directory / "one", *options, program="server") as one,
+            running_server(directory / "other", *options, program="server") as other,
+        ):
+            urls = {who: other.url if who == "manager" else one.url for who in TOKENS}
+            configs = {who: _kubeconfig(directory / f"{who}.kubeconfig", url, who) for who, url in urls.items()}
+            try:
+                yield ApiServer(running, peers, configs)
+            finally:
+                running.stop()
+    finally:
+        running.stop()
+
+
+def _start_etcd(running: Running, peers: Path) -> str:
+    """A fresh etcd; its address."""
+    client, peer = free_port(), free_port()
+    running.start(
+        "etcd",
+        etcd_binary(peers),
+        f"--data-dir={running.directory / 'etcd'}",
+        f"--listen-client-urls=http://127.0.0.1:{client}",
+        f"--advertise-client-urls=http://127.0.0.1:{client}",
+        f"--listen-peer-urls=http://127.0.0.1:{peer}",
+        "--unsafe-no-fsync",
+        "--log-level=error",
+    )
+    return f"http://127.0.0.1:{client}"
+
+
+@contextlib.contextmanager
 def kube_apiserver(peers: Path, directory: Path, *flags: str) -> Iterator[ApiServer]:
     """A fresh kube-apiserver on a fresh etcd, with RBAC, ready."""
     running = Running(directory)
-    client, peer, port = free_port(), free_port(), free_port()
+    port = free_port()
     try:
-        running.start(
-            "etcd",
-            etcd_binary(peers),
-            f"--data-dir={directory / 'etcd'}",
-            f"--listen-client-urls=http://127.0.0.1:{client}",
-            f"--advertise-client-urls=http://127.0.0.1:{client}",
-            f"--listen-peer-urls=http://127.0.0.1:{peer}",
-            "--unsafe-no-fsync",
-            "--log-level=error",
-        )
+        etcd = _start_etcd(running, peers)
         key = _write_key(directory / "accounts.key")
         tokens = _write_tokens(directory)
         running.start(
             "kube-apiserver",
             peers / "kube-apiserver",
-            f"--etcd-servers=http://127.0.0.1:{client}",
+            f"--etcd-servers={etcd}",
             f"--secure-port={port}",
             "--bind-address=127.0.0.1",
             f"--cert-dir={directory / 'certificates'}",

@@ -35,12 +35,35 @@ VERSIONS = ("3.5.9", "3.4.20")
 """One that says how far it has told when it is asked, and one that must not be asked."""
 
 
+class Skewed:
+    """A clock on another machine, which is some seconds ahead, or behind."""
+
+    def __init__(self, clock: VirtualClock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self.monotonic = clock.monotonic
+        self.sleep = clock.sleep
+
+    def now(self) -> float:
+        """Seconds since 1970, as it believes."""
+        return self._clock.now() + self._seconds
+
+
 class ServerGroup:
     """Looks like one server to the network."""
 
     def __init__(
-        self, clock: VirtualClock, witness: Witness, seed: int, count: int, on_fault: Callable[[str], None]
+        self,
+        clock: VirtualClock,
+        witness: Witness,
+        seed: int,
+        count: int,
+        on_fault: Callable[[str], None],
+        skew: float = 0.0,
     ) -> None:
+        """Clocks of servers are up to `skew` seconds off."""
+        self._skew = skew
+        self._skews = random.Random(seed + 5)
         self._clock = clock
         self._witness = witness
         self._seed = seed
@@ -146,7 +169,8 @@ class _Member:
             clock=group._clock.monotonic,
             connect=lambda _address: self._connection,
         )
-        self.server = Server(self.store, group._clock, Options(signing_key=group._key), randomness=random.Random(seed))
+        clock = Skewed(group._clock, group._skews.uniform(-group._skew, group._skew))
+        self.server = Server(self.store, clock, Options(signing_key=group._key), randomness=random.Random(seed))
         self._upkeep: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

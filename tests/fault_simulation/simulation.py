@@ -78,6 +78,8 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
     """How often the API server does."""
     jumps: float = 0.05
     """How often the wall clock is set."""
+    skew: float = 0.0
+    """How many seconds the clocks of several servers are off, at most."""
     elections: float = 0.0
     """How often etcd chooses another leader."""
     crowd: int = 0
@@ -121,7 +123,7 @@ class Simulation:
         if day.servers == 1:
             self._server = ApiServer(self._clock, self.ledger.witness, seed)
         else:
-            self._server = ServerGroup(self._clock, self.ledger.witness, seed, day.servers, self.coverage.met)
+            self._server = ServerGroup(self._clock, self.ledger.witness, seed, day.servers, self.coverage.met, day.skew)
         self.network = Network(self._server, random.Random(seed + 1))
         self.network.on_fault.append(self.coverage.met)
         quiet = Network(self._server, random.Random(seed + 2))

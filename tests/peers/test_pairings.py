@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from peer_processes import ApiServer, dray_server, kube_apiserver, peers_directory
+from peer_processes import ApiServer, dray_server, dray_servers_on_etcd, kube_apiserver, peers_directory
 from peer_scenarios import World, scenarios
 
 PEERS = peers_directory()
@@ -33,7 +35,15 @@ class Pairing(NamedTuple):
         return "-".join(self)
 
 
+ON_ETCD = "two dray servers on etcd"
 PAIRINGS = [Pairing(*names) for names in itertools.product(("dray", "kubernetes"), repeat=3)]
+PAIRINGS.append(Pairing(ON_ETCD, "kubernetes", "kubernetes"))
+
+
+def _api_server(whose: str, peers: Path, directory: Path) -> AbstractContextManager[ApiServer]:
+    if whose == ON_ETCD:
+        return dray_servers_on_etcd(peers, directory)
+    return dray_server(peers, directory) if whose == "dray" else kube_apiserver(peers, directory, GATES)
 
 
 @pytest.fixture(scope="module", params=PAIRINGS, ids=str)
@@ -41,8 +51,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     pairing: Pairing = request.param
     assert PEERS is not None
     directory = tmp_path_factory.mktemp(str(pairing))
-    made = dray_server(PEERS, directory) if pairing.server == "dray" else kube_apiserver(PEERS, directory, GATES)
-    with made as found:
+    with _api_server(pairing.server, PEERS, directory) as found:
         if pairing.scheduler == "dray":
             found.start_dray("scheduler")
         else:

@@ -127,8 +127,8 @@ class LocalClient:
     @by_latest
     async def create(self, obj: T) -> T:
         """Stores a new object."""
-        kind = self._engine.kinds.kind_of(obj)
         with _AS_API_ERRORS:
+            kind = self._engine.kinds.kind_of(obj)
             call = self._call("create", kind, obj.metadata.namespace)
             if isinstance(obj, _OF_TEMPLATES):  # a user wrote what is in it, and nobody has seen how long it is
                 call.is_large = len(codec.encode(obj)) > LARGE
@@ -141,8 +141,8 @@ class LocalClient:
     @by_latest
     async def update(self, obj: T, subresource: str = "") -> T:
         """Replaces an object."""
-        kind, meta = self._engine.kinds.kind_of(obj), obj.metadata
         with _AS_API_ERRORS:
+            kind, meta = self._engine.kinds.kind_of(obj), obj.metadata
             call = self._call("update", kind, meta.namespace, meta.name, subresource)
             record = await writes.update(
                 self._engine, call, lambda _: obj, expected=meta.resource_version, uid=meta.uid
@@ -152,8 +152,8 @@ class LocalClient:
     @by_latest
     async def update_with_status(self, obj: T) -> T:
         """Replaces an object and its status at once: judged as two updates, stored as one."""
-        kind, meta = self._engine.kinds.kind_of(obj), obj.metadata
         with _AS_API_ERRORS:
+            kind, meta = self._engine.kinds.kind_of(obj), obj.metadata
             call = self._call("update", kind, meta.namespace, meta.name)
             status = self._call("update", kind, meta.namespace, meta.name, "status")
             record = await writes.update(
