@@ -21,6 +21,7 @@ from dray.store import (
     NotFound,
     Retention,
     StorageError,
+    Uncertain,
     Update,
 )
 from dray.store.etcd import EtcdStore
@@ -28,6 +29,7 @@ from dray.store.etcd.calls import PUT
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.revisions import etcd_revision
 from etcd_world import Etcd, Proxy, etcd_store, new_prefix
+from patience import PATIENCE
 
 A, B, C = Key("pods", "default", "a"), Key("pods", "default", "b"), Key("pods", "default", "c")
 MAP = Key("configmaps", "default", "a")
@@ -314,3 +316,29 @@ async def test_a_delete_by_another_server_is_an_event_with_what_was_there(etcd: 
         [event] = one.watch("pods", record.revision).read()
         assert event.type is EventType.DELETED
         assert event.record.obj.revision == event.revision
+
+
+async def test_a_write_whose_writer_and_answer_are_gone_is_in_nobodys_way(
+    etcd: Etcd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that hangs up ends its request: others that write the object must not wait for it for ever."""
+
+    async def lost(*_: Any) -> Any:
+        await asyncio.sleep(0.05)
+        raise Uncertain("nobody knows")
+
+    async with store_on(etcd, new_prefix()) as store:
+        record = await store.create(A, made("1"))
+        for change in (store.update(A, record.revision, made("2")), store.delete(A, record.revision, made("3"))):
+            with monkeypatch.context() as patch:
+                patch.setattr(store._connection, "send", lost)
+                writing = asyncio.ensure_future(change)
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                assert store.pending(A) is not None
+                writing.cancel()
+                await asyncio.gather(writing, return_exceptions=True)
+                async with asyncio.timeout(PATIENCE):
+                    while store.pending(A) is not None:
+                        await asyncio.sleep(0.01)
+        await store.update(A, record.revision, made("4"))

@@ -327,6 +327,7 @@ class EtcdStore(Store):
             for task in list(self._tasks):
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._writes.settle_all(Uncertain("the server ends"))
             self._rounds.close()
             await self._connection.close()
         self._released()

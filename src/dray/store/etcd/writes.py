@@ -249,9 +249,9 @@ class Writes:
                 self.conflicts += 1
                 self._forget(write)
                 write.lose(revision)
-            elif not write.done.done():
+            elif self._is_on_its_way(write):
                 write.made_at = revision
-        waiting = [write for write in group if not write.done.done()]
+        waiting = [write for write in group if self._is_on_its_way(write)]
         if self._view.revision >= last_number(revision):  # seen, perhaps as part of a state that was loaded anew
             self.settle(waiting, None)
         elif waiting:
@@ -259,9 +259,10 @@ class Writes:
 
     def _settle_unseen(self, writes: Iterable[Write], revision: int) -> None:
         """What etcd has made is not visible here for too long."""
-        if any(not write.done.done() for write in writes):
+        late = [write for write in writes if self._is_on_its_way(write)]
+        if late:
             self._view.acknowledged(revision)
-            self.settle(writes, None)
+            self.settle(late, None)
 
     async def _find_out(self, group: list[Write], error: Uncertain) -> None:
         """The answer was lost. Behind a fence, what has not been seen was not made, and may be tried anew."""
@@ -272,7 +273,7 @@ class Writes:
             self.settle(group, error)
             return
         for write in group:
-            if write.done.done():
+            if not self._is_on_its_way(write):
                 continue
             if write.gone_at:  # that it is gone is what was asked for
                 write.made_at = write.gone_at
@@ -291,6 +292,10 @@ class Writes:
         """Of writes of which it is not known that they were made, nothing more is going to be heard."""
         for write in list({id(each): each for each in self.in_flight.values()}.values()):
             self.settle([write], None if write.made_at else error)
+
+    def _is_on_its_way(self, write: Write) -> bool:
+        """Whether it is not known what became of it. That its writer has gone, and waits no more, says nothing."""
+        return self.in_flight.get(write.events[0].record.key) is write
 
     def _forget(self, write: Write) -> None:
         for event in write.events:
