@@ -11,20 +11,17 @@ from dray.scheduling.pod_info import PodInfo
 
 Score = tuple[float, ...]
 
+_INDIFFERENT = (0, 0)
+
 
 def rate(pod: PodInfo, node: NodeInfo) -> Score:
     """How good a choice the node is: what is preferred counts first, then how empty it is.
 
     Pods that ask for nothing fill a node, too, so that the number of pods decides in the end.
     """
-    allocatable, used, asked = node.allocatable or {}, node.used, pod.requests
-    left, kinds = 0.0, 0
-    for name in ("cpu", "memory"):
-        capacity = allocatable.get(name)
-        if capacity:
-            left += 1 - (used.get(name, 0) + asked.get(name, 0)) / capacity
-            kinds += 1
-    return *preference(pod, node), left / kinds if kinds else 0.0, -len(node.pods)
+    if not node.node.spec.taints and pod.pod.spec.affinity is None:
+        return _INDIFFERENT + node.room_left(pod.requests)
+    return preference(pod, node) + node.room_left(pod.requests)
 
 
 def preference(pod: PodInfo, node: NodeInfo) -> tuple[int, int]:

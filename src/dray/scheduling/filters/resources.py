@@ -17,6 +17,8 @@ _insufficient_extended = remember_texts(1024)(InsufficientExtended)
 
 def check(pod: PodInfo, node: NodeInfo) -> tuple[NodeReason, ...]:
     """Everything that the pod lacks beside those that are on the node."""
+    if node.has_room_for is pod.requests:
+        return ()
     allocatable, used = node.allocatable, node.used
     if allocatable is None:
         return ()
@@ -31,4 +33,8 @@ def check(pod: PodInfo, node: NodeInfo) -> tuple[NodeReason, ...]:
                     missing = [*(missing or ()), _insufficient_extended(name)]
             else:
                 missing = [*(missing or ()), _insufficient(name)]
-    return () if missing is None else tuple(missing)
+    if missing is not None:
+        return tuple(missing)
+    if not pod.extended:  # whether those are devices depends on classes, too
+        node.has_room_for = pod.requests
+    return ()
