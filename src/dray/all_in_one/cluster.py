@@ -90,6 +90,9 @@ class Cluster:
         registry = CollectorRegistry()
         self._scheduler_metrics = SchedulerMetrics(registry, DEFAULT_NAME)
         self.scheduler = self._new_scheduler()
+        self.instance.local_client(SCHEDULER).give_nodes_with_pods(
+            lambda pod, claims: self.scheduler.place(pod, claims)  # the one that runs: one that failed is replaced
+        )
         registry.register(DeviceMetrics(devices))
         self.instance.metrics.include(self.manager.metrics)
         self.instance.metrics.include(registry, lambda: devices.look(self.scheduler.cluster))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from dray.api.backoff import Backoff
 from dray.api.meta import Object
@@ -100,11 +100,7 @@ class Informer(Generic[T]):
 
         The answer may come late: an object that the watch should have shown by now, and that is not there, is gone.
         """
-        place = _place(obj)
-        current = self._objects.get(place)
-        known = self._revision if current is None else current.metadata.resource_version
-        if _is_later(obj.metadata.resource_version, known):
-            self._set(place, current, obj)
+        put_together((self, obj))
 
     async def run(self) -> None:
         """Lists and watches until cancelled, through errors, disconnects and restarts of the server."""
@@ -195,14 +191,30 @@ class Informer(Generic[T]):
         return self._revision
 
     def _set(self, place: _Where, old: T | None, obj: T) -> None:
+        self._tell(self._keep(place, old, obj), obj)
+
+    def _keep(self, place: _Where, old: T | None, obj: T) -> T | None:
+        """Takes an object in; what handlers are to be told was there before."""
         if old is not None and old.metadata.uid != obj.metadata.uid:
             # Nobody told that it went before another of its name came: handlers may keep things by uid.
             self._remove(place)
             old = None
         self._objects[place] = obj
         self._reindex(place, old, obj)
+        return old
+
+    def _tell(self, old: T | None, obj: T) -> None:
         for handler in self._handlers:
             handler(old, obj)
+
+    def _take_newer(self, obj: T) -> tuple[T | None] | None:
+        """Takes an object in if it is newer than what is known; what was there before, None if it is not."""
+        place = _place(obj)
+        current = self._objects.get(place)
+        known = self._revision if current is None else current.metadata.resource_version
+        if not _is_later(obj.metadata.resource_version, known):
+            return None
+        return (self._keep(place, current, obj),)
 
     def _remove(self, place: _Where, last: T | None = None) -> None:
         old = self._objects.pop(place, None)
@@ -228,6 +240,14 @@ class Informer(Generic[T]):
                         del table[key]
             for key in after:
                 table.setdefault(key, {})[place] = None
+
+
+def put_together(*written: tuple[Informer[Any], Any]) -> None:
+    """Notes what one write answered with, as `put` does: the handlers of each object find all of them there."""
+    news = [(informer, informer._take_newer(obj), obj) for informer, obj in written]
+    for informer, taken, obj in news:
+        if taken is not None:
+            informer._tell(taken[0], obj)
 
 
 class _Turns:

@@ -16,6 +16,7 @@ from dray.api.references import full_name
 from dray.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
+from dray.api.times import Time
 from dray.client.calls import delete_exactly
 from dray.client.interface import Client, PatchFormat
 from dray.process.clock import Clock, as_time
@@ -84,18 +85,9 @@ class Binder:
 
     async def _bind_at_once(self, pod: Pod, chosen: Chosen) -> list[ResourceClaim] | None:
         """Stores all of a decision in one write; None, and nothing is, if that cannot be. Raises ApiError, OSError."""
-        if chosen.extended is not None:
+        claims = claims_with_devices(pod, chosen, as_time(self._clock.now()))
+        if claims is None:
             return None
-        claims = []
-        for claim in chosen.claims:
-            decided = chosen.allocations.get(full_name(claim))
-            if decided is None or claim.status.allocation is not None or claim.status.reserved_for:
-                return None
-            allocation = replace(decided[1], allocation_timestamp=as_time(self._clock.now()))
-            given = replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=(consumer(pod),)))
-            if find_unready(given):
-                return None
-            claims.append(given if FINALIZER in given.metadata.finalizers else _with_finalizer(given))
         stored = await self._client.bind_with_claims(pod, chosen.node, claims)
         return None if stored is None else list(stored)
 
@@ -229,6 +221,23 @@ class Binder:
         assert not claim.status.reserved_for, "a claim in use keeps its devices (4381-95)"
         status = replace(claim.status, allocation=None, devices=())
         await self._client.update(replace(claim, status=status), subresource="status")
+
+
+def claims_with_devices(pod: Pod, chosen: Chosen, now: Time) -> list[ResourceClaim] | None:
+    """The claims of a pod as they are once it is bound; None if that takes more than one write."""
+    if chosen.extended is not None:
+        return None
+    claims = []
+    for claim in chosen.claims:
+        decided = chosen.allocations.get(full_name(claim))
+        if decided is None or claim.status.allocation is not None or claim.status.reserved_for:
+            return None
+        allocation = replace(decided[1], allocation_timestamp=now)
+        given = replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=(consumer(pod),)))
+        if find_unready(given):
+            return None
+        claims.append(given if FINALIZER in given.metadata.finalizers else _with_finalizer(given))
+    return claims
 
 
 def _without(claim: ResourceClaim, pod: Pod) -> tuple[ResourceClaimConsumerReference, ...]:

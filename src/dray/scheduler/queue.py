@@ -83,6 +83,11 @@ class SchedulingQueue:
             "in flight": len(self._in_hand),
         }
 
+    @property
+    def has_active(self) -> bool:
+        """Whether there are pods to be decided on now."""
+        return bool(self._queued)
+
     def is_backing_off(self, key: ObjectName) -> bool:
         """Whether a pod that was refused is going to be tried again soon, whatever happens."""
         return key in self._backing_off

@@ -11,6 +11,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from dray.allocator import Options
+from dray.api.generated.core import Pod
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
@@ -18,6 +19,7 @@ from dray.reconcile import Clock, EventRecorder, Informers
 from dray.scheduler.announcements import Announcements
 from dray.scheduler.binding import Binder, DevicesNotReady, VolumesNotBound
 from dray.scheduler.changes import TURN_SECONDS, Changes
+from dray.scheduler.first_places import FirstPlaces, Placement
 from dray.scheduler.group_scheduling import GroupScheduler
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.preemptor import Preemptor
@@ -85,7 +87,7 @@ class Scheduler:
         self._refusals = Refusals(
             self._state, client, self._binder, self._recorder, self._preemptor, self._groups, start=self._start
         )
-        self._announcements = Announcements(self._recorder, clock, lambda: len(self._tasks) > BUSY_TASKS)
+        self._announcements = Announcements(self._recorder, clock, self._is_busy)
         self.options = Options(
             max_seconds=limit,
             clock=clock.monotonic,
@@ -94,15 +96,24 @@ class Scheduler:
             aside=self._state.aside,
         )
         self._changes = Changes(self._state, self._refusals.tell_later, seconds=limit)
+        self._places = FirstPlaces(
+            self._state, self._changes, self.options, self._announcements, self._trace, self._start
+        )
+        self._is_ready = False
         self._tasks: dict[asyncio.Task[None], None] = {}
         """In the order in which they were started: a set would be in another one in every process."""
         self._binding = asyncio.Semaphore(MAX_BINDING)
-        self.bound = 0
+        self._bound = 0
 
     @property
     def decided(self) -> int:
         """How many decisions were made."""
         return self._state.decided
+
+    @property
+    def bound(self) -> int:
+        """How many pods got a node."""
+        return self._bound + self._places.bound
 
     @property
     def problem(self) -> str:
@@ -120,8 +131,10 @@ class Scheduler:
             self._start(self._state.informers.run())
         try:
             await self._changes.synced()
+            self._is_ready = True
             await self._loop()
         finally:
+            self._is_ready = False
             self.queue.close()
             self._changes.stop()
             tasks = list(self._tasks)
@@ -130,6 +143,13 @@ class Scheduler:
             for task in tasks:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+
+    def place(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Placement | None:
+        """A node for a pod that is about to be stored with these claims; None if it is decided on once it is."""
+        return self._places.place(pod, claims) if self._is_ready else None
+
+    def _is_busy(self) -> bool:
+        return len(self._tasks) + self._places.under_way > BUSY_TASKS
 
     # Decisions
 
@@ -207,7 +227,7 @@ class Scheduler:
     def note_bound(self, info: PodInfo, node: str) -> None:
         """A pod of a group has a node."""
         self._state.decided += 1
-        self.bound += 1
+        self._bound += 1
         self._announcements.bound(info.pod, node)
 
     def note_claims(self, claims: Sequence[ResourceClaim]) -> None:
@@ -269,7 +289,7 @@ class Scheduler:
             if not (isinstance(error, ApiError) and error.code in (404, 409)):
                 await self._recorder.warning(pod, "FailedScheduling", f"binding rejected: {error}")
             return
-        self.bound += 1
+        self._bound += 1
         if trace is not None:
             trace.done("Bind")
             trace.ended(f"bound to {chosen.node}")

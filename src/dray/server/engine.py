@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
@@ -24,7 +24,7 @@ from dray.server.routes import Route, Table
 from dray.server.security.identity import Identity
 from dray.server.security.tokens import ObjectLookup
 from dray.server.strategies import Strategies
-from dray.store import Event, Key, Record, Store
+from dray.store import Event, Finish, Key, Record, Store
 from dray.validation import Context
 
 # Of five letters, by twos: one number makes a whole suffix.
@@ -111,8 +111,50 @@ class FirstClaims(Protocol):
         """The pod, which names them in its status, and the claims; None if they are to be made later."""
         ...
 
-    def stored(self, claims: Sequence[ResourceClaim]) -> None:
+    def stored(self, pod: Pod, claims: Sequence[ResourceClaim]) -> None:
         """They are stored."""
+        ...
+
+
+class Placement(Protocol):
+    """A node for a pod that is about to be stored, and its claims with their devices; others cannot have these."""
+
+    @property
+    def node(self) -> str:
+        """The node of the pod."""
+        ...
+
+    @property
+    def claims(self) -> Sequence[ResourceClaim]:
+        """The claims with what they get."""
+        ...
+
+    def stored(self, pod: Pod) -> None:
+        """All of it is stored."""
+        ...
+
+    def failed(self) -> None:
+        """Nothing of it is stored."""
+        ...
+
+    def lost(self) -> None:
+        """Nobody waits for the outcome of the write."""
+        ...
+
+
+class PlacedPod(NamedTuple):
+    """A pod with its node, and how the store completes its claims with their devices."""
+
+    pod: Pod
+    claims: list[tuple[Key, Finish]]
+    placement: Placement
+
+
+class FirstNodes(Protocol):
+    """Gives new pods their nodes, to be stored with them."""
+
+    async def of(self, pod: Pod, claims: Sequence[ResourceClaim]) -> PlacedPod | None:
+        """The pod with its node, and the claims made for it with their devices; None if it gets one later."""
         ...
 
 
@@ -173,6 +215,8 @@ class Engine:
         """Converts custom objects between versions; None where nobody serves any."""
         self.first_claims: FirstClaims | None = None
         """Makes claims with pods; None where whoever makes them runs elsewhere, or nowhere."""
+        self.first_nodes: FirstNodes | None = None
+        """Gives pods their nodes as they are stored; None where the scheduler runs elsewhere, or nowhere."""
         self.disabled_gates = disabled_gates
         self.workers = Beside()
         # Uids must be unique, not secret: one seed from the system is enough, and asking it each time is slow.

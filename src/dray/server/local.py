@@ -25,7 +25,7 @@ from dray.server import errors, transactions
 from dray.server.beside import LARGE
 from dray.server.bodies import number_ranges
 from dray.server.bodies.options import WriteOptions, list_options
-from dray.server.engine import Call, Engine
+from dray.server.engine import Call, Engine, Placement
 from dray.server.latest import by_latest
 from dray.server.patch.formats import Patch
 from dray.server.routes import Route
@@ -250,16 +250,29 @@ class LocalClient:
             posted = await self._engine.admission.post(self._engine, call, posted)
             return cast(dict[str, Any], codec.to_builtins(await post.do(self._engine, call, posted)))
 
-    def make_claims_with_pods(self, told: Callable[[ResourceClaim], None]) -> None:
+    def make_claims_with_pods(self, told: Callable[[Pod, Sequence[ResourceClaim]], None]) -> None:
         """From now on claims from templates are stored together with their pods, as this identity would have made them.
 
-        `told` hears of each.
+        `told` hears of each pod and its claims.
         """
 
         def call_in(namespace: str) -> Call:
             return self._call("create", CLAIMS, namespace)
 
         self._engine.first_claims = transactions.ClaimsWithPods(self._engine, call_in, told)
+
+    def give_nodes_with_pods(self, place: Callable[[Pod, Sequence[ResourceClaim]], Placement | None]) -> None:
+        """From now on pods get their node, and their claims devices, as they are stored, where `place` finds them one.
+
+        It is given the claims that are stored with the pod. The rights are those of this identity.
+        """
+
+        def calls(pod: Pod, claims: Sequence[ResourceClaim]) -> tuple[Call, list[transactions.Allocation]]:
+            meta = pod.metadata
+            binding = self._call("create", PODS, meta.namespace, meta.name, "binding")
+            return binding, [self._allocation(claim) for claim in claims]
+
+        self._engine.first_nodes = transactions.NodesWithPods(self._engine, calls, place)
 
     def _call(
         self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = "", fields: str = ""

@@ -1,4 +1,4 @@
-"""What belongs together in one write: a pod, the claims made for it and its note of them; its node and its claims.
+"""What belongs together in one write: a pod, the claims made for it and its note of them; its node and their devices.
 
 Components in the same process ask for it (`server.local`). Over HTTP, on a store that others write to as well, and
 where people have configured admission, each object is written by itself, as with Kubernetes (`are_possible`).
@@ -19,13 +19,14 @@ from dray.api.kinds import TEMPLATES
 from dray.api.meta import Object
 from dray.api.pod_claims import claim_for, with_statuses
 from dray.api.pod_groups import group_of
+from dray.api.pods import binding_of
 from dray.api.resource import ResourceClaim, ResourceClaimTemplate
 from dray.server import errors
-from dray.server.engine import Call, Engine
+from dray.server.engine import Call, Engine, PlacedPod, Placement
 from dray.server.objects import finish, with_metadata
 from dray.server.subresources.pod_binding import assigned
 from dray.server.verbs import quota, writes
-from dray.store import Conflict, Create, Exists, Key, NotFound, Operation, Update
+from dray.store import Conflict, Create, Exists, Finish, Key, NotFound, Operation, Update
 from dray.validation.context import Errors
 
 
@@ -68,13 +69,18 @@ async def _allocate(engine: Engine, wanted: Allocation) -> Update:
     meta = claim.metadata
     if meta.resource_version != old.metadata.resource_version or meta.uid != old.metadata.uid:
         raise errors.conflict(call.route.kind, call.route.name)
+    return Update(call.key, record.revision, await _with_devices(engine, wanted, old))
+
+
+async def _with_devices(engine: Engine, wanted: Allocation, old: ResourceClaim) -> Finish:
+    """How the store completes a claim that gets its devices. Raises ApiError if it may not have them."""
+    call, claim = wanted.update, wanted.claim
     # Made from what is stored: whatever else the caller's copy says does not count.
-    held = replace(old, metadata=replace(old.metadata, finalizers=meta.finalizers))
+    held = replace(old, metadata=replace(old.metadata, finalizers=claim.metadata.finalizers))
     await engine.admission.check(engine, call, held, old)
     new = replace(held, status=claim.status)
     await engine.admission.check(engine, wanted.status, new, held)
-    complete = engine.held_devices.guarded(call.key, new, old, finish(new), is_judged=True)
-    return Update(call.key, record.revision, complete)
+    return engine.held_devices.guarded(call.key, new, old, finish(new), is_judged=True)
 
 
 async def create_claims(
@@ -130,7 +136,9 @@ class ClaimsWithPods:
     left to it: groups of pods, quotas, anything that is refused.
     """
 
-    def __init__(self, engine: Engine, call_in: Callable[[str], Call], told: Callable[[ResourceClaim], None]) -> None:
+    def __init__(
+        self, engine: Engine, call_in: Callable[[str], Call], told: Callable[[Pod, Sequence[ResourceClaim]], None]
+    ) -> None:
         """`call_in` creates claims in a namespace, or raises ApiError; `told` hears of those that are stored."""
         self._engine = engine
         self._call_in = call_in
@@ -160,10 +168,45 @@ class ClaimsWithPods:
         status = replace(pod.status, resource_claim_statuses=with_statuses(pod, names))
         return replace(pod, status=status), list(claims.values())
 
-    def stored(self, claims: Sequence[ResourceClaim]) -> None:
+    def stored(self, pod: Pod, claims: Sequence[ResourceClaim]) -> None:
         """They are stored."""
-        for claim in claims:
-            self._told(claim)
+        self._told(pod, claims)
+
+
+class NodesWithPods:
+    """Gives new pods their nodes, and their claims devices, for a scheduler that would do it a moment later."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        calls: Callable[[Pod, Sequence[ResourceClaim]], tuple[Call, list[Allocation]]],
+        place: Callable[[Pod, Sequence[ResourceClaim]], Placement | None],
+    ) -> None:
+        """`calls` bind a pod and allocate claims, or raises ApiError; `place` decides, if it is to be decided now."""
+        self._engine = engine
+        self._calls = calls
+        self._place = place
+
+    async def of(self, pod: Pod, claims: Sequence[ResourceClaim]) -> PlacedPod | None:
+        """The pod with its node, and the claims made for it with their devices; None if it gets one later."""
+        engine = self._engine
+        placement = self._place(pod, claims) if are_possible(engine) else None
+        if placement is None:
+            return None
+        try:
+            call, allocations = self._calls(pod, placement.claims)
+            given = [
+                (each.update.key, await _with_devices(engine, each, claim))
+                for each, claim in zip(allocations, claims, strict=True)
+            ]
+            await engine.admission.check(engine, call, None, pod)
+            return PlacedPod(assigned(pod, binding_of(pod, placement.node), call.now), given, placement)
+        except errors.ApiError:
+            placement.failed()
+            return None  # the scheduler tells why
+        except BaseException:
+            placement.failed()
+            raise
 
 
 async def _made(engine: Engine, call: Call, claim: ResourceClaim) -> ResourceClaim:

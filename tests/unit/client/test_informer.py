@@ -8,6 +8,7 @@ from dray.api.generated.core import Pod
 from dray.api.meta import ObjectMeta
 from dray.api.registry import by_kind
 from dray.client import Informer, ObjectList, WatchEvent, WatchExpired
+from dray.client.informer import put_together
 from dray.reconcile import VirtualClock
 
 PODS = by_kind("v1", "Pod")
@@ -153,3 +154,14 @@ async def test_a_list_that_is_older_than_an_answer_does_not_take_the_object_away
 
 async def test_a_list_from_a_restored_server_counts_alone() -> None:
     assert await relist_after_put("3", pod("a", 1)) == (["a"], ["b"])
+
+
+def test_what_one_write_answered_with_is_there_before_anybody_is_told() -> None:
+    clock = VirtualClock()
+    one, other = (Informer[Pod](Script([], []), PODS, sleep=clock.sleep) for _ in range(2))  # type: ignore[arg-type]
+    seen = []
+    one.on_change(lambda _, new: seen.append((new and new.metadata.name, other.get("ns", "b") is not None)))
+    other.on_change(lambda _, new: seen.append((new and new.metadata.name, one.get("ns", "a") is not None)))
+    put_together((one, pod("a", 5)), (other, pod("b", 6)))
+    put_together((one, pod("a", 5)), (other, pod("b", 7)))
+    assert seen == [("a", True), ("b", True), ("b", True)]

@@ -26,6 +26,7 @@ from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, Res
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.client.calls import delete_exactly, find
+from dray.client.informer import put_together
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.resource_claim.claim_plan import Step, is_judged, plan_claim
@@ -79,10 +80,11 @@ class ResourceClaimController(QueueController[Key]):
         self._groups.on_change(self._on_group)
         self._pods.on_change(self._on_pod)
 
-    def note_made(self, claim: ResourceClaim) -> None:
-        """The server made a claim together with its pod, in the controller's place."""
-        self._metrics.created(claim.spec, ok=True)
-        self._claims.put(claim)
+    def note_made(self, pod: Pod, claims: Sequence[ResourceClaim]) -> None:
+        """The server made claims together with their pod, in the controller's place."""
+        for claim in claims:
+            self._metrics.created(claim.spec, ok=True)
+        put_together(*[(self._claims, claim) for claim in claims], (self._pods, pod))
 
     # Events
 

@@ -8,6 +8,7 @@ What the server decides and checks is the strategy of the kind and subresource (
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -16,16 +17,17 @@ from msgspec.structs import replace
 
 from dray.api.generated.core import Pod, Service
 from dray.api.idle_fields import idle_fields
-from dray.api.kinds import CLAIMS
+from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import Object
 from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
+from dray.api.status import ApiError
 from dray.cel import Postponed
 from dray.server import errors
 from dray.server.beside import LARGE
 from dray.server.bodies.request_namespace import check_namespace
 from dray.server.custom import slow_rules
-from dray.server.engine import Call, Engine, FirstClaims
+from dray.server.engine import Call, Engine, FirstClaims, PlacedPod
 from dray.server.objects import finish, finish_ahead, with_metadata
 from dray.server.strategies import UpdateStrategy
 from dray.server.verbs import dropped_fields, field_owners, first_account, quota, reservations
@@ -157,8 +159,8 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
             raise Exists(stored)
         await quota.charges(engine, call, obj)
         return dry(complete, engine.store.revision)
-    if isinstance(obj, Pod) and engine.first_claims is not None and obj.spec.resource_claims:
-        together = await _insert_with_claims(engine, call, obj, engine.first_claims)
+    if isinstance(obj, Pod):
+        together = await _insert_pod(engine, call, obj)
         if together is not None:
             return together
     for _ in range(UPDATE_ATTEMPTS):
@@ -173,20 +175,57 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
     raise errors.conflict(call.route.kind, obj.metadata.name, "too many others are using up the quota")
 
 
-async def _insert_with_claims(engine: Engine, call: Call, pod: Pod, maker: FirstClaims) -> Record | None:
-    """Stores a pod together with its claims. None, and nothing is stored, if they are to be made later; `_insert` says
-    what is wrong, if anything is."""
-    made = await maker.of(pod)
-    if made is None or await quota.charges(engine, call, pod):
+async def _insert_pod(engine: Engine, call: Call, pod: Pod) -> Record | None:
+    """Stores a pod together with its claims, and with its node and their devices if it can have them now. None, and
+    nothing is stored, if all of that comes later; `_insert` says what is wrong, if anything is."""
+    maker, claims = engine.first_claims, list[ResourceClaim]()
+    if engine.store.get(_key(PODS, pod)) is not None:
         return None
-    named, claims = made
+    if pod.spec.resource_claims:
+        made = None if maker is None else await maker.of(pod)
+        if made is None:
+            return None
+        pod, claims = made
+    elif engine.first_nodes is None:
+        return None
+    if await quota.charges(engine, call, pod):
+        return None
+    placed = None if engine.first_nodes is None else await engine.first_nodes.of(pod, claims)
+    if placed is not None:
+        record = await _insert_placed(engine, call, placed, maker)
+        if record is not None:
+            return record
+    if maker is None or not claims:
+        return None
     operations = [Create(_key(CLAIMS, claim), finish(claim)) for claim in claims]
-    operations.append(Create(_key(call.route.kind, named), await finishing(engine, call, named)))
+    operations.append(Create(_key(PODS, pod), await finishing(engine, call, pod)))
     try:
         records = await engine.store.transact(operations)
     except Exists:
         return None
-    maker.stored([record.obj for record in records[:-1]])
+    maker.stored(records[-1].obj, [record.obj for record in records[:-1]])
+    return records[-1]
+
+
+async def _insert_placed(engine: Engine, call: Call, placed: PlacedPod, maker: FirstClaims | None) -> Record | None:
+    """Stores a pod with its node, and its claims with their devices; None, and nothing is stored, if that cannot be."""
+    pod, placement = placed.pod, placed.placement
+    try:
+        operations = [Create(key, complete) for key, complete in placed.claims]
+        operations.append(Create(_key(PODS, pod), await finishing(engine, call, pod)))
+        records = await engine.store.transact(operations)
+    except (Exists, ApiError):
+        placement.failed()
+        return None  # somebody else has the devices by now, or the name
+    except CancelledError:
+        placement.lost()
+        raise
+    except BaseException:
+        placement.failed()
+        raise
+    if maker is not None and placed.claims:
+        maker.stored(records[-1].obj, [record.obj for record in records[:-1]])
+    placement.stored(records[-1].obj)
     return records[-1]
 
 
