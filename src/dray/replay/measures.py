@@ -124,15 +124,17 @@ class ReplayObserver:
         if life is None:
             wants = bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
             life = self._lives[uid] = _Life(full_name(pod), wants)
+        told = find_condition(pod.status.conditions, "PodScheduled")
         if pod.spec.node_name and life.placed is None:
             life.placed = now
+            if self._start is not None and life.since is None and told is not None and told.status == "True":
+                life.since = now  # a scheduler gave it its node as it came
             life.is_first = self._start is None or life.since is None
         elif not pod.spec.node_name and not pod.spec.scheduling_gates and life.since is None:
             life.since = now
         reason = disruption(pod)
         if reason and self._start is not None and pod.spec.node_name:
             life.evicted = life.evicted or reason
-        told = find_condition(pod.status.conditions, "PodScheduled")
         if told is not None and told.status == "False":
             life.why = told.message
         if life.placed is None and life.since is not None and not is_gone:
