@@ -204,15 +204,16 @@ def clusters(view: FleetView) -> Iterator[ClusterItem]:
 
 def _cluster(cluster: ManagedCluster, placements: int) -> ClusterItem:
     from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
-    from dray.cli import cluster_rows
+    from dray.api.well_known import FREE_DEVICES, TOTAL_DEVICES
+    from dray.views.hub import cluster_state
 
     claimed = [(one.name, one.value) for one in cluster.status.cluster_claims]
     return ClusterItem(
         name=cluster.metadata.name,
-        state=cluster_rows.state(cluster),
+        state=cluster_state(cluster),
         cluster_set=cluster.metadata.labels.get(CLUSTER_SET_LABEL),
-        free_devices=dict(_counts(claimed, cluster_rows.FREE)),
-        total_devices=dict(_counts(claimed, cluster_rows.TOTAL)),
+        free_devices=dict(_counts(claimed, FREE_DEVICES)),
+        total_devices=dict(_counts(claimed, TOTAL_DEVICES)),
         taints=tuple(taint_text(one) for one in cluster.spec.taints),
         placements=placements,
     )

@@ -7,8 +7,9 @@ import hashlib
 from dray.api import codec
 from dray.api.generated.core import Pod, PodTemplateSpec
 from dray.api.meta import Object, ObjectMeta, OwnerReference
+from dray.api.well_known import NAME_LETTERS
 
-LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+LETTERS = NAME_LETTERS
 LONGEST_BASE = 57
 
 

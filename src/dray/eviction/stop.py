@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from dray.api.generated.core import Namespace
+from dray.api.well_known import SYSTEM_NAMESPACE
 
-PLACE: Final = "kube-system"
+PLACE: Final = SYSTEM_NAMESPACE
 STOP_ANNOTATION: Final = "dray.dev/stop-evictions"
 """Anything but `false`: nobody leaves, whatever taints, rules and drains say; new work is kept away as before."""
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.generated.rbac import ClusterRole, PolicyRule
+from dray.api.well_known import SYSTEM_NAMESPACE
 from dray.controllers.catalog import CATALOG
 from dray.server.security.default_roles import default_objects
 from dray.server.security.default_roles.building import CORE, DRAY, GROUP, LEASES, READ, RESOURCE, rule
@@ -23,7 +24,6 @@ from dray.server.security.default_roles.user_roles import READER
 Document = dict[str, Any]
 
 API_VERSION: Final = f"{GROUP}/v1"
-ACCOUNTS_NAMESPACE: Final = "kube-system"
 PREFIX: Final = "system:controller:"
 OURS: Final = ("resourceslicepatches", "devicetaintrules", "devicetaintrules/status")
 """What may be a custom resource in dray's own group."""
@@ -87,12 +87,12 @@ def account_roles() -> Iterator[Document]:
         if account not in _OF_KUBERNETES:
             name = f"dray:controller:{account}"
             yield _role("ClusterRole", name, _role_rules()[f"{PREFIX}{account}"])
-            subject = {"kind": "ServiceAccount", "name": account, "namespace": ACCOUNTS_NAMESPACE}
+            subject = {"kind": "ServiceAccount", "name": account, "namespace": SYSTEM_NAMESPACE}
             yield _binding("ClusterRoleBinding", name, "ClusterRole", subject)
     manager = {"kind": "User", "apiGroup": GROUP, "name": "system:kube-controller-manager"}
     lease = rule("get update", LEASES, "leases", names="dray-controllers")
-    yield _role("Role", "dray-controllers-lease", (lease,), ACCOUNTS_NAMESPACE)
-    yield _binding("RoleBinding", "dray-controllers-lease", "Role", manager, ACCOUNTS_NAMESPACE)
+    yield _role("Role", "dray-controllers-lease", (lease,), SYSTEM_NAMESPACE)
+    yield _binding("RoleBinding", "dray-controllers-lease", "Role", manager, SYSTEM_NAMESPACE)
 
 
 _OF_KUBERNETES: Final = frozenset(

@@ -20,6 +20,7 @@ from dray.api.meta import ObjectMeta, OwnerReference
 from dray.api.nodes import is_simulated
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
+from dray.api.well_known import LEASE_NAMESPACE
 from dray.client import Client
 from dray.node import node_object
 from dray.process.clock import as_time
@@ -27,7 +28,6 @@ from dray.reconcile import Clock
 
 log = logging.getLogger(__name__)
 
-LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
 RENEW_SECONDS: Final = 10.0
 REPORT_SECONDS: Final = 300.0

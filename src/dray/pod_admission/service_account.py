@@ -30,6 +30,7 @@ from dray.api.generated.core import (
     VolumeProjection,
 )
 from dray.api.sharing import remembered
+from dray.api.well_known import NAME_LETTERS
 
 DEFAULT: Final = "default"
 ACCESS_VOLUME: Final = "kube-api-access-"
@@ -38,7 +39,6 @@ ENFORCED: Final = "kubernetes.io/enforce-mountable-secrets"
 TOKEN_SECONDS: Final = 3607
 """Kubernetes' own odd number, by which tokens are known that were not asked for."""
 FILE_MODE: Final = 0o644
-_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 
 AnyContainer = TypeVar("AnyContainer", Container, EphemeralContainer)
@@ -89,8 +89,8 @@ def _suffix(account: str) -> str:
     number = zlib.crc32(account.encode())
     letters = []
     for _ in range(5):
-        number, rest = divmod(number, len(_LETTERS))
-        letters.append(_LETTERS[rest])
+        number, rest = divmod(number, len(NAME_LETTERS))
+        letters.append(NAME_LETTERS[rest])
     return "".join(letters)
 
 

@@ -22,11 +22,12 @@ from dray.api.kinds import LEASES
 from dray.api.meta import ObjectMeta
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
+from dray.api.well_known import SYSTEM_NAMESPACE
 from dray.client.calls import find
 from dray.client.interface import Client
 from dray.process.clock import Clock
 
-NAMESPACE = "kube-system"
+NAMESPACE = SYSTEM_NAMESPACE
 
 
 class LeadershipLost(Exception):

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from dray.api.generated.core import Node, NodeSpec
 from dray.api.meta import Object, ObjectMeta
 from dray.api.resource import ResourceSlice
+from dray.api.well_known import HOSTNAME
 
-HOSTNAME: Final = "kubernetes.io/hostname"
 TRANSIENT_TAINTS: Final = "node.kubernetes.io/"
 """Taints of the node lifecycle (not-ready, unreachable, unschedulable …): a state of one node, not of its kind."""
 

@@ -10,6 +10,7 @@ from dray.api.generated.core import Pod
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.pods import is_active
 from dray.api.resource import ResourceClaim
+from dray.api.well_known import DEFAULT_SCHEDULER
 from dray.reconcile import Clock, Informers
 from dray.scheduler.messages import Messages
 from dray.scheduler.metrics import SchedulerMetrics
@@ -21,7 +22,7 @@ from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import GroupReason
 from dray.scheduling.refusal import Refused
 
-DEFAULT_NAME = "default-scheduler"
+DEFAULT_NAME = DEFAULT_SCHEDULER
 
 
 class State:

@@ -16,6 +16,7 @@ import msgspec
 from dray.allocator import Allocated, Options
 from dray.api.generated.core import PodExtendedResourceClaimStatus
 from dray.api.resource import AllocationResult, ResourceClaim
+from dray.api.well_known import HOSTNAME
 from dray.scheduling.candidates import in_turns
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.devices import LACKING, PodDevices
@@ -46,7 +47,6 @@ ENOUGH_NODES = 50
 NODES_JUDGED = 8
 """How many nodes are judged before it is asked whether others are next."""
 
-HOSTNAME = "kubernetes.io/hostname"
 _OUTSIDE = (OutsideDomain(),)
 
 

@@ -5,14 +5,10 @@ Explanations, previews and plans say so, instead of answering for somebody else.
 
 from __future__ import annotations
 
-from typing import Final
-
+from dray.api.well_known import DEFAULT_SCHEDULER
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import Gated, OtherScheduler, PodReason, VolumeReason
 from dray.scheduling.volumes import Volumes
-
-DEFAULT_SCHEDULER: Final = "default-scheduler"
-"""What pods name that name none; kube-scheduler and dray's decide alike for these."""
 
 
 def cannot_judge(pod: PodInfo, volumes: Volumes) -> PodReason | None:

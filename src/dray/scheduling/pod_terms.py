@@ -14,6 +14,7 @@ from dray.api.generated.core import Pod, PodAffinityTerm, PodSpec, TopologySprea
 from dray.api.labels import LabelSelector, Requirement, SelectorError
 from dray.api.sharing import remembered
 from dray.api.struct import encode_value
+from dray.api.well_known import NAMESPACE_NAME
 from dray.scheduling.reasons import TermUnreadable, TooManyTerms
 
 Labels = Mapping[str, str]
@@ -22,8 +23,6 @@ MOST_TERMS = 64
 
 _encode = msgspec.json.Encoder(enc_hook=encode_value).encode
 
-NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
-"""The label that every namespace has; of one that nobody has told of, it is the only one known."""
 HONOR: Final = "Honor"
 HARD_AFFINITY_WEIGHT: Final = 1
 """What a pod that requires the company of another is worth to that other one, as in kube-scheduler."""

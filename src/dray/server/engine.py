@@ -15,6 +15,7 @@ from dray.api.meta import Object
 from dray.api.registry import RESOURCE_GROUP, Kind
 from dray.api.resource import ResourceClaim
 from dray.api.times import Time
+from dray.api.well_known import NAME_LETTERS
 from dray.process.clock import Clock, as_time
 from dray.server.beside import Beside
 from dray.server.indexes.held_devices import HeldDevices
@@ -28,9 +29,8 @@ from dray.store import Event, Finish, Key, Record, Store
 from dray.validation import Context
 
 # Of five letters, by twos: one number makes a whole suffix.
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_PAIRS = [first + second for first in _LETTERS for second in _LETTERS]
-_SUFFIXES = len(_LETTERS) ** 5
+_PAIRS = [first + second for first in NAME_LETTERS for second in NAME_LETTERS]
+_SUFFIXES = len(NAME_LETTERS) ** 5
 
 # The bits of a UUID that say how it was made.
 _NO_VERSION = ~(0xF << 76 | 0x3 << 62)
@@ -238,7 +238,7 @@ class Engine:
     def new_suffix(self) -> str:
         """The end of a generated name, in letters and digits that do not spell words."""
         number = self._random.randrange(_SUFFIXES)
-        return f"{_PAIRS[number % 729]}{_PAIRS[number // 729 % 729]}{_LETTERS[number // 729**2]}"
+        return f"{_PAIRS[number % 729]}{_PAIRS[number // 729 % 729]}{NAME_LETTERS[number // 729**2]}"
 
     def clock(self) -> Time:
         """The time of day, cut to the second, as the API writes it."""

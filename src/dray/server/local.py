@@ -20,6 +20,7 @@ from dray.api.pods import binding_of
 from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
 from dray.api.struct import encode_value
+from dray.api.well_known import SYSTEM_NAMESPACE
 from dray.client.interface import ObjectList, PatchFormat, WatchEvent, WatchExpired
 from dray.server import errors, transactions
 from dray.server.beside import LARGE
@@ -41,7 +42,6 @@ T = TypeVar("T", bound=Object)
 AT_ONCE = 32
 """Objects that are decoded before others get a turn of the loop."""
 
-SYSTEM_NAMESPACE = "kube-system"
 _OF_TEMPLATES = (Pod, ReplicaSet, Job)
 
 

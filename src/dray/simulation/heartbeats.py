@@ -15,10 +15,11 @@ from dray.api.kinds import LEASES
 from dray.api.meta import ObjectMeta, OwnerReference
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
+from dray.api.well_known import LEASE_NAMESPACE
 from dray.client import Client
 from dray.reconcile import Clock
 
-NAMESPACE: Final = "kube-node-lease"
+NAMESPACE: Final = LEASE_NAMESPACE
 TURNS: Final = 10
 TURN_SECONDS: Final = 1.0
 LEASE_SECONDS: Final = 40

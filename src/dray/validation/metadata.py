@@ -8,12 +8,12 @@ import msgspec
 
 from dray.api.field import forbidden, invalid, not_supported, required, too_long
 from dray.api.meta import Object, ObjectMeta, OwnerReference
+from dray.api.well_known import FOREGROUND_DELETION
 from dray.validation import check, names
 from dray.validation.context import Errors
 
 ANNOTATIONS_BYTES: Final = 256 * 1024
 ORPHAN: Final = "orphan"
-FOREGROUND_DELETION: Final = "foregroundDeletion"
 STANDARD_FINALIZERS: Final = frozenset((ORPHAN, FOREGROUND_DELETION, "kubernetes"))
 _MANAGER_LENGTH: Final = 128
 _SUBRESOURCE_LENGTH: Final = 256

@@ -9,20 +9,20 @@ from msgspec.structs import replace
 from dray.api.field import invalid
 from dray.api.generated.core import Namespace, NamespaceStatus
 from dray.api.times import Time
+from dray.api.well_known import NAMESPACE_NAME
 from dray.validation import check, names
 from dray.validation.context import Context, Errors
 from dray.validation.metadata import DNS_LABEL, with_metadata
 from dray.validation.rules import Rules
 
-NAME_LABEL: Final = "kubernetes.io/metadata.name"
 FINALIZER: Final = "kubernetes"
 
 
 def _default(obj: Namespace, _now: Time) -> Namespace:
     """A namespace is labelled with its name, so that selectors can name it."""
     meta = obj.metadata
-    if meta.name and meta.labels.get(NAME_LABEL) != meta.name:
-        obj = with_metadata(obj, labels={**meta.labels, NAME_LABEL: meta.name})
+    if meta.name and meta.labels.get(NAMESPACE_NAME) != meta.name:
+        obj = with_metadata(obj, labels={**meta.labels, NAMESPACE_NAME: meta.name})
     if not obj.status.phase:
         obj = replace(obj, status=replace(obj.status, phase="Active"))
     return obj

@@ -28,9 +28,9 @@ from dray.api.generated.core import (
 from dray.api.quantity import Quantity
 from dray.api.sharing import remembered
 from dray.api.times import Time
+from dray.api.well_known import DEFAULT_SCHEDULER
 from dray.validation.volumes import SOURCES
 
-SCHEDULER: Final = "default-scheduler"
 GRACE_SECONDS: Final = 30
 FILE_MODE: Final = 0o644
 TOKEN_SECONDS: Final = 3600
@@ -90,7 +90,7 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
     if spec.termination_grace_period_seconds is None:
         changes["termination_grace_period_seconds"] = GRACE_SECONDS
     if not spec.scheduler_name:
-        changes["scheduler_name"] = SCHEDULER
+        changes["scheduler_name"] = DEFAULT_SCHEDULER
     changes["containers"] = tuple(default_container(entry) for entry in spec.containers)
     if spec.init_containers:
         changes["init_containers"] = tuple(default_container(entry) for entry in spec.init_containers)

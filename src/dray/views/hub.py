@@ -13,11 +13,10 @@ from dray.api.cluster.managed_cluster import CONDITION_AVAILABLE
 from dray.api.conditions import find_condition
 from dray.api.references import full_name
 from dray.api.taints import taint_text
+from dray.api.well_known import FREE_DEVICES, TOTAL_DEVICES
 from dray.placement import Fleet, FleetObject, place
 from dray.views.device import Document
 
-FREE: Final = "free.devices.dray.dev/"
-TOTAL: Final = "total.devices.dray.dev/"
 MOST_REASONS: Final = 200
 
 
@@ -104,9 +103,9 @@ def _cluster(cluster: ManagedCluster, placements: int) -> ClusterRow:
 
 def _devices(claims: dict[str, str]) -> Iterator[tuple[str, tuple[int, int]]]:
     for name, value in claims.items():
-        class_name = name.removeprefix(FREE)
-        of = claims.get(TOTAL + class_name, "")
-        if name.startswith(FREE) and value.isdecimal() and of.isdecimal():
+        class_name = name.removeprefix(FREE_DEVICES)
+        of = claims.get(TOTAL_DEVICES + class_name, "")
+        if name.startswith(FREE_DEVICES) and value.isdecimal() and of.isdecimal():
             yield class_name, (int(value), int(of))
 
 

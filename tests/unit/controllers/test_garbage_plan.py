@@ -4,8 +4,8 @@ import pytest
 
 from dray.api.meta import ObjectMeta
 from dray.api.times import Time
+from dray.api.well_known import FOREGROUND_DELETION
 from dray.controllers.garbage_collector.plan import (
-    FOREGROUND,
     ORPHAN,
     Delete,
     Disown,
@@ -52,7 +52,7 @@ def deleted(*finalizers: str) -> ObjectMeta:
             id="its author wants orphans",
         ),
         pytest.param(
-            ObjectMeta(name="x", finalizers=(FOREGROUND,)),
+            ObjectMeta(name="x", finalizers=(FOREGROUND_DELETION,)),
             {"a": Owner.ABSENT},
             True,
             False,
@@ -60,8 +60,10 @@ def deleted(*finalizers: str) -> ObjectMeta:
             id="its author wants the foreground",
         ),
         pytest.param(deleted("example.com/x"), {"a": Owner.ABSENT}, True, True, [], id="going already"),
-        pytest.param(deleted(FOREGROUND), {}, True, True, [VisitDependents()], id="foreground, blocked"),
-        pytest.param(deleted(FOREGROUND), {}, True, False, [DropFinalizer(FOREGROUND)], id="foreground, free"),
+        pytest.param(deleted(FOREGROUND_DELETION), {}, True, True, [VisitDependents()], id="foreground, blocked"),
+        pytest.param(
+            deleted(FOREGROUND_DELETION), {}, True, False, [DropFinalizer(FOREGROUND_DELETION)], id="foreground, free"
+        ),
         pytest.param(deleted(ORPHAN), {}, True, True, [ReleaseDependents(), DropFinalizer(ORPHAN)], id="orphan"),
     ],
 )

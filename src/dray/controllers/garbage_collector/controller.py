@@ -13,12 +13,12 @@ from dray.api import codec
 from dray.api.meta import DeleteOptions, Object, OwnerReference, Preconditions
 from dray.api.registry import Kind, UnknownKind, by_kind, kinds
 from dray.api.status import ApiError
+from dray.api.well_known import FOREGROUND_DELETION
 from dray.client import Informer
 from dray.controllers.context import Context
 from dray.controllers.custom_kinds import CustomKinds
 from dray.controllers.garbage_collector.graph import Graph, Item
 from dray.controllers.garbage_collector.plan import (
-    FOREGROUND,
     ORPHAN,
     Delete,
     Disown,
@@ -281,4 +281,4 @@ def collectable_kinds() -> list[Kind]:
 
 
 def _is_ours(finalizers: tuple[str, ...]) -> bool:
-    return FOREGROUND in finalizers or ORPHAN in finalizers
+    return FOREGROUND_DELETION in finalizers or ORPHAN in finalizers

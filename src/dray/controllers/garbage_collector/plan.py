@@ -15,9 +15,9 @@ from enum import Enum, auto
 from typing import NamedTuple, TypeAlias
 
 from dray.api.meta import ObjectMeta
+from dray.api.well_known import FOREGROUND_DELETION
 
 ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 
 
 class Owner(Enum):
@@ -64,7 +64,7 @@ Instruction: TypeAlias = Delete | Disown | DropFinalizer | Unblock | ReleaseDepe
 
 def is_waiting(meta: ObjectMeta) -> bool:
     """Whether an object is being deleted in the foreground."""
-    return meta.deletion_timestamp is not None and FOREGROUND in meta.finalizers
+    return meta.deletion_timestamp is not None and FOREGROUND_DELETION in meta.finalizers
 
 
 def plan(
@@ -94,8 +94,8 @@ def plan(
 
 
 def _plan_deleted(meta: ObjectMeta, *, is_blocked: bool) -> tuple[Instruction, ...]:
-    if FOREGROUND in meta.finalizers:
-        return (VisitDependents(),) if is_blocked else (DropFinalizer(FOREGROUND),)
+    if FOREGROUND_DELETION in meta.finalizers:
+        return (VisitDependents(),) if is_blocked else (DropFinalizer(FOREGROUND_DELETION),)
     if ORPHAN in meta.finalizers:
         return ReleaseDependents(), DropFinalizer(ORPHAN)
     return ()
@@ -105,4 +105,4 @@ def _policy(meta: ObjectMeta) -> str:
     """What was asked for when the object was created or deleted; else its dependents follow on their own."""
     if ORPHAN in meta.finalizers:
         return "Orphan"
-    return "Foreground" if FOREGROUND in meta.finalizers else "Background"
+    return "Foreground" if FOREGROUND_DELETION in meta.finalizers else "Background"

@@ -11,6 +11,7 @@ from dray.api.generated.coordination import Lease
 from dray.api.generated.core import Node, Pod, PodCondition
 from dray.api.kinds import LEASES, NODES, PODS
 from dray.api.status import ApiError
+from dray.api.well_known import LEASE_NAMESPACE
 from dray.client import PatchFormat
 from dray.controllers.context import Context
 from dray.controllers.node_lifecycle import health
@@ -20,7 +21,6 @@ from dray.controllers.queue_controller import QueueController
 from dray.process.clock import as_time
 from dray.reconcile import Wakeup
 
-LEASE_NAMESPACE = "kube-node-lease"
 BY_NODE = "node"
 WORKERS = 8
 LATE = 1.0

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dray.api.generated.core import PersistentVolumeClaim, Pod
+from dray.api.well_known import LEASE_NAMESPACE
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import Identity
-from dray.server.security.node_restriction import LEASE_NAMESPACE, is_node, node_name
+from dray.server.security.node_restriction import is_node, node_name
 from dray.server.security.pod_references import references
 from dray.server.security.tokens import ObjectLookup
 

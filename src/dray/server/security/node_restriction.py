@@ -16,6 +16,7 @@ from dray.api.generated.authentication import TokenRequest
 from dray.api.generated.core import Node, PersistentVolumeClaim, Pod
 from dray.api.meta import Object
 from dray.api.resource import ResourceSlice
+from dray.api.well_known import LEASE_NAMESPACE
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import NODE_PREFIX, NODES, Identity
 from dray.server.security.node_labels import forbidden_labels
@@ -24,7 +25,6 @@ from dray.server.security.pod_references import references
 from dray.server.security.pool_ownership import SlicesInPool, check_pool
 from dray.server.security.tokens import ObjectLookup
 
-LEASE_NAMESPACE = "kube-node-lease"
 _MIRROR_POD = "kubernetes.io/config.mirror"
 
 

@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from dray.api.generated.core import ConfigMap
 from dray.api.kinds import CONFIG_MAPS
 from dray.api.meta import ObjectMeta
+from dray.api.well_known import SYSTEM_NAMESPACE
 from dray.server.engine import Call, Engine
 from dray.server.routes import Route
 from dray.server.security.certificates import Authority
 from dray.server.upkeep.first_objects import SYSTEM
 from dray.server.verbs import writes
 
-NAMESPACE = "kube-system"
+NAMESPACE = SYSTEM_NAMESPACE
 NAME = "extension-apiserver-authentication"
 CLIENTS = "client-ca-file"
 PROXIES = "requestheader-client-ca-file"

@@ -15,6 +15,7 @@ from dray.api.meta import DeleteOptions, Object, StatusDetails
 from dray.api.pods import is_finished
 from dray.api.registry import Kind
 from dray.api.times import Time
+from dray.api.well_known import FOREGROUND_DELETION
 from dray.server import errors
 from dray.server.beside import LARGE
 from dray.server.bodies.options import PROPAGATION, dry_run_problem, invalid_options, is_true, number
@@ -24,7 +25,6 @@ from dray.server.verbs.writes import UPDATE_ATTEMPTS, current, dry, finishing, i
 from dray.store import Conflict, NotFound, Record
 
 ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 PODS_STAY = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
@@ -158,15 +158,15 @@ def _next_generation(obj: Object) -> Object:
 
 def _finalizers(obj: Object, given: DeleteOptions) -> tuple[str, ...]:
     """The finalizers with those that the propagation policy asks the garbage collector to honour."""
-    kept = tuple(name for name in obj.metadata.finalizers if name not in (ORPHAN, FOREGROUND))
+    kept = tuple(name for name in obj.metadata.finalizers if name not in (ORPHAN, FOREGROUND_DELETION))
     had = set(obj.metadata.finalizers)
     policy = given.propagation_policy
     if policy is None and given.orphan_dependents is not None:
         policy = "Orphan" if given.orphan_dependents else "Background"
     if policy == "Orphan" or (policy is None and ORPHAN in had):
         return (*kept, ORPHAN)
-    if policy == "Foreground" or (policy is None and FOREGROUND in had):
-        return (*kept, FOREGROUND)
+    if policy == "Foreground" or (policy is None and FOREGROUND_DELETION in had):
+        return (*kept, FOREGROUND_DELETION)
     if policy is None and _keeps_dependents(obj, given):
         return (*kept, ORPHAN)
     return kept

@@ -15,12 +15,12 @@ from dray.api.generated.rbac import (
     Subject,
 )
 from dray.api.meta import LabelSelector, ObjectMeta
+from dray.api.well_known import SYSTEM_NAMESPACE
 from dray.server.security.rbac import Stored
 
 GROUP = "rbac.authorization.k8s.io"
 API_VERSION = f"{GROUP}/v1"
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
-SYSTEM_NAMESPACE = "kube-system"
 
 READ = "get list watch"
 WRITE = "create delete deletecollection patch update"
