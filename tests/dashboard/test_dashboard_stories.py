@@ -173,7 +173,11 @@ def _means_it(page: Page, kubeconfig: Path) -> None:
     subprocess.run(waiting, check=True, timeout=2 * PATIENCE)
     node = subprocess.check_output([*kubectl, "get", "pod", "pair-1", "-n", "ml", "-o", "jsonpath={.spec.nodeName}"])
     page.open(f"#/service?node={node.decode()}")
-    page.sees("2 pods would leave 8 devices", "Guard: 2 of 2 pods, limit 1: 1 pod.", "Type 8 to go on")
+    page.sees(
+        "2 pods would leave 8 devices",
+        "Guard: 2 of 2 pods would leave; 1 pod may without being confirmed (limit 1).",
+        "Type 8 to go on",
+    )
     page.type("#typed", "8")
     page.press("Apply to 8 devices")
     page.sees("Held:")

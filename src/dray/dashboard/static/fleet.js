@@ -56,11 +56,8 @@ export function show(main, route) {
         regroup(by, filter.value.trim());
       },
     },
-    h("label", { for: "by" }, "Group by"),
-    grouping,
-    h("label", { for: "cel" }, "Filter (CEL)"),
-    filter,
-    h("button", { type: "submit" }, "Filter"),
+    h("div", { class: "labelled" }, h("label", { for: "by" }, "Group by"), grouping),
+    h("div", { class: "labelled" }, h("label", { for: "cel" }, "Filter (CEL)"), filter, h("button", { type: "submit" }, "Filter")),
     h("button", { type: "button", "aria-pressed": String(isTable), onclick: (/** @type {Event} */ event) => flip(/** @type {HTMLElement} */ (event.currentTarget)) }, "As a table"),
   );
   const selection = h("div", { class: "selection", hidden: true });

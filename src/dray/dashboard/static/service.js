@@ -210,7 +210,7 @@ function make(main, route) {
           ],
           rows: pods,
         }),
-      guard && h("p", { class: guard.isOver ? "notice" : "quiet" }, `Guard: ${guard.pods ?? 0} of ${guard.of ?? 0} pods, limit ${guard.limit}: ${count(guard.allowed ?? 0, "pod")}.`, guard.isOver ? " They stay until somebody presses Confirm at the rule below." : ""),
+      guard && h("p", { class: guard.isOver ? "notice" : "quiet" }, `Guard: ${guard.pods ?? 0} of ${guard.of ?? 0} pods would leave; ${count(guard.allowed ?? 0, "pod")} may without being confirmed (limit ${guard.limit}).`, guard.isOver ? " They stay until somebody presses Confirm at the rule below." : ""),
       isMany && h("div", { class: "field" }, h("label", { for: "typed" }, `${found.isBroad ? "This may reach devices all over the cluster." : "More pods leave than the guard's limit."} Type ${hit} to go on`), typed),
       button,
     );
