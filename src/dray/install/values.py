@@ -76,10 +76,12 @@ def read_values(settings: Iterable[str]) -> dict[str, Value]:
     values = dict(DEFAULTS)
     for setting in settings:
         name, separator, text = setting.partition("=")
-        if not separator or name not in DEFAULTS:
+        if name not in DEFAULTS:
             close = difflib.get_close_matches(name, DEFAULTS, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there is {', '.join(DEFAULTS)}"
-            raise ValuesError(f"{setting!r} is not name=value with a name that is known; {hint}")
+            hint = f"did you mean {close[0]}" if close else f"there is {', '.join(DEFAULTS)}"
+            raise ValuesError(f"{setting!r} sets nothing that is known; {hint}")
+        if not separator:
+            raise ValuesError(f"{name} has no value; write {name}=VALUE")
         values[name] = _typed(name, text)
     return values
 

@@ -59,8 +59,8 @@ def test_what_can_be_set() -> None:
     found = read_values(["scheduler.replicas=3", "networkPolicy.enabled=false", "scheduler.mode=default"])
     assert (found["scheduler.replicas"], found["networkPolicy.enabled"]) == (3, False)
     for wrong, message in (
-        ("scheduler.replica=3", "did you mean 'scheduler.replicas'"),
-        ("namespace", "not name=value|did you mean"),
+        ("scheduler.replica=3", "did you mean scheduler.replicas"),
+        ("namespace", "namespace has no value; write namespace=VALUE"),
         ("zzz=1", "there is namespace, image"),
         ("scheduler.replicas=many", "a whole number"),
         ("scheduler.mode=third", "one of second, default"),
