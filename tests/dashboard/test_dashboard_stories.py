@@ -70,7 +70,7 @@ def _wait_for(here: Cluster, pod: str, namespace: str) -> None:
         f"pod/{pod}",
         lambda found: found.get("status", {}).get("phase") == "Running",
         namespace=namespace,
-        seconds=PATIENCE,
+        timeout=PATIENCE,
     )
 
 

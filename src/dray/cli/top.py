@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dray.top.session import TopSession
 
 
-class View(StrEnum):
+class ViewName(StrEnum):
     """What to look at first."""
 
     FLEET = "fleet"
@@ -30,7 +30,9 @@ class View(StrEnum):
 
 
 def run(
-    view: Annotated[View, typer.Option(help="What to show first; 1 to 4 and Tab go to the others.")] = View.FLEET,
+    view: Annotated[
+        ViewName, typer.Option(help="What to show first; 1 to 4 and Tab go to the others.")
+    ] = ViewName.FLEET,
     cel: Annotated[
         str, typer.Option(metavar="EXPRESSION", help="Only devices of which this CEL expression is true.")
     ] = "",
@@ -55,7 +57,7 @@ def run(
     asyncio.run(_run(component.connect(kubeconfig, context), view, cel, namespace, once=once))
 
 
-async def _run(connection: Connection, view: View, cel: str, namespace: str, *, once: bool) -> None:
+async def _run(connection: Connection, view: ViewName, cel: str, namespace: str, *, once: bool) -> None:
     from dray.api.status import ApiError
     from dray.client.http import HttpClient
     from dray.client.kubeconfig import KubeconfigError
@@ -71,7 +73,7 @@ async def _run(connection: Connection, view: View, cel: str, namespace: str, *, 
         session = TopSession(client, RealClock(), connection.server, namespace)
         try:
             with inputs.busy("Reading the cluster"):
-                await session.start(list(View).index(view), cel)
+                await session.start(list(ViewName).index(view), cel)
             await _show(session, once=once)
         except GroupingError as error:
             output.fail(f"--cel: {error}.")

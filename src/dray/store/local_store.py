@@ -75,7 +75,7 @@ class LocalStore(Store):
 
     # ---- writes -----------------------------------------------------------------------------------------------
 
-    async def transact(self, operations: Sequence[Operation], basis: Basis = ITSELF) -> Sequence[Record]:  # noqa: ARG002
+    async def transact(self, operations: Sequence[Operation], basis: Basis = ITSELF) -> Sequence[Record]:  # noqa: ARG002 - one process
         """Do all operations or none, with revisions that follow each other. Keys must differ.
 
         One write per key is in flight at a time. Who meets another's waits for its outcome and is then judged by

@@ -99,7 +99,7 @@ def test_an_empty_selector_is_told_to_be_held_however_few_leave() -> None:
     objects = (node("node-1"), device_class(), resource_slice("node-1", device("gpu-0")), used, pod("runs"), limit)
     base = dray.load(*objects)
 
-    def look_at(**selector: str) -> TaintPreview:
+    def look_at(**selector: Any) -> TaintPreview:
         (made,) = base.with_objects(rule("r", **selector)).objects(DeviceTaintRule)
         return preview_rules(base, [made], NOW)
 
