@@ -156,6 +156,9 @@ def test_a_search_that_is_interrupted_finds_the_same(manifests: list[dict[str, A
             shape = here.inventory.shape(wanted, here.classes)
             return Problem(layout, shape.claims, [one.metadata.name for one in wanted])
 
+        def uninterrupted(pose: Callable[[], Problem] = pose) -> Any:
+            return solve(pose(), Budget(Options()))
+
         def interrupted(pose: Callable[[], Problem] = pose, layout: Any = layout) -> Any:
             problem = pose()
             problem.freeze(layout.held())
@@ -178,7 +181,7 @@ def test_a_search_that_is_interrupted_finds_the_same(manifests: list[dict[str, A
                 except NoWay as end:
                     raise end.refusal(problem) from None
 
-        assert outcome(interrupted) == outcome(lambda pose=pose: solve(pose(), Budget(Options())))
+        assert outcome(interrupted) == outcome(uninterrupted)
 
 
 class TestAside:
