@@ -27,6 +27,7 @@ bound counts as running. The directory has Kubernetes' binaries; without it the 
 NAMES = {
     "dray": ("dray server", "dray scheduler", "dray controllers"),
     "kubernetes": ("kube-apiserver", "kube-scheduler", "kube-controller-manager"),
+    "two dray servers on etcd": ("two dray servers on etcd", "", ""),
 }
 
 

@@ -20,6 +20,7 @@ from fault_simulation.network import Faults
 from fault_simulation.simulation import SEVERAL_SERVERS, Day, simulate
 
 ATTEMPTS = 20
+SKEW = 30.0
 
 RUSH = Day(
     servers=3,
@@ -48,11 +49,17 @@ def test_whatever_fails_several_servers_are_as_good_as_one(seed: int) -> None:
     assert simulate(seed, SEVERAL_SERVERS).problems == ()
 
 
+def test_clocks_of_servers_may_differ() -> None:
+    assert simulate(20, replace(SEVERAL_SERVERS, skew=SKEW)).problems == ()
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", seeds(range(600)))
 def test_whatever_fails_on_many_days(seed: int) -> None:
-    assert simulate(seed, replace(SEVERAL_SERVERS, servers=2 + seed % 3, schedulers=1 + seed % 2)).problems == ()
+    skew = SKEW if seed % 5 == 0 else 0.0
+    day = replace(SEVERAL_SERVERS, servers=2 + seed % 3, schedulers=1 + seed % 2, skew=skew)
+    assert simulate(seed, day).problems == ()
 
 
 def test_a_day_with_several_servers_is_the_same_again() -> None:
