@@ -21,7 +21,7 @@ from dray.api.meta import ObjectMeta
 from dray.server.instance import ADMIN, Instance
 from live_server import LiveServer
 from loop_turns import LoopTurns
-from patience import PATIENCE
+from patience import PATIENCE, eventually
 from server_process import server_on_thread
 
 LONGEST_TURN = 0.02
@@ -266,6 +266,61 @@ def test_no_turn_is_long(world: World, requests: dict[str, Heavy]) -> None:
         answer = world.server.request(one.method, one.path, data, one.content_type, Accept=one.accept)
         assert answer.code == one.code, (name, answer.body[:500])
         longest[name] = world.turns.longest
+    assert {name: turn for name, turn in longest.items() if turn > LONGEST_TURN} == {}
+
+
+RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+POLICIES = "/apis/admissionregistration.k8s.io/v1"
+MUTATIONS = {
+    "labels": {
+        "patchType": "ApplyConfiguration",
+        "applyConfiguration": {"expression": "Object{metadata: Object.metadata{labels: {'seen': 'yes'}}}"},
+    },
+    "annotations": {
+        "patchType": "JSONPatch",
+        "jsonPatch": {"expression": "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'seen': 'yes'}}]"},
+    },
+}
+
+
+def test_policies_change_and_judge_large_objects_beside_the_loop(world: World) -> None:
+    """Whoever has installed a policy has not given everybody a way to stop the server with a large object."""
+    server = world.server
+    for name, mutation in MUTATIONS.items():
+        spec = {
+            "matchConstraints": {"resourceRules": [RULE]},
+            "reinvocationPolicy": "IfNeeded",
+            "mutations": [mutation],
+        }
+        made = server.request(
+            "POST", f"{POLICIES}/mutatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec}
+        )
+        assert made.code == 201, made.body
+        binding = {"metadata": {"name": name}, "spec": {"policyName": name}}
+        assert server.request("POST", f"{POLICIES}/mutatingadmissionpolicybindings", binding).code == 201
+    checks = [{"expression": "!has(object.data) || object.data.size() < 1000000"}]
+    spec = {"matchConstraints": {"resourceRules": [RULE]}, "validations": checks}
+    judge = {"metadata": {"name": "judge"}, "spec": spec}
+    assert server.request("POST", f"{POLICIES}/validatingadmissionpolicies", judge).code == 201
+    judges = {"metadata": {"name": "judge"}, "spec": {"policyName": "judge", "validationActions": ["Deny"]}}
+    assert server.request("POST", f"{POLICIES}/validatingadmissionpolicybindings", judges).code == 201
+    longest = {}
+    try:
+        eventually(
+            lambda: "seen" in server.request("POST", CONFIGMAPS, _configmap()).json["metadata"].get("labels", {})
+        )
+        for name in ("owners", "keys"):
+            one = BODIES[name]
+            world.turns.reset()
+            answer = server.request(one.method, one.path, one.body)
+            assert answer.code == 201, answer.body[:500]
+            assert answer.json["metadata"]["annotations"] == {"seen": "yes"}
+            longest[name] = world.turns.longest
+    finally:
+        for kind in ("mutatingadmissionpolicybindings", "validatingadmissionpolicybindings"):
+            server.request("DELETE", f"{POLICIES}/{kind}")
+        for kind in ("mutatingadmissionpolicies", "validatingadmissionpolicies"):
+            server.request("DELETE", f"{POLICIES}/{kind}")
     assert {name: turn for name, turn in longest.items() if turn > LONGEST_TURN} == {}
 
 

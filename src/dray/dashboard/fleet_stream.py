@@ -18,7 +18,7 @@ BATCH: Final = 500
 """Rows in a line: the first of a large fleet are drawn while the rest is on its way."""
 
 
-class Wish(NamedTuple):
+class FleetWish(NamedTuple):
     """How the viewer wants the map: what each device's group is, and which devices are picked."""
 
     group: Callable[[EffectiveDevice], str]
@@ -30,9 +30,9 @@ async def open_fleet(viewer: Viewer, by: str, expression: str) -> FleetStream:
     labels = {node.metadata.name: node.metadata.labels for node in viewer.of(kinds.NODES)}
     classes = dict(viewer.cluster.classes)
 
-    def read() -> Wish:
+    def read() -> FleetWish:
         picker = grouping.picker(expression) if expression else None
-        return Wish(grouping.grouper(by, labels, classes), picker)
+        return FleetWish(grouping.grouper(by, labels, classes), picker)
 
     return FleetStream(viewer, await asyncio.to_thread(read), labels)
 
@@ -40,7 +40,7 @@ async def open_fleet(viewer: Viewer, by: str, expression: str) -> FleetStream:
 class FleetStream:
     """One viewer's map."""
 
-    def __init__(self, viewer: Viewer, wish: Wish, labels: grouping.Labels) -> None:
+    def __init__(self, viewer: Viewer, wish: FleetWish, labels: grouping.Labels) -> None:
         self._viewer = viewer
         self._group, self._pick = wish
         self._labels = labels

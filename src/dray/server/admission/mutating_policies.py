@@ -103,30 +103,33 @@ class MutatingPolicies:
         runner, policy = self._runner, each.policy
         await runner.compiled(policy)
         given = runner.given(asked, each.resource)
-        is_met = await runner.evaluate(given, lambda given, budget: policy.is_met(given, each.params, budget))
+        is_met = await runner.evaluate(asked, given, lambda given, budget: policy.is_met(given, each.params, budget))
         if not is_met:
             return
         before = asked.new
         for index in range(len(policy)):
             change = await runner.evaluate(
-                runner.given(asked, each.resource), partial(policy.change, index, each.params)
+                asked, runner.given(asked, each.resource), partial(policy.change, index, each.params)
             )
-            asked.new = _changed(asked, each.resource, change)
+            asked.new = await _changed(asked, each.resource, change)
         again.invoked(each.key, has_changed=asked.new != before, wants_more=policy.is_reinvoked)
 
 
-def _changed(asked: AdmissionRequest, resource: Resource, change: WantedChange) -> Object:
+async def _changed(asked: AdmissionRequest, resource: Resource, change: WantedChange) -> Object:
     """Raises PatchError, and ApiError."""
     assert asked.new is not None
     if change.operations is not None:
         operations = change.operations
         try:
-            return patched(asked, resource, lambda document: json_patch.apply(document, operations))
+            grows = json_patch.may_grow(operations)
+            return await patched(
+                asked, resource, lambda document: json_patch.apply(document, operations), may_grow=grows
+            )
         except FailedTest:  # a patch whose test fails is no patch for this object
             return asked.new
     applied = change.applied or {}
     definition = asked.definition_of(resource)
-    return patched(asked, resource, lambda document: merge_applied(document, applied, definition))
+    return await patched(asked, resource, lambda document: merge_applied(document, applied, definition), may_grow=False)
 
 
 def _note(policy: MutatingPolicy, binding: str, message: str, problems: list[str]) -> None:

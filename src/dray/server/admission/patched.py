@@ -20,7 +20,19 @@ Change = Callable[[dict[str, Any]], Any]
 """Makes another document of one. Raises PatchError."""
 
 
-def patched(asked: AdmissionRequest, resource: Resource, change: Change) -> Object:
+async def patched(asked: AdmissionRequest, resource: Resource, change: Change, *, may_grow: bool) -> Object:
+    """The new object after a change of it, worked out beside the loop if it is large, or may become so.
+
+    Raises PatchError, ApiError (500).
+    """
+    call = asked.call
+    call.is_large = call.is_large or may_grow
+    if call.is_large:
+        return await asked.engine.beside(call, _patched, asked, resource, change)
+    return _patched(asked, resource, change)
+
+
+def _patched(asked: AdmissionRequest, resource: Resource, change: Change) -> Object:
     """The new object after a change of it in one of its versions, with defaults. Raises PatchError, ApiError (500)."""
     assert asked.new is not None
     shown = asked.in_version(asked.new, resource)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol, TypeVar
@@ -18,7 +19,7 @@ from dray.api.kinds import NAMESPACES
 from dray.server import errors
 from dray.server.admission.admission_request import AdmissionRequest
 from dray.server.admission.policy_inputs import asking, namespace_labels
-from dray.server.admission.slow_policies import SlowPolicies
+from dray.server.admission.slow_policies import SlowPolicies, within_time
 from dray.server.security.authorization import Authorizer as Rights
 
 __all__ = ["PolicyRunner"]
@@ -78,13 +79,18 @@ class PolicyRunner:
         else:
             await self.slow.compile(policy.compile)
 
-    async def evaluate(self, given: Given, evaluate: Callable[[Given, cel.Budget], T]) -> T:
-        """What expressions say: at once, or beside the event loop if that takes too long. Raises TookTooLong."""
-        try:
-            return evaluate(given, cel.NOW)
-        except cel.Postponed:
-            patient = msgspec.structs.replace(given, authorizer=_asked_from_thread(given.authorizer))
-            return await self.slow.run(lambda budget: evaluate(patient, budget))
+    async def evaluate(self, asked: AdmissionRequest, given: Given, evaluate: Callable[[Given, cel.Budget], T]) -> T:
+        """What expressions say: at once, or beside the event loop if that takes too long. Raises TookTooLong.
+
+        Large objects go there right away: only to make them what expressions see takes long.
+        """
+        if not asked.call.is_large:
+            with contextlib.suppress(cel.Postponed):
+                return evaluate(given, cel.NOW)
+        patient = msgspec.structs.replace(given, authorizer=_asked_from_thread(given.authorizer))
+        if asked.call.is_large:
+            return await asked.engine.beside(asked.call, within_time, lambda budget: evaluate(patient, budget))
+        return await self.slow.run(lambda budget: evaluate(patient, budget))
 
 
 def _asked_from_thread(authorizer: Authorizer) -> Authorizer:

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from dray import cel
 
-__all__ = ["SlowPolicies", "TookTooLong"]
+__all__ = ["SlowPolicies", "TookTooLong", "within_time"]
 
 MOST_SECONDS: Final = 5.0
 MOST_WAITING: Final = 64
@@ -43,9 +43,7 @@ class SlowPolicies:
             self._thread = ThreadPoolExecutor(1, "admission")
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, _timed, evaluate)
-        except cel.OutOfTime:
-            raise TookTooLong(f"its expressions took more than {MOST_SECONDS:g} seconds") from None
+            return await asyncio.get_running_loop().run_in_executor(self._thread, within_time, evaluate)
         finally:
             self._waiting -= 1
 
@@ -60,7 +58,8 @@ class SlowPolicies:
             self._thread = None
 
 
-def _timed(evaluate: Callable[[cel.Budget], T]) -> T:
+def within_time(evaluate: Callable[[cel.Budget], T]) -> T:
+    """What an evaluation says, in a thread. Raises TookTooLong."""
     deadline = time.monotonic() + MOST_SECONDS
 
     def more() -> int:
@@ -68,4 +67,7 @@ def _timed(evaluate: Callable[[cel.Budget], T]) -> T:
             raise cel.OutOfTime
         return STEPS
 
-    return evaluate(cel.Budget(more))
+    try:
+        return evaluate(cel.Budget(more))
+    except cel.OutOfTime:
+        raise TookTooLong(f"its expressions took more than {MOST_SECONDS:g} seconds") from None

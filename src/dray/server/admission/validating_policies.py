@@ -100,7 +100,7 @@ class ValidatingPolicies:
             if given is None:
                 given = runner.given(asked, resource)
             for each in params:
-                verdict = await self._judge(policy, given, each)
+                verdict = await self._judge(asked, policy, given, each)
                 verdicts.append(verdict)
                 _act(asked, policy, binding, verdict, denials, failures)
         if not policy.has_annotations:
@@ -108,13 +108,13 @@ class ValidatingPolicies:
         for key, value in validating_policy.join_annotations(verdicts).items():
             asked.call.annotations[f"{policy.name}/{key}"] = value[:LONGEST_ANNOTATION]
 
-    async def _judge(self, policy: ValidatingPolicy, given: Given, params: Any) -> Verdict:
+    async def _judge(self, asked: AdmissionRequest, policy: ValidatingPolicy, given: Given, params: Any) -> Verdict:
         try:
-            if policy.is_compiled:
+            if policy.is_compiled and not asked.call.is_large:
                 with contextlib.suppress(cel.Postponed):
                     return policy.judge(given, params)
             await self._runner.compiled(policy)
-            return await self._runner.evaluate(given, lambda given, budget: policy.judge(given, params, budget))
+            return await self._runner.evaluate(asked, given, lambda given, budget: policy.judge(given, params, budget))
         except TookTooLong as error:
             return Verdict() if policy.ignores_failures else Verdict((Violation(0, str(error)),))
 

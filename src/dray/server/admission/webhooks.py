@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from dray.admission import review
@@ -22,6 +23,7 @@ from dray.server.admission.patched import patched
 from dray.server.admission.policy_runner import PolicyRunner
 from dray.server.admission.reinvocation import Reinvocation
 from dray.server.admission.slow_policies import TookTooLong
+from dray.server.beside import LARGE
 from dray.server.patch import json_patch
 from dray.server.patch.errors import PatchError
 from dray.server.webhooks import WebhookClient, WebhookFailed, find_target
@@ -87,7 +89,7 @@ class Webhooks:
             try:
                 verdict = await self._ask(asked, hook, resource, is_mutating=True)
                 if verdict.patch:
-                    asked.new = self._changed(asked, hook, resource, verdict)
+                    asked.new = await self._changed(asked, hook, resource, verdict)
             except _Unanswered as error:
                 self._fail(asked, hook, error, f"{MUTATION_FAILED_OPEN}/{place}")
             is_mutated = asked.new != before
@@ -96,14 +98,18 @@ class Webhooks:
             again.invoked(hook.key, has_changed=is_mutated, wants_more=hook.is_reinvoked)
         again.end(asked.new)
 
-    def _changed(
+    async def _changed(
         self, asked: AdmissionRequest, hook: Webhook, resource: Resource, verdict: review.WebhookAnswer
     ) -> Object:
         if asked.new is None:
             why = f'admission webhook "{hook.name}" attempted to modify the object, which is not supported'
             raise errors.internal(f"{why} for this operation")
         try:
-            return patched(asked, resource, lambda document: json_patch.apply(document, list(verdict.patch)))
+            operations = list(verdict.patch)
+            grows = json_patch.may_grow(operations)
+            return await patched(
+                asked, resource, lambda document: json_patch.apply(document, operations), may_grow=grows
+            )
         except PatchError as error:
             raise errors.internal(str(error)) from None
 
@@ -129,7 +135,7 @@ class Webhooks:
         conditions = hook.conditions
         assert conditions is not None
         given = self._runner.given(asked, resource, needs_namespace=False)
-        return await self._runner.evaluate(given, lambda given, budget: conditions.hold(given, None, budget))
+        return await self._runner.evaluate(asked, given, lambda given, budget: conditions.hold(given, None, budget))
 
     async def _ask(
         self, asked: AdmissionRequest, hook: Webhook, resource: Resource, *, is_mutating: bool
@@ -143,10 +149,16 @@ class Webhooks:
                 f"webhook does not accept known AdmissionReview versions ({', '.join(review.KNOWN_VERSIONS)})"
             )
         uid = asked.engine.new_uid()
-        question = review.question(uid, version, self._seen(asked, resource))
+        seen = self._seen(asked, resource)
+        if asked.call.is_large:
+            question = await asked.engine.beside(asked.call, review.question, uid, version, seen)
+        else:
+            question = review.question(uid, version, seen)
         data = await self._post(asked, hook, question)
+        asked.call.is_large = asked.call.is_large or len(data) > LARGE
+        read = partial(review.read_answer, data, uid, version, is_mutating=is_mutating)
         try:
-            verdict = review.read_answer(data, uid, version, is_mutating=is_mutating)
+            verdict = await asked.engine.beside(asked.call, read) if asked.call.is_large else read()
         except review.BadAnswer as error:
             raise _Unanswered(f"received invalid webhook response: {error}") from None
         for key, value in verdict.annotations.items():
