@@ -82,6 +82,12 @@ def _nested_selectors() -> Any:
     return {"metadata": {"generateName": "x-"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
 
 
+def _copies() -> Any:
+    annotated = {"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}
+    copies = [{"op": "copy", "from": "/metadata", "path": f"/metadata/annotations/k{n}"} for n in range(60)]
+    return [annotated, *copies]
+
+
 def _review() -> Any:
     asked = {"verb": "get", "resource": "pods", "namespace": "mallory", "name": "x" * int(2.8 * MEGABYTE)}
     return {"spec": {"resourceAttributes": asked}}
@@ -109,6 +115,8 @@ ATTACKS = {
     "apply": Attack(
         "PATCH", f"{MAPS}/applied?fieldManager=m&dryRun=All", lambda: _yaml("name: applied", 1), APPLY
     ),
+    "copies-of-copies": Attack("PATCH", f"{MAPS}/small?dryRun=All", _copies, "application/json-patch+json"),
+    "fields-of-a-selector": Attack("GET", f"{PODS}?fieldSelector={'a=b,' * 15_000}", connections=8),
     "nested-selectors": Attack("POST", f"{CLAIMS}?dryRun=All", _nested_selectors),
     "unknown-fields": Attack("POST", f"{MAPS}?dryRun=All", lambda: {f"key-{n}": n for n in range(150_000)}),
     "access-reviews": Attack("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", _review),
@@ -133,6 +141,25 @@ def _many_headers(raw: socket.socket, stop: threading.Event) -> None:
         if stop.wait(PAUSE):
             return
         raw.sendall(b"".join(b"X-%d-%d: y\r\n" % (number, each) for each in range(500)))
+
+
+def _headers_without_letters(raw: socket.socket, stop: threading.Event) -> None:
+    while not stop.wait(PAUSE):
+        raw.sendall(b"GET /api HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * 60_000 + b"\r\n")
+        raw.recv(1 << 16)
+
+
+def _parameters(raw: socket.socket, stop: threading.Event) -> None:
+    while not stop.wait(PAUSE):
+        raw.sendall((b"GET /api?" + b"%61=%62&" * 1_900 + b" HTTP/1.1\r\nHost: x\r\n\r\n") * 10)
+        raw.recv(1 << 16)
+
+
+def _cookies(raw: socket.socket, stop: threading.Event) -> None:
+    cookie = b'__Secure-dray="' + b'\\"' * 31_000 + b'"'
+    while not stop.wait(PAUSE):
+        raw.sendall(b"GET /dashboard/api/session HTTP/1.1\r\nHost: x\r\nCookie: " + cookie + b"\r\n\r\n")
+        raw.recv(1 << 16)
 
 
 def _body_of_a_stranger(raw: socket.socket, stop: threading.Event) -> None:
@@ -171,6 +198,9 @@ def _pages_that_are_not(raw: socket.socket, stop: threading.Event) -> None:
 ON_THE_WIRE: dict[str, tuple[OnTheWire, int]] = {
     "endless-header": (_endless_header, 4),
     "many-headers": (_many_headers, 4),
+    "headers-without-letters": (_headers_without_letters, 4),
+    "parameters": (_parameters, 4),
+    "cookies": (_cookies, 4),
     "body-of-a-stranger": (_body_of_a_stranger, 4),
     "reads-nothing": (_reads_nothing, 8),
     "says-nothing": (_says_nothing, 60),
