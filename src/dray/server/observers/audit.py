@@ -141,22 +141,26 @@ class AuditLog(SilentObserver):
         if wanted.level is not AuditLevel.METADATA and stage is not AuditStage.REQUEST_RECEIVED:
             sent = request.body
         shown = body if wanted.level is AuditLevel.REQUEST_RESPONSE else b""
-        if len(self._pending) >= MAX_PENDING or self._pending_bytes + len(sent) + len(shown) > MAX_PENDING_BYTES:
+        agent = request.header("user-agent")
+        told = body if code >= 400 or code == 201 else b""
+        # All that strangers can make long: the address is there as it was sent, and as path and names.
+        size = len(sent) + len(shown) + len(told) + 3 * len(request.uri) + len(agent)
+        if len(self._pending) >= MAX_PENDING or self._pending_bytes + size > MAX_PENDING_BYTES:
             self._lost += 1
             return
-        self._pending_bytes += len(sent) + len(shown)
+        self._pending_bytes += size
         entry = _Entry(
             id=handling.id,
             stage=stage,
-            # The body may be megabytes, and mostly nobody will look at it.
-            request=msgspec.structs.replace(request, body=sent),
+            # Bodies may be megabytes, and headers many; mostly nobody will look at them.
+            request=msgspec.structs.replace(request, body=sent, headers={"user-agent": agent}, query={}),
             caller=handling.caller,
             sender=handling.sender,
             route=handling.route,
             code=code,
             received=handling.received,
-            at=handling.received if stage is AuditStage.REQUEST_RECEIVED else time(),
-            body=body if code >= 400 or code == 201 else b"",
+            at=handling.received if stage is Stage.REQUEST_RECEIVED else time(),
+            body=told,
             annotations=handling.annotations,
             wanted=wanted,
             answer=shown,
