@@ -159,7 +159,7 @@ class AuditLog(SilentObserver):
             route=handling.route,
             code=code,
             received=handling.received,
-            at=handling.received if stage is Stage.REQUEST_RECEIVED else time(),
+            at=handling.received if stage is AuditStage.REQUEST_RECEIVED else time(),
             body=told,
             annotations=handling.annotations,
             wanted=wanted,
