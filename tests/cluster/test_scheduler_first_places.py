@@ -58,7 +58,7 @@ async def test_a_pod_comes_with_its_node_and_its_devices_while_there_are_some() 
 async def test_what_cannot_be_stored_is_given_to_others() -> None:
     async with world_with_places() as world:
         cluster = world.scheduler.cluster
-        pod = typed(builders.pod("p"))
+        pod: Any = typed(builders.pod("p"))
         pod = replace(pod, metadata=replace(pod.metadata, uid="u1"))
         placement = world.scheduler.place(pod, [])
         assert placement is not None
@@ -71,7 +71,7 @@ async def test_what_cannot_be_stored_is_given_to_others() -> None:
 async def test_when_nobody_waits_for_the_outcome_it_is_looked_at_later(was_stored: bool) -> None:
     async with world_with_places() as world:
         cluster = world.scheduler.cluster
-        pod = typed(builders.pod("p"))
+        pod: Any = typed(builders.pod("p"))
         pod = replace(pod, metadata=replace(pod.metadata, uid="u1"))
         if was_stored:
             pod = await world.admin.create(replace(pod, spec=replace(pod.spec, scheduler_name="nobody")))
