@@ -1,132 +1,14 @@
-"""What a control plane for devices must do, whoever it is made of; each scenario has a namespace and driver of its own.
-
-There is no kubelet: a pod counts as running where it is bound, and one that is told to go is gone when it is deleted
-without grace.
-"""
+"""What a control plane for devices must do, whoever it is made of; each scenario has a corner of its own (`World`)."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
 
+import peer_scenarios_of_claims
+import peer_scenarios_of_scheduling
+import peer_scenarios_of_workloads
 from patience import eventually
-from peer_processes import ApiServer
-
-Body = dict[str, Any]
-_numbers = itertools.count(1)
-RESOURCE = "/apis/resource.k8s.io/v1"
-
-
-class World:
-    """A namespace and two nodes with two devices each, of a driver that nobody else has."""
-
-    def __init__(self, server: ApiServer) -> None:
-        self.server = server
-        number = next(_numbers)
-        self.name = f"s{number}"
-        self.driver = f"d{number}.example.com"
-        self.nodes = [f"{self.name}-a", f"{self.name}-b"]
-        self.create("/api/v1/namespaces", "v1", "Namespace", self.name)
-        selector = {"cel": {"expression": f'device.driver == "{self.driver}"'}}
-        self.create(
-            f"{RESOURCE}/deviceclasses", "resource.k8s.io/v1", "DeviceClass", self.name, {"selectors": [selector]}
-        )
-        for node in self.nodes:
-            self._add_node(node)
-
-    def _add_node(self, name: str) -> None:
-        labels = {"kubernetes.io/hostname": name, "world": self.name}
-        self.create("/api/v1/nodes", "v1", "Node", name, labels=labels)
-        status = {
-            "capacity": {"cpu": "8", "memory": "16Gi", "pods": "110"},
-            "allocatable": {"cpu": "8", "memory": "16Gi", "pods": "110"},
-            "conditions": [{"type": "Ready", "status": "True", "reason": "x", "message": ""}],
-        }
-        self.merge(f"/api/v1/nodes/{name}/status", {"status": status})
-        # Kubernetes' admission taints new nodes until somebody says that they are ready.
-        self.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
-        devices = [
-            {"name": f"gpu-{index}", "attributes": {"index": {"int": index}, "model": {"string": f"m{index}"}}}
-            for index in (0, 1)
-        ]
-        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": self.driver, "nodeName": name, "pool": pool, "devices": devices}
-        self.create(f"{RESOURCE}/resourceslices", "resource.k8s.io/v1", "ResourceSlice", name, spec)
-
-    def create(self, path: str, version: str, kind: str, name: str, spec: Body | None = None, **meta: Any) -> Any:
-        body: Body = {"apiVersion": version, "kind": kind, "metadata": {"name": name, **meta}}
-        return self.server.ask("POST", path, body | ({"spec": spec} if spec is not None else {}))
-
-    def merge(self, path: str, patch: Body) -> Any:
-        return self.server.ask("PATCH", path, patch, "application/merge-patch+json")
-
-    def template(self, name: str, *expressions: str, count: int = 1) -> None:
-        self._claim_like("ResourceClaimTemplate", "resourceclaimtemplates", name, expressions, count)
-
-    def claim(self, name: str, *expressions: str, count: int = 1) -> None:
-        self._claim_like("ResourceClaim", "resourceclaims", name, expressions, count)
-
-    def _claim_like(self, kind: str, plural: str, name: str, expressions: tuple[str, ...], count: int) -> None:
-        exactly: Body = {"deviceClassName": self.name, "allocationMode": "ExactCount", "count": count}
-        if expressions:
-            exactly["selectors"] = [{"cel": {"expression": one}} for one in expressions]
-        spec: Body = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-        path = f"{RESOURCE}/namespaces/{self.name}/{plural}"
-        self.create(path, "resource.k8s.io/v1", kind, name, {"spec": spec} if kind.endswith("Template") else spec)
-
-    def pod(self, name: str, *, template: str = "", claim: str = "", **more: Any) -> None:
-        spec: Body = {
-            "containers": [{"name": "c", "image": "i", "resources": {"claims": [{"name": "c"}]}}],
-            "nodeSelector": {"world": self.name},
-            "terminationGracePeriodSeconds": 1,
-            "resourceClaims": [
-                {"name": "c", **({"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim})}
-            ],
-        }
-        if not template and not claim:
-            del spec["resourceClaims"]
-            spec["containers"] = [{"name": "c", "image": "i"}]
-        self.create(f"/api/v1/namespaces/{self.name}/pods", "v1", "Pod", name, spec | more)
-
-    def get(self, plural: str, name: str = "", root: str = "/api/v1") -> Any:
-        return self.server.ask("GET", f"{root}/namespaces/{self.name}/{plural}" + (f"/{name}" if name else ""))
-
-    def node_of(self, pod: str) -> str:
-        found = self.get("pods", pod)
-        return str((found or {}).get("spec", {}).get("nodeName", ""))
-
-    def bound(self, pod: str) -> str:
-        return eventually(lambda: self.node_of(pod), f"{pod} was not scheduled")
-
-    def refused(self, pod: str) -> str:
-        """What the scheduler says of a pod that it has looked at and not placed."""
-
-        def look() -> str:
-            conditions = (self.get("pods", pod) or {}).get("status", {}).get("conditions", ())
-            return next((one.get("message", "") for one in conditions if one["reason"] == "Unschedulable"), "")
-
-        return eventually(look, f"{pod} was not refused")
-
-    def devices_of(self, claim: str) -> list[tuple[str, str]]:
-        found = self.get("resourceclaims", claim, RESOURCE)
-        results = ((found or {}).get("status", {}).get("allocation") or {}).get("devices", {}).get("results", ())
-        return [(one["pool"], one["device"]) for one in results]
-
-    def leaving(self, pod: str) -> bool:
-        found = self.get("pods", pod)
-        return found is None or "deletionTimestamp" in found["metadata"]
-
-    def kill(self, pod: str) -> None:
-        """The pod goes at once, as if its node had ended it."""
-        options = {"gracePeriodSeconds": 0}
-        self.server.ask("DELETE", f"/api/v1/namespaces/{self.name}/pods/{pod}", options)
-
-    def rule(self, effect: str, **selector: str) -> str:
-        taint = {"key": "example.com/broken", "effect": effect}
-        spec = {"deviceSelector": {"driver": self.driver, **selector}, "taint": taint}
-        self.create(f"{RESOURCE}/devicetaintrules", "resource.k8s.io/v1", "DeviceTaintRule", self.name, spec)
-        return f"{RESOURCE}/devicetaintrules/{self.name}"
+from peer_world import RESOURCE, Body, World
 
 
 def pod_gets_a_device_from_a_template(world: World) -> None:
@@ -321,6 +203,8 @@ def gated_pods_wait(world: World) -> None:
 
 def scenarios() -> Iterator[Callable[[World], None]]:
     """All of them, in the order in which they are written."""
-    for found in list(globals().values()):
-        if callable(found) and getattr(found, "__annotations__", {}).get("world") == "World":
+    more = (peer_scenarios_of_claims, peer_scenarios_of_scheduling, peer_scenarios_of_workloads)
+    for found in [*globals().values(), *(each for module in more for each in vars(module).values())]:
+        is_one = callable(found) and getattr(found, "__annotations__", {}) == {"world": "World", "return": "None"}
+        if is_one and not found.__name__.startswith("_"):
             yield found

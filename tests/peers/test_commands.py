@@ -18,7 +18,7 @@ import yaml
 
 from patience import PATIENCE
 from peer_processes import ApiServer, dray_server, kube_apiserver, older_peers, peers_directory
-from peer_scenarios import RESOURCE, World
+from peer_world import RESOURCE, World
 
 PEERS = [*([newest] if (newest := peers_directory()) else []), *older_peers()]
 pytestmark = pytest.mark.skipif(not PEERS, reason="PEERS names no directory with kube-apiserver and etcd")

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import pytest
 
 from peer_processes import ApiServer, dray_server, dray_servers_on_etcd, kube_apiserver, peers_directory
-from peer_scenarios import World, scenarios
+from peer_scenarios import scenarios
+from peer_world import World
 
 PEERS = peers_directory()
 pytestmark = pytest.mark.skipif(PEERS is None, reason="PEERS names no directory with kube-apiserver and etcd")
