@@ -76,7 +76,9 @@ def a_missing_class_is_waited_for(world: World) -> None:
 
 def a_missing_claim_is_waited_for(world: World) -> None:
     world.pod("p", claim="c")
-    world.refused("p")
+    world.pod("other")
+    world.bound("other")
+    assert not world.node_of("p")
     world.claim("c")
     world.bound("p")
 

@@ -21,7 +21,8 @@ COLUMNS = "| API server | Scheduler | Controllers | Passed | Failed |\n|---|---|
 ABOUT = """\
 `make peers PEERS=dir` starts each pairing of API server, scheduler and controllers as processes, with etcd below
 kube-apiserver, and tries the same scenarios (`tests/peer_scenarios.py`) on each. There are no kubelets: a pod that is
-bound counts as running. The directory has Kubernetes' binaries; without it the tests are passed over.
+bound counts as running. The directory has Kubernetes' binaries; without it dray's own three are tried alone, in
+`make soak`.
 
 """
 NAMES = {
