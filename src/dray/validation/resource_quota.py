@@ -43,7 +43,7 @@ def _check(errors: Errors, new: ResourceQuota, old: ResourceQuota | None, _ctx: 
     _validate_scopes(errors, spec, spec.scopes, "spec.scopes", "spec.scopes")
     if spec.scope_selector is not None:
         _validate_selector(errors, spec)
-    if old is not None and set(spec.scopes) != set(old.spec.scopes):
+    if old is not None and set(spec.scopes) ^ set(old.spec.scopes):
         errors.append(invalid("spec.scopes", spec.scopes, "field is immutable"))
 
 

@@ -36,7 +36,8 @@ def is_judged(call: Call) -> bool:
 def binding(engine: Engine, pod: Pod, finish: Finish) -> tuple[Finish, Basis]:
     """How the store completes a pod that gets its node, and what that is judged by.
 
-    The store is refused (ApiError 409) when it asks if a claim is not reserved for the pod.
+    The store is refused (ApiError 409) when it asks if a claim is not reserved for the pod. One that is not there is
+    nobody's to let go of: a scheduler for which claims are switched off does not look at them.
     """
     namespace = pod.metadata.namespace
     claims = tuple(Key(CLAIMS.resource, namespace, name) for name in _claim_names(pod))
@@ -46,7 +47,7 @@ def binding(engine: Engine, pod: Pod, finish: Finish) -> tuple[Finish, Basis]:
     def complete(revision: int) -> tuple[Any, bytes]:
         for key in claims:
             states = [record.obj for record in (engine.store.get(key), engine.store.pending(key)) if record is not None]
-            if not states or not all(is_reserved_for(claim, pod) for claim in states):
+            if not all(is_reserved_for(claim, pod) for claim in states):
                 why = f"ResourceClaim {key.name} is not reserved for it; schedule it anew"
                 raise errors.conflict(PODS, pod.metadata.name, why)
         return finish(revision)
