@@ -31,8 +31,8 @@ async def open_fleet(viewer: Viewer, by: str, expression: str) -> FleetStream:
     classes = dict(viewer.cluster.classes)
 
     def read() -> FleetWish:
-        picker = grouping.picker(expression) if expression else None
-        return FleetWish(grouping.grouper(by, labels, classes), picker)
+        group = grouping.grouper(by, labels, classes)
+        return FleetWish(group, grouping.picker(expression) if expression else None)
 
     return FleetStream(viewer, await asyncio.to_thread(read), labels)
 
