@@ -34,8 +34,12 @@ class WitnessedBackend(MemoryBackend):
 class ApiServer:
     """One server at a time on the same storage. While it is down, connections are refused."""
 
-    def __init__(self, clock: VirtualClock, witness: Witness, seed: int) -> None:
+    def __init__(
+        self, clock: VirtualClock, witness: Witness, seed: int, started: Callable[[LocalServer], None] | None = None
+    ) -> None:
+        """`started` is told of each server before anybody connects to it."""
         self._clock = clock
+        self._started = started
         self._seed = seed
         self._backend = WitnessedBackend(witness)
         self._starts = 0
@@ -50,6 +54,8 @@ class ApiServer:
         # Each start draws other uids: what a seed of the last one would repeat.
         server = LocalServer(self._clock, self._backend, self._seed * 1000 + self._starts)
         await server.prepare()
+        if self._started is not None:
+            self._started(server)
         self._running = server
 
     async def stop(self, *, crash: bool = False) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final
 
+from dray.api.generated.core import Pod
+from dray.api.resource import ResourceClaim
 from dray.controllers import Manager
 from dray.reconcile import Clock, Informers
+from dray.scheduler.first_places import Placement
 from dray.scheduler.scheduler import Scheduler
 from dray.simulation import Simulator
 from fault_simulation.ledger import Ledger
 from fault_simulation.network import Connection, Network
+from local_server import LocalServer
 
 Connect = Callable[[str], Connection]
 Program = Callable[[Connect], Coroutine[Any, Any, None]]
@@ -85,11 +89,33 @@ class Process:
         self._ledger.blame(f"{self.name} stopped by itself: {why}")
 
 
-def schedule(clock: Clock) -> Program:
-    """A scheduler."""
+class OneProcess:
+    """What knows each other if all of it runs in one process, as in `dray up`: pods come with claims and their node."""
+
+    def __init__(self) -> None:
+        self.scheduler: Scheduler | None = None
+
+    def wire(self, server: LocalServer) -> None:
+        """A server has started."""
+        server.component("resource-claim-controller").make_claims_with_pods(lambda *_: None)
+        server.component("kube-scheduler").give_nodes_with_pods(self._place)
+
+    def _place(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Placement | None:
+        return None if self.scheduler is None else self.scheduler.place(pod, claims)
+
+
+def schedule(clock: Clock, known_to: OneProcess | None = None) -> Program:
+    """A scheduler, which the server knows if all is one process."""
 
     async def program(connect: Connect) -> None:
-        await Scheduler(connect("kube-scheduler"), clock).run()
+        scheduler = Scheduler(connect("kube-scheduler"), clock)
+        if known_to is not None:
+            known_to.scheduler = scheduler
+        try:
+            await scheduler.run()
+        finally:
+            if known_to is not None:
+                known_to.scheduler = None
 
     return program
 

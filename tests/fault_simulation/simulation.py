@@ -34,6 +34,7 @@ from fault_simulation.processes import (
     DEVICE_EVICTION,
     KUBELETS,
     NODE_EVICTION,
+    OneProcess,
     Process,
     Program,
     control,
@@ -67,6 +68,8 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 50
     nodes: int = 3
     schedulers: int = 2
+    together: bool = False
+    """Whether the server knows the one scheduler and the claim controller, as in `dray up`."""
     servers: int = 1
     """API servers: one with its own storage, or several on one etcd."""
     faults: Faults = Faults(
@@ -94,6 +97,7 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
 
 BAD_DAY = Day()
 ONE_SCHEDULER = Day(schedulers=1)
+ALL_IN_ONE = Day(schedulers=1, together=True)
 SEVERAL_SERVERS = Day(servers=3, elections=0.1, restarts=0.1, kills=0.05, steps=30)
 CROWDED = Day(crowd=30, steps=30)
 SCARCE = Day(nodes=2, habits={"create_pod": 20, "create_gang": 6, "delete_pod": 3})
@@ -103,7 +107,8 @@ GOOD_DAY = Day(faults=CALM, kills=0, restarts=0, jumps=0, crowd=30, steps=30, pu
 
 def day_of(seed: int) -> Day:
     """Most days are bad, each in one of several ways."""
-    return (BAD_DAY, ONE_SCHEDULER, SCARCE, CROWDED, GOOD_DAY)[seed % 5]
+    one = ONE_SCHEDULER if seed // 5 % 2 else ALL_IN_ONE
+    return (BAD_DAY, one, SCARCE, CROWDED, GOOD_DAY)[seed % 5]
 
 
 class Simulation:
@@ -119,9 +124,11 @@ class Simulation:
         Company(self.ledger)
         ReservationSafety(self.ledger)
         self.coverage = Coverage(self.ledger)
+        self._process = OneProcess() if day.together else None
         self._server: ApiServer | ServerGroup
         if day.servers == 1:
-            self._server = ApiServer(self._clock, self.ledger.witness, seed)
+            started = self._process.wire if self._process is not None else None
+            self._server = ApiServer(self._clock, self.ledger.witness, seed, started)
         else:
             self._server = ServerGroup(self._clock, self.ledger.witness, seed, day.servers, self.coverage.met, day.skew)
         self.network = Network(self._server, random.Random(seed + 1))
@@ -147,7 +154,7 @@ class Simulation:
 
     def _plan_processes(self, seed: int) -> Iterator[tuple[str, Program]]:
         for number in range(self._day.schedulers):
-            yield f"scheduler-{number}", schedule(self._clock)
+            yield f"scheduler-{number}", schedule(self._clock, self._process)
         names = list(CONTROLLERS)
         self._random.shuffle(names)
         groups = self._random.randint(1, 3)
