@@ -337,6 +337,20 @@ def test_a_half_closed_connection_still_gets_its_answer(running: Running) -> Non
         assert parse(read_all(client)) == (200, b"ok")
 
 
+def test_a_watch_of_http_1_0_is_lines_and_nothing_else(running: Running) -> None:
+    """It knows no chunks: their lengths would be read as part of what is told."""
+    large = json.dumps({"metadata": {"name": "large"}, "data": {"a": "x" * 900_000}}).encode()
+    assert running.ask("POST", "/api/v1/namespaces/default/configmaps", large)[0] == 201
+    path = "/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=1"
+    with running.connect() as client:
+        client.sendall(running.head("GET", path).replace(b" HTTP/1.1", b" HTTP/1.0"))
+        head, _, body = read_all(client).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"transfer-encoding" not in head.lower()
+    assert b"\r\nConnection: close" in head
+    assert "large" in [json.loads(line)["object"]["metadata"]["name"] for line in body.splitlines()]
+
+
 def test_too_many_connections(small: Running) -> None:
     with contextlib.ExitStack() as waiting:
         clients = [waiting.enter_context(small.connect()) for _ in range(FEW.connections + 10)]

@@ -45,13 +45,14 @@ log = logging.getLogger(__name__)
 class _Queued(NamedTuple):
     """A request that waits for its answer; `refusal` if the answer is known, `last` if nothing more is read.
 
-    `ends` if the client expects the connection to end with the answer: it says so, or speaks HTTP/1.0.
+    `ends` if the client expects the connection to end with the answer: it says so, or speaks HTTP/1.0, `old`.
     """
 
     request: Request
     refusal: Response | None
     last: bool
     ends: bool = False
+    old: bool = False
 
 
 class Connection(asyncio.Protocol):
@@ -313,7 +314,8 @@ class Connection(asyncio.Protocol):
         request.body, self._kept = bytes(self._body), 0
         self._body = b""
         assert self._parser is not None
-        self._enqueue(_Queued(request, self._refusal, last=False, ends=not self._parser.should_keep_alive()))
+        ends, old = not self._parser.should_keep_alive(), self._parser.get_http_version() == "1.0"
+        self._enqueue(_Queued(request, self._refusal, last=False, ends=ends, old=old))
 
     def _enqueue(self, queued: _Queued) -> None:
         self._queue.append(queued)
@@ -346,7 +348,7 @@ class Connection(asyncio.Protocol):
                 finally:
                     self._release(request)
                 if isinstance(answer, Stream):
-                    await self._send_stream(answer)
+                    await self._send_stream(answer, chunked=not queued.old)
                     return
                 if isinstance(answer, Upgrade):
                     await self._converse(answer)
@@ -393,24 +395,26 @@ class Connection(asyncio.Protocol):
             self.abort()
         return not self._closing
 
-    async def _send_stream(self, stream: Stream) -> None:
+    async def _send_stream(self, stream: Stream, chunked: bool) -> None:
+        """Writes a stream in chunks, or, for HTTP/1.0, which has none, up to the end of the connection."""
         self._streaming = True
-        self._write(head_bytes(200, stream.content_type, stream.headers, "Transfer-Encoding: chunked", False))
+        framing, end = ("Transfer-Encoding: chunked", b"0\r\n\r\n") if chunked else ("Connection: close", b"")
+        self._write(head_bytes(200, stream.content_type, stream.headers, framing, False))
         try:
             async for chunk in stream.chunks:
                 if len(chunk) <= SLICE:
-                    self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+                    self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
                 else:
-                    self._write(b"%x\r\n" % len(chunk))
+                    self._write(b"%x\r\n" % len(chunk) if chunked else b"")
                     if await self._write_slices(chunk):
-                        self._write(b"\r\n")
+                        self._write(b"\r\n" if chunked else b"")
                 if not self._writable.is_set():
                     await self._is_read()
                 if self._closing:
                     return
-            self._write(b"0\r\n\r\n")
+            self._write(end)
         except asyncio.CancelledError:
-            self._write(b"0\r\n\r\n")
+            self._write(end)
             raise
         except ConnectionError:  # whoever makes the chunks has lost what they come from
             self.abort()

@@ -11,7 +11,7 @@ class PatchError(Exception):
     """A patch that cannot be carried out.
 
     `code` is 400 for a patch that is none, 409 for one that others stand against, 413 for one that is too large, 422
-    for one that does not fit the document, and 500 where kube-apiserver, too, blames itself for what the patch says.
+    for one that does not fit the document, and 500 where an apply of kube-apiserver, too, blames itself.
     """
 
     def __init__(self, code: int, message: str) -> None:

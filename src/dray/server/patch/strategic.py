@@ -104,7 +104,7 @@ def _merge_in_order(place: Place, merged: dict[str, Any], name: str, patch: dict
     """Merges a list and brings its elements into an order."""
     found = _field(place, name)
     if found is None:
-        raise PatchError(500, f'unable to find api field "{name}" of {SET_ORDER}')
+        raise PatchError(422, f'unable to find api field "{name[:100]}" of {SET_ORDER}')
     known, given = merged.get(name), patch.get(name)
     if not all(isinstance(elements, list | None) for elements in (order, known, given)) or order is None:
         raise PatchError(400, "invalid patch format of setElementOrder list")

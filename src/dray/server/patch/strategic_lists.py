@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import msgspec
@@ -18,6 +18,9 @@ SET_ORDER = "$setElementOrder"
 MAX_TIMES = 50
 """How often a list in a patch may name one element. Each time the element is merged as a whole, however large."""
 
+LONGEST_SHOWN = 500
+"""So many letters of a value are in a message, whatever its sender put there: it goes to answers, logs and audits."""
+
 MergeElements: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 
 
@@ -27,7 +30,7 @@ def merge(original: list[Any], patch: list[Any], merge_key: str, merge_elements:
         merged = list({_identity(element): element for element in original + patch}.values())
         return in_order(merged, patch, original, "")
     if not merge_key:
-        raise PatchError(500, "cannot merge lists without merge key")
+        raise PatchError(422, "cannot merge lists without merge key")
     kept, given = _carry_out_directives(original, patch, merge_key)
     merged = list(kept)
     positions = _positions(kept, merge_key)
@@ -76,7 +79,7 @@ def check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
     remaining = iter([_key(element, merge_key) for element in order])
     if not all(_key(element, merge_key) in remaining for element in given):
         raise PatchError(
-            500, f"The order in patch list:\n{_show(patch)}\n doesn't match $setElementOrder list:\n{_show(order)}\n"
+            422, f"The order in patch list:\n{_show(patch)}\n doesn't match $setElementOrder list:\n{_show(order)}\n"
         )
 
 
@@ -100,7 +103,7 @@ def plain(value: Any) -> Any:
 
 def bad_directive(patch: dict[str, Any]) -> PatchError:
     """The failure of a patch whose `$patch` is unknown."""
-    return PatchError(500, f"unknown patch type: {_show(patch[PATCH])} in map: {_show(patch)}")
+    return PatchError(422, f"unknown patch type: {_show(patch[PATCH])} in map: {_show(patch)}")
 
 
 def _are_objects(*lists: list[Any]) -> bool:
@@ -110,7 +113,7 @@ def _are_objects(*lists: list[Any]) -> bool:
         raise PatchError(422, "lists of lists are not supported")
     objects = sum(isinstance(element, dict) for element in elements)
     if objects not in (0, len(elements)):
-        raise PatchError(500, f"list element types are not identical: {_show(list(lists))}")
+        raise PatchError(422, f"list element types are not identical: {_show(list(lists))}")
     return objects > 0
 
 
@@ -128,7 +131,7 @@ def _carry_out_directives(
         elif directive == "replace":
             replaced = True
         elif directive == "merge":
-            raise PatchError(500, "merging lists cannot yet be specified in the patch")
+            raise PatchError(422, "merging lists cannot yet be specified in the patch")
         else:
             raise bad_directive(element)
     if replaced:
@@ -149,9 +152,9 @@ def _key(element: Any, merge_key: str) -> Any:
     if not merge_key:
         return _identity(element)
     if not isinstance(element, dict):
-        raise PatchError(500, f"expected a map with the merge key {merge_key}, but received {_show(element)}")
+        raise PatchError(422, f"expected a map with the merge key {merge_key}, but received {_show(element)}")
     if merge_key not in element:
-        raise PatchError(500, f"map: {_show(element)} does not contain declared merge key: {merge_key}")
+        raise PatchError(422, f"map: {_show(element)} does not contain declared merge key: {merge_key}")
     return _identity(element[merge_key])
 
 
@@ -161,11 +164,27 @@ def _identity(value: Any) -> Any:
 
 
 def _show(value: Any) -> str:
-    """A value as kube-apiserver shows it in messages."""
+    """A value as kube-apiserver shows it in messages, or its beginning."""
+    shown = ""
+    for part in _parts(value):
+        shown += part
+        if len(shown) > LONGEST_SHOWN:
+            return f"{shown[:LONGEST_SHOWN]}…"
+    return shown
+
+
+def _parts(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_show(value[name])}' for name in sorted(value))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(_show, value))}]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "<nil>" if value is None else str(value)
+        for number, name in enumerate(sorted(value)):
+            yield f"{' ' if number else 'map['}{name}:"
+            yield from _parts(value[name])
+        yield "]" if value else "map[]"
+    elif isinstance(value, list):
+        for number, element in enumerate(value):
+            yield " " if number else "["
+            yield from _parts(element)
+        yield "]" if value else "[]"
+    elif isinstance(value, bool):
+        yield "true" if value else "false"
+    else:
+        yield "<nil>" if value is None else str(value)
