@@ -27,9 +27,9 @@ could still be lost, and what is acknowledged survives a power cut. After a fail
 not affected, later writes are tried on their own, the revisions of the failed ones are left out.
 
 Each resource has a `Table` (records by key and in order) and an `EventLog` (the recent past) that all its watchers
-share, each with a position of its own. History is bounded by `Retention`; what leaves it leaves the disk, too, and
-asking for it raises `Expired`. A watcher that stands still until events it has not read leave the history is cut
-off with `Slow`.
+share, each with a position of its own. History is bounded by `Retention`, of each resource and of all together; what
+leaves it leaves the disk, too, and asking for it raises `Expired`. A watcher that stands still until events it has
+not read leave the history is cut off with `Slow`.
 
 When the disk is full, or the database has reached its quota, creates and updates that make an object larger are refused
 (`OutOfSpace`); deletes, and updates that do not, go on: the file always has room ahead of it (`reserve`).

@@ -220,7 +220,9 @@ class LocalStore(Store):
                 present[entry.key] = record
         for resource, present in records.items():
             horizon = horizon_of(resource)
-            self._tables[resource] = Table.loaded(resource, self._retention, horizon, present, history[resource])
+            self._tables[resource] = Table.loaded(
+                resource, self._retention, horizon, present, history[resource], self._history
+            )
             self._pipeline.forget(_unneeded(older[resource]), resource, horizon)
 
 

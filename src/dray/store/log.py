@@ -15,6 +15,9 @@ AT_ONCE = 4096
 SMALL = 1024
 """A log up to this length is pruned at once, a longer one in steps."""
 
+EVENT_BYTES = 256
+"""About what an event takes beside the data."""
+
 _revision_of = attrgetter("record.revision")
 
 
@@ -22,11 +25,22 @@ class Retention(msgspec.Struct, frozen=True):
     """How much past each resource keeps; the first limit reached decides.
 
     `max_bytes` counts the data that only the history still holds (versions that were replaced or deleted).
+    `max_total_bytes` is for all resources together, and counts `EVENT_BYTES` for each event, too.
     """
 
     max_events: int = 50_000
     max_bytes: int = 32 * 1024 * 1024
     max_age: float = 300.0
+    max_total_bytes: int = 128 * 1024 * 1024
+
+
+class Total:
+    """What the logs of all resources hold together, in bytes."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self) -> None:
+        self.bytes = 0
 
 
 class EventLog:
@@ -40,9 +54,12 @@ class EventLog:
         horizon = revision of e6: a watch may start at that revision or later, without a gap
     """
 
-    __slots__ = ("_bytes", "_due", "_marks", "_retention", "events", "first", "horizon")
+    __slots__ = ("_bytes", "_due", "_marks", "_retention", "_total", "events", "first", "held", "horizon")
 
-    def __init__(self, retention: Retention, horizon: int = 0) -> None:
+    def __init__(self, retention: Retention, horizon: int = 0, total: Total | None = None) -> None:
+        """`total` is what this log and others hold together."""
+        self.held = 0
+        self._total = Total() if total is None else total
         self.events: list[Event] = []
         self.first = 0
         self.horizon = horizon
@@ -59,8 +76,10 @@ class EventLog:
 
     def append(self, event: Event) -> None:
         self.events.append(event)
-        if event.previous is not None:
-            self._bytes += _held_bytes(event)
+        held = 0 if event.previous is None else _held_bytes(event)
+        self._bytes += held
+        self.held += held + EVENT_BYTES
+        self._total.bytes += held + EVENT_BYTES
 
     def position_after(self, revision: int) -> int:
         """The position of the first event later than `revision`."""
@@ -92,11 +111,25 @@ class EventLog:
         # Moving the tail of a long list costs its length, so it is done in steps of an eighth.
         if surplus == 0 or (len(self.events) > SMALL and surplus * 8 < len(self.events)):
             return []
-        surplus = min(surplus, AT_ONCE)
-        dropped = self.events[:surplus]
-        del self.events[:surplus]
-        self.first += surplus
+        return self._drop(min(surplus, AT_ONCE))
+
+    def halve(self) -> list[Event]:
+        """Drop and return the oldest events that hold half of the bytes, or the first part of them if they are many."""
+        count, freed = 0, 0
+        while freed * 2 < self.held and count < min(AT_ONCE, len(self.events)):
+            freed += _held_bytes(self.events[count]) + EVENT_BYTES
+            count += 1
+        self._due_until(self.first + count)
+        return self._drop(count)
+
+    def _drop(self, count: int) -> list[Event]:
+        dropped = self.events[:count]
+        del self.events[:count]
+        self.first += count
         self.horizon = dropped[-1].revision
+        freed = sum(map(_held_bytes, dropped)) + EVENT_BYTES * count
+        self.held -= freed
+        self._total.bytes -= freed
         return dropped
 
     def _due_until(self, position: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify, heapreplace
 from os import PathLike
 from sys import intern
 from typing import ClassVar
@@ -16,7 +17,7 @@ import msgspec
 
 from dray.store.backend import Horizons
 from dray.store.errors import Closed, Conflict, Exists, Expired, NotFound, StorageError
-from dray.store.log import Retention
+from dray.store.log import AT_ONCE, Retention, Total
 from dray.store.records import ITSELF, Basis, Create, Delete, Event, Finish, Key, Listing, Operation, Record, Update
 from dray.store.table import Table
 from dray.store.watch import Progress, Watcher, WatcherGroup
@@ -62,6 +63,7 @@ class Store(ABC):
 
     def __init__(self, revision: int, horizons: Horizons, retention: Retention, clock: Callable[[], float]) -> None:
         self._retention = retention
+        self._history = Total()
         self._clock = clock
         self._tables: dict[str, Table] = {}
         self._groups: dict[str, WatcherGroup] = {}
@@ -226,19 +228,34 @@ class Store(ABC):
         table = self._tables.get(resource)
         if table is None:
             table = self._tables[intern(resource)] = Table(
-                intern(resource), self._retention, self._horizons.of(resource)
+                intern(resource), self._retention, self._horizons.of(resource), self._history
             )
         return table
 
     def _pruned(self, tables: Iterable[Table]) -> Sequence[tuple[Table, Sequence[Event]]]:
         """Let go of history beyond the retention, and of watchers that had not read it; what went, by table."""
         now = self._clock()
-        found = []
-        for table in tables:
-            dropped = table.log.prune(now)
-            if not dropped:
-                continue
-            found.append((table, dropped))
+        found = [(table, dropped) for table in tables if (dropped := table.log.prune(now))]
+        if self._history.bytes > self._retention.max_total_bytes:
+            found += self._halved()
+        for table, _ in found:
             if (group := self._groups.get(table.resource)) is not None:
                 group.cut_off_stalled()
+        return found
+
+    def _halved(self) -> list[tuple[Table, list[Event]]]:
+        """Let go of half of the longest histories until all together are well within what they may hold.
+
+        Who writes to many kinds shortens the past of those first. What goes in one turn of the loop is bounded, too.
+        """
+        found: list[tuple[Table, list[Event]]] = []
+        enough, count = self._retention.max_total_bytes * 7 // 8, 0
+        longest = [(-table.log.held, resource, table) for resource, table in self._tables.items()]
+        heapify(longest)
+        while self._history.bytes > enough and count < 4 * AT_ONCE:
+            _, resource, table = longest[0]
+            dropped = table.log.halve()
+            count += len(dropped)
+            found.append((table, dropped))
+            heapreplace(longest, (-table.log.held, resource, table))
         return found

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from dray.store.errors import Expired, FutureRevision
-from dray.store.log import EventLog, Retention
+from dray.store.log import EventLog, Retention, Total
 from dray.store.records import Event, EventType, Key, Listing, Record
 from dray.store.sorted_keys import SortedKeys
 
@@ -18,18 +18,24 @@ class Table:
 
     __slots__ = ("_keys", "log", "records", "resource")
 
-    def __init__(self, resource: str, retention: Retention, horizon: int = 0) -> None:
+    def __init__(self, resource: str, retention: Retention, horizon: int = 0, total: Total | None = None) -> None:
         self.resource = resource
         self.records: dict[Key, Record] = {}
-        self.log = EventLog(retention, horizon)
+        self.log = EventLog(retention, horizon, total)
         self._keys = SortedKeys()
 
     @classmethod
     def loaded(
-        cls, resource: str, retention: Retention, horizon: int, records: dict[Key, Record], events: Iterable[Event]
+        cls,
+        resource: str,
+        retention: Retention,
+        horizon: int,
+        records: dict[Key, Record],
+        events: Iterable[Event],
+        total: Total,
     ) -> Table:
         """A table as read from disk; `events` are those after the horizon, in order."""
-        table = cls(resource, retention, horizon)
+        table = cls(resource, retention, horizon, total)
         table.records = records
         table._keys = SortedKeys(records)
         for event in events:

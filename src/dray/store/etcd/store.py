@@ -41,7 +41,7 @@ from dray.store.etcd.rounds import Rounds
 from dray.store.etcd.session import Session
 from dray.store.etcd.transactions import Write
 from dray.store.etcd.writes import Writes
-from dray.store.log import Retention
+from dray.store.log import Retention, Total
 from dray.store.records import ITSELF, Basis, Decode, Event, EventType, Key, Operation, Record
 from dray.store.stamping import NotOurs, stamped
 from dray.store.store import SharedStats, Stats, Store
@@ -254,7 +254,8 @@ class EtcdStore(Store):
             record = Record(key, revision, number(kv.create_revision, 0), data, None, self._decode)
             found.setdefault(key.resource, {})[key] = record
         for resource, records in found.items():
-            self._tables[resource] = Table.loaded(resource, self._retention, last_number(loaded.revision), records, ())
+            horizon = last_number(loaded.revision)
+            self._tables[resource] = Table.loaded(resource, self._retention, horizon, records, (), self._history)
 
     def reload(self, loaded: Loaded) -> None:
         """The past that we have not seen is gone: begin anew, and so does whoever watches."""
@@ -262,6 +263,7 @@ class EtcdStore(Store):
             group.end_all(Slow(group.resource, self.revision))
         self._groups.clear()
         self._tables.clear()
+        self._history = Total()
         self._writes.forget_guards()
         self._alone.forget()
         self._horizons = Horizons(last_number(loaded.revision))
