@@ -13,6 +13,7 @@ import asyncio
 import functools
 import inspect
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,8 @@ import jsonschema_rs
 import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
+
+os.environ.pop("XDG_DATA_HOME", None)  # a test that says where home is says where state is
 
 # A busy machine is no finding: how long an example takes says nothing unless the test measures it. And who has changed
 # nothing gets the examples that were there before; `--hypothesis-profile exploring` looks for new ones.

@@ -16,7 +16,8 @@ import typer
 from dray.cli import output
 from dray.files import home
 
-HOME: Final = Path("~/.local/share/dray")
+USUAL: Final = "~/.local/share/dray"
+"""What help calls `place`."""
 DEFAULT: Final = "default"
 LOG_FILE: Final = "dray.log"
 ELSEWHERE: Final = ".elsewhere"
@@ -24,11 +25,25 @@ ELSEWHERE: Final = ".elsewhere"
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 Name: TypeAlias = Annotated[
-    str, typer.Argument(metavar="NAME", help="The cluster, by the name of its directory in ~/.local/share/dray.")
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help=f"The cluster, by the name of its directory in {USUAL}, or in $XDG_DATA_HOME/dray if that is set.",
+    ),
 ]
 Directory: TypeAlias = Annotated[
     Path | None, typer.Option("--dir", help="State directory, instead of the one of NAME; made if absent.")
 ]
+
+
+def place() -> Path:
+    """Where clusters are that were started by name."""
+    return home.data() / "dray"
+
+
+def default_directory() -> Path:
+    """The state directory of a bare `dray up`."""
+    return place() / DEFAULT
 
 
 class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +60,7 @@ class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """The name, or the whole directory where only that says which cluster is meant."""
-        return self.name if self.directory.parent == home.expand(HOME) else output.short_path(self.directory)
+        return self.name if self.directory.parent == place() else output.short_path(self.directory)
 
     @property
     def context(self) -> str:
@@ -75,7 +90,7 @@ def directory_of(name: str, directory: Path | None) -> Path:
         return home.expand(directory)
     if not _NAME.fullmatch(name):
         output.fail(f"{name!r} is no name for a cluster: use lower-case letters, digits, - and ., at most 63.")
-    return home.expand(HOME) / name
+    return place() / name
 
 
 def look(directory: Path) -> LocalCluster:
@@ -87,9 +102,9 @@ def look(directory: Path) -> LocalCluster:
 
 def find_all() -> list[LocalCluster]:
     """Every cluster that was started by name, in the order of names, and those elsewhere that run now."""
-    place = home.expand(HOME)
-    named = [look(path.parent) for path in sorted(place.glob("*/kubeconfig"))] if place.is_dir() else []
-    return [*named, *_running_elsewhere(place)]
+    usual = place()
+    named = [look(path.parent) for path in sorted(usual.glob("*/kubeconfig"))] if usual.is_dir() else []
+    return [*named, *_running_elsewhere(usual)]
 
 
 @contextlib.contextmanager
@@ -99,11 +114,11 @@ def remembered(directory: Path) -> Iterator[None]:
     A file per directory says which, so that those who start at the same time do not disturb each other. Where there is
     no home to write to, nobody is told.
     """
-    place, directory = home.expand(HOME), directory.absolute()
-    if directory.parent == place or not place.is_absolute():
+    usual, directory = place(), directory.absolute()
+    if directory.parent == usual or not usual.is_absolute():
         yield
         return
-    note = place / ELSEWHERE / hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
+    note = usual / ELSEWHERE / hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
     with contextlib.suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_bytes(os.fsencode(directory))
@@ -114,10 +129,10 @@ def remembered(directory: Path) -> Iterator[None]:
             note.unlink()
 
 
-def _running_elsewhere(place: Path) -> list[LocalCluster]:
+def _running_elsewhere(usual: Path) -> list[LocalCluster]:
     """Those whose notes are true; notes of processes that were killed go."""
     found = []
-    for note in sorted((place / ELSEWHERE).glob("*")):
+    for note in sorted((usual / ELSEWHERE).glob("*")):
         with contextlib.suppress(OSError):
             cluster = look(Path(os.fsdecode(note.read_bytes())))
             if cluster.pid:
@@ -129,5 +144,5 @@ def _running_elsewhere(place: Path) -> list[LocalCluster]:
 
 def find_default() -> LocalCluster | None:
     """The cluster that a bare `dray up` runs, if it runs."""
-    found = look(home.expand(HOME) / DEFAULT)
+    found = look(default_directory())
     return found if found.pid and found.kubeconfig.exists() else None

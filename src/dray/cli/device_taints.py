@@ -108,7 +108,8 @@ async def _go_on(
         ending = await _wait(client, request, preview, manner)
         code, answer["result"] = ending.code, ending.to_dict()
     else:
-        manner.say(f"\n{_tell_written(request, preview)}\nPut back with: {untaint_command(request.selection)}")
+        end = await live.tell_end(client, request.until)
+        manner.say(f"\n{_tell_written(request, preview, end)}\nPut back with: {untaint_command(request.selection)}")
     if manner.is_json:
         output.print_json(answer, "Taint")
     return code
@@ -120,10 +121,9 @@ def _as_kept_away(rule: DeviceTaintRule) -> DeviceTaintRule:
     return replace(rule, spec=replace(rule.spec, taint=taint))
 
 
-def _tell_written(request: TaintRequest, preview: TaintPreview) -> str:
+def _tell_written(request: TaintRequest, preview: TaintPreview, end: str) -> str:
     name = f"rule {preview.rules[0]}" if len(preview.rules) == 1 else f"{len(preview.rules)} rules {request.name}-…"
-    until = f", until {request.until}" if request.until is not None else ""
-    return f"✔ tainted ({name}{until})"
+    return f"✔ tainted ({name}{end})"
 
 
 async def _wait(client: HttpClient, request: TaintRequest, preview: TaintPreview, manner: Manner) -> Ending:
@@ -136,16 +136,18 @@ async def _wait(client: HttpClient, request: TaintRequest, preview: TaintPreview
         client, RealClock(), preview.rules, preview.devices, moving_pods(preview), drains=manner.drain is not None
     )
     ending = await wait_for(progress, manner, client)
-    manner.say(_tell_end(request, preview, ending, until_idle=manner.until_idle))
+    written = _tell_written(request, preview, await live.tell_end(client, request.until))
+    manner.say(_tell_ending(written, request, preview, ending, until_idle=manner.until_idle))
     return ending
 
 
-def _tell_end(request: TaintRequest, preview: TaintPreview, ending: Ending, *, until_idle: bool) -> str:
+def _tell_ending(
+    written: str, request: TaintRequest, preview: TaintPreview, ending: Ending, *, until_idle: bool
+) -> str:
     standing = ending.standing
     if standing.is_called_off:
         return f"✘ called off: the rule is gone; {standing.evicted} of {standing.total} evicted"
-    parts = [_tell_written(request, preview)]
-    parts.append(f"{mark(standing.is_evicted)} {standing.evicted} of {standing.total} evicted")
+    parts = [written, f"{mark(standing.is_evicted)} {standing.evicted} of {standing.total} evicted"]
     if until_idle:
         nodes = sorted({pod.node for pod in preview.pods if pod.node})
         where = f" on {', '.join(nodes)}" if 0 < len(nodes) <= 3 else ""

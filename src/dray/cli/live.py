@@ -125,13 +125,24 @@ def note_left_out(kinds: Sequence[Kind]) -> None:
 
 async def warn_of_end(client: HttpClient | None, until: object) -> None:
     """Says of an end that is asked for on another server than dray's who has to keep it. Raises ApiError, OSError."""
-    if client is None or until is None or "+dray" in await client.server_version():
+    if until is None or await _keeps_ends(client):
         return
     note = (
         f"nothing on this server ends it at {until}. Run `dray controllers --controllers taint-expiry-controller` "
         "against it, or untaint by hand"
     )
     print(f"dray: {note}.", file=sys.stderr)
+
+
+async def tell_end(client: HttpClient | None, until: object) -> str:
+    """`, until` an end that is kept, or that it is only written down. Raises ApiError, OSError."""
+    if until is None:
+        return ""
+    return f", until {until}" if await _keeps_ends(client) else f", marked to end at {until}"
+
+
+async def _keeps_ends(client: HttpClient | None) -> bool:
+    return client is None or "+dray" in await client.server_version()
 
 
 def _warn(text: str) -> None:

@@ -86,7 +86,8 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
                 ending = await _wait(client, preview, taints, terms.until, manner)
                 code, answer["result"] = ending.code, ending.to_dict()
             else:
-                manner.say(f"\n{_tell_written(preview, terms.until)}\nPut back with: {_untaint_command(nodes, taints)}")
+                written = _tell_written(preview, await live.tell_end(client, terms.until))
+                manner.say(f"\n{written}\nPut back with: {_untaint_command(nodes, taints)}")
         if manner.is_json:
             output.print_json(answer, "Taint")
         return code
@@ -263,7 +264,7 @@ async def _wait(
         manner.say(f"✘ called off: the taint is gone; {standing.evicted} of {standing.total} evicted")
         return ending
     parts = [
-        _tell_written(preview, until),
+        _tell_written(preview, await live.tell_end(client, until)),
         f"{mark(standing.is_evicted)} {standing.evicted} of {standing.total} evicted",
     ]
     parts += [f"{mark(standing.is_idle)} {standing.gone} gone"] if manner.until_idle else []
@@ -284,9 +285,9 @@ async def _wait(
     return ending
 
 
-def _tell_written(preview: TaintPreview, until: Time | None) -> str:
+def _tell_written(preview: TaintPreview, end: str) -> str:
     what = f"node {preview.nodes[0]}" if len(preview.nodes) == 1 else f"nodes {ends(preview.nodes)}"
-    return f"✔ tainted ({what}{f', until {until}' if until is not None else ''})"
+    return f"✔ tainted ({what}{end})"
 
 
 def _tell_removed(node: Node, removed: Sequence[TaintName], wanted: TaintName, manner: Manner) -> None:

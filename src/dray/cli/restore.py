@@ -8,15 +8,14 @@ from typing import Annotated
 import typer
 
 from dray.cli import output, server_options
-from dray.cli.server_options import DEFAULT_DIRECTORY
 from dray.files import home
 
 
 def run(
     file: Annotated[Path, typer.Argument(help="Backup to restore.")],
     directory: Annotated[
-        Path, typer.Option("--dir", help="State directory to restore into; it must hold no database.")
-    ] = DEFAULT_DIRECTORY,
+        Path, server_options.directory_option("State directory to restore into; it must hold no database.")
+    ],
     store: server_options.StoreOption = "lmdb",
     etcd_prefix: server_options.EtcdPrefix = server_options.DEFAULT_PREFIX,
     etcd_authority: server_options.EtcdAuthority = None,

@@ -21,7 +21,7 @@ MEGABYTE = 1024 * 1024
 
 
 def run(
-    directory: server_options.Directory = server_options.DEFAULT_DIRECTORY,
+    directory: server_options.Directory,
     port: server_options.Port = 6443,
     bind: server_options.Bind = "127.0.0.1",
     token_file: server_options.TokenFile = None,

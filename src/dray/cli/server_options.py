@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dray.cli import output
+from dray.cli import clusters, output
 
 if TYPE_CHECKING:
     from dray.server.kubelets.connection import KubeletTrust
@@ -28,9 +28,19 @@ FEW_FILES = 4096
 DEFAULT_QUOTA = "8Gi"
 DEFAULT_PREFIX = "/registry"
 SMALLEST_QUOTA = 4 << 20
-DEFAULT_DIRECTORY = Path("~/.local/share/dray/default")
 
-Directory = Annotated[Path, typer.Option("--dir", help="State directory; made if absent.")]
+
+def directory_option(text: str) -> Any:
+    """A state directory: that of a bare `dray up`, unless told otherwise."""
+    return typer.Option(
+        "--dir",
+        help=text,
+        default_factory=clusters.default_directory,
+        show_default=f"{clusters.USUAL}/{clusters.DEFAULT}, or $XDG_DATA_HOME/dray/{clusters.DEFAULT} if that is set",
+    )
+
+
+Directory = Annotated[Path, directory_option("State directory; made if absent.")]
 Port = Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)]
 Bind = Annotated[str, typer.Option(help="Address to listen on.")]
 TokenFile = Annotated[

@@ -22,7 +22,6 @@ from dray.cli import (
     server_options,
 )
 from dray.cli import controllers as controllers_command
-from dray.files import home
 
 if TYPE_CHECKING:
     from dray.all_in_one import Cluster, ClusterSettings
@@ -243,7 +242,7 @@ def _announce_ways_in(cluster: Cluster, manner: Manner) -> None:
         print(f"\n  export KUBECONFIG={output.short_path(here.kubeconfig)}", end="")
     print(f"\n  {kubectl} get resourceslices\n", flush=True)
     if manner.background is not None:
-        of = here.name if here.directory.parent == home.expand(clusters.HOME) else f"--dir {here.directory}"
+        of = here.name if here.directory.parent == clusters.place() else f"--dir {here.directory}"
         log = output.short_path(here.directory / clusters.LOG_FILE)
         print(f"It runs in the background (log {log}). Stop it with: dray down {of}".removesuffix(" default"))
 

@@ -16,6 +16,7 @@ from dray.store.lock import DirectoryLock
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     return tmp_path
 
 
@@ -57,3 +58,20 @@ def test_without_a_place_to_write_to_it_runs_all_the_same(tmp_path: Path, monkey
     monkeypatch.setenv("HOME", str(tmp_path / "file"))
     with clusters.remembered(tmp_path / "state"):
         pass
+
+
+def test_state_is_kept_where_the_user_keeps_data(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert clusters.directory_of("mine", None) == home / ".local/share/dray/mine"
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    assert clusters.directory_of("mine", None) == home / "data/dray/mine"
+    kept = home / "data/dray/default"
+    kept.mkdir(parents=True)
+    (kept / "kubeconfig").write_text("")
+    assert listed() == [("default", str(kept))]
+    for command in (["backup", str(home / "copy")], ["node-kubeconfig", "node-1"]):
+        assert str(kept) in CliRunner().invoke(app, command).stderr
+
+
+def test_a_relative_place_for_data_is_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "data")
+    assert clusters.place() == home / ".local/share/dray"

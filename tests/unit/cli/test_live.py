@@ -28,4 +28,7 @@ async def test_an_end_that_nothing_enforces_is_not_promised(
     await live.warn_of_end(client, until)
     said = capsys.readouterr().err
     assert bool(said) == warns
+    promised = await live.tell_end(client, until)
+    assert ("until" in promised) == (until is not None and not warns), "what it prints contradicts what it warns of"
+    assert ("marked to end at 12:00" in promised) == warns
     assert not warns or "nothing on this server ends it at 12:00" in said
