@@ -59,7 +59,7 @@ def _section(path: tuple[str, ...], command: Any) -> str:
 
 
 def _argument(argument: Any) -> str:
-    word: str = argument.metavar or argument.name.upper()
+    word: str = (argument.metavar or argument.name.upper()) + ("..." if argument.nargs != 1 else "")
     return word if argument.required or word.startswith("[") else f"[{word}]"
 
 

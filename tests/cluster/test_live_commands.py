@@ -174,6 +174,10 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         ('dray get devices --node "node-2"', ["node-2"]),
         ('dray explain pod "def"', ["default/seen"]),
         ('dray explain claim ""', ["default/wanted"]),
+        ('dray taint device --device "gpu-1"', ["gpu-1"]),
+        ('dray drain device --driver ""', ["gpu.example.com"]),
+        ('dray untaint device --pool ""', ["node-1", "node-2"]),
+        ('dray taint device --class "gpu."', ["gpu.example.com"]),
         ('dray up --profile "gpu"', ["gpu-8", "gpu-nic"]),
     ],
 )

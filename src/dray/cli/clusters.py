@@ -6,9 +6,9 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 import typer
@@ -24,16 +24,15 @@ ELSEWHERE: Final = ".elsewhere"
 """Where it is noted which clusters run on directories of their own."""
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
-Name: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help=f"The cluster, by the name of its directory in {USUAL}, or in $XDG_DATA_HOME/dray if that is set.",
-    ),
-]
 Directory: TypeAlias = Annotated[
     Path | None, typer.Option("--dir", help="State directory, instead of the one of NAME; made if absent.")
 ]
+
+
+def name_argument(offers: Callable[[str], list[str]]) -> Any:
+    """The cluster that is meant, and what the shell offers for it."""
+    text = f"The cluster, by the name of its directory in {USUAL}, or in $XDG_DATA_HOME/dray if that is set."
+    return typer.Argument(metavar="NAME", help=text, autocompletion=offers)
 
 
 def place() -> Path:

@@ -1,4 +1,4 @@
-"""What the shell offers when TAB is pressed: nodes, pods, claims and rules of the cluster at hand, profiles.
+"""What the shell offers when TAB is pressed: what the cluster at hand has, clusters of this machine, profiles.
 
 Whatever goes wrong, nothing is offered: a shell is no place for error messages.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from dray.api.registry import Kind
+    from dray.api.resource import ResourceSlice
     from dray.client.http import HttpClient
 
 SECONDS: Final = 2.0
@@ -47,11 +48,51 @@ def claims(incomplete: str) -> list[str]:
     return _objects(CLAIMS, incomplete)
 
 
+def classes(incomplete: str) -> list[str]:
+    """Names of device classes."""
+    from dray.api.kinds import CLASSES
+
+    return _objects(CLASSES, incomplete)
+
+
+def drivers(incomplete: str) -> list[str]:
+    """Names of drivers that have devices."""
+    return _in_slices(lambda found: [found.spec.driver], incomplete)
+
+
+def pools(incomplete: str) -> list[str]:
+    """Names of pools of devices."""
+    return _in_slices(lambda found: [found.spec.pool.name], incomplete)
+
+
+def devices(incomplete: str) -> list[str]:
+    """Names of devices, each once; several pools may have one of that name."""
+    return _in_slices(lambda found: [device.name for device in found.spec.devices], incomplete)
+
+
+def running(incomplete: str) -> list[str]:
+    """Names of the clusters of this machine that run."""
+    return _clusters(incomplete, runs=True)
+
+
+def stopped(incomplete: str) -> list[str]:
+    """Names of the clusters of this machine that do not run, and can be started again."""
+    return _clusters(incomplete, runs=False)
+
+
 def profiles(incomplete: str) -> list[str]:
     """Names of the profiles that come with dray."""
     from dray.simulation.profile_files import shipped_profiles
 
     return [name for name in shipped_profiles() if name.startswith(incomplete)]
+
+
+def _clusters(incomplete: str, *, runs: bool) -> list[str]:
+    from dray.cli import clusters
+
+    place = clusters.place()
+    found = [one.name for one in clusters.find_all() if bool(one.pid) is runs and one.directory.parent == place]
+    return [name for name in found if name.startswith(incomplete)][:MOST]
 
 
 def _objects(kind: Kind, incomplete: str) -> list[str]:
@@ -64,6 +105,21 @@ def _objects(kind: Kind, incomplete: str) -> list[str]:
             f"{one.metadata.namespace}/{one.metadata.name}" if one.metadata.namespace else one.metadata.name
             for one in found
         ]
+
+    return [name for name in _quietly(names) if name.startswith(incomplete)][:MOST]
+
+
+def _in_slices(pick: Callable[[ResourceSlice], list[str]], incomplete: str) -> list[str]:
+    from dray.api.kinds import SLICES
+    from dray.api.resource import ResourceSlice
+
+    async def names(client: HttpClient) -> list[str]:
+        import asyncio
+
+        async with asyncio.timeout(SECONDS):
+            found = (await client.list(SLICES)).items
+        slices = [one for one in found if isinstance(one, ResourceSlice)]
+        return sorted({name for one in slices for name in pick(one)})
 
     return [name for name in _quietly(names) if name.startswith(incomplete)][:MOST]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Targets = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="rule/RULE|node/NODE|slice/SLICE...", help="What is held, as this command lists it without arguments."
+        metavar="rule/RULE|node/NODE|slice/SLICE", help="What is held, as this command lists it without arguments."
     ),
 ]
 
@@ -46,7 +46,7 @@ def confirm(
 
 
 def cancel(
-    targets: Annotated[list[str], typer.Argument(metavar="rule/RULE|node/NODE...", help="What is not to evict.")],
+    targets: Annotated[list[str], typer.Argument(metavar="rule/RULE|node/NODE", help="What is not to evict.")],
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
 ) -> None:

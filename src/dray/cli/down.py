@@ -6,11 +6,11 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
-from dray.cli import clusters, output
+from dray.cli import clusters, completion, output
 from dray.cli.taint_options import Timeout, read_timeout
 
 LOOK_SECONDS: Final = 0.02
@@ -18,7 +18,7 @@ DEFAULT_TIMEOUT: Final = "30s"
 
 
 def run(
-    name: clusters.Name = clusters.DEFAULT,
+    name: Annotated[str, clusters.name_argument(completion.running)] = clusters.DEFAULT,
     directory: clusters.Directory = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:

@@ -47,6 +47,8 @@ class Report(msgspec.Struct, frozen=True):
     findings: Sequence[Finding]
     objects: int
     command: str = "validate"
+    unreadable: int = 0
+    """Files of which nothing is known."""
 
     @property
     def errors(self) -> int:
@@ -149,7 +151,8 @@ def _print_text(report: Report) -> None:
         for line in (finding.excerpt or finding.message).splitlines():
             _print_line((f"    {label}{line}", styles[finding.severity]))
             label = ""
-    print(f"{_verdict(report)} in {output.plural(report.objects, 'object')}.")
+    rest = f"; {output.plural(report.unreadable, 'file')} could not be read" if report.unreadable else ""
+    print(f"{_verdict(report)} in {output.plural(report.objects, 'object')}{rest}.")
 
 
 def _verdict(report: Report) -> str:

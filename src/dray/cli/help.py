@@ -65,8 +65,15 @@ def _finish(command: Any) -> None:
     for one in command.params:
         if one.param_type_name == "argument":
             one.display_type_rich = lambda **_: ""
+            one.metavar = one.metavar or _argument(one)
         elif one.metavar is None and not one.is_flag and not one.count:
             one.metavar = _metavar(one)
+
+
+def _argument(argument: Any) -> str:
+    """The word for an argument that has none of its own: what may be given, or its name."""
+    choices = argument.type_descriptor.choices
+    return "|".join(map(str, choices)) if choices else argument.name.upper()
 
 
 def first_sentence(text: str) -> str:

@@ -21,7 +21,7 @@ Files: TypeAlias = Annotated[
 ]
 Sources: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(metavar="FILE|DIR|-...", help="Manifests or dumps of a cluster, as with -f."),
+    typer.Argument(metavar="FILE|DIR|-", help="Manifests or dumps of a cluster, as with -f."),
 ]
 Now: TypeAlias = Annotated[
     str | None, typer.Option("--now", metavar="TIME", help="The current time, RFC 3339; by default the clock's.")

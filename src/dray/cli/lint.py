@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,9 @@ from dray.cli.findings import LINT, WARNING, Finding, FindingFormat, Report, pri
 from dray.cli.validate import Files, Form, Skip, Sources
 
 if TYPE_CHECKING:
+    from dray.api.meta import Object
     from dray.snapshot import Snapshot
-    from dray.snapshot.files import Item
+    from dray.snapshot.files import InputError, Item
 
 
 def run(
@@ -28,22 +30,26 @@ def run(
 
     A class that nobody publishes, a class that is not there, a toleration that matches nothing, a selector that fails
     on devices without an attribute, a rule that selects nothing or everything, and, with NodeGroups in the files, a pod
-    that fits no node group. Exit code 0: nothing; 1: there are findings; 2: input cannot be read.
+    that fits no node group. Exit code 0: nothing; 1: there are findings; 2: something could not be read; the rest is
+    looked at.
     """
     from dray.api.meta import Object
     from dray.what_if.lint import lint
 
     given = [*(sources or ()), *(files or ())]
     if given:
-        items = _read(given, skip or [])
-        snapshot = _snapshot(items)
+        items, snapshot, unreadable = _read(given, skip or [])
         objects = len(items)
     else:
-        items = []
+        items, unreadable = [], []
         snapshot = live.call(live.load_snapshot, "lint", kubeconfig=kubeconfig, context=context)
         objects = sum(1 for _ in snapshot.objects(Object))
     places = {_place(item.value): item for item in items}
     findings = []
+    for error in unreadable:
+        print(f"dray: {error}", file=sys.stderr)
+        if format_ is not FindingFormat.TEXT:  # what reads these does not read standard error
+            findings.append(Finding(error.source, error.line, "", "Unreadable", "", error.message))
     for one in lint(snapshot):
         item = places.get((one.kind, one.namespace, one.name))
         line = item.line_of(one.field) if item is not None else None
@@ -51,8 +57,8 @@ def run(
         file = item.source if item is not None else ""
         findings.append(Finding(file, line, name, one.reason, one.field, one.message, WARNING))
     findings.extend(_homeless(snapshot, items))
-    print_report(Report(findings, objects, LINT), format_, "LintReport")
-    raise typer.Exit(output.NO if findings else output.YES)
+    print_report(Report(findings, objects, LINT, unreadable=len(unreadable)), format_, "LintReport")
+    raise typer.Exit(output.CANNOT if unreadable else output.NO if findings else output.YES)
 
 
 def _homeless(snapshot: Snapshot, items: list[Item]) -> Iterator[Finding]:
@@ -68,29 +74,28 @@ def _homeless(snapshot: Snapshot, items: list[Item]) -> Iterator[Finding]:
             yield Finding("", None, f"Pod {pod.pod}", "FitsNowhere", "", f"fits no node group: {pod.message}", WARNING)
 
 
-def _read(given: list[str], skip: list[str]) -> list[Item]:
-    from dray.snapshot.files import InputError
-    from dray.snapshot.repository import PassedOver, read_each
-
-    found: list[Item] = []
-    for one in read_each(given, skip):
-        if isinstance(one, InputError):
-            output.fail(str(one))
-        if not isinstance(one, PassedOver):
-            found.append(one)
-    return found
-
-
-def _snapshot(items: list[Item]) -> Snapshot:
+def _read(given: list[str], skip: list[str]) -> tuple[list[Item], Snapshot, list[InputError]]:
+    """What is in files, the cluster that it makes, and what could not be read: that does not hide the rest."""
     from dray.scale_up.node_group_files import is_group
     from dray.snapshot import InputError, from_objects
     from dray.snapshot.objects import current_time, load_items
+    from dray.snapshot.repository import PassedOver, read_each
 
-    try:
-        loaded = load_items([item for item in items if not is_group(item)], current_time())
-    except InputError as error:
-        output.fail(str(error))
-    return from_objects(loaded.objects.values())
+    items: list[Item] = []
+    objects: list[Object] = []
+    unreadable: list[InputError] = []
+    now = current_time()
+    for one in read_each(given, skip):
+        if isinstance(one, InputError):
+            unreadable.append(one)
+        elif not isinstance(one, PassedOver):
+            try:
+                objects.extend(() if is_group(one) else load_items([one], now).objects.values())
+            except InputError as error:
+                unreadable.append(error)
+            else:
+                items.append(one)
+    return items, from_objects(objects), unreadable
 
 
 def _place(value: Any) -> tuple[str, str, str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Stop and start simulated nodes.", no_args_is_help=True, rich_markup_mode=None)
 
-Names = Annotated[list[str], typer.Argument(metavar="NODE...", help="Simulated nodes.")]
+Names = Annotated[list[str], typer.Argument(metavar="NODE", help="Simulated nodes.")]
 
 
 @app.command("stop")

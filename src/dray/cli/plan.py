@@ -36,7 +36,7 @@ class Trial(NamedTuple):
 def make(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="COMMAND...", help=f"What to plan, as it would be typed: {USAGE}.", show_default=False),
+        typer.Argument(metavar="COMMAND", help=f"What to plan, as it would be typed: {USAGE}.", show_default=False),
     ],
     file: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the plan.")],
     files: inputs.Files = None,

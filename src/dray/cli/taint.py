@@ -97,9 +97,7 @@ def cluster(
     name: Annotated[str, typer.Argument(metavar="CLUSTER", help="A ManagedCluster of the hub.")],
     taints: Annotated[
         list[str],
-        typer.Argument(
-            metavar="KEY[=VALUE]:EFFECT...", help="Taints; effects: NoSelect, PreferNoSelect, NoSelectIfNew."
-        ),
+        typer.Argument(metavar="KEY[=VALUE]:EFFECT", help="Taints; effects: NoSelect, PreferNoSelect, NoSelectIfNew."),
     ],
     dry_run: options.DryRun = False,
     format_: options.Format = output.Format.TEXT,

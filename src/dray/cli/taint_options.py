@@ -31,10 +31,17 @@ _LONGEST: Final = timedelta(days=3650)
 _MAX_RATE: Final = 999_999_999
 
 Node: TypeAlias = Annotated[str, typer.Option("--node", help="Devices of this node.", autocompletion=completion.nodes)]
-Device: TypeAlias = Annotated[str, typer.Option("--device", help="Devices of this name.")]
-Driver: TypeAlias = Annotated[str, typer.Option("--driver", help="Devices of this driver.")]
-Pool: TypeAlias = Annotated[str, typer.Option("--pool", help="Devices of this pool.")]
-Class: TypeAlias = Annotated[str, typer.Option("--class", help="Devices that this device class selects.")]
+Device: TypeAlias = Annotated[
+    str, typer.Option("--device", help="Devices of this name.", autocompletion=completion.devices)
+]
+Driver: TypeAlias = Annotated[
+    str, typer.Option("--driver", help="Devices of this driver.", autocompletion=completion.drivers)
+]
+Pool: TypeAlias = Annotated[str, typer.Option("--pool", help="Devices of this pool.", autocompletion=completion.pools)]
+Class: TypeAlias = Annotated[
+    str,
+    typer.Option("--class", help="Devices that this device class selects.", autocompletion=completion.classes),
+]
 Cel: TypeAlias = Annotated[
     list[str] | None, typer.Option("--cel", metavar="EXPR", help="Devices for which this is true; may be repeated.")
 ]

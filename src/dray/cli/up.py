@@ -43,7 +43,7 @@ class Manner(NamedTuple):
 
 
 def run(
-    name: clusters.Name = clusters.DEFAULT,
+    name: Annotated[str, clusters.name_argument(completion.stopped)] = clusters.DEFAULT,
     directory: clusters.Directory = None,
     port: server_options.Port = 6443,
     bind: server_options.Bind = "127.0.0.1",

@@ -21,7 +21,7 @@ DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 Sources = Annotated[
     list[str] | None,
-    typer.Argument(metavar="FILE|DIR|-...", help="Manifests: files, directories, or - for standard input."),
+    typer.Argument(metavar="FILE|DIR|-", help="Manifests: files, directories, or - for standard input."),
 ]
 Files = Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR|-", help="The same.")]
 Skip = Annotated[
@@ -70,6 +70,8 @@ def run(
         if isinstance(item, InputError):
             unreadable += 1
             print(f"dray: {item}", file=sys.stderr)
+            if format_ is not FindingFormat.TEXT:  # what reads these does not read standard error
+                findings.append(Finding(item.source, item.line, "", "Unreadable", "", item.message))
         elif isinstance(item, PassedOver):
             findings.append(Finding(item.source, None, "", "NoManifest", "", f"passed over: {item.why}", NOTE))
         else:
@@ -80,9 +82,9 @@ def run(
                     Finding(item.source, item.line_of("kind"), _describe(item.value), "UnknownKind", "", _UNKNOWN, NOTE)
                 ]
             findings.extend(found)
-    if unreadable and not count:
+    if unreadable and not count and not findings:
         raise typer.Exit(output.CANNOT)
-    report = Report(findings, count)
+    report = Report(findings, count, unreadable=unreadable)
     print_report(report, format_, "ValidationReport")
     raise typer.Exit(output.CANNOT if unreadable else output.NO if report.errors else output.YES)
 

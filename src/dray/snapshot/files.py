@@ -54,12 +54,18 @@ def read(sources: Iterable[Source]) -> Iterator[Item]:
             yield from _read_path(Path(source))
 
 
+def files_below(path: Path) -> list[Path]:
+    """The files of a directory that may be manifests, links to nowhere too: opening tells. Raises InputError."""
+    named = sorted(found for found in path.rglob("*") if found.suffix in SUFFIXES)
+    files = [file for file in named if file.is_file() or not file.exists()]
+    if not files:
+        raise InputError(str(path), f"no manifests here ({', '.join('*' + suffix for suffix in SUFFIXES)})")
+    return files
+
+
 def _read_path(path: Path) -> Iterator[Item]:
     if path.is_dir():
-        files = sorted(found for found in path.rglob("*") if found.suffix in SUFFIXES and found.is_file())
-        if not files:
-            raise InputError(str(path), f"no manifests here ({', '.join('*' + suffix for suffix in SUFFIXES)})")
-        for file in files:
+        for file in files_below(path):
             yield from _read_path(file)
         return
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from dray.snapshot.files import SUFFIXES, InputError, Item, read
+from dray.snapshot.files import InputError, Item, files_below, read
 
 HELM_CHART = "Chart.yaml"
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -38,9 +38,11 @@ def read_each(sources: Sequence[str], skip: Sequence[str] = ()) -> Iterator[Item
             if not _is_skipped(path, skip):
                 yield from _look(path)
             continue
-        found = [file for file in sorted(path.rglob("*")) if file.suffix in SUFFIXES and file.is_file()]
-        if not found:
-            yield InputError(source, f"no manifests here ({', '.join('*' + suffix for suffix in SUFFIXES)})")
+        try:
+            found = files_below(path)
+        except InputError as error:
+            yield error
+            continue
         for file in found:
             if not _is_skipped(file, skip):
                 yield from _look(file)

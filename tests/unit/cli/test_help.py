@@ -16,6 +16,7 @@ from dray.cli.main import app
 from dray.cli.up import PROFILES
 from dray.server.discovery.openapi.descriptions import _docstring
 from dray.simulation.profile_files import shipped_profiles
+from dray.store.lock import DirectoryLock
 
 CLUSTER = str(Path(__file__).parents[3] / "examples" / "cluster")
 
@@ -41,6 +42,18 @@ def test_help_is_in_whole_sentences_and_without_types_of_python(path: tuple[str,
     assert "..." not in said.partition("\nCommands:\n")[2], "a sentence is cut off"
 
 
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_arguments_are_named_by_what_may_be_given(path: tuple[str, ...]) -> None:
+    usage = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "100"}).stdout.partition("\n\n")[0]
+    assert not re.findall(r"\{[a-z_]+\}|\[[a-z_]+\]", usage), usage
+    assert "...]..." not in usage
+    assert "...}..." not in usage
+
+
+def test_what_can_be_looked_at_is_listed() -> None:
+    assert "devices|claims|nodes|clusters" in CliRunner().invoke(app, ["get", "--help"]).stdout
+
+
 def test_profiles_are_listed_and_offered() -> None:
     assert set(PROFILES) == set(shipped_profiles())
     assert completion.profiles("gpu") == ["gpu-8", "gpu-nic"]
@@ -50,7 +63,18 @@ def test_profiles_are_listed_and_offered() -> None:
 
 def test_nothing_is_offered_if_there_is_no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    assert completion.nodes("") == completion.pods("") == completion.claims("") == []
+    assert completion.nodes("") == completion.pods("") == completion.claims("") == completion.devices("") == []
+
+
+def test_clusters_of_this_machine_are_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("mine", "other"):
+        (tmp_path / f".local/share/dray/{name}").mkdir(parents=True)
+        (tmp_path / f".local/share/dray/{name}/kubeconfig").touch()
+    lock = DirectoryLock(tmp_path / ".local/share/dray/mine")
+    assert (completion.running(""), completion.running("o"), completion.stopped("")) == (["mine"], [], ["other"])
+    lock.release()
+    assert completion.stopped("m") == ["mine"]
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,50 @@ def test_what_cannot_be_read_does_not_hide_the_rest(repository: Path) -> None:
     errors = {
         str(Path(one["file"]).relative_to(repository)) for one in found if one.get("severity", "error") == "error"
     }
-    assert errors == {"base/claim.yaml", "base/rack.yaml", "vendor/copy.yaml"}
+    assert errors == {"base/broken.yaml", "base/claim.yaml", "base/rack.yaml", "vendor/copy.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ("github", "::error file={},line=2::not valid YAML"),
+        ("junit", '<failure message="Unreadable">line 2: not valid YAML'),
+        ("sarif", '"uri": "{}"'),
+    ],
+)
+def test_a_pipeline_is_told_of_a_file_that_cannot_be_read(tmp_path: Path, form: str, says: str) -> None:
+    """Also if it is the only one: an empty report would look like a good one."""
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("a: [\n")
+    for others in (None, CLAIM):
+        if others is not None:
+            (tmp_path / "good.yaml").write_text(others)
+        done = dray("validate", str(tmp_path), "-o", form)
+        assert done.exit_code == 2
+        assert says.format(broken) in done.stdout
+
+
+@pytest.mark.parametrize("bad", ["a: [\n", "groups: []\n", "apiVersion: v1\nkind: Pod\nspec: 1\n"])
+def test_lint_looks_at_the_rest(tmp_path: Path, bad: str) -> None:
+    (tmp_path / "a.yaml").write_text(bad)
+    (tmp_path / "b.yaml").write_text(
+        "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\nspec: {}\n---\n"
+        + CLAIM.replace("spec: {}", "spec: {devices: {requests: [{name: r, exactly: {deviceClassName: tpu}}]}}")
+    )
+    done = dray("lint", str(tmp_path))
+    assert (done.exit_code, "a.yaml" in done.stderr, "there is no class 'tpu'" in done.stdout) == (2, True, True)
+    assert "1 warning in 2 objects; 1 file could not be read." in done.stdout
+    reasons = {one["reason"] for one in json.loads(dray("lint", str(tmp_path), "-o", "json").stdout)["findings"]}
+    assert "Unreadable" in reasons
+
+
+def test_a_link_to_nowhere_is_told(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(CLAIM)
+    (tmp_path / "link.yaml").symlink_to(tmp_path / "moved-away.yaml")
+    assert dray("validate", str(tmp_path)).stdout == "no problems in 1 object; 1 file could not be read.\n"
+    for command in ("validate", "lint", "devices"):
+        done = dray(command, str(tmp_path))
+        assert (done.exit_code, "link.yaml: cannot be read: No such file" in done.stderr) == (2, True), command
 
 
 def test_files_are_skipped_and_kinds_that_nobody_knows_are_noted(repository: Path) -> None:
