@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -155,11 +156,12 @@ def _allocated(claim: ResourceClaim) -> list[str]:
 def _nodes(view: LiveView, wanted: Wanted) -> Table:
     from dray.scheduling.device_state_text import tell_blocked
 
+    now = datetime.now(UTC)
     rows = [
         (
             *(row.name, row.state, *map(str, row.counts), str(row.pods)),
             tell_blocked(row.devices) or NOTHING,
-            row.tell_leaving() or NOTHING,
+            row.tell_leaving(now) or NOTHING,
         )
         for row in node_rows(view, wanted.node)
     ]

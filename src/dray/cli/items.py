@@ -9,6 +9,7 @@ import msgspec
 
 from dray.api.nodes import is_ready
 from dray.api.taints import taint_text
+from dray.api.times import Time
 
 if TYPE_CHECKING:
     from dray.api.cluster import ManagedCluster
@@ -91,6 +92,8 @@ class NodeItem(Item, frozen=True, kw_only=True):
     """Pods that must leave, and are there still."""
     waiting_for_budgets: dict[str, int]
     """How many of them wait for each disruption budget that allows none now."""
+    last_leaves_not_before: str | None
+    """A time before which the last of them does not leave, by its tolerations; null if that is not known."""
 
     @property
     def key(self) -> str:
@@ -193,6 +196,7 @@ def nodes(view: LiveView, wanted: str = "") -> Iterator[NodeItem]:
             pods=row.pods,
             leaving=len(row.leaving),
             waiting_for_budgets=row.waiting,
+            last_leaves_not_before=None if row.last_leaves is None else str(Time.of(row.last_leaves)),
         )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from dray.api.nodes import is_ready
 from dray.api.pods import is_finished
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.eviction.budgets import waiting_for
-from dray.eviction.drain import is_drained, must_leave
+from dray.eviction.drain import is_drained, last_leaves, must_leave
 from dray.prose.wording import count, names
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class NodeRow(NamedTuple):
     """Pods that must leave it and are there still."""
     waiting: dict[str, int]
     """How many of them wait for each disruption budget that allows none now."""
+    last_leaves: datetime | None
+    """Before when the last of them does not leave; None if that is not known."""
 
     @property
     def state(self) -> str:
@@ -57,12 +60,16 @@ class NodeRow(NamedTuple):
             sum(row.is_tainted for row in self.devices),
         )
 
-    def tell_leaving(self) -> str:
-        """`3 pods leave, 1 waits for budget ml/api`; empty if nobody does."""
+    def tell_leaving(self, now: datetime) -> str:
+        """`3 pods leave, the last not before 14:07`, or `…, 1 waits for budget ml/api`; empty if nobody does."""
         if not self.leaving:
             return ""
         told = f"{count(len(self.leaving), 'pod')} {'leaves' if len(self.leaving) == 1 else 'leave'}"
         waiting = sum(self.waiting.values())
+        if self.last_leaves is not None and self.last_leaves > now:
+            here = self.last_leaves.astimezone()
+            day = "" if here.date() == now.astimezone().date() else f"{here:%Y-%m-%d} "
+            told += f",{'' if len(self.leaving) == 1 else ' the last'} not before {day}{here:%H:%M}"
         if not waiting:
             return told
         which = f"budget{'' if len(self.waiting) == 1 else 's'} {names(sorted(self.waiting), 3)}"
@@ -84,5 +91,6 @@ def node_rows(view: LiveView, wanted: str = "") -> Iterator[NodeRow]:
         if wanted in ("", name):
             there = pods.get(name, [])
             leaving = [] if node is None else must_leave(node, there)
+            last = None if node is None else last_leaves(node, leaving)
             waiting = waiting_for(leaving, view.budgets()) if leaving else {}
-            yield NodeRow(name, node, devices.get(name, []), len(there), leaving, waiting)
+            yield NodeRow(name, node, devices.get(name, []), len(there), leaving, waiting, last)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -27,6 +28,7 @@ DRAIN_ANNOTATION: Final = "dray.dev/drain"
 """On a node: the taints with which a drain empties it, with commas between; until they are taken away."""
 PAUSED_ANNOTATION: Final = "dray.dev/drain-paused"
 """On a rule or a node: its drain stands still while this is there."""
+_FORESEEABLE: Final = 10 * 365 * 86400.0
 REFUSED: Final = Backoff(first=1.0, longest=30.0)
 """How long not to ask again about a pod whose budget allowed none."""
 
@@ -58,6 +60,28 @@ def must_leave(node: Node, pods: Iterable[Pod]) -> list[Pod]:
             for taint in (evicting if belongs_to_node(pod) else (*evicting, *draining))
         )
     ]
+
+
+def last_leaves(node: Node, leaving: Iterable[Pod]) -> datetime | None:
+    """Before when the last of the pods that must leave does not, as their tolerations have it; None if not known.
+
+    A guard, a rate or a full queue may keep it longer; nothing makes it leave earlier but somebody who evicts it.
+    """
+    evicting = [taint for taint in node.spec.taints if taint.effect == EFFECT_NO_EXECUTE]
+    if _drains(node) or any(taint.time_added is None for taint in evicting):
+        return None
+    lasts = [_leaves(pod, evicting) for pod in leaving]
+    known = [one for one in lasts if one is not None]
+    return max(known) if known and len(known) == len(lasts) else None
+
+
+def _leaves(pod: Pod, evicting: Iterable[Taint]) -> datetime | None:
+    found = []
+    for taint in evicting:
+        seconds = seconds_left(pod.spec.tolerations, taint)
+        if taint.time_added is not None and seconds < _FORESEEABLE:
+            found.append(taint.time_added.datetime() + timedelta(seconds=seconds))
+    return min(found, default=None)
 
 
 def _drains(node: Node) -> list[Taint]:

@@ -58,7 +58,13 @@ def test_what_is_printed_has_the_shape_that_is_promised(kind: str, words: tuple[
 def test_items_have_typed_values() -> None:
     numbers = {"devices": 8, "free": 1, "held": 7, "blocked": 0, "tainted": 0, "pods": 3, "leaving": 1}
     node = items.NodeItem(
-        name="a", state=("ready",), ready=True, unschedulable=False, waiting_for_budgets={"ml/api": 1}, **numbers
+        name="a",
+        state=("ready",),
+        ready=True,
+        unschedulable=False,
+        waiting_for_budgets={"ml/api": 1},
+        last_leaves_not_before=None,
+        **numbers,
     )
     claim = items.ClaimItem(namespace="ml", name="c", state="pending", devices=None, used_by=())
     for kind, one in (("NodeList", node), ("ClaimList", claim)):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 import builders
-from dray.api.generated.core import Pod
+from dray.api.generated.core import Node, NodeSpec, Pod, PodSpec, Taint, Toleration
 from dray.api.references import ObjectRef
-from dray.eviction.drain import Drain, DrainTerms, is_paused
+from dray.api.times import Time
+from dray.eviction.drain import Drain, DrainTerms, is_paused, last_leaves
 
 
 def pod(name: str, owner: str = "", *, is_ready: bool = True) -> Pod:
@@ -81,3 +84,33 @@ def test_paused() -> None:
     assert is_paused({"dray.dev/drain-paused": "true"})
     assert not is_paused({"dray.dev/drain-paused": "false"})
     assert not is_paused({})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "other", "last"),
+    [
+        ((300, 60), None, "2026-06-01T12:05:00Z"),
+        ((300, 60), 30, "2026-06-01T12:00:30Z"),
+        ((0,), None, "2026-06-01T12:00:00Z"),
+        ((2**62,), None, None),
+        ((), None, None),
+    ],
+)
+def test_the_last_pod_leaves_when_its_toleration_ends(
+    seconds: tuple[int, ...], other: int | None, last: str | None
+) -> None:
+    """A pod with several taints leaves for the first that ends it."""
+    added = Time("2026-06-01T12:00:00Z")
+    keys = ("a", "b") if other is not None else ("a",)
+    node = Node(spec=NodeSpec(taints=tuple(Taint(key=key, effect="NoExecute", time_added=added) for key in keys)))
+
+    def stays(first: int) -> Pod:
+        limits = zip(keys, (first, other), strict=False)
+        tolerations = (Toleration(key=key, operator="Exists", toleration_seconds=limit) for key, limit in limits)
+        return Pod(spec=PodSpec(tolerations=tuple(tolerations)))
+
+    pods = [stays(one) for one in seconds]
+    found = last_leaves(node, pods)
+    assert (None if found is None else Time.of(found)) == last
+    unknown = Node(spec=NodeSpec(taints=(Taint(key="a", effect="NoExecute"),)))
+    assert last_leaves(unknown, pods) is None
