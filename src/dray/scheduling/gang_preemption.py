@@ -16,9 +16,7 @@ from collections.abc import Generator, Sequence
 from msgspec.structs import replace
 
 from dray.allocator import Allocated, Options
-from dray.api.pod_groups import is_group
 from dray.api.references import ObjectName
-from dray.api.resource.allocated_node import allocated_node
 from dray.scheduling.absence import Absence
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.decide import Chosen
@@ -26,7 +24,7 @@ from dray.scheduling.extended_devices import look_for_devices
 from dray.scheduling.gangs import Assumptions, Together, decide_group
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
-from dray.scheduling.preemption import NEVER, importance
+from dray.scheduling.preemption import NEVER, importance, is_making_room
 from dray.scheduling.reasons import ClaimBeingSearched, NoVictims
 from dray.scheduling.refusal import GroupPreempts, Ineligible, NodesRefuse, Refused
 
@@ -52,28 +50,13 @@ def find_gang_victims(
     policy = group.spec.preemption_policy or next((pod.pod.spec.preemption_policy for pod in waiting), None)
     if policy == NEVER:
         return replace(refused, preemption=Ineligible("preemptionPolicy=Never"))
-    if _is_going_on(cluster, waiting, priority):
+    nominated = {name for name in (cluster.nominations.node_of(pod) for pod in waiting) if name}
+    if nominated and is_making_room(cluster, nominated, priority, devices=any(pod.wants_devices for pod in waiting)):
         return replace(refused, preemption=Ineligible("terminating pods on the nominated nodes"))
     answer = yield from _Search(cluster, name, waiting, options).run(priority)
     if answer is None:
         return replace(refused, why=ClaimBeingSearched())
     return replace(refused, preemption=answer)
-
-
-def _is_going_on(cluster: Cluster, waiting: Sequence[PodInfo], priority: int) -> bool:
-    """Whether pods are leaving that were made to go for the group, or have left and their devices are not free yet."""
-    nominated = {name for name in (cluster.nominations.node_of(pod) for pod in waiting) if name}
-    for claim in cluster.claims.values() if nominated else ():
-        users = claim.status.reserved_for
-        is_there = users and allocated_node(claim.status.allocation) in nominated
-        if is_there and not any(is_group(user) or cluster.node_of(user.uid) for user in users):
-            return True
-    for name in nominated:
-        node = cluster.nodes.get(name)
-        for one in node.pods.values() if node is not None else ():
-            if (one.pod.spec.priority or 0) < priority and cluster.is_leaving(one):
-                return True
-    return False
 
 
 class _Search:

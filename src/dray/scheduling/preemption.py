@@ -11,12 +11,13 @@ nobody else uses are free when they go. Pure: what is taken away for a dry run i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Final
 
 import msgspec
 
 from dray.allocator import Allocated, Options
+from dray.api.resource.allocated_node import allocated_node
 from dray.scheduling.absence import Absence
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.extended_devices import look_for_devices
@@ -58,11 +59,25 @@ def find_victims(cluster: Cluster, pod: PodInfo, options: Options, refused: Refu
 def _ineligible(cluster: Cluster, pod: PodInfo, priority: int) -> Ineligible | None:
     if pod.pod.spec.preemption_policy == NEVER:
         return Ineligible("preemptionPolicy=Never")
-    node = cluster.nodes.get(cluster.nominations.node_of(pod))
-    for one in node.pods.values() if node is not None else ():
-        if (one.pod.spec.priority or 0) < priority and cluster.is_leaving(one):
-            return Ineligible("a terminating pod on the nominated node")
+    nominated = cluster.nominations.node_of(pod)
+    if nominated and is_making_room(cluster, {nominated}, priority, devices=pod.wants_devices):
+        return Ineligible("a terminating pod on the nominated node")
     return None
+
+
+def is_making_room(cluster: Cluster, nominated: Set[str], priority: int, *, devices: bool) -> bool:
+    """Whether pods of lower priority are leaving these nodes, or have left and their `devices` are not free yet."""
+    for name in nominated:
+        node = cluster.nodes.get(name)
+        for one in node.pods.values() if node is not None else ():
+            if (one.pod.spec.priority or 0) < priority and cluster.is_leaving(one):
+                return True
+    for claim in cluster.claims.values() if devices else ():
+        users = claim.status.reserved_for
+        is_there = users and allocated_node(claim.status.allocation) in nominated
+        if is_there and all(user.resource == "pods" and not cluster.node_of(user.uid) for user in users):
+            return True
+    return False
 
 
 class Unfinished:

@@ -172,6 +172,37 @@ def test_a_pod_waits_for_those_that_it_made_go_and_then_takes_their_node() -> No
     assert isinstance(decide(here, read_pod(high("low", priority=1)), Options()), Chosen)
 
 
+def test_nobody_else_goes_while_the_devices_of_those_that_went_are_not_free_yet() -> None:
+    """The pod is gone first, and its claim is released a moment later."""
+
+    def held(by: str, device: str, on: str) -> Any:
+        user = {"resource": "pods", "name": by, "uid": f"uid-{by}"}
+        return claim(f"held-{by}", status={**allocated(device, on), "reservedFor": [user]})
+
+    here = cluster(
+        *(node(on) for on in "ab"),
+        *(resource_slice(on, "gpu-0") for on in "ab"),
+        device_class(),
+        claim("c"),
+        held("x", "gpu-0", "a"),
+        held("y", "gpu-0", "b"),
+        low("x", "a", cpu="1", claims=("held-x",)),
+        low("y", "b", cpu="1", priority=5, claims=("held-y",)),
+    )
+    wanted = high(cpu="1", claims=("c",))
+    assert victims(here, wanted) == "a: x"
+    here.nominations.set(read_pod(wanted), "a")
+    here.set_pod(None, "uid-x")
+    assert "terminating pod on the nominated node" in tell(asked(here, wanted))
+    plain = high("plain", cpu="4")
+    here.nominations.set(read_pod(plain), "b")
+    assert victims(here, high("plain", cpu="4")) == "b: y", "who needs no device does not wait for one"
+    here.nominations.drop(plain.metadata.uid)
+    gone = held("x", "gpu-0", "a")
+    here.set_claim(gone, None)
+    assert chosen_node(here, wanted) == "a"
+
+
 def test_room_that_another_was_promised_is_not_promised_twice() -> None:
     here = cluster(node("a"), node("b"), low("x", "a", cpu="4"), low("y", "b", cpu="4", priority=5))
     assert victims(here, high("first")) == "a: x"
