@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dray.api.meta import DeleteOptions
+from dray.api.status import ApiError
+from dray.reconcile import EventRecorder
+from dray.scheduler.preemptor import Preemptor
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.pod_info import read_pod
+from dray.scheduling.refusal import Preempts
 from scheduler_world import EVENTS, PODS, World, scheduler_world
 
 
@@ -47,3 +55,27 @@ async def test_a_more_important_pod_takes_a_device_from_a_less_important_one() -
         await here.release(claim)
         await here.settle()
         assert (await here.pod("high")).spec.node_name == "a"
+
+
+async def test_what_is_said_of_a_pod_is_not_said_of_the_next_one_of_its_name() -> None:
+    """Between a decision and its writes, a pod may be replaced by another of the same name."""
+    async with scheduler_world() as here:
+        await classes(here)
+        for name in ("victim", "waiting"):
+            await here.add_pod(name, schedulerName="other", priorityClassName="low")
+        before = {name: read_pod(await here.pod(name)) for name in ("victim", "waiting")}
+        for name in before:
+            await here.admin.delete(PODS, "default", name, DeleteOptions(grace_period_seconds=0))
+            await here.add_pod(name, schedulerName="other", priorityClassName="low")
+        recorder = EventRecorder(here.admin, "default-scheduler", here.clock)
+        preemptor = Preemptor(here.admin, here.clock, Cluster(), recorder, "default-scheduler")
+        plan = Preempts("a", (before["victim"],), 0)
+        with pytest.raises(ApiError, match="gone"):
+            await preemptor.carry_out(before["waiting"], plan)
+        alive = read_pod(await here.pod("waiting"))
+        await preemptor.carry_out(alive, plan)
+        assert (await here.pod("waiting")).status.nominated_node_name == "a"
+        victim = await here.pod("victim")
+        assert victim.metadata.deletion_timestamp is None
+        assert not victim.status.conditions
+        assert not [event for event in (await here.admin.list(EVENTS)).items if event.reason == "Preempted"]

@@ -1,13 +1,14 @@
-"""Calls that many make in the same way, through any client: look whether something is there, delete exactly this."""
+"""Calls that many make in the same way, through any client: look whether something is there, change or delete exactly
+this, and no other of its name."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dray.api.meta import DeleteOptions, Object, Preconditions
 from dray.api.registry import Kind
 from dray.api.status import ApiError
-from dray.client.interface import Client
+from dray.client.interface import Client, PatchFormat
 
 T = TypeVar("T", bound=Object)
 
@@ -61,6 +62,22 @@ async def delete_exactly(
         await client.delete(kind, meta.namespace, meta.name, options)
     except ApiError as error:
         if error.code not in (404, 409) or (error.code == 409 and await _is_there(client, kind, obj)):
+            raise
+        return False
+    return True
+
+
+async def patch_status_exactly(client: Client, kind: Kind, obj: Object, status: dict[str, Any]) -> bool:
+    """Patches the status of this object and of no other of its name; conditions are merged by their type.
+
+    False if it was gone already, or another has its name by now: servers refuse another uid as invalid.
+    """
+    meta = obj.metadata
+    patch = {"metadata": {"uid": meta.uid}, "status": status}
+    try:
+        await client.patch(kind, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status")
+    except ApiError as error:
+        if error.code not in (404, 409, 422) or (error.code != 404 and await _is_there(client, kind, obj)):
             raise
         return False
     return True

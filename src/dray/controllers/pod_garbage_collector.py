@@ -13,8 +13,7 @@ from dray.api.nodes import OUT_OF_SERVICE, is_ready
 from dray.api.pods import is_finished
 from dray.api.references import ObjectName
 from dray.api.status import ApiError
-from dray.client import PatchFormat
-from dray.client.calls import delete_exactly, find
+from dray.client.calls import delete_exactly, find, patch_status_exactly
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
 from dray.process.clock import as_time
@@ -168,7 +167,6 @@ class PodGarbageCollector(QueueController[Key]):
 
     async def _fail(self, removal: Removal) -> None:
         """Whoever watches the pod learns that it did not end well, and why."""
-        meta = removal.pod.metadata
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -176,10 +174,8 @@ class PodGarbageCollector(QueueController[Key]):
             "message": removal.message,
             "lastTransitionTime": str(as_time(self._clock.now())),
         }
-        patch = {"metadata": {"uid": meta.uid}, "status": {"phase": "Failed", "conditions": [condition]}}
-        await self._client.patch(
-            PODS, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
-        )
+        status = {"phase": "Failed", "conditions": [condition]}
+        await patch_status_exactly(self._client, PODS, removal.pod, status)
 
 
 def _node_name(pod: Pod) -> tuple[str, ...]:

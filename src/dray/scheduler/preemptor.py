@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from dray.api.conditions import with_condition
 from dray.api.generated.core import Pod
 from dray.api.kinds import PODS
-from dray.api.meta import Condition, DeleteOptions, Preconditions
+from dray.api.meta import Condition
 from dray.api.pod_groups import DISRUPTION_TARGET
+from dray.api.references import full_name
 from dray.api.status import ApiError
-from dray.client import Client, PatchFormat
+from dray.client import Client
+from dray.client.calls import delete_exactly, patch_status_exactly
 from dray.process.clock import Clock, as_time
 from dray.reconcile import EventRecorder
 from dray.scheduling.cluster import Cluster
@@ -97,23 +99,20 @@ class Preemptor:
                 await self._client.update(replace(group, status=status), subresource="status")
 
     async def nominate(self, pod: Pod, node: str) -> None:
-        """Says in a pod's status for which node it waits; for none if it is empty."""
-        await self._patch(pod, {"nominatedNodeName": node or None})
+        """Says in a pod's status for which node it waits; for none if it is empty. Raises ApiError if it is gone."""
+        if not await patch_status_exactly(self._client, PODS, pod, {"nominatedNodeName": node or None}):
+            raise ApiError(404, "NotFound", f"pod {full_name(pod)} is gone")
 
     async def _send_away(self, pod: Pod, victim: PodInfo, node: str) -> None:
-        meta = victim.pod.metadata
+        if victim.pod.metadata.deletion_timestamp is not None:
+            return
+        status = {"conditions": [self._condition()]}
         try:
-            if meta.deletion_timestamp is None:
-                await self._patch(victim.pod, {"conditions": [self._condition()]})
-                options = DeleteOptions(preconditions=Preconditions(uid=meta.uid))
-                await self._client.delete(PODS, meta.namespace, meta.name, options)
+            is_marked = await patch_status_exactly(self._client, PODS, victim.pod, status)
+            if is_marked and await delete_exactly(self._client, PODS, victim.pod):
                 message = f"Preempted by pod {pod.metadata.uid} on node {node}"
                 await self._recorder.normal(victim.pod, "Preempted", message)
-        except ApiError as error:
-            if error.code not in (404, 409):
-                self._cluster.keep(victim)
-                raise
-        except (OSError, TimeoutError):
+        except (ApiError, OSError, TimeoutError):
             self._cluster.keep(victim)
             raise
 
@@ -127,10 +126,3 @@ class Preemptor:
             "message": message,
             "lastTransitionTime": now,
         }
-
-    async def _patch(self, pod: Pod, status: dict[str, Any]) -> None:
-        meta = pod.metadata
-        patch = {"status": status}
-        await self._client.patch(
-            PODS, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
-        )

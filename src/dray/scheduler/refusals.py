@@ -14,7 +14,8 @@ from dray.api.kinds import PODS
 from dray.api.references import ObjectName
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
-from dray.client import Client, PatchFormat
+from dray.client import Client
+from dray.client.calls import patch_status_exactly
 from dray.process.clock import as_time
 from dray.reconcile import EventRecorder
 from dray.scheduler.binding import Binder
@@ -154,10 +155,8 @@ class Refusals:
         ):
             return
         condition = _condition(known, refused.verdict.value, message, self._clock.now())
-        patch = {"status": {"conditions": [condition]}}
-        await self._client.patch(
-            PODS, pod.metadata.namespace, pod.metadata.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
-        )
+        if not await patch_status_exactly(self._client, PODS, pod, {"conditions": [condition]}):
+            return
         if refused.verdict is not Verdict.GATED:
             await self._recorder.warning(pod, "FailedScheduling", message)
 

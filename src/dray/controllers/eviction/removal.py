@@ -68,11 +68,12 @@ async def evict_pod(client: Client, pod: Pod) -> bool:
 async def _was_gone(client: Client, pod: Pod, error: ApiError) -> bool:
     """False if that is why something failed; raises the failure if not.
 
-    A conflict may mean that the name belongs to another pod now, or that somebody else was writing.
+    A conflict may mean that the name belongs to another pod now, or that somebody else was writing; a patch that names
+    the uid of another pod is invalid.
     """
     if error.code == 404:
         return False
-    if error.code != 409:
+    if error.code not in (409, 422):
         raise error
     try:
         current = await client.get(PODS, pod.metadata.namespace, pod.metadata.name)

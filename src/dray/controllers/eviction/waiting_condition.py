@@ -7,8 +7,8 @@ from typing import Any, Final
 from dray.api.conditions import find_condition, is_true
 from dray.api.generated.core import Pod, PodCondition
 from dray.api.kinds import PODS
-from dray.api.status import ApiError
-from dray.client import Client, PatchFormat
+from dray.client import Client
+from dray.client.calls import patch_status_exactly
 from dray.process.clock import as_time
 from dray.reconcile import Clock
 
@@ -35,16 +35,8 @@ class WaitingCondition:
             await self._write(pod, {"status": "False", "reason": "Cancelled", "message": "The pod may stay."})
 
     async def _write(self, pod: Pod, fields: dict[str, Any]) -> None:
-        meta = pod.metadata
         condition = {"type": EVICTION_WAITING, **fields, "lastTransitionTime": str(as_time(self._clock.now()))}
-        patch = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
-        try:
-            await self._client.patch(
-                PODS, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
-            )
-        except ApiError as error:
-            if error.code not in (404, 409):  # gone, or another pod by now
-                raise
+        await patch_status_exactly(self._client, PODS, pod, {"conditions": [condition]})
 
 
 def is_waiting(pod: Pod) -> bool:

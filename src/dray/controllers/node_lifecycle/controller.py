@@ -10,9 +10,8 @@ from dray.api.conditions import READY, find_condition
 from dray.api.generated.coordination import Lease
 from dray.api.generated.core import Node, Pod, PodCondition
 from dray.api.kinds import LEASES, NODES, PODS
-from dray.api.status import ApiError
 from dray.api.well_known import LEASE_NAMESPACE
-from dray.client import PatchFormat
+from dray.client.calls import patch_status_exactly
 from dray.controllers.context import Context
 from dray.controllers.node_lifecycle import health
 from dray.controllers.node_lifecycle.disruption import Count, Disruption, is_counted, zone_of
@@ -192,17 +191,8 @@ class NodeLifecycleController(QueueController[str]):
     async def _mark_unready(self, pod: Pod, ready: PodCondition) -> None:
         now = str(as_time(self._clock.now()))
         condition = {**codec.to_builtins(ready), "status": "False", "lastTransitionTime": now}
-        patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
-        meta = pod.metadata
-        try:
-            await self._client.patch(
-                PODS, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
-            )
-        except ApiError as error:
-            if error.code not in (404, 409):
-                raise
-            return
-        await self._recorder.warning(pod, "NodeNotReady", "Node is not ready")
+        if await patch_status_exactly(self._client, PODS, pod, {"conditions": [condition]}):
+            await self._recorder.warning(pod, "NodeNotReady", "Node is not ready")
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
