@@ -90,6 +90,9 @@ def _plan_run(pod: Pod, behaviour: Behaviour, now: float, written: Time) -> Step
     ready = pod_status.ready_again(pod, written)
     if ready is not None:
         return Step(ready)  # which is a change, so the pod is looked at again
+    resized = pod_status.resized(pod)
+    if resized is not None:
+        return Step(resized)
     waits = _waits_for_restart(pod)
     if waits is not None:
         left = waits - now

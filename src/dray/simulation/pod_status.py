@@ -77,6 +77,27 @@ def ready_again(pod: Pod, now: Time) -> PodStatus | None:
     return replace(pod.status, conditions=_conditions(pod, now, initialized=True, ready=True))
 
 
+def resized(pod: Pod) -> PodStatus | None:
+    """The status of a pod that asks for other resources than its running containers have; None for any other.
+
+    Only where the status says what they have: without that, the server refuses to resize them.
+    """
+    wanted = {container.name: container for container in (*pod.spec.init_containers, *pod.spec.containers)}
+
+    def follow(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
+        return tuple(
+            _with_resources(status, wanted[status.name])
+            if status.resources is not None and status.state.running is not None and status.name in wanted
+            else status
+            for status in statuses
+        )
+
+    inits, containers = follow(pod.status.init_container_statuses), follow(pod.status.container_statuses)
+    if (inits, containers) == (pod.status.init_container_statuses, pod.status.container_statuses):
+        return None
+    return replace(pod.status, init_container_statuses=inits, container_statuses=containers)
+
+
 def ended(pod: Pod, code: int, now: Time, *, reason: str = "", message: str = "") -> PodStatus:
     """All containers have ended with a code; the pod is finished."""
     return replace(
@@ -130,7 +151,7 @@ def _known(pod: Pod) -> Iterable[ContainerStatus]:
 
 
 def _fresh(container: Container, state: ContainerState, *, ready: bool = False) -> ContainerStatus:
-    return ContainerStatus(
+    made = ContainerStatus(
         name=container.name,
         image=container.image,
         image_id="",
@@ -139,6 +160,14 @@ def _fresh(container: Container, state: ContainerState, *, ready: bool = False) 
         started=ready,
         container_id=f"simulated://{container.name}" if ready else "",
     )
+    return _with_resources(made, container) if ready else made
+
+
+def _with_resources(status: ContainerStatus, container: Container) -> ContainerStatus:
+    """The container has all that it asks for, which is how a node says that it can be resized."""
+    asked = container.resources
+    given = replace(asked, claims=()) if asked.claims else asked
+    return replace(status, resources=given, allocated_resources=asked.requests)
 
 
 def _end(status: ContainerStatus, code: int, now: Time) -> ContainerStatus:

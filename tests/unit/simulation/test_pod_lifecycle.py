@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from controller_world import pod as pod_manifest
 from controller_world import typed
 from dray.api.generated.core import Pod
+from dray.api.quantity import Quantity
 from dray.api.resource import ResourceClaim
 from dray.api.times import Time
 from dray.process.clock import as_time
@@ -76,6 +78,28 @@ def test_init_containers_have_ended_before_and_sidecars_run() -> None:
     first, side = status.init_container_statuses
     assert first.state.terminated is not None
     assert side.state.running is not None
+
+
+def test_running_containers_say_what_they_have_and_follow_a_resize() -> None:
+    side = {"name": "side", "image": "i", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
+    main = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}, "claims": [{"name": "gpu"}]}}
+    first = made(initContainers=[side], containers=[main])
+    status = step(first).status
+    assert status is not None
+    [entry] = status.container_statuses
+    assert entry.resources is not None
+    assert (entry.resources.requests, entry.resources.claims) == ({"cpu": Quantity.parse("1")}, ())
+    there = replace(first, status=status)
+    assert step(there).status is None, "nothing is asked for that they do not have"
+    for each in (side, main):
+        each["resources"] = {"requests": {"cpu": "2"}}
+    asked = replace(there, spec=made(initContainers=[side], containers=[main]).spec)
+    followed = step(asked).status
+    assert followed is not None
+    for entry in (*followed.init_container_statuses, *followed.container_statuses):
+        assert entry.resources is not None
+        assert entry.resources.requests == entry.allocated_resources == {"cpu": Quantity.parse("2")}
+    assert step(replace(asked, status=followed)).status is None, "once"
 
 
 def test_starting_takes_as_long_as_it_is_said_to() -> None:
