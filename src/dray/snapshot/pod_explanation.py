@@ -17,7 +17,7 @@ from dray.prose.wording import names
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import NodeReason
-from dray.scheduling.refusal import NodesRefuse, Preempts, Refused
+from dray.scheduling.refusal import Ineligible, NodesRefuse, Preempts, Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_node, tell_pod, tell_preemption
 from dray.snapshot.advice import Advice
@@ -151,8 +151,24 @@ def _explain_refusal(
         unsuitable=unsuitable,
         claims=claims,
         preemption=refused.preemption if isinstance(refused.preemption, Preempts) else None,
-        notes=tuple(_claims_in_the_way(rehearsal, pod, refused, unsuitable, nodes)),
+        notes=(
+            *_leaving_for(rehearsal, pod, refused),
+            *_claims_in_the_way(rehearsal, pod, refused, unsuitable, nodes),
+        ),
     )
+
+
+def _leaving_for(rehearsal: Rehearsal, pod: PodInfo, refused: Refused) -> Iterator[str]:
+    """Whom a pod waits for that others were made to leave for."""
+    cluster = rehearsal.cluster
+    node = cluster.nodes.get(cluster.nominations.node_of(pod))
+    if node is None or not isinstance(refused.preemption, Ineligible):
+        return
+    priority = pod.pod.spec.priority or 0
+    below = [one for one in node.pods.values() if (one.pod.spec.priority or 0) < priority]
+    leaving = sorted(str(one.name) for one in below if cluster.is_leaving(one))
+    if leaving:
+        yield f"It waits for node {node.name}, which {names(leaving)} must leave first."
 
 
 def _claims_in_the_way(

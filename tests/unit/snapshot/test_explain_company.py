@@ -54,3 +54,11 @@ def test_victims_that_would_help_are_named() -> None:
     explained = explain_pod(dray.load(*objects), "ns/high")
     assert "Preempting ns/low (priority 0) on node a would help." in explained.text()
     assert explained.to_dict()["preemption"] == {"node": "a", "victims": ["ns/low"]}
+
+
+def test_who_is_leaving_for_a_pod_is_named() -> None:
+    victim, waiting = pod("low", "a", "4"), pod("high", cpu="2", priority=10)
+    victim["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    waiting["status"] = {"nominatedNodeName": "a"}
+    explained = explain_pod(dray.load(node("a"), pod("stays", "a", "0"), victim, waiting), "ns/high")
+    assert explained.notes == ("It waits for node a, which ns/low must leave first.",)
