@@ -115,10 +115,7 @@ def _selectors(snapshot: Snapshot, devices: list[EffectiveDevice], requests: Ite
         for index, text in enumerate(one.selectors):
             failed = [found for device in candidates if (found := _failure(text, device))]
             if failed:
-                message = (
-                    f"fails on {len(failed)} of {len(candidates)} devices of its class: {failed[0]}. "
-                    "Read what not every device has with .? and orValue()"
-                )
+                message = f"fails on {len(failed)} of {len(candidates)} devices of its class: {failed[0]}"
                 yield _about(one, f"{one.path}.selectors[{index}].cel.expression", "MayFail", message)
 
 
