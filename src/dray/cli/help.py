@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, get_args
 
+from typer import BadParameter
 from typer.core import TyperGroup
 
 from dray.cli.commands import COMMANDS, CommandsByName
@@ -48,6 +49,14 @@ class Commands(TyperGroup):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.commands: Any = CommandsByName(_finish)
+
+    def invoke(self, ctx: Any) -> Any:
+        """As always; what is wrong with a value is said without the word of the library that found it."""
+        try:
+            return super().invoke(ctx)
+        except BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as click calls it
         """Each group under its title; a command is described by its first sentence, however long that is."""

@@ -54,6 +54,14 @@ def test_what_can_be_looked_at_is_listed() -> None:
     assert "devices|claims|nodes|clusters" in CliRunner().invoke(app, ["get", "--help"]).stdout
 
 
+@pytest.mark.parametrize(
+    "words", [("get", "pods"), ("validate", "-o", "pdf", "."), ("explain", "claim", "c", "-o", "x")]
+)
+def test_a_value_that_is_none_of_the_choices_is_told_with_them(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, list(words))
+    assert (done.exit_code, "is not one of '" in done.stderr, "Value error" in done.stderr) == (2, True, False)
+
+
 def test_profiles_are_listed_and_offered() -> None:
     assert set(PROFILES) == set(shipped_profiles())
     assert completion.profiles("gpu") == ["gpu-8", "gpu-nic"]
