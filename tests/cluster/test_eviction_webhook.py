@@ -146,6 +146,8 @@ WRONG: dict[str, tuple[Answer, str]] = {
     "half of it": (whole(VETO[:30]), "cannot be understood"),
     "nothing": (whole(b""), "cannot be understood"),
     "no letters": (whole(b"\xff\xfe\x00"), "cannot be understood"),
+    "nested": (whole(b'{"response":' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "cannot be understood"),
+    "broken letters": (whole(b'{"response":{"decision":"\xff"}}'), "cannot be understood"),
     "packed": (whole(gzip.compress(VETO), Content_Encoding="gzip"), "cannot be understood"),
 }
 

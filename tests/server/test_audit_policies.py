@@ -14,6 +14,7 @@ from dray.server.observers import audit
 from dray.server.observers.audit_file import Rotation
 from dray.server.observers.audit_policy import read_policy
 from live_server import LiveServer
+from patience import eventually
 from server_process import run_dray, server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -94,6 +95,23 @@ def test_the_stage_of_receiving_is_told_unless_left_out(audited: dict[tuple[str,
     assert "responseStatus" not in received
     assert received["stageTimestamp"] == received["requestReceivedTimestamp"]
     assert ("patch", "one", "RequestReceived") not in audited
+
+
+def test_no_body_ends_the_audit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """JSON nested too deeply to be read ended the task that writes: from then on nobody's requests were told."""
+    deep = b'{"metadata":{"name":"deep"},"data":' + b'{"a":' * 5_000 + b"1" + b"}" * 5_001
+    file = tmp_path / "audit.log"
+    for number, text in enumerate((POLICY, POLICY.replace("omitManagedFields: true", ""))):
+        (tmp_path / "policy.yaml").write_text(text)
+        settings: dict[str, Any] = {"audit_log": file, "audit_policy": read_policy(tmp_path / "policy.yaml")}
+        with server_on_thread(tmp_path / f"state{number}", **settings) as (server, _):
+            assert server.request("POST", MAPS, deep, "application/json").code == 400
+            eventually(lambda: '"create"' in file.read_text())
+            server.request("POST", MAPS, {"metadata": {"name": "later"}})
+        stages = [json.loads(line) for line in file.read_text().splitlines()]
+        told = [(event["responseStatus"]["code"]) for event in stages if event["stage"] == "ResponseComplete"]
+        assert (told.count(400), told.count(201)) == (number + 1, number + 1)
+    assert "lost" not in caplog.text
 
 
 def test_objects_that_are_very_large_are_left_out_and_that_is_noted(

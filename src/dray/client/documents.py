@@ -86,7 +86,7 @@ def read_page(form: Form, data: bytes) -> Page:
     """A page of a list. Raises ApiError if it is none."""
     try:
         return _page_decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise _unreadable(form.kind, f"not a list: {error}") from None
 
 

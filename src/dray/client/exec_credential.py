@@ -142,7 +142,7 @@ class ExecCredential:
     def _read(self, output: bytes) -> _Status:
         try:
             answer = msgspec.json.decode(output, type=_Answer)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             shown = output[:SHOWN_BYTES].decode(errors="replace").strip()
             raise self._wrong(f"it printed no {KIND} ({error})" + (f": {shown}" if shown[:1] != "{" else "")) from None
         if answer.kind != KIND or answer.api_version != self._program.api_version:

@@ -73,5 +73,5 @@ async def _ask(transport: Transport, path: str, type_: type[T]) -> T:
     data = await transport.request("GET", path)
     try:
         return msgspec.json.decode(data, type=type_)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ApiError(500, "InternalError", f"{path} does not say what the server has: {error}") from None

@@ -224,7 +224,7 @@ class HttpClient:
     def _event(self, form: Form, line: bytes) -> WatchEvent:
         try:
             event = _event_decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise ConnectionError(f"the watch of {form.kind.plural} was cut off in the middle: {error}") from None
         data = bytes(event.object)
         if event.type == "ERROR":

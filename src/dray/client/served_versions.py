@@ -73,7 +73,7 @@ class ServedVersions:
             if error.code == 404:
                 return frozenset()
             raise
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise ApiError(500, "InternalError", f"/apis/{api_version} is not a list of resources: {error}") from None
         return frozenset(resource.name for resource in listed.resources)
 

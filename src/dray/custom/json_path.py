@@ -106,7 +106,7 @@ def _literal(path: str, at: int) -> tuple[_Step, int]:
     if found := _NUMBER.match(path, at):
         try:
             return _constant(msgspec.json.decode(found[0].removeprefix("+"))), found.end()
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             raise JsonPathError(f"cannot read the number {found[0]!r}") from None
     found = _WORD.match(path, at)
     if found is None:

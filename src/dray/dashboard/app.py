@@ -260,7 +260,7 @@ def _read(request: Request, type_: type[T]) -> T:
         raise ApiError(415, "UnsupportedMediaType", "only application/json")
     try:
         return msgspec.json.decode(request.body, type=type_)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ApiError(400, "BadRequest", f"the body cannot be read: {error}") from None
 
 

@@ -89,7 +89,7 @@ def _load(root: Directory, boot: str) -> Found:
             continue
         except OSError as error:
             raise CheckpointError(f"cannot read {path}: {error.strerror}. Repair it, or give another --root.") from None
-        except (ValueError, msgspec.DecodeError) as error:
+        except (ValueError, msgspec.DecodeError, RecursionError) as error:
             aside = _set_aside(root, name)
             problem = problem or f"{path} is damaged ({error}); it was set aside as {aside}"
     return Found(State(boot), problem)

@@ -208,7 +208,7 @@ class _Reader:
     def _header(self, line: bytes) -> Header:
         try:
             found = msgspec.json.decode(line, type=Header)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             found = None
         if found is None or found.format != FORMAT:
             raise RecordingError(f"{self._path} is not a recording. Make one with: dray record FILE")
@@ -222,7 +222,7 @@ class _Reader:
     def _entry(self, line: bytes, header: Header) -> Entry | None:
         try:
             found = _line_decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise _Damaged(error) from None
         at = header.started + found.t
         seen = self._seen(at, bytes(found.set)) if found.set else None
@@ -247,7 +247,7 @@ class _Reader:
             if not self._knows(kind):
                 return None
             reading = codec.read_json(data, _BY_NAME[kind].hub, find_duplicates=False)
-        except (msgspec.DecodeError, codec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, codec.DecodeError, UnicodeError, RecursionError) as error:
             raise _Damaged(error) from None
         if reading.obj is None:
             raise _Damaged("; ".join(map(str, reading.errors)))

@@ -93,7 +93,7 @@ def _unapplied(known: ObjectMeta, field: str) -> dict[str, str]:
     try:
         applied = msgspec.json.decode(known.annotations.get(LAST_APPLIED, "{}"))["metadata"][field]
         return {key: value for key, value in present.items() if key not in applied and key != LAST_APPLIED}
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError):
         return dict(present)
 
 

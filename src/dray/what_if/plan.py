@@ -63,7 +63,7 @@ def read_plan(data: bytes) -> Plan:
     """A plan from a file. Raises PlanError."""
     try:
         plan = msgspec.json.decode(data, type=Plan)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise PlanError(f"is no plan ({error}). Make one with: dray plan COMMAND… -o FILE") from None
     if (plan.api_version, plan.kind) != (API_VERSION, KIND):
         raise PlanError(f"is {plan.api_version} {plan.kind}, not {API_VERSION} {KIND}")

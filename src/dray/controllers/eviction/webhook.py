@@ -116,7 +116,7 @@ def read_answer(text: bytes, now: float) -> Decision:
         found = msgspec.json.decode(answer["response"], type=_Answer)
     except KeyError:
         raise WebhookError("the answer has no field response") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise WebhookError(f"the answer cannot be understood: {error}") from None
     match found.decision:
         case "now":

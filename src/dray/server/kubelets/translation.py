@@ -142,5 +142,5 @@ def _status(said: bytes) -> dict[str, object]:
     """How the kubelet says that it ended; one that says nothing is gone."""
     try:
         return msgspec.json.decode(said, type=dict[str, object])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return remote_command.failed(said.decode(errors="replace") or "the kubelet ended the connection")

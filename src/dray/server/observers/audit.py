@@ -235,7 +235,7 @@ def _object(body: bytes, *, without_managers: bool) -> msgspec.Raw | dict[str, A
         if without_managers:
             return _without_managers(msgspec.json.decode(body, type=dict[str, msgspec.Raw]))
         return msgspec.Raw(msgspec.json.format(body, indent=-1))
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
 
 

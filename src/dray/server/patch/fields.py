@@ -178,7 +178,7 @@ def _read_step(step: str) -> str | None:
     if kind in ("k:", "v:"):
         try:
             value = msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise FieldSetError(f"invalid path element {step!r}: {error}") from None
         if kind == "v:":
             return value_step(value)

@@ -62,7 +62,7 @@ def _annotations(document: dict[str, Any]) -> dict[str, Any]:
 def _decode(text: Any) -> dict[str, Any] | None:
     try:
         found = msgspec.json.decode(text) if isinstance(text, str) else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -48,7 +48,7 @@ def name_in(data: bytes) -> tuple[str, str]:
     """The version and the kind that an answer in JSON says it is of; empty texts if it says nothing."""
     try:
         named = _names.decode(data)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return "", ""
     return named.api_version, named.kind
 

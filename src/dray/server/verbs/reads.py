@@ -162,5 +162,5 @@ def _write_token(token: _Token) -> str:
 def _read_token(text: str) -> _Token:
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Token)
-    except (msgspec.DecodeError, binascii.Error, ValueError):
+    except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
         raise errors.bad_request("continue key is not valid: it does not come from an earlier list") from None
