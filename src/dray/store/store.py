@@ -235,20 +235,21 @@ class Store(ABC):
     def _pruned(self, tables: Iterable[Table]) -> Sequence[tuple[Table, Sequence[Event]]]:
         """Let go of history beyond the retention, and of watchers that had not read it; what went, by table."""
         now = self._clock()
+        found: Sequence[tuple[Table, Sequence[Event]]]
         found = [(table, dropped) for table in tables if (dropped := table.log.prune(now))]
         if self._history.bytes > self._retention.max_total_bytes:
-            found += self._halved()
+            found = [*found, *self._halved()]
         for table, _ in found:
             if (group := self._groups.get(table.resource)) is not None:
                 group.cut_off_stalled()
         return found
 
-    def _halved(self) -> list[tuple[Table, list[Event]]]:
+    def _halved(self) -> Sequence[tuple[Table, Sequence[Event]]]:
         """Let go of half of the longest histories until all together are well within what they may hold.
 
         Who writes to many kinds shortens the past of those first. What goes in one turn of the loop is bounded, too.
         """
-        found: list[tuple[Table, list[Event]]] = []
+        found = []
         enough, count = self._retention.max_total_bytes * 7 // 8, 0
         longest = [(-table.log.held, resource, table) for resource, table in self._tables.items()]
         heapify(longest)
