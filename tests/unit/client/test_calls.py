@@ -8,7 +8,10 @@ from dray.api.generated.core import Pod
 from dray.api.kinds import NODES, PODS
 from dray.api.registry import Kind
 from dray.api.status import ApiError
-from dray.client.calls import delete_exactly, find, list_if_served
+from dray.client.calls import delete_exactly, find, list_if_served, patch_status_exactly
+from dray.controllers.eviction.identity import DisruptionTarget
+from dray.controllers.eviction.removal import remove_pod
+from dray.reconcile import RealClock
 from local_server import local_server, typed
 
 MANIFEST = {
@@ -35,6 +38,22 @@ async def test_delete_takes_exactly_this_object() -> None:
         assert not await delete_exactly(client, PODS, first, grace_seconds=0)
         second = await client.create(typed(MANIFEST))
         assert not await delete_exactly(client, PODS, first, grace_seconds=0)
+        assert await find(client, PODS, "default", "a", Pod) == second
+
+
+async def test_the_status_of_exactly_this_object_is_patched() -> None:
+    async with local_server() as server:
+        client = server.client()
+        first = await client.create(typed(MANIFEST))
+        assert isinstance(first, Pod)
+        assert await patch_status_exactly(client, PODS, first, {"nominatedNodeName": "n"})
+        with pytest.raises(ApiError, match="resourceClaimStatuses"):
+            await patch_status_exactly(client, PODS, first, {"resourceClaimStatuses": [{"name": "none"}]})
+        await delete_exactly(client, PODS, first, grace_seconds=0)
+        assert not await patch_status_exactly(client, PODS, first, {"nominatedNodeName": "n"})
+        second = await client.create(typed(MANIFEST))
+        assert not await patch_status_exactly(client, PODS, first, {"nominatedNodeName": "n"})
+        assert not await remove_pod(client, RealClock(), first, DisruptionTarget("Reason", "message"))
         assert await find(client, PODS, "default", "a", Pod) == second
 
 
