@@ -26,7 +26,7 @@ CLOSED = {
     "api/shared_parts.py": "types of objects",
     "eviction/causes.py": "taints of stored objects, whose parts are bounded by validation",
     "install/rights.py": "no arguments",
-    "process/http/connection.py": "names of headers of up to 64 letters",
+    "process/http/head.py": "names of headers of up to 64 letters",
     "process/clock.py": "seconds",
     "server/admission/admission_request.py": "kinds that are served, their versions and subresources",
     "server/discovery/openapi/descriptions.py": "definitions that exist",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fault_simulation.coverage import FAULTS, STATES
 from soak import days
 
 
@@ -31,7 +32,7 @@ def test_goes_on_where_it_ended(
     monkeypatch.setattr(days, "live_through", live_through)
     assert days.main(["--seeds", "3", "--record", str(record)]) == 0
     assert asked == [10_001, 10_002]
-    assert "3 days, 30 writes checked, 1 of 200 pairs" in capsys.readouterr().out
+    assert f"3 days, 30 writes checked, 1 of {len(FAULTS) * len(STATES)} pairs" in capsys.readouterr().out
     assert [day["seed"] for day in days.read(record, "now")] == [10_000, 10_001, 10_002]
 
 
