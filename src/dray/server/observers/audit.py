@@ -178,7 +178,7 @@ class AuditLog(SilentObserver):
         if entries:
             writing = asyncio.get_running_loop().run_in_executor(None, _append, file, entries)
             try:
-                await asyncio.shield(writing)
+                lost += await asyncio.shield(writing)
             except asyncio.CancelledError:
                 await writing
                 raise
@@ -189,8 +189,19 @@ class AuditLog(SilentObserver):
             log.error("audit log %s: %d entries are lost", self._path, lost)
 
 
-def _append(file: AuditFile, entries: list[_Entry]) -> None:
-    file.append([printable_json(msgspec.json.encode(event(entry)).decode()).encode() + b"\n" for entry in entries])
+def _append(file: AuditFile, entries: list[_Entry]) -> int:
+    """Appends entries; how many could not be told: one that makes trouble takes no others with it."""
+    lines = [line for line in map(_line, entries) if line is not None]
+    file.append(lines)
+    return len(entries) - len(lines)
+
+
+def _line(entry: _Entry) -> bytes | None:
+    try:
+        return printable_json(msgspec.json.encode(event(entry)).decode()).encode() + b"\n"
+    except Exception:
+        log.exception("audit log: request %s cannot be told", entry.id)
+        return None
 
 
 def event(entry: _Entry) -> dict[str, Any]:
