@@ -8,6 +8,7 @@ import pytest
 
 import builders
 from controller_world import Manifest, World, controller_world, manifest, pod
+from dray.api.extended_resources import CLAIM_ANNOTATION
 from dray.api.resource.claim import FINALIZER
 
 RESOURCE = "resource.k8s.io/v1"
@@ -363,3 +364,23 @@ async def test_a_second_claim_for_extended_resources_goes() -> None:
         await name_extended(world, "second")
         await world.settle()
         assert [one.metadata.name for one in await world.objects("resourceclaims")] == ["second"]
+
+
+async def test_what_a_pod_got_for_extended_resources_is_free_when_it_goes_before_its_status_names_it() -> None:
+    async with resource_claim_world() as world:
+        owner = await world.create(pod("p"))
+        made = claim("p-extended-resources-x")
+        made["metadata"] |= {
+            "annotations": {CLAIM_ANNOTATION: "true"},
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner.metadata.uid, "controller": True}
+            ],
+        }
+        await world.create(made)
+        await allocate(world, "p-extended-resources-x", owner)
+        await world.settle()
+        assert (await world.get("resourceclaims", "p-extended-resources-x")).status.reserved_for
+        await world.delete("pods", "p")
+        await world.settle()
+        left = (await world.get("resourceclaims", "p-extended-resources-x")).status
+        assert (left.reserved_for, left.allocation) == ((), None)

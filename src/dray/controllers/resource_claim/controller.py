@@ -90,14 +90,17 @@ class ResourceClaimController(QueueController[Key]):
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         is_gone = old is not None and (new is None or new.metadata.uid != old.metadata.uid)
-        if old is not None and is_gone and _uses_claims(old):
+        if old is not None and is_gone and self._has_claims(old):
             # Also if a pod without claims has its name by now.
             self._memory.note_gone(old.metadata.uid)
             self._release_claims(old)
-        if new is None or not _uses_claims(new):
+        if new is None:
             return
         if is_done(new):
-            self._release_claims(new)
+            if self._has_claims(new):
+                self._release_claims(new)
+        elif not _uses_claims(new):
+            return
         elif _lacks_claims(new) or self._plan(new):
             self.queue.add(Key(POD, new.metadata.namespace, new.metadata.name))
         else:
@@ -130,6 +133,10 @@ class ResourceClaimController(QueueController[Key]):
         for claim in self._claims.by_index(BY_OWNER, pod.metadata.uid):
             if other_claim(claim, pod) is not None:
                 self.queue.add(Key(CLAIM, claim.metadata.namespace, claim.metadata.name))
+
+    def _has_claims(self, pod: Pod) -> bool:
+        """Whether a pod uses claims, or some were made for it: for extended resources, before its status names them."""
+        return _uses_claims(pod) or bool(self._claims.by_index(BY_OWNER, pod.metadata.uid))
 
     def _release_claims(self, pod: Pod) -> None:
         """Lets the claims of a pod that does not need them any more be looked at."""

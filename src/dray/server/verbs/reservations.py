@@ -88,7 +88,8 @@ def _pods_of(engine: Engine, claim: ResourceClaim, user: User) -> Iterator[Pod]:
     namespace = claim.metadata.namespace
     if _is_pod(user):
         for pod in _states(engine, Key(PODS.resource, namespace, user.name)):
-            if pod.metadata.uid == user.uid:
+            # A pod with a node may have got another claim for its extended resources than this one.
+            if pod.metadata.uid == user.uid and claim.metadata.name in _claim_names(pod):
                 yield pod
     elif is_group(user):
         for record in engine.store.list(PODS.resource, namespace).records:
