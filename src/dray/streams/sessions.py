@@ -128,30 +128,15 @@ async def _with_reader(reading: Awaitable[None], serve: Awaitable[None]) -> None
         await asyncio.gather(reader, server, return_exceptions=True)
 
 
-class ChannelSession:
-    """A `Session` over a WebSocket."""
+class _WithInputs:
+    """What both forms of a conversation do with what the client sends."""
 
-    def __init__(self, socket: WebSocket, protocol: str, wanted: WantedStreams) -> None:
-        self._socket = socket
-        self._protocol = protocol
-        self._text = "base64" in protocol
-        self._wanted = wanted
+    def __init__(self) -> None:
         self._inputs = _Inputs()
-
-    async def run(self, serve: Serve) -> None:
-        """Serves until that is done. An empty message tells the client that it has begun."""
-        first = OUTPUT if self._wanted.stdout else ERRORS if self._wanted.stderr else OUTCOME
-        await self._send(first, b"")
-        await _with_reader(self._read(), serve(self))
 
     async def read_input(self) -> bytes:
         """What the client types."""
         return await self._inputs.typed.get()
-
-    async def write(self, channel: int, data: bytes) -> None:
-        """Sends output."""
-        for at in range(0, len(data), PIECE):
-            await self._send(channel, data[at : at + PIECE])
 
     async def read_size(self) -> Size | None:
         """The next size of the window."""
@@ -160,6 +145,28 @@ class ChannelSession:
     async def gone(self) -> None:
         """Returns when the client is."""
         await self._inputs.over.wait()
+
+
+class ChannelSession(_WithInputs):
+    """A `Session` over a WebSocket."""
+
+    def __init__(self, socket: WebSocket, protocol: str, wanted: WantedStreams) -> None:
+        super().__init__()
+        self._socket = socket
+        self._protocol = protocol
+        self._text = "base64" in protocol
+        self._wanted = wanted
+
+    async def run(self, serve: Serve) -> None:
+        """Serves until that is done. An empty message tells the client that it has begun."""
+        first = OUTPUT if self._wanted.stdout else ERRORS if self._wanted.stderr else OUTCOME
+        await self._send(first, b"")
+        await _with_reader(self._read(), serve(self))
+
+    async def write(self, channel: int, data: bytes) -> None:
+        """Sends output."""
+        for at in range(0, len(data), PIECE):
+            await self._send(channel, data[at : at + PIECE])
 
     async def finish(self, outcome: dict[str, Any]) -> None:
         """Says how it ended, and goodbye."""
@@ -196,38 +203,26 @@ class ChannelSession:
             await self._socket.send(bytes((channel,)) + data)
 
 
-class StreamSession:
+class StreamSession(_WithInputs):
     """A `Session` over SPDY."""
 
     def __init__(self, connection: SpdyConnection, protocol: str, wanted: WantedStreams) -> None:
+        super().__init__()
         self._connection = connection
         self._protocol = protocol
         self._wanted = wanted
         self._streams: dict[int, SpdyStream] = {}
-        self._inputs = _Inputs()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self, serve: Serve) -> None:
         """Waits for the streams, then serves until that is done. Raises OSError if the client does not open them."""
         await _with_reader(self._read(), self._serve(serve))
 
-    async def read_input(self) -> bytes:
-        """What the client types."""
-        return await self._inputs.typed.get()
-
     async def write(self, channel: int, data: bytes) -> None:
         """Sends output."""
         stream = self._streams.get(channel)
         if stream is not None:
             await stream.write(data)
-
-    async def read_size(self) -> Size | None:
-        """The next size of the window."""
-        return await self._inputs.sizes.get()
-
-    async def gone(self) -> None:
-        """Returns when the client is."""
-        await self._inputs.over.wait()
 
     async def finish(self, outcome: dict[str, Any]) -> None:
         """Says how it ended, and lets the client close the connection."""
