@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from controller_world import manifest, pod, typed
+from dray.api.kinds import ENDPOINT_SLICES, LEASES
 from dray.api.registry import by_kind
 from dray.api.status import ApiError
+from dray.api.times import MicroTime
 from dray.server.security.certificates import create_private_key
 from dray.server.security.identity import MASTERS, authenticated
-from dray.server.upkeep import together
+from dray.server.upkeep import own_endpoints, together
 from etcd_world import Etcd, EtcdServer, etcd_servers, etcd_store, new_prefix
 from eviction_objects import DRIVER, V1, device_slice
 from local_server import refused
@@ -223,3 +226,29 @@ async def test_lists_in_pages_go_on_at_another_server(etcd: Etcd, server: int) -
         await other.store.catch_up()
         page = other.store.list(MAPS.resource, "default", revision=seen, after=("default", "m1"), limit=3)
         assert [record.key.name for record in page.records] == ["m2", "m3", "m4"]
+
+
+async def test_the_service_of_the_cluster_leads_to_all_servers_that_are_alive(etcd: Etcd) -> None:
+    async with two_servers(etcd) as (one, other):
+        own = own_endpoints.Place("192.0.2.1", 6443)
+        await own_endpoints.publish(one.engine, own)
+        await other.store.catch_up()
+        await own_endpoints.publish(other.engine, own_endpoints.Place("192.0.2.2", 6443))
+        assert await _addresses(other) == ["192.0.2.1", "192.0.2.2"]
+        (lease,) = [
+            record.obj
+            for record in other.store.list(LEASES.resource, "kube-system").records
+            if "2-1" in record.key.name
+        ]
+        past = MicroTime.of(datetime.now(UTC) - timedelta(seconds=60))
+        await other.client().update(replace(lease, spec=replace(lease.spec, renew_time=past)))
+        await own_endpoints.publish(other.engine, own_endpoints.Place("192.0.2.2", 6443))
+        assert await _addresses(other) == ["192.0.2.2"], "who has not renewed its lease is gone"
+        await one.store.catch_up()
+        await own_endpoints.publish(one.engine, own)
+        assert await _addresses(one) == ["192.0.2.1", "192.0.2.2"], "who comes back is found again"
+
+
+async def _addresses(server: EtcdServer) -> list[str]:
+    found: Any = await server.client().get(ENDPOINT_SLICES, "default", "kubernetes")
+    return [each.addresses[0] for each in found.endpoints]

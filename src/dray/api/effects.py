@@ -46,7 +46,7 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "bindings": _acts("gives a pod its node"),
     "componentstatuses": _data("an empty list, as in Kubernetes today"),
     "configmaps": _data("read by whoever may"),
-    "endpoints": _data("where pods of a Service are; kept for those with a selector"),
+    "endpoints": _data("where a Service leads; kept for those with a selector, and for `kubernetes` in `default`"),
     "events": _acts("kept for an hour"),
     "limitranges": _acts("gives pods its defaults and holds pods and volume claims to its limits"),
     "namespaces": _acts("holds objects; deleting it deletes them"),
@@ -109,7 +109,9 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "runtimeclasses.node.k8s.io": _acts(
         "its overhead and its choice of nodes are applied to pods; which handler runs them is the node's affair"
     ),
-    "endpointslices.discovery.k8s.io": _data("where pods of a Service are; kept for those with a selector"),
+    "endpointslices.discovery.k8s.io": _data(
+        "where a Service leads; kept for those with a selector, and for `kubernetes` in `default`"
+    ),
     "deviceclasses.resource.k8s.io": _acts("devices that claims ask for"),
     "devicetaintrules.resource.k8s.io": _acts("taints devices, and evicts"),
     "resourceclaims.resource.k8s.io": _acts("gets devices"),

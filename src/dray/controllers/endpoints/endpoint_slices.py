@@ -8,10 +8,11 @@ from dray.api.generated.discovery import EndpointSlice
 from dray.api.kinds import ENDPOINT_SLICES
 from dray.api.references import ObjectName
 from dray.api.status import ApiError
+from dray.api.well_known import SERVICE_NAME
 from dray.client.calls import delete_exactly
 from dray.controllers.context import Context
 from dray.controllers.endpoints.members import MembersController
-from dray.controllers.endpoints.slices import MANAGED_BY, MANAGER, SERVICE_NAME, plan
+from dray.controllers.endpoints.slices import MANAGED_BY, MANAGER, plan
 from dray.controllers.endpoints.targets import has_selector, targets
 
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from dray.api.generated.core import Service
 from dray.api.generated.discovery import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from dray.api.meta import ObjectMeta, OwnerReference
+from dray.api.well_known import SERVICE_NAME
 from dray.controllers.endpoints.targets import Group, Port, Target
 
-SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"
 HEADLESS = "service.kubernetes.io/headless"

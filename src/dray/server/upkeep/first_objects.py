@@ -21,6 +21,7 @@ from dray.store import Key
 
 SYSTEM = Identity("system:apiserver", (MASTERS,))
 OWN_ADDRESS = "10.96.0.1"
+OWN_NAMESPACE, OWN_NAME = "default", "kubernetes"
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
@@ -33,9 +34,14 @@ async def ensure(engine: Engine, roles: Iterable[Stored]) -> None:
     for record in engine.store.list(NAMESPACES.resource).records:
         if record.obj.metadata.deletion_timestamp is None:
             await _ensure_account(engine, record.key.name)
-    if engine.get(SERVICES.resource, "default", "kubernetes") is None:
-        await _create(engine, _own_service())
+    await ensure_service(engine)
     await asyncio.gather(*(_reconcile(engine, wanted) for wanted in roles))
+
+
+async def ensure_service(engine: Engine) -> None:
+    """Makes the Service by which pods find the API server, unless it is there. Raises ApiError, StorageError."""
+    if engine.get(SERVICES.resource, OWN_NAMESPACE, OWN_NAME) is None:
+        await _create(engine, _own_service())
 
 
 async def _ensure_account(engine: Engine, namespace: str) -> None:
@@ -50,7 +56,7 @@ def _own_service() -> Service:
     labels = {"component": "apiserver", "provider": "kubernetes"}
     port = ServicePort(name="https", port=443, protocol="TCP", target_port=6443)
     spec = ServiceSpec(cluster_ip=OWN_ADDRESS, cluster_ips=(OWN_ADDRESS,), type="ClusterIP", ports=(port,))
-    meta = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
+    meta = ObjectMeta(name=OWN_NAME, namespace=OWN_NAMESPACE, labels=labels)
     return Service(kind="Service", api_version="v1", metadata=meta, spec=spec)
 
 
@@ -73,4 +79,4 @@ async def _reconcile(engine: Engine, wanted: Stored) -> None:
         await engine.store.update(record.key, record.revision, objects.finish(change))
 
 
-__all__ = ["FIRST_NAMESPACES", "NAMESPACES", "SYSTEM", "ensure"]
+__all__ = ["FIRST_NAMESPACES", "NAMESPACES", "OWN_NAME", "OWN_NAMESPACE", "SYSTEM", "ensure", "ensure_service"]

@@ -12,6 +12,7 @@ from dray.api.generated.admissionregistration import WebhookClientConfig
 from dray.api.generated.core import Endpoints, Service, ServicePort
 from dray.api.generated.discovery import EndpointSlice
 from dray.api.registry import by_kind
+from dray.api.well_known import SERVICE_NAME
 from dray.server.engine import Engine
 from dray.store import Key
 
@@ -20,7 +21,6 @@ __all__ = ["NoTarget", "Target", "find_target"]
 SERVICES: Final = by_kind("v1", "Service").resource
 ENDPOINTS: Final = by_kind("v1", "Endpoints").resource
 SLICES: Final = by_kind("discovery.k8s.io/v1", "EndpointSlice").resource
-SERVICE_NAME: Final = "kubernetes.io/service-name"
 HTTPS: Final = 443
 
 
