@@ -91,7 +91,7 @@ async def test_an_answer_that_is_none_fails_or_is_ignored_as_the_webhook_says(pa
 @pytest.mark.parametrize(
     ("client", "why"),
     [
-        ({"url": "https://127.0.0.1:1/x"}, "Cannot connect"),
+        ({"url": "https://127.0.0.1:1/x"}, "Connection refused"),
         ({"service": {"namespace": "default", "name": "none"}}, 'service "none" not found'),
         ({"service": {"namespace": "default", "name": "empty"}}, 'no endpoints available for service "empty"'),
         ({"service": {"namespace": "default", "name": "empty", "port": 1}}, "no service port 1 found"),

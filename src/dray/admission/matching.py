@@ -123,11 +123,11 @@ class Matcher:
     def _found(self, rules: Sequence[_Rule] | None, sort: _Sort, others: tuple[Resource, ...]) -> tuple[_Found, ...]:
         if rules is None:
             return (_Found(sort[1], frozenset()),)
-        resources = (sort[1],) if self._is_exact else (sort[1], *others)
+        exact = ((rule, sort[1]) for rule in rules)
+        equivalent = () if self._is_exact else ((rule, resource) for rule in rules for resource in others)
         return tuple(
             _Found(resource, frozenset(getattr(rule, "resource_names", ())))
-            for resource in resources
-            for rule in rules
+            for rule, resource in (*exact, *equivalent)  # earlier rules first, for other versions too
             if _covers(rule, sort, resource)
         )
 

@@ -65,6 +65,10 @@ class Call(msgspec.Struct):
     now: Time
     dry_run: bool = False
     field_manager: str = ""
+    options: Mapping[str, Any] = {}
+    """What the caller says about how to do it, by the names that Kubernetes' options have."""
+    is_unnamed: bool = False
+    """Whether the caller names no object: the server chooses its name, or it is one of a collection."""
     warnings: list[str] = []
     annotations: dict[str, str] = {}
     turn: Turn | None = None

@@ -30,6 +30,8 @@ from dray.store import Record
 R = TypeVar("R")
 
 LONG_QUERY = 4 * 1024
+_TOLD = ("fieldManager", "fieldValidation")
+"""What admission is told of the options of a write, besides whether it is a dry run."""
 AT_ONCE = 16
 """Objects of a collection that are deleted before others get a turn of the loop."""
 
@@ -167,7 +169,7 @@ async def delete_collection(engine: Engine, request: Request, call: Call) -> Res
             await asyncio.sleep(0)
         one = Route("delete", call.route.kind, call.route.version, record.key.namespace, record.key.name)
         try:
-            part = Call(one, call.caller, call.now, warnings=call.warnings, turn=call.turn)
+            part = Call(one, call.caller, call.now, is_unnamed=True, warnings=call.warnings, turn=call.turn)
             await deletes.delete(engine, part, given)
             call.annotations.update(part.annotations)
         except ApiError as error:
@@ -192,6 +194,8 @@ def _write_options(request: Request, call: Call, kind: str) -> WriteOptions:
     given = options.write_options(request.query, request.uri, kind)
     call.dry_run = given.dry_run
     call.field_manager = given.field_manager or field_owners.manager_of(request.header("user-agent"))
+    if request.query:
+        call.options = {name: request.query[name] for name in _TOLD if request.query.get(name)}
     return given
 
 

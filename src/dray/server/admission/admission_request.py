@@ -20,7 +20,8 @@ from dray.server.verbs import field_owners
 from dray.validation import from_hub
 
 META_VERSION = "meta.k8s.io/v1"
-_OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions", "delete": "DeleteOptions"}
+_OPTIONS = {CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "DeleteOptions"}
+"""A patch has the options of the create or update that it comes to."""
 
 
 class AdmissionRequest:
@@ -45,6 +46,10 @@ class AdmissionRequest:
         resource, equivalents = _resources(engine.kinds, route.kind, route.version, route.subresource)
         subject = new if new is not None else old
         name = route.name or ("" if subject is None else subject.metadata.name)
+        self.name = name or ("" if subject is None else subject.metadata.generate_name)
+        """What errors call the object."""
+        if call.is_unnamed and new is None:
+            name = ""
         self.request = Request(
             operation=operation,
             resource=resource,
@@ -67,6 +72,14 @@ class AdmissionRequest:
             return self.view.show(obj)
         group = resource.group
         return from_hub(obj, f"{group}/{resource.version}" if group else resource.version)
+
+    @property
+    def labelled(self) -> tuple[Object | None, Object | None]:
+        """The new object and the old one as selectors see them: what a subresource shows has labels of its own."""
+        view = self.view
+        if view is None or self.new is None or self.old is None:
+            return self.new, self.old
+        return view.show(self.new), view.show(self.old)
 
     def kind_of(self, resource: Resource) -> Kind:
         """The kind of a resource, which is that of the request or another face of its objects."""
@@ -99,12 +112,9 @@ class AdmissionRequest:
 
 
 def _options(call: Call, operation: str) -> dict[str, Any]:
-    kind = _OPTIONS["delete" if operation == DELETE else call.route.verb]
-    found: dict[str, Any] = {"kind": kind, "apiVersion": META_VERSION}
+    found: dict[str, Any] = {**call.options, "kind": _OPTIONS[operation], "apiVersion": META_VERSION}
     if call.dry_run:
         found["dryRun"] = ["All"]
-    if call.field_manager:
-        found["fieldManager"] = call.field_manager
     return found
 
 

@@ -17,6 +17,7 @@ from dray.server.admission.validating_policies import ValidatingPolicies
 from dray.server.admission.webhooks import Webhooks
 from dray.server.engine import Call, Engine
 from dray.server.indexes.admission_configuration import ADMISSION_GROUP, AdmissionConfiguration, Hooks
+from dray.server.objects import with_metadata
 from dray.server.security.authorization import Authorizer
 from dray.store import Store
 
@@ -47,6 +48,7 @@ class DynamicAdmission:
         self, engine: Engine, call: Call, new: Object, old: Object | None, built_in: Callable[[Object], Object]
     ) -> Object:
         """What everybody makes of the object. Who has something changed has the `built_in` plugins look again.
+        A name that the server has chosen is not shown to them, as in Kubernetes, where it is chosen after them.
 
         Raises ApiError.
         """
@@ -55,9 +57,11 @@ class DynamicAdmission:
             return new
         if not hooks.mutating_webhooks and not hooks.mutating_policies:
             return new
-        asked = AdmissionRequest(engine, call, new, old)
+        chosen = new.metadata.name if call.is_unnamed and old is None else ""
+        asked = AdmissionRequest(engine, call, with_metadata(new, name="") if chosen else new, old)
         await self._mutate(asked, hooks, built_in)
-        return asked.new if asked.new is not None else new
+        made = asked.new if asked.new is not None else new
+        return with_metadata(made, name=chosen) if chosen and not made.metadata.name else made
 
     async def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Lets anybody who is configured refuse. Raises ApiError."""

@@ -141,5 +141,5 @@ def _note(policy: MutatingPolicy, binding: str, message: str, problems: list[str
 
 def _refusal(asked: AdmissionRequest, problems: list[str]) -> ApiError:
     causes = [StatusCause(message=problem) for problem in problems]
-    details = errors.forbidden(asked.call.route.kind, asked.request.name, "", *causes).status.details
+    details = errors.forbidden(asked.call.route.kind, asked.name, "", *causes).status.details
     return ApiError(403, "Invalid", problems[0], details)

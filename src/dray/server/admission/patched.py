@@ -14,6 +14,7 @@ from dray.server import errors
 from dray.server.admission.admission_request import AdmissionRequest
 from dray.server.bodies import body
 from dray.server.bodies.options import WriteOptions
+from dray.server.bodies.request_namespace import check_namespace
 from dray.server.objects import with_metadata
 
 Change = Callable[[dict[str, Any]], Any]
@@ -23,7 +24,7 @@ Change = Callable[[dict[str, Any]], Any]
 async def patched(asked: AdmissionRequest, resource: Resource, change: Change, *, may_grow: bool) -> Object:
     """The new object after a change of it, worked out beside the loop if it is large, or may become so.
 
-    Raises PatchError, ApiError (500).
+    Raises PatchError, ApiError.
     """
     call = asked.call
     call.is_large = call.is_large or may_grow
@@ -33,7 +34,7 @@ async def patched(asked: AdmissionRequest, resource: Resource, change: Change, *
 
 
 def _patched(asked: AdmissionRequest, resource: Resource, change: Change) -> Object:
-    """The new object after a change of it in one of its versions, with defaults. Raises PatchError, ApiError (500)."""
+    """The new object after a change of it in one of its versions, with defaults. Raises PatchError, ApiError."""
     assert asked.new is not None
     shown = asked.in_version(asked.new, resource)
     document = change(codec.to_builtins(shown))
@@ -44,6 +45,7 @@ def _patched(asked: AdmissionRequest, resource: Resource, change: Change) -> Obj
     except errors.ApiError as error:
         raise errors.internal(str(error)) from None
     before = asked.new.metadata
+    check_namespace(changed, before.namespace)
     kept = {
         "namespace": before.namespace,
         "uid": before.uid,
@@ -56,7 +58,7 @@ def _patched(asked: AdmissionRequest, resource: Resource, change: Change) -> Obj
 def _read(asked: AdmissionRequest, resource: Resource, document: dict[str, Any]) -> Object:
     if asked.view is not None:
         assert asked.new is not None
-        return asked.view.merge(asked.new, asked.view.read(document, asked.request.name))
+        return asked.view.merge(asked.new, asked.view.read(document, asked.name))
     if asked.posts is not None:
         reading = codec.read(document, asked.posts)
         if reading.obj is None:

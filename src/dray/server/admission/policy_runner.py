@@ -49,7 +49,7 @@ class PolicyRunner:
     def matched(self, asked: AdmissionRequest, matcher: Matcher) -> Resource | None:
         """The resource that rules and selectors are about. Raises ApiError, and BadSelector."""
         try:
-            return matcher.match(asked.request, asked.new, asked.old, lambda name: namespace_labels(asked.engine, name))
+            return matcher.match(asked.request, *asked.labelled, lambda name: namespace_labels(asked.engine, name))
         except NamespaceMissing as missing:
             raise errors.not_found(NAMESPACES, missing.name) from None
 

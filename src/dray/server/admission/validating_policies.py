@@ -159,7 +159,7 @@ def _act(
 def _refusal(asked: AdmissionRequest, denial: _Denial) -> ApiError:
     reason = denial.reason or "Invalid"
     cause = StatusCause(message=str(denial))
-    status = errors.forbidden(asked.call.route.kind, asked.request.name, str(denial), cause).status
+    status = errors.forbidden(asked.call.route.kind, asked.name, str(denial), cause).status
     return ApiError(_CODES.get(reason, 422), reason, status.message, status.details)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from dray.admission import review
 from dray.admission.conditions import ConditionsFailed
 from dray.admission.evaluation import Given
@@ -127,7 +129,7 @@ class Webhooks:
         except (ConditionsFailed, TookTooLong) as error:
             if hook.ignores_failures:
                 return None
-            raise errors.forbidden(asked.call.route.kind, asked.request.name, str(error)) from None
+            raise errors.forbidden(asked.call.route.kind, asked.name, str(error)) from None
         return resource
 
     async def _holds(self, asked: AdmissionRequest, hook: Webhook, resource: Resource) -> bool:
@@ -176,7 +178,8 @@ class Webhooks:
         if turn is not None:
             turn.step_out()
         try:
-            target = find_target(asked.engine, hook.client)
+            found = find_target(asked.engine, hook.client)
+            target = replace(found, url=f"{found.url}?timeout={hook.seconds:g}s")  # as Kubernetes tells them
             return await self._client.post(target, hook.client.ca_bundle, question, hook.seconds)
         except (WebhookFailed, NoTarget) as error:
             raise _Unanswered(f"failed to call webhook: {error}") from None

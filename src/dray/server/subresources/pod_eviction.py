@@ -44,7 +44,7 @@ async def evict(engine: Engine, call: Call, eviction: Eviction) -> Status:
         )
     one = replace(call.route, verb="delete", subresource="")
     deletion = Call(one, call.caller, call.now, dry_run=dry_run, warnings=call.warnings, turn=call.turn)
-    await deletes.delete(engine, deletion, given)
+    await deletes.delete(engine, deletion, given, is_admitted=True)  # what was asked about is the eviction
     call.annotations.update(deletion.annotations)
     return DONE
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from dray.api import codec
 from dray.api.field import FieldError, not_supported
 from dray.api.generated.batch import Job
 from dray.api.generated.core import Namespace, Pod, ReplicationController
@@ -68,15 +69,18 @@ def _problems(given: DeleteOptions) -> list[FieldError | None]:
     return problems
 
 
-async def delete(engine: Engine, call: Call, given: DeleteOptions) -> Deleted:
-    """Deletes the object that a call names. Raises ApiError."""
+async def delete(engine: Engine, call: Call, given: DeleteOptions, *, is_admitted: bool = False) -> Deleted:
+    """Deletes the object that a call names; admission has its say unless it had it before. Raises ApiError."""
     if given.dry_run:
         call.dry_run = True  # whoever is asked about the delete sees it, too
+    if not engine.admission.is_idle:
+        call.options = codec.to_builtins(given)
     for _ in range(UPDATE_ATTEMPTS):
         record = current(engine, call)
         obj: Object = record.obj
         _check_preconditions(call, given, obj)
-        await engine.admission.check(engine, call, None, obj)
+        if not is_admitted:
+            await engine.admission.check(engine, call, None, obj)
         marked = _mark(obj, given, call.now)
         if isinstance(obj, Job) and _keeps_dependents(obj, given) and PODS_STAY not in call.warnings:
             call.warnings.append(PODS_STAY)

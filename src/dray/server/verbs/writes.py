@@ -71,6 +71,7 @@ async def create(engine: Engine, call: Call, obj: Object, *, track: bool = True)
     for attempt in range(GENERATE_ATTEMPTS):
         named = obj
         if generates:
+            call.is_unnamed = True
             named = with_metadata(obj, name=generated_name(engine, obj))
         new = await admitted(engine, call, named, track=track)
         try:

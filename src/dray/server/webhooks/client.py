@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import os
 import ssl
 from collections import OrderedDict
 from importlib import import_module
@@ -56,7 +57,7 @@ class WebhookClient:
         except TimeoutError:
             raise WebhookFailed(f'Post "{target.url}": no answer within {seconds:g} seconds') from None
         except (self._http.ClientError, OSError, ValueError) as error:
-            raise WebhookFailed(f'Post "{target.url}": {str(error) or type(error).__name__}') from None
+            raise WebhookFailed(f'Post "{target.url}": {_reason(error)}') from None
 
     async def _post(self, target: Target, trust: ssl.SSLContext, body: bytes) -> bytes:
         session = self._session
@@ -95,6 +96,16 @@ class WebhookClient:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong, without what is known already or means nothing to people."""
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {cause.verify_message}"
+    if isinstance(cause, ConnectionError) and cause.errno:
+        return os.strerror(cause.errno)
+    return str(cause) or type(cause).__name__
 
 
 def _context(bundle: str) -> ssl.SSLContext:
