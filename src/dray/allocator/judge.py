@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from dray import cel
-from dray.api.quantity import Quantity
 from dray.api.resource import Device
 from dray.api.semver import Semver, SemverError
 from dray.api.text_memory import remember_texts
@@ -17,8 +16,12 @@ from dray.tracker.view import EffectiveDevice
 _CACHED_JUDGES: Final = 2048
 _LONG_JUDGES: Final = 64
 _CACHED_VERDICTS: Final = 65_536
+_CACHED_DRIVERS: Final = 64
 _COMPILED_AT_ONCE: Final = 16
 """How many expressions are left to others at a time: fewer than are remembered until they are asked for."""
+
+_Read = tuple[str, str]
+"""The domain and the name of an attribute or a capacity."""
 
 
 class Unsettled(Enum):
@@ -41,6 +44,26 @@ class Refuted(NamedTuple):
     unsettled: Unsettled | None = None
 
 
+class _Names(NamedTuple):
+    """What expressions read of the devices of one driver, under the names that it may publish them with."""
+
+    attributes: tuple[str, ...]
+    capacities: tuple[str, ...]
+
+    @classmethod
+    def of(cls, driver: str, attributes: Iterable[_Read], capacities: Iterable[_Read]) -> _Names:
+        return cls(_published(driver, attributes), _published(driver, capacities))
+
+
+def _published(driver: str, read: Iterable[_Read]) -> tuple[str, ...]:
+    """A name in the driver's own domain may be published with or without it."""
+    return tuple(
+        published
+        for domain, name in read
+        for published in ((f"{domain}/{name}", name) if domain == driver else (f"{domain}/{name}",))
+    )
+
+
 class Judge:
     """Expressions that must all be true, in order. It remembers verdicts, which never change.
 
@@ -52,8 +75,9 @@ class Judge:
         self._backlog: Final = backlog
         self._programs: list[cel.Selector | cel.CompileError] = []
         self._is_cached = False
-        self._attributes: list[tuple[str, str, str]] = []
-        self._capacities: list[tuple[str, str, str]] = []
+        self._attributes: list[_Read] = []
+        self._capacities: list[_Read] = []
+        self._names: dict[str, _Names] = {}
         self._verdicts: dict[Hashable, Refuted | None] = {}
 
     def judge(self, device: EffectiveDevice) -> Refuted | None:
@@ -95,8 +119,8 @@ class Judge:
         programs = [program for program in self._programs if not isinstance(program, cel.CompileError)]
         self._is_cached = not any(program.reads.everything for program in programs)
         read = sorted({value for program in programs for value in program.reads.values})
-        self._attributes = [(f"{domain}/{name}", domain, name) for kind, domain, name in read if kind == "attribute"]
-        self._capacities = [(f"{domain}/{name}", domain, name) for kind, domain, name in read if kind == "capacity"]
+        self._attributes = [(domain, name) for kind, domain, name in read if kind == "attribute"]
+        self._capacities = [(domain, name) for kind, domain, name in read if kind == "capacity"]
         return True
 
     def _evaluate(self, device: EffectiveDevice) -> Refuted | None:
@@ -125,22 +149,22 @@ class Judge:
     def _projection(self, device: EffectiveDevice) -> Hashable:
         """Equal for devices that look the same to the expressions.
 
-        A name in the driver's own domain may be published with or without it. Quantities are told apart by notation
-        too, because expressions can ask for it.
+        Quantities are told apart by notation, too, because expressions can ask for it.
         """
         driver = device.id.driver
         entry = device.device
-        attributes = entry.attributes
-        key: list[Hashable] = [driver, entry.allow_multiple_allocations]
-        for qualified, domain, name in self._attributes:
-            key.append(attributes.get(qualified))
-            if domain == driver:
-                key.append(attributes.get(name))
-        for qualified, domain, name in self._capacities:
-            for published in (qualified, name if domain == driver else ""):
-                capacity = entry.capacity.get(published)
-                key.append(None if capacity is None else _notation(capacity.value))
-        return tuple(key)
+        names = self._names.get(driver)
+        if names is None:
+            if len(self._names) >= _CACHED_DRIVERS:
+                self._names.clear()
+            names = self._names[driver] = _Names.of(driver, self._attributes, self._capacities)
+        amounts = [entry.capacity.get(name) for name in names.capacities]
+        return (
+            driver,
+            entry.allow_multiple_allocations,
+            *map(entry.attributes.get, names.attributes),
+            *[None if amount is None else amount.value.notation for amount in amounts],
+        )
 
 
 def conditions_of(expression: str, device: EffectiveDevice) -> list[Condition]:
@@ -157,10 +181,6 @@ def _compile(expression: str) -> cel.Selector | cel.CompileError:
         return cel.compile(expression, mode="stored")
     except cel.CompileError as error:
         return error
-
-
-def _notation(amount: Quantity) -> Hashable:
-    return amount.nanos, amount.format, amount.is_integer(), amount.approximate_float()
 
 
 def _is_readable(device: Device) -> bool:

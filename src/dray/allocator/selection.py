@@ -117,8 +117,10 @@ def _is_limited(criteria: Criteria, device: EffectiveDevice) -> bool:
     """Whether capacity can decide: a request that names none takes the default or all there is, which fits."""
     if criteria.capacity:
         return True
-    declared = device.device.capacity
-    return bool(declared) and any(e.request_policy is not None or e.value.nanos < 0 for e in declared.values())
+    for declared in device.device.capacity.values():
+        if declared.request_policy is not None or declared.value.nanos < 0:
+            return True
+    return False
 
 
 class Examined:

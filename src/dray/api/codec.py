@@ -82,7 +82,7 @@ def encode(obj: Any) -> bytes:
         return _encoder.encode(obj.document())
     data = _encoder.encode(obj)
     paths = getattr(obj, "null_when_empty", ())
-    if paths and any(_has_empty(obj, path) for path in paths):
+    if paths and b"[]" in data and any(_has_empty(obj, path) for path in paths):
         return _with_nulls(data, paths)
     return data
 

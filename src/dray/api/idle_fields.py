@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, get_args
 import msgspec
 
 from dray.api.registry import Kind
+from dray.api.sharing import remembered
 
 EACH: Final = "[]"
 """Behind the name of a list: each of its items."""
@@ -110,7 +111,19 @@ def idle_fields(kind: Kind, obj: Any) -> list[str]:
     """What to tell whoever writes the object: fields that it sets and that do nothing here."""
     if kind.resource not in IDLE_FIELDS or kind.resource in LISTED_ONLY:
         return []
-    return [f"{path} is stored and does nothing here: {why}" for path, why, steps in _rows(kind) if _is_set(obj, steps)]
+    if kind.resource == "pods":
+        return list(_of_pods(obj.spec, kind))
+    return [_told(path, why) for path, why, steps in _rows(kind) if _is_set(obj, steps)]
+
+
+@remembered
+def _of_pods(spec: Any, kind: Kind) -> tuple[str, ...]:
+    """The same for a pod: many have one spec."""
+    return tuple([_told(path, why) for path, why, steps in _rows(kind) if _is_set(spec, steps[1:])])
+
+
+def _told(path: str, why: str) -> str:
+    return f"{path} is stored and does nothing here: {why}"
 
 
 class _Step(NamedTuple):

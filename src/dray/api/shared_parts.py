@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec.json import Encoder
-from msgspec.structs import force_setattr
+from msgspec.structs import astuple, force_setattr
 
 from dray.api.struct import encode_value
 from dray.api.times import Time
@@ -41,13 +41,15 @@ _times: dict[str, Time] = {}
 class _Field:
     """A field of a type, or the items of one, with the values that it has had."""
 
-    __slots__ = ("_items", "found", "known", "name", "tries")
+    __slots__ = ("_items", "found", "is_varied", "known", "name", "tries")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.known: dict[bytes, Any] = {}
         self.tries = 0
         self.found = 0
+        self.is_varied = False
+        """Whether its values are nearly all different."""
         self._items: dict[str, _Field] = {}
 
     def items(self, name: str = "") -> _Field:
@@ -59,10 +61,14 @@ class _Field:
             found = self._items.setdefault(name, _Field(name))
         return found
 
-    @property
-    def is_varied(self) -> bool:
-        """Whether its values are nearly all different."""
-        return self.tries >= TRIES and self.found * 4 < self.tries
+    def look_up(self, written: bytes) -> Any:
+        """The value that was written so before, None if none was; whether looking is worth while is found out."""
+        found = self.known.get(written)
+        self.tries += 1
+        if found is not None:
+            self.found += 1
+        self.is_varied = self.tries >= TRIES and self.found * 4 < self.tries
+        return found
 
 
 @cache
@@ -72,8 +78,7 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
 
 def share(obj: msgspec.Struct) -> None:
     """Puts parts that earlier objects have, too, into an object in place of its own."""
-    for field in _fields(type(obj)):
-        value = getattr(obj, field.name)
+    for field, value in zip(_fields(type(obj)), astuple(obj), strict=True):
         kind = type(value)
         if value is None or kind is bool or kind is int:
             continue
@@ -95,10 +100,8 @@ def _shared(value: Any, kind: type, field: _Field) -> Any:
     if field.is_varied:
         return _with_shared(value, kind, field)
     written = _encode(value)
-    field.tries += 1
-    found = field.known.get(written)
+    found = field.look_up(written)
     if found is not None:
-        field.found += 1
         return found
     value = _with_shared(value, kind, field)
     if len(written) <= LONGEST:

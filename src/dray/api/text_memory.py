@@ -61,7 +61,7 @@ class _Memory(dict[Any, Any]):
         result = self._older.get(argument, _UNKNOWN)
         if result is _UNKNOWN:
             result = self._function(argument)
-            if text_length(argument) > self._longest:
+            if (len(argument) if argument.__class__ is str else text_length(argument)) > self._longest:
                 return result
         if len(self) >= self._most:
             self._older = self.copy()

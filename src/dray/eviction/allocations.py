@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Generic, TypeVar
 
@@ -46,7 +46,7 @@ class _Groups(Generic[K, V]):
             if not group:
                 del self._groups[key]
 
-    def move(self, value: V, before: Mapping[K, None], after: Mapping[K, None]) -> None:
+    def move(self, value: V, before: Collection[K], after: Collection[K]) -> None:
         for key in before:
             if key not in after:
                 self.discard(key, value)
@@ -78,23 +78,28 @@ class Allocations:
 
     def devices(self, key: ObjectName) -> Iterator[DeviceId]:
         """The devices that are allocated to a claim."""
-        return devices_of(self._claims.get(key))
+        return iter(devices_of(self._claims.get(key)))
 
-    def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> tuple[str, ...]:
-        """Notes a claim, or that it is gone. Returns the uids of the pods that it was or is reserved for."""
-        before = self._claims.pop(key, None)
-        after = claim if claim is not None and claim.status.allocation is not None else None
+    def put_claim(
+        self, key: ObjectName, before: ResourceClaim | None, after: ResourceClaim | None
+    ) -> Collection[DeviceId]:
+        """Notes how a claim was and is; None where it is not allocated. Returns the devices that it had or has."""
+        self._claims.pop(key, None)
         if after is not None:
             self._claims[key] = after
-        had, has = dict.fromkeys(devices_of(before)), dict.fromkeys(devices_of(after))
+        had, has = devices_of(before), devices_of(after)
         self._by_device.move(key, had, has)
-        for device in {**had, **has}:
+        either = dict.fromkeys((*had, *has))
+        for device in either:
             note = self._by_pool.add if device in self._by_device else self._by_pool.discard
             note((device.driver, device.pool), device)
-        left, came = dict.fromkeys(consumers_of(before)), dict.fromkeys(consumers_of(after))
-        self._by_pod.move(key, left, came)
+        self._by_pod.move(key, consumers_of(before), consumers_of(after))
         self.members.put_claim(key, before, after)
-        return tuple(dict.fromkeys((*self._reached(before), *self._reached(after))))
+        return either
+
+    def reached(self, *claims: ResourceClaim | None) -> Iterable[str]:
+        """The uids of those who have to leave if one of the claims has to be left."""
+        return dict.fromkeys(chain.from_iterable(map(self._reached, claims)))
 
     def _reached(self, claim: ResourceClaim | None) -> Iterator[str]:
         """The uids of those who have to leave if the claim has to be left: its users, and who leaves with them."""
@@ -130,7 +135,7 @@ class Allocations:
 
     def users(self, key: ObjectName) -> Iterator[ObjectRef]:
         """The pods that can be evicted and that a claim is reserved for, with those that leave with them."""
-        for uid in dict.fromkeys(self._reached(self._claims.get(key))):
+        for uid in self.reached(self._claims.get(key)):
             pod = self._pods.get(uid)
             if pod is not None:
                 yield pod
@@ -157,16 +162,15 @@ class Allocations:
         return self._by_pool.get(pool)
 
 
-def devices_of(claim: ResourceClaim | None) -> Iterator[DeviceId]:
+def devices_of(claim: ResourceClaim | None) -> Collection[DeviceId]:
     """The devices that are allocated to a claim."""
-    if claim is not None and claim.status.allocation is not None:
-        for result in claim.status.allocation.devices.results:
-            yield DeviceId(result.driver, result.pool, result.device)
+    if claim is None or claim.status.allocation is None:
+        return ()
+    return [DeviceId(result.driver, result.pool, result.device) for result in claim.status.allocation.devices.results]
 
 
-def consumers_of(claim: ResourceClaim | None) -> Iterator[str]:
+def consumers_of(claim: ResourceClaim | None) -> Collection[str]:
     """The uids of the pods that an allocated claim is reserved for."""
-    if claim is not None and claim.status.allocation is not None:
-        for consumer in claim.status.reserved_for:
-            if consumer.resource == "pods" and not consumer.api_group:
-                yield consumer.uid
+    if claim is None or claim.status.allocation is None:
+        return ()
+    return [user.uid for user in claim.status.reserved_for if user.resource == "pods" and not user.api_group]

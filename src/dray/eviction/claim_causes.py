@@ -73,8 +73,8 @@ class ClaimCauses:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether there is something to apply or to update."""
-        return bool(self._events or self._slices or self._dirty_devices or self._dirty_claims)
+        """Whether there is something to apply or to update, or pods were touched."""
+        return bool(self._events or self._slices or self._dirty_devices or self._dirty_claims or self.touched)
 
     @property
     def knows_all_slices(self) -> bool:
@@ -88,14 +88,14 @@ class ClaimCauses:
     def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> None:
         """A claim has changed, or (None) is gone."""
         before = self.allocations.claims.get(key)
-        if before is None and (claim is None or claim.status.allocation is None):
+        after = claim if claim is not None and claim.status.allocation is not None else None
+        if before is None and after is None:
             return
-        uids = self.allocations.put_claim(key, claim)
-        devices = dict.fromkeys((*devices_of(before), *devices_of(claim)))
+        devices = self.allocations.put_claim(key, before, after)
         self._look_at(devices)
         if key in self._causes or any(map(self._known.get, devices)):
             self._dirty_claims.add(key)
-            self.touched.update(filter(None, map(self.allocations.pod, uids)))
+            self.touched.extend(filter(None, map(self.allocations.pod, self.allocations.reached(before, after))))
 
     def apply_events(self) -> tuple[list[RuleChange], list[Event]]:
         """Takes in what was noted, of slices some at a time. Returns how rules changed, and the events themselves.
@@ -113,10 +113,10 @@ class ClaimCauses:
         changes = [change for event in events if (change := self._note_rule(event)) is not None]
         named = sorted({device for change in changes for device in self._named_by(change)})
         self._taints.forget(pools)
-        self._dirty_devices.update(named)
-        self._dirty_devices.update(self._held_in(pools))
+        self._dirty_devices.extend(named)
+        self._dirty_devices.extend(self._held_in(pools))
         # A rule of the same name may be another one now, which no taint tells on devices that are not published.
-        self._dirty_claims.update(key for device in named for key in self.allocations.holders(device))
+        self._dirty_claims.extend(key for device in named for key in self.allocations.holders(device))
         return changes, events
 
     def resume(self) -> None:
@@ -124,12 +124,12 @@ class ClaimCauses:
         if not self.tracker.is_complete:
             pools = sorted(self.tracker.resume().pools)
             self._taints.forget(pools)
-            self._dirty_devices.update(self._held_in(pools))
+            self._dirty_devices.extend(self._held_in(pools))
 
     def update(self, limit: int) -> None:
         """Brings up to so many devices and claims up to date."""
-        self._look_at(self._dirty_devices.pop(limit))
-        for key in self._dirty_claims.pop(limit):
+        self._look_at(self._dirty_devices.take(limit))
+        for key in self._dirty_claims.take(limit):
             self._update_claim(key)
 
     def refresh(self, pod: ObjectRef) -> Causes:
@@ -168,7 +168,7 @@ class ClaimCauses:
     def put_group(self, name: ObjectName, group: PodGroup | None) -> None:
         """A group has changed, or (None) is gone."""
         uids = self.allocations.members.put_group(name, group)
-        self.touched.update(filter(None, map(self.allocations.pod, uids)))
+        self.touched.extend(filter(None, map(self.allocations.pod, uids)))
 
     def leave_behind(self, pod: ObjectRef) -> None:
         """A pod is on its way out for its causes: those who leave with it go for the same, also when it is gone."""
@@ -226,7 +226,7 @@ class ClaimCauses:
             taints, is_published = self._taints.of(device, self.rules, self.allocations.nodes(holders))
             (self.unpublished.discard if is_published else self.unpublished.add)(device)
             if self._known.get(device, ()) != taints:
-                self._dirty_claims.update(holders)
+                self._dirty_claims.extend(holders)
             self._known[device] = taints
 
     def _update_claim(self, key: ObjectName) -> None:
@@ -238,7 +238,7 @@ class ClaimCauses:
             self._causes[key] = causes
         else:
             del self._causes[key]
-        self.touched.update(self.allocations.users(key))
+        self.touched.extend(self.allocations.users(key))
 
     def _taints_on(self, device: DeviceId) -> Taints:
         return self._known.get(device, ())

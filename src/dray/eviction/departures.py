@@ -159,7 +159,7 @@ class Departures:
 
     def settle(self, limit: int | None = None) -> None:
         """Brings pods in line with what was judged: all, or so many at a time."""
-        for pod in self._unsettled.pop(limit):
+        for pod in self._unsettled.take(limit):
             self._apply(pod)
 
     def hold_of(self, source: Source) -> Hold | None:

@@ -81,7 +81,7 @@ class DevicePlanner:
         if before is None and (is_gone or not can_be_evicted(pod)):
             self.allocations.put_pod(pod, is_gone=is_gone)
             members = self.allocations.members.companions(pod.metadata.uid)
-            self._causes.touched.update(filter(None, map(self.allocations.pod, members)))
+            self._causes.touched.extend(filter(None, map(self.allocations.pod, members)))
             return
         if before is not None and pod.metadata.deletion_timestamp is not None:
             if is_true(pod.status.conditions, DISRUPTION_TARGET):
@@ -110,12 +110,12 @@ class DevicePlanner:
         for event in events:
             self._note_slice(event)
         self._causes.update(limit)
-        for ref in self._causes.touched.pop(limit):
+        for ref in self._causes.touched.take(limit):
             if self.allocations.pod(ref.uid) is None:
                 self.departures.drop(ref)
             elif self.departures.want(ref, self._causes.of(ref), tick):
                 self._cancelled.append(ref)
-        if not self._is_dirty:
+        if not self._causes.is_dirty:
             self._base = Base(self.allocations.consumers)
             self.departures.judge(tick, self._base)
             self.departures.settle(limit)
@@ -125,11 +125,7 @@ class DevicePlanner:
     @property
     def is_current(self) -> bool:
         """Whether `plan` has nothing left to do."""
-        return not self._is_dirty and self._is_judged and self.departures.is_settled and not self._cancelled
-
-    @property
-    def _is_dirty(self) -> bool:
-        return bool(self._causes.is_dirty or self._causes.touched)
+        return not self._causes.is_dirty and self._is_judged and self.departures.is_settled and not self._cancelled
 
     @property
     def _is_judged(self) -> bool:

@@ -128,8 +128,9 @@ class SchedulingQueue:
     def remove(self, key: ObjectName) -> None:
         """A pod is gone, or has a node."""
         entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._unlink(entry.info)
+        if entry is None:
+            return
+        self._unlink(entry.info)
         self._unqueue(key)
         self._stop_waiting(key)
         self._in_hand.discard(key)
@@ -214,6 +215,8 @@ class SchedulingQueue:
         self, cause: Cause, concerns: Callable[[PodInfo], bool] | None = None, *, at_once: bool = True
     ) -> None:
         """Something changed: pods that wait for it, and that it `concerns`, are tried again."""
+        if not self._entries:
+            return
         if not self._hints:
             concerns, at_once = None, False
         for key in [key for single in cause for key in self._waiting_for[single]]:
@@ -231,6 +234,8 @@ class SchedulingQueue:
 
     def claim_changed(self, claim: ObjectName, owners: Iterable[str], is_ready: Callable[[PodInfo], bool]) -> None:
         """A claim changed: the pods that name it, and those it was made for, are tried again at once if they can."""
+        if not self._entries:
+            return
         for key in [*self._users.get(claim, ()), *[ObjectName(claim.namespace, owner) for owner in owners]]:
             entry = self._entries.get(key)
             if entry is None:

@@ -182,7 +182,7 @@ def look_up_in(store: Store) -> ObjectLookup:
     """Looks objects up in a store."""
 
     def look_up(resource: str, namespace: str, name: str) -> Object | None:
-        record = store.get(Key(resource, namespace, name))
+        record = store.get((resource, namespace, name))
         return None if record is None else record.obj
 
     return look_up
@@ -213,6 +213,8 @@ class Engine:
         self.get = look_up_in(store)
         """A stored object, for verbs and admission that need to look at others."""
         self._now = clock.now
+        self._second = -1.0
+        self._time = as_time(0)
         self.admission = admission
         self.strategies = strategies
         self.conversions: Converter | None = None
@@ -245,12 +247,15 @@ class Engine:
         return f"{_PAIRS[number % 729]}{_PAIRS[number // 729 % 729]}{NAME_LETTERS[number // 729**2]}"
 
     def clock(self) -> Time:
-        """The time of day, cut to the second, as the API writes it."""
-        return as_time(self._now())
+        """The time of day, cut to the second, as the API writes it: most of what is written is, in the same one."""
+        now = self._now()
+        if now // 1 != self._second:
+            self._second, self._time = now // 1, as_time(now)
+        return self._time
 
     def namespace(self, name: str) -> Namespace | None:
         """A namespace, if it exists."""
-        record: Record | None = self.store.get(Key(NAMESPACES.resource, "", name))
+        record: Record | None = self.store.get((NAMESPACES.resource, "", name))
         return None if record is None else record.obj
 
     def context(self, call: Call) -> Context:

@@ -187,7 +187,8 @@ class LocalClient:
         if not transactions.are_possible(self._engine):
             return None
         with _AS_API_ERRORS:
-            calls = [self._call("create", EVENTS, event.metadata.namespace) for event in events]
+            namespaces = dict.fromkeys(event.metadata.namespace for event in events)
+            calls = {namespace: self._call("create", EVENTS, namespace) for namespace in namespaces}
             return await transactions.create_events(self._engine, calls, events)
 
     async def create_claims(self, pod: Pod, claims: Mapping[str, ResourceClaim]) -> Sequence[ResourceClaim] | None:

@@ -10,7 +10,7 @@ Who may write what, admission, quotas and the guard of held devices apply as to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -28,6 +28,8 @@ from dray.server.subresources.pod_binding import assigned
 from dray.server.verbs import quota, writes
 from dray.store import Conflict, Create, Exists, Finish, Key, NotFound, Operation, Update
 from dray.validation.context import Errors
+
+T = TypeVar("T", bound=Object)
 
 
 class Allocation(NamedTuple):
@@ -115,11 +117,15 @@ async def create_claims(
     raise errors.conflict(note.route.kind, note.route.name, "too many others are writing the object")
 
 
-async def create_events(engine: Engine, calls: Sequence[Call], events: Sequence[Event]) -> list[Event] | None:
-    """Stores events; None, and nothing is stored, if some use up a quota, or are stored already. Raises ApiError."""
+async def create_events(engine: Engine, calls: Mapping[str, Call], events: Sequence[Event]) -> list[Event] | None:
+    """Stores events; None, and nothing is stored, if some use up a quota, or are stored already. Raises ApiError.
+
+    `calls` create events in a namespace each.
+    """
     operations: list[Operation] = []
-    for call, event in zip(calls, events, strict=True):
-        new = await writes.admitted(engine, call, writes.placed(engine, call, event), track=False)
+    for event in events:
+        call = calls[event.metadata.namespace]
+        new = await _admitted(engine, call, writes.placed(engine, call, event))
         if await quota.charges(engine, call, new):
             return None
         operations.append(Create(_key(call, new), finish(new)))
@@ -214,12 +220,15 @@ async def _made(engine: Engine, call: Call, claim: ResourceClaim) -> ResourceCla
 
     Its spec and metadata are those of a stored template and pod; what else a namespace must allow is looked at.
     """
-    rules, context = engine.strategies.rules(call.route.kind), engine.context(call)
     placed = writes.placed(engine, call, claim)
-    named = with_metadata(placed, name=writes.generated_name(engine, placed))
-    defaulted = rules.default(named, call.now)
-    written = await engine.admission.mutate(engine, call, defaulted, None)
-    new: ResourceClaim = rules.prepare_create(written, context)
+    return await _admitted(engine, call, with_metadata(placed, name=writes.generated_name(engine, placed)))
+
+
+async def _admitted(engine: Engine, call: Call, obj: T) -> T:
+    """A new object whose parts were validated before, after everything that may change or refuse it."""
+    rules, context = engine.strategies.rules(call.route.kind), engine.context(call)
+    written = await engine.admission.mutate(engine, call, rules.default(obj, call.now), None)
+    new: T = rules.prepare_create(written, context)
     problems: Errors = []
     rules.check(problems, new, None, context)
     if problems:

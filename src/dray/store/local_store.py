@@ -148,7 +148,7 @@ class LocalStore(Store):
                     if table is None:
                         table = touched[key[0]] = self._table(key[0])
                     table.apply(event)
-                    self._progress.revision = record.revision
+                    self.progress.revision = record.revision
         self._prune(touched.values())
         # The writers go first: what they note of their own writes, watchers need not find out.
         for submission in submissions:

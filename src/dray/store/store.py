@@ -70,19 +70,20 @@ class Store(ABC):
         self._closed = False
         self._outdated: set[Key] = set()
         self._horizons = horizons
-        self._progress = Progress(revision)
+        self.progress = Progress(revision)
+        """How far reads and watchers can see, for whoever asks for `revision` all the time."""
 
     # ---- reads ------------------------------------------------------------------------------------------------
 
     @property
     def revision(self) -> int:
         """The latest revision that reads and watchers can see. Everything up to it is durable."""
-        return self._progress.revision
+        return self.progress.revision
 
-    def get(self, key: Key) -> Record | None:
-        """The record at `key`, if there is one."""
+    def get(self, key: Key | tuple[str, str, str]) -> Record | None:
+        """The record at `key`, if there is one. To look, a plain tuple does as well, and costs less."""
         table = self._tables.get(key[0])
-        return None if table is None else table.records.get(key)
+        return None if table is None else table.records.get(key)  # type: ignore[arg-type]  # equal to a key
 
     def count(self, resource: str) -> int:
         """How many records of a resource there are: the cheapest question, for what there mostly are none of."""
@@ -107,7 +108,7 @@ class Store(ABC):
         A consistent walk in pages passes the first page's `revision` and the last record's (namespace, name) as
         `after`. Raises `Expired` when that revision has left the history, `FutureRevision` when it is to come.
         """
-        current = self._progress.revision
+        current = self.progress.revision
         table = self._table(resource)
         return table.page(current if revision is None else revision, current, namespace, after, limit)
 
@@ -122,7 +123,7 @@ class Store(ABC):
             raise Expired(resource, from_revision, table.log.horizon)
         group = self._groups.get(resource)
         if group is None:
-            group = self._groups[resource] = WatcherGroup(resource, table.log, self._progress)
+            group = self._groups[resource] = WatcherGroup(resource, table.log, self.progress)
         return group.add(from_revision, namespace)
 
     def horizon(self, resource: str) -> int:
@@ -138,7 +139,7 @@ class Store(ABC):
 
         Nothing to wait for where nobody else writes. Raises `Unreachable`.
         """
-        return self._progress.revision
+        return self.progress.revision
 
     @property
     @abstractmethod

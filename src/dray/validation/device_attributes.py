@@ -21,14 +21,18 @@ def validate_attributes(errors: Errors, attributes: dict[str, DeviceAttribute], 
 
 def _is_plain(attribute: DeviceAttribute) -> bool:
     """The cheap answer for nearly all attributes: exactly one scalar, and nothing wrong with it."""
-    if attribute.version is not None or attribute.ints is not None or attribute.bools is not None:
+    if attribute.ints is not None or attribute.bools is not None:
         return False
     if attribute.strings is not None or attribute.versions is not None:
         return False
-    text = attribute.string
+    text, version = attribute.string, attribute.version
+    if text is None and version is None:
+        return (attribute.int_value is None) != (attribute.bool_value is None)
+    if attribute.int_value is not None or attribute.bool_value is not None:
+        return False
     if text is not None:
-        return attribute.int_value is None and attribute.bool_value is None and len(text) <= 16
-    return (attribute.int_value is None) != (attribute.bool_value is None)
+        return version is None and len(text) <= 16
+    return version is not None and len(version) <= 16 and is_semver(version)
 
 
 def validate_attribute(
@@ -86,13 +90,15 @@ def count_values(attributes: dict[str, DeviceAttribute]) -> int:
     """How many values the attributes hold, each entry of a list counted."""
     total = len(attributes)
     for attribute in attributes.values():
-        lists = (attribute.ints, attribute.bools, attribute.strings, attribute.versions)
-        in_lists = sum(len(values) for values in lists if values)
-        if in_lists:
-            total += in_lists - 1
+        if attribute.ints or attribute.bools or attribute.strings or attribute.versions:
+            lists = (attribute.ints, attribute.bools, attribute.strings, attribute.versions)
+            total += sum(len(values) for values in lists if values) - 1
     return total
 
 
-def has_list(attribute: DeviceAttribute) -> bool:
-    """Whether an attribute holds a list."""
-    return bool(attribute.ints or attribute.bools or attribute.strings or attribute.versions)
+def has_list(attributes: dict[str, DeviceAttribute]) -> bool:
+    """Whether one of the attributes holds a list."""
+    for attribute in attributes.values():
+        if attribute.ints or attribute.bools or attribute.strings or attribute.versions:
+            return True
+    return False

@@ -143,7 +143,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     ),
     (
         ("DRAListTypeAttributes",),
-        _any_device(lambda device: any(has_list(attribute) for attribute in device.attributes.values())),
+        _any_device(lambda device: has_list(device.attributes)),
         _drop_lists,
     ),
     (

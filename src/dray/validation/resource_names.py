@@ -31,6 +31,8 @@ def validate_pool_name(errors: Errors, value: str, path: str) -> None:
 
 def validate_qualified_name(errors: Errors, value: str, path: str) -> None:
     """A C identifier, or `domain/identifier` (4381-24, 4381-25). Two slashes pass, as in Kubernetes."""
+    if len(value) <= IDENTIFIER_LENGTH and not names.c_identifier(value):
+        return  # as nearly always
     domain, slash, identifier = value.partition("/")
     if not slash:
         _validate_identifier(errors, value, path)

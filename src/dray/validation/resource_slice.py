@@ -115,9 +115,7 @@ def _validate_node_selection(errors: Errors, spec: ResourceSliceSpec) -> None:
 
 
 def _validate_devices(errors: Errors, spec: ResourceSliceSpec, old: ResourceSliceSpec | None, ctx: Context) -> None:
-    advanced = any(device.taints or device.consumes_counters for device in spec.devices) or any(
-        has_list(attribute) for device in spec.devices for attribute in device.attributes.values()
-    )
+    advanced = any(device.taints or device.consumes_counters or has_list(device.attributes) for device in spec.devices)
     limit = DEVICES_PER_SLICE_WITH_TAINTS_OR_COUNTERS if advanced else DEVICES_PER_SLICE
     if not check.fits(errors, "spec.devices", spec.devices, limit):
         return

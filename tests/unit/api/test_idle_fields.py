@@ -65,17 +65,12 @@ def with_nothing_but(path: list[str], value: str) -> Any:
     if not path:
         return value
     inner = with_nothing_but(path[1:], value)
-    return Only(snake(path[0].removesuffix(EACH)), (inner,) if path[0].endswith(EACH) else inner)
+    return only(snake(path[0].removesuffix(EACH)), (inner,) if path[0].endswith(EACH) else inner)
 
 
-class Only:
+def only(name: str, value: object) -> Any:
     """Has one attribute that is something; all others are nothing."""
-
-    def __init__(self, name: str, value: object) -> None:
-        setattr(self, name, value)
-
-    def __getattr__(self, _name: str) -> None:
-        return None
+    return msgspec.defstruct("Only", [name], namespace={"__getattr__": lambda _self, _name: None})(value)
 
 
 def snake(name: str) -> str:

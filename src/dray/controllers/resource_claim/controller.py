@@ -15,6 +15,7 @@ from dray.api.pod_claims import (
     claim_for,
     claim_for_group,
     is_owned_by,
+    is_reserved_for,
     owning_pod,
     recorded_claims,
     user_of,
@@ -156,7 +157,8 @@ class ResourceClaimController(QueueController[Key]):
                 self.queue.add(Key(CLAIM, namespace, name))
         for pod in self._pods.by_index(BY_CLAIM, (namespace, name)):
             # For a pod without a node it counts only whether the claim is there, and its own.
-            if (pod.spec.node_name or not _is_same(old, new)) and self._plan(pod):
+            is_news = bool(pod.spec.node_name) or not _is_same(old, new)
+            if is_news and not _is_served(pod, new) and self._plan(pod):
                 self.queue.add(Key(POD, namespace, pod.metadata.name))
         for group in self._groups.by_index(BY_CLAIM, (namespace, name)):
             if self._plan_group(group):
@@ -437,6 +439,11 @@ def _is_same(old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
         return False
     before, after = old.metadata, new.metadata
     return before.uid == after.uid and before.owner_references == after.owner_references
+
+
+def _is_served(pod: Pod, claim: ResourceClaim | None) -> bool:
+    """Whether a claim that was made for a pod is reserved for it: what happens to it then makes no work for the pod."""
+    return claim is not None and is_owned_by(claim, pod) and is_reserved_for(claim, pod)
 
 
 def _uses_claims(pod: Pod) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl, unquote
+
+from dray.api.text_memory import remember_texts
 
 HEADER_BYTES: Final = 32
 """What a header counts besides its letters: each of them has a cost, also one without any."""
@@ -15,14 +16,10 @@ class HeadError(Exception):
     """A head that is not read; the message says why."""
 
 
-@lru_cache(maxsize=256)
-def _remembered_key(name: bytes) -> str:
-    return name.lower().decode("latin-1")
-
-
+@remember_texts(256, longest=64)
 def header_key(name: bytes) -> str:
-    """A header's name in lower case. Names that are long are not remembered."""
-    return _remembered_key(name) if len(name) <= 64 else name.lower().decode("latin-1")
+    """A header's name in lower case."""
+    return name.lower().decode("latin-1")
 
 
 def path_and_query(uri: str) -> tuple[str, dict[str, str]]:

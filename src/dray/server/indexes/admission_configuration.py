@@ -60,7 +60,7 @@ class AdmissionConfiguration:
     """What is configured. `hooks` costs a look at a few counters while nothing changes."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._progress = store.progress
         self._revision = -1
         self._hooks: Hooks | None = None
         self._policies = _Compiled(store, "validatingadmissionpolicies", validating_policy.ValidatingPolicy)
@@ -81,7 +81,7 @@ class AdmissionConfiguration:
     @property
     def hooks(self) -> Hooks | None:
         """Whom to ask; None if nobody. Raises Closed when the store is."""
-        revision = self._store.revision
+        revision = self._progress.revision
         if revision != self._revision:
             changed = [each.followed.catch_up() for each in self._all]
             if any(changed):

@@ -30,6 +30,7 @@ from dray.server.indexes.published_pools import CounterKey, PublishedPool, Publi
 from dray.store import Finish, Key, Store
 
 Result = DeviceRequestAllocationResult
+_Given = tuple[Result, PublishedPool | None]
 
 
 class HeldDevices:
@@ -64,14 +65,14 @@ class HeldDevices:
             self._claims.catch_up()
         elif not self._is_loaded:
             self._load()
-        results, node = list(_held(claim)), allocated_node(claim.status.allocation)
-        for result in results if is_judged else ():
-            problem = self._problem(key, node, result, results)
+        given = self._given(claim)
+        results = [result for result, _ in given]
+        for result, pool in given if is_judged else ():
+            problem = self._problem(key, pool, result, results)
             if problem:
                 device = f"{result.driver}/{result.pool}/{result.device}"
                 raise errors.conflict(CLAIMS, claim.metadata.name, f"device {device} {problem}; allocate anew")
-        for result in results:
-            self._note(key, node, result)
+        self._note(key, given)
 
     def guards(self, new: ResourceClaim, old: ResourceClaim) -> tuple[str, ...]:
         """What the write of an allocation is judged by besides the claim: what others hold of the same pools."""
@@ -80,28 +81,28 @@ class HeldDevices:
         return tuple(dict.fromkeys(f"pools/{each.driver}/{each.pool}" for each in _held(new)))
 
     def _apply(self, key: Key, claim: ResourceClaim | None) -> None:
-        if claim is not None and claim.status.allocation is not None:
-            node = allocated_node(claim.status.allocation)
-            for result in _held(claim):
-                self._note(key, node, result)
+        if claim is not None:
+            self._note(key, self._given(claim))
 
     def _load(self) -> None:
         self._is_loaded = True
         for record in self._store.list(CLAIMS.resource).records:
-            node = allocated_node(record.obj.status.allocation)
-            for result in _held(record.obj):
-                self._note(record.key, node, result)
+            self._note(record.key, self._given(record.obj))
 
-    def _note(self, key: Key, node: str, result: Result) -> None:
-        pool = self._pools.find((result.driver, result.pool), node)
-        if pool is not None and result.device in pool.devices:
-            held = self._holders.setdefault((result.driver, result.pool), {})
-            held.setdefault(result.device, {})[key] = None
+    def _given(self, claim: ResourceClaim) -> list[_Given]:
+        """What a claim holds, each with its pool as it is published now."""
+        node = allocated_node(claim.status.allocation)
+        return [(result, self._pools.find((result.driver, result.pool), node)) for result in _held(claim)]
 
-    def _problem(self, key: Key, node: str, wanted: Result, together: list[Result]) -> str:
+    def _note(self, key: Key, given: list[_Given]) -> None:
+        for result, pool in given:
+            if pool is not None and result.device in pool.devices:
+                held = self._holders.setdefault((result.driver, result.pool), {})
+                held.setdefault(result.device, {})[key] = None
+
+    def _problem(self, key: Key, pool: PublishedPool | None, wanted: Result, together: list[Result]) -> str:
         """Why a device cannot be given to a claim, besides what the claim gets `together` with it; empty if it can."""
         place = (wanted.driver, wanted.pool)
-        pool = self._pools.find(place, node)
         device = pool.devices.get(wanted.device) if pool is not None else None
         others = self._others(key, place, wanted.device)
         for owner, held in others.items():
@@ -131,12 +132,12 @@ class HeldDevices:
         found.pop(key, None)
         return found
 
-    def _results(self, key: Key) -> Iterator[Result]:
+    def _results(self, key: Key) -> list[Result]:
         """What a claim holds: as stored, and if that is nothing, as it is going to be."""
         for record in (self._store.get(key), self._store.pending(key)):
             if record is not None and record.obj.status.allocation is not None:
                 return _held(record.obj)
-        return iter(())
+        return []
 
     def _capacity_problem(self, device: Device, shares: list[Result]) -> str:
         """What shares take of a device must be there. Patches may change how much there is: then it is not judged."""
@@ -170,9 +171,9 @@ class HeldDevices:
         return ""
 
 
-def _held(claim: ResourceClaim) -> Iterator[Result]:
+def _held(claim: ResourceClaim) -> list[Result]:
     allocation = claim.status.allocation
-    return (each for each in allocation.devices.results if not each.admin_access) if allocation else iter(())
+    return [each for each in allocation.devices.results if not each.admin_access] if allocation is not None else []
 
 
 def _is_same(one: Result, other: Result) -> bool:

@@ -27,6 +27,7 @@ class StoredRoles:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._progress = store.progress
         self._revision = -1
         self._rbac = Rbac()
         self._pods_on_node = PodsByNode(store)
@@ -36,7 +37,7 @@ class StoredRoles:
     @property
     def rbac(self) -> Rbac:
         """The roles and bindings, up to date. Raises Closed when the store is."""
-        revision = self._store.revision
+        revision = self._progress.revision
         if revision != self._revision:
             for followed in self._followed:
                 followed.catch_up()

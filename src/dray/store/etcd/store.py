@@ -86,7 +86,7 @@ class EtcdStore(Store):
         self._feed = Feed(self, self._connection, layout, loaded.version)
         self._session.arrived = self._arrived
         self._alone = Alone(self._connection, self._session, layout)
-        self._rounds = Rounds(self._alone.latest, self._feed.nudge, self._progress)
+        self._rounds = Rounds(self._alone.latest, self._feed.nudge, self.progress)
         self._writes = Writes(self, self._connection, self._session, layout, encryption, self._run)
         self._compaction = Compaction(self._connection, self._session, layout, self._retention.max_age)
         self._fill(loaded)
@@ -192,14 +192,14 @@ class EtcdStore(Store):
                 table.apply(event)
             if write is not None and self._writes.is_seen(write, key, told, latest):
                 seen[id(write)] = write
-        self._progress.revision = max(self._progress.revision, last_number(revision))
+        self.progress.revision = max(self.progress.revision, last_number(revision))
         self._pruned(touched.values())
         loop = asyncio.get_running_loop()
         for resource in touched:
             if (group := self._groups.get(resource)) is not None:
                 group.notify(loop)
         self._writes.settle(seen.values(), None)
-        self._rounds.advanced(self._progress.revision)
+        self._rounds.advanced(self.progress.revision)
 
     def _event(self, table: Table, key: Key, told: Any, number: int, write: Write | None) -> Event | None:
         kv, previous = told.kv, table.records.get(key)
@@ -268,9 +268,9 @@ class EtcdStore(Store):
         self._alone.forget()
         self._horizons = Horizons(last_number(loaded.revision))
         self._fill(loaded)
-        self._progress.revision = last_number(loaded.revision)
+        self.progress.revision = last_number(loaded.revision)
         self._writes.settle_all(Uncertain("it was not seen whether the change was made"))
-        self._rounds.advanced(self._progress.revision)
+        self._rounds.advanced(self.progress.revision)
 
     # ---- life -------------------------------------------------------------------------------------------------
 
