@@ -27,9 +27,10 @@ SERVING = "kubernetes.io/kubelet-serving"
 SIGNATURE = "digital signature"
 
 
-def request_for(user: str, *groups: str, names: tuple[str, ...] = ()) -> str:
-    subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
-    subject.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
+def request_for(*users_then_groups: str, names: tuple[str, ...] = (), users: int = 1) -> str:
+    """For the first of these, or as many as there are `users`; the others are groups."""
+    subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in users_then_groups[users:]]
+    subject += [x509.NameAttribute(NameOID.COMMON_NAME, user) for user in users_then_groups[:users]]
     builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(subject))
     if names:
         alternatives = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
@@ -138,3 +139,24 @@ def test_a_node_that_may_gets_its_own_certificate(server: LiveServer) -> None:
         assert server.request("GET", f"{PATH}/{waiting}").json["status"] == {}
     finally:
         server.request("DELETE", f"{path}/rotation")
+
+
+def test_a_certificate_names_one_user(server: LiveServer) -> None:
+    """Approved as the first of two, it would be believed as the second."""
+    node = {"Impersonate_User": "system:node:n", "Impersonate_Group": "system:nodes"}
+    for signer, groups in ((KUBELET, ("system:nodes",)), (CLIENT, ())):
+        request = request_for("system:node:n", "boss", *groups, users=2)
+        spec = {"signerName": signer, "request": request, "usages": [SIGNATURE, "client auth"]}
+        for headers in (node, {}):
+            refused = server.request("POST", PATH, {"metadata": {"generateName": "csr-"}, "spec": spec}, **headers)
+            assert refused.code == 403, refused.body
+
+
+@pytest.mark.parametrize("user", ["system:node:m", "boss", "system:nodes"])
+def test_a_node_asks_in_its_own_name(server: LiveServer, user: str) -> None:
+    node = {"Impersonate_User": "system:node:n", "Impersonate_Group": "system:nodes"}
+    for signer in (KUBELET, SERVING):
+        spec = {"signerName": signer, "request": request_for(user, "system:nodes"), "usages": ["client auth"]}
+        refused = server.request("POST", PATH, {"metadata": {"generateName": "csr-"}, "spec": spec}, **node)
+        assert refused.code == 403
+        assert "can only create a node CSR with CN=system:node:n" in refused.json["message"]

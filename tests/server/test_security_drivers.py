@@ -73,7 +73,7 @@ async def test_a_driver_with_a_node_in_its_token_acts_for_that_node() -> None:
         await refused(client.create(node_slice("b", "n2")), 'ResourceSlice "b" of pool "b" has nodeName "n2"')
         await refused(client.create(node_slice("b")), 'ResourceSlice "b" of pool "b" has no nodeName')
         await refused(client.create(node_slice("n2", "n1")), "has the name of another node")
-        await refused(client.delete(SLICES, "", "foreign"), 'has nodeName "n2"')
+        await refused(client.delete(SLICES, "", "foreign"), "can only change resourceslices of that node")
         foreign = node_slice("c", "n1")
         foreign = replace(foreign, spec=replace(foreign.spec, pool=replace(foreign.spec.pool, name="foreign")))
         await refused(client.create(foreign), 'ResourceSlice "foreign" in it is of node "n2"')
@@ -83,7 +83,7 @@ async def test_a_driver_with_a_node_in_its_token_acts_for_that_node() -> None:
 
 async def test_a_driver_for_several_nodes_has_the_right_for_that() -> None:
     async with server_with_driver() as (server, admin):
-        verbs = " ".join(f"arbitrary-node:{verb}" for verb in ("create", "delete", "get", "list"))
+        verbs = " ".join(f"arbitrary-node:{verb}" for verb in ("create", "delete", "get", "list", "patch"))
         right = rule(verbs, "resourceslices/driver", RESOURCE) | {"resourceNames": ["gpu.example.com"]}
         await admin.create(role("network", right))
         await admin.create(binding("network", "network", USER))
@@ -92,6 +92,8 @@ async def test_a_driver_for_several_nodes_has_the_right_for_that() -> None:
         await refused(client.create(node_slice("other", "", "other.example.com")), "has no nodeName")
         assert len((await client.list(SLICES, fields="spec.driver=gpu.example.com")).items) == 1
         await refused(client.list(SLICES, fields="spec.driver=other.example.com"), "of that node")
+        await client.get(SLICES, "", "network")
+        await client.patch(SLICES, "", "network", {"metadata": {"labels": {"a": "b"}}})
         await client.delete(SLICES, "", "network")
 
 
@@ -135,6 +137,6 @@ async def test_an_annotated_driver_writes_its_own_slices_on_its_own_node() -> No
         await client.update(made)
         await refused(client.create(node_slice("b", "n2")), "can only write ResourceSlices with that nodeName")
         await refused(client.create(node_slice("b", "n1", "other.example.com")), "ResourceSlices of driver")
-        await refused(client.delete(SLICES, "", "foreign"), "with that nodeName")
+        await refused(client.delete(SLICES, "", "foreign"), "can only change resourceslices of that node")
         await client.delete(SLICES, "", "a")
         await refused(server.client(driver()).create(node_slice("a", "n1")), "token bound to a pod")

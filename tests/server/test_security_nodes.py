@@ -61,9 +61,9 @@ async def test_a_node_writes_itself_and_its_pods_status() -> None:
         await refused(n1.delete(NODE_KIND, "", "n1"), "cannot delete")
         running = {"status": {"phase": "Running"}}
         await n1.patch(PODS, "default", "on-n1", running, subresource="status")
-        await refused(n1.patch(PODS, "default", "on-n2", running, subresource="status"), "spec.nodeName set to itself")
+        await refused(n1.patch(PODS, "default", "on-n2", running, subresource="status"), "no relationship")
         await n1.delete(PODS, "default", "on-n1")
-        await refused(n1.delete(PODS, "default", "on-n2"), "can only delete pods")
+        await refused(n1.delete(PODS, "default", "on-n2"), "no relationship")
         await refused(n1.create(pod("mine", "n1")), "can only create mirror pods")
         assert isinstance(await admin.get(PODS, "default", "on-n2"), Pod)
 
@@ -91,6 +91,7 @@ async def test_a_node_evicts_its_own_pods_and_spends_no_budget_for_others() -> N
 async def test_claims_are_read_only_for_nodes_even_with_a_role_for_them() -> None:
     async with server_with_nodes() as (_, admin, n1):
         await admin.create(claim("c"))
+        await admin.create(pod("user", "n1", resourceClaims=[{"name": "r", "resourceClaimName": "c"}]))
         everything = rule("get update patch delete", "resourceclaims resourceclaims/status", "resource.k8s.io")
         for extra in (False, True):
             if extra:
@@ -110,9 +111,9 @@ async def test_a_node_writes_slices_of_its_own() -> None:
         await refused(n1.create(node_slice("b", "n2")), "can only create ResourceSlice")
         await refused(n1.create(node_slice("c")), "can only create ResourceSlice")
         await admin.create(node_slice("d", "n2"))
-        await refused(n1.delete(SLICES, "", "d"), "can only delete ResourceSlice")
+        await refused(n1.delete(SLICES, "", "d"), "no relationship")
         patch = {"metadata": {"labels": {"a": "b"}}}
-        await refused(n1.patch(SLICES, "", "d", patch), "can only update ResourceSlice")
+        await refused(n1.patch(SLICES, "", "d", patch), "no relationship")
         await n1.delete(SLICES, "", "a")
 
 
@@ -149,6 +150,39 @@ async def test_a_node_reads_itself_its_pods_and_its_slices() -> None:
         await n1.get(SLICES, "", "of-n1")
         await refused(n1.get(SLICES, "", "of-n2"), "no relationship")
         await refused(n1.delete_collection(SLICES), "field selector")
+
+
+async def test_a_node_learns_nothing_by_trying_to_change_what_is_not_its_own() -> None:
+    """Whether a patch fits, or which field it may not change, would tell what is in an object."""
+    async with server_with_nodes() as (_, admin, n1):
+        await admin.create(node_slice("of-n2", "n2"))
+        for kind, namespace, name, part in (
+            (PODS, "default", "on-n2", "status"),
+            (SLICES, "", "of-n2", ""),
+            (NODE_KIND, "", "n2", "status"),
+            (NODE_KIND, "", "n2", ""),
+        ):
+            for guess in ("right", "wrong"):
+                test = [{"op": "test", "path": "/metadata/name", "value": name if guess == "right" else "x"}]
+                patch = n1.patch(kind, namespace, name, test, subresource=part, format=PatchFormat.JSON)
+                await refused(patch, "no relationship found|is not allowed to modify node")
+        moved = node_slice("of-n2", "n1")
+        await refused(n1.update(moved), "no relationship found")
+
+
+async def test_a_node_resizes_the_volumes_of_its_own_pods() -> None:
+    async with server_with_nodes() as (_, admin, n1):
+        kind = by_kind("v1", "PersistentVolumeClaim")
+        for name in ("n1", "n2"):
+            metadata = {"name": f"disk-{name}", "namespace": "default"}
+            wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            disk = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": wanted}
+            await admin.create(typed(disk))
+            volume = {"name": "v", "persistentVolumeClaim": {"claimName": f"disk-{name}"}}
+            await admin.create(pod(f"user-{name}", name, volumes=[volume]))
+        grown = {"status": {"capacity": {"storage": "5Gi"}}}
+        await n1.patch(kind, "default", "disk-n1", grown, subresource="status")
+        await refused(n1.patch(kind, "default", "disk-n2", grown, subresource="status"), "no relationship found")
 
 
 async def test_a_node_has_its_lease_and_no_other() -> None:

@@ -12,6 +12,7 @@ import msgspec
 from dray.api.generated.authentication import TokenReview, TokenReviewSpec
 from dray.api.generated.authorization import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from dray.client import Client
+from dray.process.certificate_holder import holder
 from dray.process.http import Request
 from dray.reconcile import Clock
 
@@ -70,13 +71,9 @@ class Callers:
 
     def _holder(self, certificate: dict[str, Any]) -> Caller | None:
         """Common name → user, organisations → groups. The handshake has seen who signed it."""
-        parts = [pair for group in certificate.get("subject", ()) for pair in group]
-        users = [value for name, value in parts if name == "commonName"]
+        user, groups = holder(certificate.get("subject"))
         end = ssl.cert_time_to_seconds(str(certificate.get("notAfter", "")))
-        if not users or self._clock.now() > end:
-            return None
-        groups = [value for name, value in parts if name == "organizationName"]
-        return Caller(users[0], (*groups, "system:authenticated"))
+        return Caller(user, (*groups, "system:authenticated")) if user and self._clock.now() <= end else None
 
     async def _owner(self, token: str) -> Caller | None:
         key = hashlib.sha256(token.encode()).hexdigest()

@@ -44,7 +44,7 @@ def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None, d
         ClusterAcceptance(roles),
         CertificateRequests(roles),
         Escalation(roles),
-        NodeRestriction(),
+        NodeRestriction(roles),
         DriverRestriction(roles),
     ]
     return Chain([plugin for plugin in plugins if plugin.switch not in disabled], dynamic)

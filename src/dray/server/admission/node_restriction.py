@@ -15,12 +15,23 @@ from dray.server.security.node_restriction import check_node_write, is_node
 class NodeRestriction(Plugin):
     """Refuses writes of a node to what belongs to others."""
 
+    def __init__(self, roles: StoredRoles) -> None:
+        self._roles = roles
+
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Looks at the object before and after; for an eviction or a token also at what is posted."""
         if not is_node(call.caller):
             return
         attributes = _attributes(call, new)
-        why = check_node_write(call.caller, attributes, old, new, engine.get, engine.published_pools.slices)
+        why = check_node_write(
+            call.caller,
+            attributes,
+            old,
+            new,
+            engine.get,
+            engine.published_pools.slices,
+            may=lambda asked: self._roles.allowed(call.caller, asked).allowed,
+        )
         if why is not None:
             raise refused(attributes, why)
 

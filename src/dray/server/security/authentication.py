@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from dray.api.text_memory import LONGEST, text_length
+from dray.process.certificate_holder import holder
 from dray.server.security.identity import ANONYMOUS_IDENTITY, Identity, authenticated
 from dray.server.security.tokens import Clock, ServiceAccountTokens, TokenError, digest_of
 
@@ -93,16 +94,10 @@ class Authenticator:
 
 
 def _read_holder(subject: Any, not_before: Any, not_after: Any) -> _CertificateHolder:
-    """Common name → user, organisations → groups; no identity without a common name."""
+    """Common name → user, organisations → groups; no identity without one common name."""
     try:
         start, end = ssl.cert_time_to_seconds(not_before), ssl.cert_time_to_seconds(not_after)
     except (TypeError, ValueError, AttributeError):
         return _CertificateHolder(None, 1, 0)
-    user, groups = "", []
-    for part in subject or ():
-        for name, value in part:
-            if name == "commonName":
-                user = value
-            elif name == "organizationName":
-                groups.append(value)
+    user, groups = holder(subject)
     return _CertificateHolder(authenticated(user, groups) if user else None, start, end)

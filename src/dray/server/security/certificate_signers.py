@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dray.api.generated.certificates import CertificateSigningRequestSpec
+from dray.server.security.certificate_subjects import common_name
 
 CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -95,12 +96,6 @@ def purposes(usages: Iterable[str]) -> list[x509.ObjectIdentifier]:
 def organisations(request: x509.CertificateSigningRequest) -> list[str | bytes]:
     """The groups that a request names."""
     return [each.value for each in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
-
-
-def common_name(request: x509.CertificateSigningRequest) -> str:
-    """The user that a request names; empty if it names none."""
-    found = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(found[0].value) if found else ""
 
 
 def alternative_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:

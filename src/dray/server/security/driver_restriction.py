@@ -2,9 +2,9 @@
 
 RBAC gives a driver slices of every driver and every node. A ServiceAccount whose token names a node (that of the pod
 which it was issued to) acts for that node alone: it writes slices of that node into pools of that node, and if it is a
-driver, that is if it may create slices, it reads the slices of its node and the claims of pods there. What acts for
-several nodes, such as a controller for devices on a network, needs the verb with `arbitrary-node:` before it on
-`resourceslices/driver` or `resourceclaims/driver`, by name of the driver, as Kubernetes asks of those who write the
+driver, that is if it may create slices, it reaches the slices of its node and reads the claims of pods there. What
+acts for several nodes, such as a controller for devices on a network, needs the verb with `arbitrary-node:` before it
+on `resourceslices/driver` or `resourceclaims/driver`, by name of the driver, as Kubernetes asks of those who write the
 status of devices.
 
 Two annotations of a ServiceAccount limit it further, whatever its roles say:
@@ -15,14 +15,13 @@ Two annotations of a ServiceAccount limit it further, whatever its roles say:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from dray.api.meta import Object
 from dray.api.resource import ResourceClaim, ResourceSlice
 from dray.api.resource.allocated_node import allocated_node
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import Identity, bound_node, split_service_account_user
 from dray.server.security.node_reads import PodsOnNode, is_used_on
+from dray.server.security.node_requests import May
 from dray.server.security.pool_ownership import SlicesInPool, check_pool
 from dray.server.security.tokens import ObjectLookup
 
@@ -33,10 +32,9 @@ ARBITRARY_NODE = "arbitrary-node:"
 _GROUP = "resource.k8s.io"
 _SLICES = "resourceslices"
 _CLAIMS = "resourceclaims"
+_READS = frozenset({"get", "list", "watch"})
+_CHANGES = frozenset({"update", "patch", "delete"})
 _CREATE_SLICES = Attributes("create", _GROUP, _SLICES)
-
-May = Callable[[Attributes], bool]
-"""Whether the roles of the identity in question allow something."""
 
 
 def check_driver_write(
@@ -86,19 +84,24 @@ def _check_annotations(identity: Identity, slices: list[ResourceSlice], account:
 def check_driver_read(
     identity: Identity, attributes: Attributes, pods_on_node: PodsOnNode, lookup: ObjectLookup, may: May
 ) -> str | None:
-    """Why a driver may not read these slices or claims; None if it may, or if the identity is no driver on a node."""
+    """Why a driver may not reach these slices or claims; None if it may, or if the identity is no driver on a node.
+
+    What a change may be is for `check_driver_write`; whose slice it is about is asked before, as it is of nodes.
+    """
     if attributes.group != _GROUP or attributes.resource not in (_SLICES, _CLAIMS) or attributes.subresource:
         return None
     node = bound_node(identity)
-    if not node or attributes.verb not in ("get", "list", "watch") or not may(_CREATE_SLICES):
+    changes = attributes.resource == _SLICES and attributes.verb in _CHANGES
+    if not node or not (changes or attributes.verb in _READS) or not may(_CREATE_SLICES):
         return None
-    if _may_for_any(attributes.verb, dict(attributes.fields).get("spec.driver", ""), may, attributes.resource):
+    if _may_for_any(attributes.verb, _driver_of(attributes, lookup), may, attributes.resource):
         return None
     own = _is_own_slice if attributes.resource == _SLICES else _is_own_claim
     if own(node, attributes, pods_on_node, lookup):
         return None
+    what = "change" if changes else "read"
     return (
-        f'a driver on node "{node}" can only read {attributes.resource} of that node (those of other nodes need the '
+        f'a driver on node "{node}" can only {what} {attributes.resource} of that node (those of other nodes need the '
         f"verb {ARBITRARY_NODE}{attributes.verb} on {attributes.resource}/driver)"
     )
 
@@ -107,8 +110,14 @@ def _may_for_any(verb: str, driver: str, may: May, resource: str = _SLICES) -> b
     return may(Attributes(f"{ARBITRARY_NODE}{verb}", _GROUP, resource, "driver", "", driver))
 
 
+def _driver_of(attributes: Attributes, lookup: ObjectLookup) -> str:
+    """The driver whose slices are asked for; empty if it may be any."""
+    found = lookup(f"{_SLICES}.{_GROUP}", "", attributes.name) if attributes.resource == _SLICES else None
+    return found.spec.driver if isinstance(found, ResourceSlice) else dict(attributes.fields).get("spec.driver", "")
+
+
 def _is_own_slice(node: str, attributes: Attributes, _: PodsOnNode, lookup: ObjectLookup) -> bool:
-    if attributes.verb != "get":
+    if attributes.verb in ("list", "watch"):
         return attributes.selects("spec.nodeName", node)
     found = lookup(f"{_SLICES}.{_GROUP}", "", attributes.name)
     if not isinstance(found, ResourceSlice):

@@ -1,7 +1,9 @@
-"""What a node may read: itself, the pods bound to it, what those pods use, and its own slices, Lease and CSINode.
+"""What a node may reach: itself, the pods bound to it, what those pods use, and its own slices, Lease and CSINode.
 
-Of everything else that the role of nodes lets them read there is nothing to be kept from them: services, classes,
-trust bundles. A node that is broken into gives away what its own pods could have given away.
+That is asked before anything else is, also of a change that is refused for its content in the end: a patch that is
+tried on an object (`test`, a field that cannot be changed) tells what is in it. Of everything else that the role of
+nodes lets them read there is nothing to be kept from them: services, classes, trust bundles. A node that is broken into
+gives away what its own pods could have given away.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from dray.server.security.tokens import ObjectLookup
 PodsOnNode = Callable[[str], Iterable[Pod]]
 
 _VERBS = frozenset({"get", "list", "watch", "deletecollection"})
+_CHANGES = frozenset({"update", "patch", "delete"})
 _BY_POD = frozenset(
     {
         ("", "secrets"),
@@ -42,12 +45,13 @@ _BY_NODE_NAME = {
 def check_node_read(
     identity: Identity, attributes: Attributes, pods_on_node: PodsOnNode, lookup: ObjectLookup
 ) -> str | None:
-    """Why a node may not get, list or watch this; None if it may, or if the identity is not a node.
+    """Why a node may not get, list, watch or change this; None if it may, or if the identity is not a node.
 
     A list or watch of what depends on pods needs a name, too (the `metadata.name` field selector); one of pods or
-    slices needs the `spec.nodeName` field selector, and so does the deletion of all slices.
+    slices needs the `spec.nodeName` field selector, and so does the deletion of all slices. What a change may be is
+    for `node_restriction`.
     """
-    if not is_node(identity) or attributes.verb not in _VERBS:
+    if not is_node(identity) or attributes.verb not in _VERBS | _CHANGES:
         return None
     node = node_name(identity)
     if node is None:
@@ -80,6 +84,8 @@ def _check_name(node: str, attributes: Attributes) -> str | None:
     if attributes.name == node and (attributes.resource != "leases" or attributes.namespace == LEASE_NAMESPACE):
         return None
     if attributes.resource == "nodes":
+        if attributes.verb in _CHANGES:
+            return f'node "{node}" is not allowed to modify node "{attributes.name}"'
         which = f'"{attributes.name}"' if attributes.name else "all nodes"
         return f'node "{node}" cannot read {which}, only its own Node object'
     what = "node lease" if attributes.resource == "leases" else "CSINode"
@@ -94,6 +100,8 @@ def _check_node_name(node: str, attributes: Attributes, lookup: ObjectLookup) ->
         what = f"{attributes.verb} {attributes.resource}"
         return f'node "{node}" can only {what} with the field selector spec.nodeName={node}'
     found: Any = lookup(_BY_NODE_NAME[attributes.group, attributes.resource], attributes.namespace, attributes.name)
+    if found is None and attributes.verb in _CHANGES:
+        return None  # so that the answer is 404, or that it can be made by applying it
     return None if found is not None and found.spec.node_name == node else _unrelated(node)
 
 

@@ -12,20 +12,23 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from dray.api.generated.authentication import TokenRequest
 from dray.api.generated.core import Node, PersistentVolumeClaim, Pod
 from dray.api.meta import Object
+from dray.api.pods import MIRROR_ANNOTATION
 from dray.api.resource import ResourceSlice
 from dray.api.well_known import LEASE_NAMESPACE
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import NODE_PREFIX, NODES, Identity
 from dray.server.security.node_labels import forbidden_labels
-from dray.server.security.node_requests import check_certificate_request, check_pod_certificate_request
+from dray.server.security.node_requests import (
+    May,
+    check_certificate_request,
+    check_pod_certificate_request,
+    check_token_request,
+)
 from dray.server.security.pod_references import references
 from dray.server.security.pool_ownership import SlicesInPool, check_pool
 from dray.server.security.tokens import ObjectLookup
-
-_MIRROR_POD = "kubernetes.io/config.mirror"
 
 
 def is_node(identity: Identity) -> bool:
@@ -45,6 +48,8 @@ def check_node_write(
     new: Object | None,
     lookup: ObjectLookup,
     slices_in_pool: SlicesInPool,
+    *,
+    may: May,
 ) -> str | None:
     """Why a node may not make this write; None if it may, or if the identity is not a node.
 
@@ -57,7 +62,7 @@ def check_node_write(
     if name is None:
         return f'could not determine node from user "{identity.user}"'
     check = _CHECKS.get((attributes.group, attributes.resource))
-    return None if check is None else check(_Write(name, attributes, old, new, lookup, slices_in_pool))
+    return None if check is None else check(_Write(name, attributes, old, new, lookup, slices_in_pool, may))
 
 
 class _Write(msgspec.Struct, frozen=True):
@@ -69,6 +74,7 @@ class _Write(msgspec.Struct, frozen=True):
     new: Any
     lookup: ObjectLookup
     slices_in_pool: SlicesInPool
+    may: May
 
     @property
     def deletes(self) -> bool:
@@ -139,8 +145,8 @@ def _check_pod_status(write: _Write) -> str | None:
 
 def _check_mirror_pod(write: _Write) -> str | None:
     pod: Pod = write.new
-    if _MIRROR_POD not in pod.metadata.annotations:
-        return f'pod does not have "{_MIRROR_POD}" annotation, node "{write.node}" can only create mirror pods'
+    if MIRROR_ANNOTATION not in pod.metadata.annotations:
+        return f'pod does not have "{MIRROR_ANNOTATION}" annotation, node "{write.node}" can only create mirror pods'
     if pod.spec.node_name != write.node:
         return f'node "{write.node}" can only create pods with spec.nodeName set to itself'
     owners = pod.metadata.owner_references
@@ -170,19 +176,10 @@ def _beyond_resize(claim: PersistentVolumeClaim) -> tuple[Any, ...]:
 
 
 def _check_token(write: _Write) -> str | None:
-    """A node gets tokens for the pods that run on it, bound to them, and no others."""
     if write.attributes.subresource != "token":
         return None
-    request: TokenRequest = write.new
-    bound = request.spec.bound_object_ref
-    if bound is None or bound.api_version != "v1" or bound.kind != "Pod" or not bound.name or not bound.uid:
-        return "node requested token not bound to a pod by name and uid"
-    pod = write.lookup("pods", write.attributes.namespace, bound.name)
-    if not isinstance(pod, Pod) or pod.metadata.uid != bound.uid:
-        return f'node requested token bound to pod "{bound.name}", which is not there with uid {bound.uid}'
-    if pod.spec.node_name != write.node:
-        return "node requested token bound to a pod scheduled on a different node"
-    return None
+    where = write.attributes
+    return check_token_request(write.node, where.namespace, where.name, write.new, write.lookup, may=write.may)
 
 
 def _check_lease(write: _Write) -> str | None:
@@ -215,7 +212,9 @@ def _check_certificate(write: _Write) -> str | None:
 
 
 def _check_pod_certificate(write: _Write) -> str | None:
-    return check_pod_certificate_request(write.node, write.new) if write.old is None else None
+    if write.old is not None:
+        return f'node "{write.node}" can only create PodCertificateRequests'
+    return check_pod_certificate_request(write.node, write.new, write.lookup, may=write.may)
 
 
 _CHECKS: dict[tuple[str, str], Callable[[_Write], str | None]] = {

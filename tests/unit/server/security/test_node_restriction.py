@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
+from dray.api.generated import storage
 from dray.api.generated.authentication import BoundObjectReference, TokenRequest, TokenRequestSpec
 from dray.api.generated.certificates import (
     CertificateSigningRequest,
@@ -21,29 +22,39 @@ from dray.api.generated.certificates import (
 )
 from dray.api.generated.coordination import Lease
 from dray.api.generated.core import (
+    CSIPersistentVolumeSource,
+    CSIVolumeSource,
     Node,
     NodeConfigSource,
     NodeSpec,
     NodeStatus,
+    PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
     PersistentVolumeClaimStatus,
+    PersistentVolumeClaimVolumeSource,
+    PersistentVolumeSpec,
     Pod,
+    PodCertificateProjection,
     PodResourceClaimStatus,
     PodSpec,
     PodStatus,
+    ProjectedVolumeSource,
     SecretVolumeSource,
+    ServiceAccount,
+    ServiceAccountTokenProjection,
     Taint,
     Volume,
+    VolumeProjection,
 )
 from dray.api.generated.policy import Eviction
-from dray.api.generated.storage import CSINode
+from dray.api.generated.storage import CSIDriver, CSIDriverSpec, CSINode
 from dray.api.meta import Object, ObjectMeta, OwnerReference
 from dray.api.quantity import Quantity
 from dray.api.resource import ResourceClaim, ResourceSlice, ResourceSliceSpec
+from dray.server.security import node_restriction
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import authenticated
-from dray.server.security.node_restriction import check_node_write
 from security_world import Objects
 
 N1 = authenticated("system:node:n1", ("system:nodes",))
@@ -63,12 +74,21 @@ def pod(name: str, node: str, **status: Any) -> Pod:
     return Pod(metadata=metadata, spec=PodSpec(node_name=node), status=PodStatus(**status))
 
 
+def projected(**source: Any) -> Volume:
+    return Volume(name="p", projected=ProjectedVolumeSource(sources=(VolumeProjection(**source),)))
+
+
 def node(name: str = "n1", labels: dict[str, str] | None = None, **spec: Any) -> Node:
     return Node(metadata=ObjectMeta(name=name, labels=labels or {}), spec=NodeSpec(**spec))
 
 
 def slice_of(node_name: str | None) -> ResourceSlice:
     return ResourceSlice(metadata=ObjectMeta(name="s"), spec=ResourceSliceSpec(driver="d", node_name=node_name))
+
+
+def check_node_write(*arguments: Any, may: bool = False) -> str | None:
+    """With no other right than that of being a node, or with all."""
+    return node_restriction.check_node_write(*arguments, may=lambda _: may)
 
 
 def asked(verb: str, resource: str, group: str = "", namespace: str = "", name: str = "") -> Attributes:
@@ -262,15 +282,20 @@ def test_its_csi_node(objects: Objects, name: str, allowed: bool) -> None:
     assert (denied is None) is allowed
 
 
-def token_request(kind: str, name: str, uid: str) -> TokenRequest:
+def token_request(kind: str, name: str, uid: str, *audiences: str) -> TokenRequest:
     bound = BoundObjectReference(api_version="v1", kind=kind, name=name, uid=uid)
-    return TokenRequest(spec=TokenRequestSpec(bound_object_ref=bound))
+    return TokenRequest(spec=TokenRequestSpec(bound_object_ref=bound, audiences=audiences))
 
 
 @pytest.mark.parametrize(
     ("request_", "allowed"),
     [
         (token_request("Pod", "mine", "mine-uid"), True),
+        (token_request("Pod", "mine", "mine-uid", "vault"), True),
+        (token_request("Pod", "mine", "mine-uid", "of-the-driver"), True),
+        (token_request("Pod", "mine", "mine-uid", "behind-the-claim"), True),
+        (token_request("Pod", "mine", "mine-uid", "bank"), False),
+        (token_request("Pod", "mine", "mine-uid", "vault", "of-the-driver"), False),
         (token_request("Pod", "mine", ""), False),
         (token_request("Pod", "mine", "wrong"), False),
         (token_request("Pod", "other", "other-uid"), False),
@@ -280,8 +305,29 @@ def token_request(kind: str, name: str, uid: str) -> TokenRequest:
     ],
 )
 def test_tokens_for_its_pods(objects: Objects, request_: TokenRequest, allowed: bool) -> None:
+    volumes = (
+        projected(service_account_token=ServiceAccountTokenProjection()),
+        projected(service_account_token=ServiceAccountTokenProjection(audience="vault")),
+        Volume(name="inline", csi=CSIVolumeSource(driver="inline.example.com")),
+        Volume(name="disk", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="v")),
+    )
+    mine = pod("mine", "n1")
+    objects.add("pods", replace(mine, spec=replace(mine.spec, volumes=volumes)))
+    objects.add("persistentvolumeclaims", volume_claim("volume"))
+    behind = PersistentVolumeSpec(csi=CSIPersistentVolumeSource(driver="disk.example.com"))
+    objects.add("persistentvolumes", PersistentVolume(metadata=ObjectMeta(name="volume"), spec=behind))
+    for name, audience in (("inline.example.com", "of-the-driver"), ("disk.example.com", "behind-the-claim")):
+        spec = CSIDriverSpec(token_requests=(storage.TokenRequest(audience=audience),))
+        objects.add("csidrivers.storage.k8s.io", CSIDriver(metadata=ObjectMeta(name=name), spec=spec))
     question = asked("create", "serviceaccounts/token", "", "ns", "default")
     assert (check_node_write(N1, question, None, request_, objects, objects.slices) is None) is allowed
+
+
+def test_tokens_for_other_audiences_are_a_right_of_their_own(objects: Objects) -> None:
+    question = asked("create", "serviceaccounts/token", "", "ns", "default")
+    for audiences, allowed in ((("bank",), True), ((), False), (("bank", "vault"), False)):
+        request = token_request("Pod", "mine", "mine-uid", *audiences)
+        assert (check_node_write(N1, question, None, request, objects, objects.slices, may=True) is None) is allowed
 
 
 def volume_claim(size: str = "", **status: Any) -> PersistentVolumeClaim:
@@ -324,8 +370,43 @@ def test_certificates_in_its_own_name(objects: Objects) -> None:
     assert denied(CertificateSigningRequest(spec=garbage)) == "spec.request is not a PEM certificate request"
 
 
-def test_pod_certificates_in_its_own_name(objects: Objects) -> None:
+GOOD = PodCertificateRequestSpec(
+    node_name="n1",
+    node_uid="n1-uid",
+    pod_name="mine",
+    pod_uid="mine-uid",
+    service_account_name="account",
+    service_account_uid="account-uid",
+    signer_name="example.com/signer",
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "allowed"),
+    [
+        ({}, True),
+        ({"node_name": "n2"}, False),
+        ({"node_uid": "another"}, False),
+        ({"pod_name": "other", "pod_uid": "other-uid"}, False),
+        ({"pod_name": "mirrored", "pod_uid": "mirrored-uid"}, False),
+        ({"pod_uid": "another"}, False),
+        ({"service_account_name": "admin", "service_account_uid": "admin-uid"}, False),
+        ({"service_account_uid": "another"}, False),
+        ({"signer_name": "example.com/another"}, False),
+    ],
+)
+def test_pod_certificates_for_its_pods(objects: Objects, changes: dict[str, str], allowed: bool) -> None:
+    volume = projected(pod_certificate=PodCertificateProjection(signer_name="example.com/signer"))
+    spec = PodSpec(node_name="n1", service_account_name="account", volumes=(volume,))
+    objects.add("pods", replace(pod("mine", "n1"), spec=spec))
+    mirrored = pod("mirrored", "n1")
+    annotated = replace(mirrored.metadata, annotations={"kubernetes.io/config.mirror": "x"})
+    objects.add("pods", replace(mirrored, spec=spec, metadata=annotated))
+    for name in ("account", "admin"):
+        metadata = ObjectMeta(namespace="ns", name=name, uid=f"{name}-uid")
+        objects.add("serviceaccounts", ServiceAccount(metadata=metadata))
     question = asked("create", "podcertificaterequests", "certificates.k8s.io", "ns")
-    for name, allowed in (("n1", True), ("n2", False)):
-        request = PodCertificateRequest(spec=PodCertificateRequestSpec(node_name=name))
-        assert (check_node_write(N1, question, None, request, objects, objects.slices) is None) is allowed
+    request = PodCertificateRequest(metadata=ObjectMeta(namespace="ns"), spec=replace(GOOD, **changes))
+    assert (check_node_write(N1, question, None, request, objects, objects.slices) is None) is allowed
+    with_right = check_node_write(N1, question, None, request, objects, objects.slices, may=True) is None
+    assert with_right is (allowed or "signer_name" in changes)
