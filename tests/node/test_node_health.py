@@ -6,9 +6,19 @@ import asyncio
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from dray.api.generated.core import Pod, ResourceHealth
-from dray.node.health import HEALTHY, UNHEALTHY, UNKNOWN, DeviceKey, Health, HealthReport, HealthTable
+from dray.node.health import (
+    HEALTHY,
+    MOST_DEVICES,
+    UNHEALTHY,
+    UNKNOWN,
+    DeviceKey,
+    Health,
+    HealthReport,
+    HealthTable,
+)
 from dray.plugins.generated import health_v1_pb2 as health
 from node_world import DRIVER, NodeWorld, local_world
 from scripted_driver import ScriptedDriver
@@ -96,3 +106,15 @@ def test_the_table_tells_what_changed_and_when_it_ends() -> None:
     table.update(DRIVER, [bad], 60.0)
     assert table.forget("other.example.com") == set()
     assert table.forget(DRIVER) == {GPU}
+
+
+def test_a_driver_that_makes_up_devices_takes_no_room_from_others() -> None:
+    table = HealthTable()
+    made_up = [HealthReport("pool", f"device-{number}", HEALTHY, "", 30.0) for number in range(MOST_DEVICES + 100)]
+    assert len(table.update("evil.example.com", made_up, 0.0)) == MOST_DEVICES
+    assert table.update("evil.example.com", [HealthReport("pool", "x" * 1_000_000, HEALTHY, "", 30.0)], 0.0) == set()
+    good = HealthReport("node-1", "gpu-0", HEALTHY, "", 30.0)
+    assert table.update(DRIVER, [good], 0.0) == {GPU}
+    table.forget("evil.example.com")
+    assert len(table.update("evil.example.com", made_up, 0.0)) == MOST_DEVICES
+    assert table.update("another.example.com", [replace(good, device="x" * 1_000_000)], 0.0) == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import struct
 import tempfile
@@ -19,7 +20,7 @@ from dray.node.runtime.launch import Launch
 from dray.node.runtime.log_reader import LogOptions, read_log
 from dray.node.runtime.log_times import LogTimes, Times
 from dray.node.runtime.rights import Rights
-from patience import eventually_async
+from patience import PATIENCE, eventually_async
 
 LAUNCH = Launch(command=("true",), environment={}, rights=Rights(user=0, group=0))
 
@@ -178,6 +179,27 @@ async def test_what_was_given_back_is_not_looked_through(log: Log, monkeypatch: 
     for options in ({"tail_lines": 100}, {"since": 5.0}, {"tail_lines": 100, "timestamps": True}):
         assert (await read(log, **options)).endswith(b"two\nthree\n" if "timestamps" not in options else b" three\n")
     assert len(read_at) < 20
+
+
+async def test_a_container_that_makes_its_log_endless_holds_up_nobody_who_reads_it(log: Log) -> None:
+    """It may write anywhere in the file: here at its start, long after that was given back to the disk."""
+    fcntl.fcntl(log._output, fcntl.F_SETFL, os.O_WRONLY)
+    os.pwrite(log._output, b"first\n", 0)
+    os.ftruncate(log._output, 2**42)
+    os.pwrite(log._output, b"one\ntwo\n", 2**42)
+    async with asyncio.timeout(PATIENCE):
+        assert (await read(log, tail_lines=100)).endswith(b"two\n")
+        assert (await read(log, since=5.0)).endswith(b"two\n")
+
+
+def test_of_earlier_attempts_the_previous_one_is_kept(tmp_path: Path) -> None:
+    attempts = Attempts(tmp_path)
+    for number in (0, 1, 2, 3, 11, 12, 12):
+        with attempts.of("uid", "main", number).fresh(LAUNCH):
+            pass
+    left = {path.name for path in (tmp_path / "pods" / "uid" / "main").iterdir()}
+    assert {name.partition(".")[0] for name in left} == {"11", "12"}
+    assert {"11.log", "12.log"} <= left
 
 
 def test_notes_are_read_as_they_come_and_garbage_is_none(log: Log) -> None:

@@ -164,6 +164,25 @@ def test_a_driver_names_devices_of_its_own_vendor_and_of_those_that_the_operator
     assert judge_prepare("gpu.example.com", [record], answers, ("other.org",)).accepted.keys() == {"uid"}
 
 
+@pytest.mark.parametrize(
+    "devices",
+    [
+        (PreparedDevice("pool", "gpu-0", ("r",), (f"example.com/gpu={'x' * 100_000}",), None),),
+        (PreparedDevice("pool", "gpu-0", ("r",), (), "x" * 100_000),),
+        (PreparedDevice("pool", "gpu-0", ("r",) * 50_000, (), None),),
+        (PreparedDevice("pool", "gpu-0", ("r",), (), None),) * 10_000,
+    ],
+    ids=["id", "share", "requests", "devices"],
+)
+def test_an_answer_without_end_is_not_put_on_record(devices: tuple[PreparedDevice, ...]) -> None:
+    """The record of all claims of a node would become too large to be read again."""
+    part = DriverPart((("pool", "gpu-0"),), ("r",))
+    record = ClaimRecord("default", "c", "uid", {"gpu.example.com": part})
+    verdict = judge_prepare("gpu.example.com", [record], {"uid": ClaimAnswer(devices)})
+    assert verdict.accepted == {}
+    assert len(verdict.problems["uid"]) < 1000
+
+
 def test_devices_of_extended_resources_are_shown_with_their_claim() -> None:
     mapping = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "r"}
     amounts = {"example.com/gpu": "1"}

@@ -16,6 +16,8 @@ from dray.node.claim_record import ClaimRecord, DriverPart, PreparedDevice
 
 LONGEST_ERROR: Final = 512
 MOST_CDI_IDS: Final = 256
+LONGEST_ANSWER: Final = 64 * 1024
+"""Letters in all that a driver says of a claim. It is on record, with all other claims of the node, until the end."""
 
 
 class ClaimAnswer(msgspec.Struct, frozen=True):
@@ -91,6 +93,8 @@ def _vendor_problem(driver: str, devices: Sequence[PreparedDevice], vendors: Col
 
 def _device_problem(part: DriverPart, devices: Sequence[PreparedDevice]) -> str:
     allocated = set(part.allocated)
+    if sum(map(_length, devices)) > LONGEST_ANSWER:
+        return f"more than {LONGEST_ANSWER} letters about its devices"
     if sum(len(device.cdi_ids) for device in devices) > MOST_CDI_IDS:
         return f"more than {MOST_CDI_IDS} CDI devices"
     for device in devices:
@@ -105,3 +109,9 @@ def _device_problem(part: DriverPart, devices: Sequence[PreparedDevice]) -> str:
             except CdiError as error:
                 return str(error)[:LONGEST_ERROR]
     return ""
+
+
+def _length(device: PreparedDevice) -> int:
+    """How much is said of a device; its name counts even if it is empty."""
+    texts = (device.pool, device.device, device.share_id or "", *device.requests, *device.cdi_ids)
+    return sum(len(text) + 1 for text in texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -13,7 +14,9 @@ HEALTHY: Final = "Healthy"
 UNHEALTHY: Final = "Unhealthy"
 UNKNOWN: Final = "Unknown"
 LONGEST_MESSAGE: Final = 1024
-MOST_DEVICES: Final = 100_000
+MOST_DEVICES: Final = 10_000
+"""Of one driver: what it makes up beyond that, or under names that no device has, leaves others alone."""
+LONGEST_NAME: Final = 512
 
 
 class DeviceKey(NamedTuple):
@@ -49,6 +52,7 @@ class HealthTable:
 
     def __init__(self) -> None:
         self._known: dict[DeviceKey, tuple[Health, float]] = {}
+        self._counts: Counter[str] = Counter()
 
     def get(self, key: DeviceKey) -> Health:
         """The health of a device; unknown if nobody said anything that still counts."""
@@ -61,8 +65,10 @@ class HealthTable:
         for report in reports:
             key = DeviceKey(driver, report.pool, report.device)
             health = Health(report.health, _shortened(report.message))
-            if key not in self._known and len(self._known) >= MOST_DEVICES:
-                continue  # a driver that makes up devices without end
+            if key not in self._known:
+                if self._counts[driver] >= MOST_DEVICES or len(report.pool) + len(report.device) > LONGEST_NAME:
+                    continue
+                self._counts[driver] += 1
             if self.get(key) != health:
                 changed.add(key)
             self._known[key] = (health, now + report.seconds)
@@ -86,6 +92,7 @@ class HealthTable:
         changed = {key for key in keys if self.get(key) != NOTHING_KNOWN}
         for key in keys:
             del self._known[key]
+            self._counts[key.driver] -= 1
         return changed
 
 

@@ -50,8 +50,7 @@ class Attempt:
         with contextlib.ExitStack() as stack:
             pod = stack.enter_context(self._pods.child(self._uid, create=0o700))
             directory = stack.enter_context(pod.child(self.container, create=0o700))
-            for suffix in SUFFIXES:
-                directory.remove(f"{self.number}{suffix}")  # of an attempt with this number that failed
+            self._make_room(directory)
             directory.replace(f"{self.number}.launch", msgspec.json.encode(launch))
 
             def create(suffix: str, mode: int, more: int = 0) -> int:
@@ -71,6 +70,13 @@ class Attempt:
             reading = directory.open_pipe(f"{self.number}.input", os.O_RDONLY)
             stack.callback(os.close, reading)
             yield Standard(input=reading, output=log, errors=log, held=held), traces
+
+    def _make_room(self, directory: Directory) -> None:
+        """Removes what is left of an attempt with this number that failed, and of all before the previous one."""
+        for name in directory.names():
+            number = name.partition(".")[0]
+            if number.isascii() and number.isdigit() and int(number) != self.number - 1:
+                directory.remove(name)
 
     def forget(self) -> None:
         """Nothing was started: nobody shall look for it."""

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from dray.node.runtime.attempt import Attempt
-from dray.node.runtime.log_times import Times
+from dray.node.runtime.log_times import KEPT, Times
 
 CHUNK: Final = 64 * 1024
 LONGEST_LINE: Final = 256 * 1024
@@ -104,9 +104,13 @@ class _Reader:
         return b"".join(made)
 
     def _start(self, size: int) -> int:
-        """Where the log begins: what was there before may have been given back to the disk."""
+        """Where the log begins: what was there before may have been given back to the disk.
+
+        A container can write wherever it likes in its log, and make it as long as it likes: no more of it is looked
+        through than is kept.
+        """
         try:
-            first = os.lseek(self._descriptor, 0, os.SEEK_DATA) if size else 0
+            first = os.lseek(self._descriptor, max(0, size - 2 * KEPT), os.SEEK_DATA) if size else 0
         except OSError:  # there is nothing but a hole
             return size
         if first == 0:
