@@ -8,29 +8,60 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-import dray
-from dray.api import codec
-from dray.api.generated.core import Pod
-from dray.api.kinds import CLAIMS, CLASSES, NODES, PATCHES, PODS, PRIORITY_CLASSES, RULES, SLICES
+from dray.api.generated.core import Node, Pod
+from dray.api.kinds import (
+    CLAIMS,
+    CLASSES,
+    NAMESPACES,
+    NODES,
+    PATCHES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    RULES,
+    SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
+from dray.api.nodes import is_ready
 from dray.api.references import ObjectRef
+from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.process import virtual_loop
 from dray.process.virtual_loop import LoopClock
 from dray.scheduler.scheduler import Scheduler
 from dray.scheduling.pod_info import read_pod
-from dray.snapshot import Snapshot
+from dray.snapshot import Snapshot, from_objects
 from dray.snapshot.pod_explanation import PodExplanation, explain_pod
 from dray.what_if.elsewhere import move_elsewhere
 from dray.what_if.evictions import Eviction
 from dray.what_if.pending_changes import Chance, assess_pending
 from local_server import LocalServer, local_server, typed
+from odd_states import Change, draw_odd_state
 from verdict_states import Newcomer, draw_state
 
-DUMPED = (NODES, CLASSES, SLICES, RULES, PATCHES, PRIORITY_CLASSES, CLAIMS, PODS)
+DUMPED = (
+    NODES,
+    CLASSES,
+    SLICES,
+    RULES,
+    PATCHES,
+    PRIORITY_CLASSES,
+    STORAGE_CLASSES,
+    VOLUMES,
+    VOLUME_CLAIMS,
+    POD_GROUPS,
+    CLAIMS,
+    PODS,
+)
+ADMINS_HERE = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
 SETTLE_SECONDS = 3.0
+CHANGE_SECONDS = 15.0
+"""Longer than a pod that was refused waits before it is tried again."""
 MOMENT = "2026-06-01T12:00:00Z"
 
 
@@ -52,10 +83,23 @@ class World:
             status = {"status": manifest["status"]}
             await self.admin.patch(kind, meta.namespace, meta.name, status, subresource="status")
 
+    async def change(self, change: Change) -> None:
+        """What happens; nothing, if it cannot: what is there already does not come, and what is not does not go."""
+        manifest = change.what
+        kind = next(kind for kind in DUMPED if kind.kind == manifest["kind"])
+        namespace, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
+        with suppress(ApiError):
+            if change.goes:
+                await self.admin.delete(kind, namespace, name)
+            elif change.patch is not None:
+                await self.admin.patch(kind, namespace, name, change.patch)
+            else:
+                await self.put(manifest)
+
     async def dump(self) -> Snapshot:
         """What is stored, as the commands read it."""
         objects = [one for kind in DUMPED for one in (await self.admin.list(kind)).items]
-        return dray.load(*map(codec.to_builtins, objects))
+        return from_objects(objects, has_all_nodes=True, has_all_volumes=True)
 
     async def pod(self, name: str) -> Pod:
         """A pod as it is now."""
@@ -97,6 +141,40 @@ async def _live(number: int) -> list[str]:
         return found
 
 
+def find_odd_differences(number: int) -> list[str]:
+    """What somebody said of a pod of an odd state that was not so, while the state changed."""
+    return virtual_loop.run(_live_oddly(number))
+
+
+async def _live_oddly(number: int) -> list[str]:
+    state = draw_odd_state(number)
+    found: list[str] = []
+    async with running() as world:
+        await world.admin.patch(NAMESPACES, "", "default", ADMINS_HERE)
+        for manifest in state.objects:
+            await world.put(manifest)
+        await asyncio.sleep(SETTLE_SECONDS)
+        for place, step in enumerate(state.steps):
+            if isinstance(step, Change):
+                await world.change(step)
+                await asyncio.sleep(CHANGE_SECONDS)
+                found += [f"odd state {number}, step {place}: {why}" for why in _waiting(await world.dump())]
+                continue
+            name = step.pod["metadata"]["name"]
+            found += [f"odd state {number}, {name}: {why}" async for why in _try(world, step)]
+    return found
+
+
+def _waiting(now: Snapshot) -> Iterator[str]:
+    """Pods that wait although they fit, after something changed."""
+    for pod in now.objects(Pod):
+        if pod.spec.node_name:
+            continue
+        told = explain_pod(now, f"default/{pod.metadata.name}")
+        if told.status == "fits":
+            yield f"{pod.metadata.name} fits on {told.node}, and waits: {_message(pod)}"
+
+
 async def _try(world: World, newcomer: Newcomer) -> AsyncIterator[str]:
     """Lets a pod come; what was said of it before and is not so."""
     name = newcomer.pod["metadata"]["name"]
@@ -127,13 +205,13 @@ def _compare_pod(told: PodExplanation, live: Pod, after: Snapshot, before: Snaps
     """What is explained of a pod, and what became of it."""
     node = live.spec.node_name
     # Of a node that lacks devices and refuses the pod, too, either may be counted: what is known is not asked again.
-    wants_devices = read_pod(live).wants_devices
+    may_differ = read_pod(live).wants_devices or live.spec.scheduling_group is not None or told.status == "unjudged"
     if told.status == "fits":
         if node != told.node:
             yield f"explain pod says that it fits on {told.node}; it is on {node or 'none'}: {_message(live)}"
     elif node and told.preemption is None:  # else it may have come as soon as others were on their way out
         yield f"explain pod says {told.status}, {told.message!r}; it is on {node}"
-    elif not node and not wants_devices and told.message not in _message(live):
+    elif not node and not may_differ and told.message not in _message(live):
         yield f"explain pod says {told.message!r}, the scheduler {_message(live)!r}"
     gone = {pod.metadata.name for pod in after.objects(Pod) if pod.metadata.deletion_timestamp is not None}
     leaving = {pod.metadata.name for pod in before.objects(Pod) if pod.metadata.deletion_timestamp is not None}
@@ -142,10 +220,15 @@ def _compare_pod(told: PodExplanation, live: Pod, after: Snapshot, before: Snaps
     if not victims <= gone or (live.status.nominated_node_name and gone != victims):  # who waits makes others go, too
         yield f"explain pod says that {sorted(victims)} would go for it, {sorted(gone)} did"
     again = explain_pod(after, f"default/{live.metadata.name}")
-    if node and again.status != "scheduled":
+    if node and again.status != "scheduled" and _is_ready(after, node):
         yield f"afterwards explain pod says {again.status}: {again.notes}"
     if not node and again.status == "fits" and not gone:
         yield f"afterwards explain pod says that it fits on {again.node}"
+
+
+def _is_ready(snapshot: Snapshot, node: str) -> bool:
+    found = snapshot.get(NODES.resource, "", node)
+    return isinstance(found, Node) and is_ready(found)
 
 
 def _message(pod: Pod) -> str:
@@ -153,19 +236,23 @@ def _message(pod: Pod) -> str:
 
 
 def _compare_chances(told: PodExplanation, chance: Chance) -> Iterator[str]:
-    if chance.fits != (told.status == "fits") or (chance.node or "") != told.node:
+    fits = None if told.status == "unjudged" else told.status == "fits"
+    if chance.fits != fits or (chance.node or "") != told.node:
         yield f"what-if says {chance}, explain pod {told.status} {told.node}"
 
 
 def _compare_preview(told: PodExplanation, before: Snapshot, newcomer: Newcomer) -> Iterator[str]:
-    """As if it had been somewhere, and had to leave."""
-    if newcomer.pod["spec"].get("schedulingGates"):
-        return  # of gates nobody asks a pod that had a node
+    """As if it had been somewhere, and had to leave. Where there are no claims at all, it is not known who has some."""
+    if newcomer.pod["spec"].keys() & {"schedulingGates", "schedulingGroup"}:
+        return  # of gates nobody asks a pod that had a node, and of its gang others are there then
     name = newcomer.pod["metadata"]["name"]
     claims = tuple(f"default/{claim['metadata']['name']}" for claim in newcomer.claims)
     leaving = Eviction(pod=f"default/{name}", claims=claims, devices=(), causes=(), due=MOMENT, expected=MOMENT)
     (moved,) = move_elsewhere(before, {ObjectRef("default", name, f"uid-{name}"): leaving})
-    if moved.fits != (told.status == "fits") or (moved.fits and moved.fits_on != told.node):
+    fits = None if told.status == "unjudged" else told.status == "fits"
+    if moved.fits is None and newcomer.pod["spec"].get("resourceClaims") and not list(before.objects(ResourceClaim)):
+        return
+    if moved.fits != fits or (moved.fits and moved.fits_on != told.node):
         yield f"a preview says {moved.fits} {moved.fits_on} {moved.why_not}, explain pod {told.status} {told.node}"
 
 

@@ -13,6 +13,7 @@ import builders
 from controller_world import World, controller_world
 from dray.allocator import Inventory
 from dray.live.viewer import Viewer
+from dray.snapshot.pod_explanation import explain_pod
 
 NODES = 6
 DEVICES = 4
@@ -179,3 +180,22 @@ async def test_what_comes_and_goes_at_once_is_one_change(monkeypatch: pytest.Mon
             await world.delete("resourceclaims", "brief")
             await world.settle(3)
             assert seen == [(False, True)]
+
+
+async def test_what_the_viewer_sees_has_all_that_a_decision_depends_on() -> None:
+    """A pod of a gang and one with a volume are judged as the scheduler judges them."""
+    async with controller_world() as world:
+        await add_node(world, "node-1")
+        fast = {"provisioner": "example.com/p", "volumeBindingMode": "Immediate"}
+        await world.create(
+            builders.manifest("storage.k8s.io/v1", "StorageClass", "fast", **fast),
+            builders.manifest(
+                "scheduling.k8s.io/v1beta1", "PodGroup", "gang", spec={"schedulingPolicy": {"gang": {"minCount": 2}}}
+            ),
+            builders.pod("p", schedulingGroup={"podGroupName": "gang"}),
+            builders.pod("q", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]),
+        )
+        async with viewing(world) as viewer:
+            seen = await viewer.snapshot()
+        assert "1 of the 2 that it needs" in explain_pod(seen, "default/p").message
+        assert explain_pod(seen, "default/q").message == 'persistentvolumeclaim "missing" not found'

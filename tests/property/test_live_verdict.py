@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verdict_world import find_differences
+from verdict_world import find_differences, find_odd_differences
 
 STATES = range(100)
 
@@ -12,6 +12,23 @@ STATES = range(100)
 @pytest.mark.parametrize("first", range(STATES.start, STATES.stop, 25))
 def test_what_is_said_of_a_pod_is_what_becomes_of_it(first: int) -> None:
     assert [why for number in range(first, first + 25) for why in find_differences(number)] == []
+
+
+@pytest.mark.parametrize("first", range(STATES.start, STATES.stop, 25))
+def test_so_it_is_in_odd_states_that_change(first: int) -> None:
+    assert [why for number in range(first, first + 25) for why in find_odd_differences(number)] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [
+        (142, "another scheduler"),
+        (180, "the order of a gang's pods"),
+        (302, "a share of a device whose counters are overdrawn"),
+    ],
+)
+def test_what_was_once_told_apart_in_odd_states(number: int, why: str) -> None:
+    assert find_odd_differences(number) == [], why
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from local_server import LocalServer, local_server
 
 SCHEDULER = "system:kube-scheduler"
 CLAIMS = by_kind(V1, "ResourceClaim")
+SLICES = by_kind(V1, "ResourceSlice")
 SHARE = "8d1a8a3c-3b53-4f6f-9c38-7e0d7f6f3f0{}"
 
 
@@ -208,6 +209,17 @@ async def test_counters_that_devices_share_are_not_overdrawn() -> None:
         await allocate(admin, "b", result("part-1", "parts"))
         await release(admin, "a")
         await allocate(admin, "c", result("part-3", "parts"))
+
+
+async def test_a_share_of_a_device_that_is_held_draws_on_no_counter_again() -> None:
+    """Its driver has fewer of them than when the first share was given away."""
+    async with server_with_devices() as server:
+        admin = as_scheduler(server)
+        shared = {"name": "part", "consumesCounters": draw(4), "allowMultipleAllocations": True}
+        await admin.patch(SLICES, "", "parts-devices", {"spec": {"devices": [shared]}})
+        await allocate(admin, "a", result("part", "parts", shareID=SHARE.format(1)))
+        await admin.patch(SLICES, "", "parts", {"spec": {"sharedCounters": [{"name": "card", "counters": memory(3)}]}})
+        await allocate(admin, "b", result("part", "parts", shareID=SHARE.format(2)))
 
 
 async def reserve(client: Client, name: str, device: str) -> None:

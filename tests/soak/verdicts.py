@@ -2,8 +2,9 @@
 
     python -m soak.verdicts --states 10000 --record .soak/verdicts.jsonl [--seconds 600]
 
-A line of the record is a batch of states. Batches that are there are not tried again, unless the sources are another
-commit's. In the end it prints how many states there were and what was told differently (exit code 1).
+A number is a state, and an odd one (`odd_states`). A line of the record is a batch of them. Batches that are there are
+not tried again, unless the sources are another commit's. In the end it prints how many states there were and what was
+told differently (exit code 1).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from soak.days import commit, read
-from verdict_world import find_differences
+from verdict_world import find_differences, find_odd_differences
 
 BATCH = 50
 
@@ -40,7 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
             if time.monotonic() > deadline:
                 break
             last = min(first + BATCH, given.states)
-            differences = [why for number in range(first, last) for why in find_differences(number)]
+            looks = (find_differences, find_odd_differences)
+            differences = [why for number in range(first, last) for look in looks for why in look(number)]
             batches.append({"commit": version, "first": first, "states": last - first, "differences": differences})
             print(json.dumps(batches[-1]), file=file, flush=True)
     differences = [why for batch in batches for why in batch["differences"]]

@@ -101,7 +101,10 @@ async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:
     needed = (kinds.NODES, kinds.PODS, kinds.CLASSES, kinds.SLICES, kinds.CLAIMS)
     volumes = (kinds.VOLUMES, kinds.VOLUME_CLAIMS, kinds.STORAGE_CLASSES)
     # What is not served, there is none of.
-    others = (kinds.RULES, kinds.PATCHES, kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES, kinds.POD_GROUPS)
+    others = (
+        *(kinds.RULES, kinds.PATCHES, kinds.TEMPLATES, kinds.BUDGETS),
+        *(kinds.NAMESPACES, kinds.POD_GROUPS, kinds.PRIORITY_CLASSES),
+    )
     optional = (*others, *volumes, *more)
     try:
         found = [(await client.list(kind)).items for kind in needed]
@@ -113,7 +116,8 @@ async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:
     found += [await list_if_allowed(client, kind, left_out) or () for kind in optional]
     note_left_out(left_out)
     gc.freeze()  # all of it stays to the end, and looking through it again and again takes as long as the answer
-    return from_objects(chain.from_iterable(found), has_all_nodes=True)
+    knows_volumes = not set(left_out) & set(volumes)
+    return from_objects(chain.from_iterable(found), has_all_nodes=True, has_all_volumes=knows_volumes)
 
 
 def note_left_out(kinds: Sequence[Kind]) -> None:

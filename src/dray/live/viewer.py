@@ -43,7 +43,11 @@ from dray.views.timeline import Log
 
 TRACKED: Final = (kinds.CLASSES, kinds.SLICES, kinds.RULES, kinds.PATCHES)
 FOLLOWED: Final = (*TRACKED, kinds.NODES, kinds.CLAIMS, kinds.PODS, kinds.EVENTS)
-ASKED_FOR: Final = (kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES)
+VOLUMES: Final = (kinds.VOLUMES, kinds.VOLUME_CLAIMS, kinds.STORAGE_CLASSES)
+ASKED_FOR: Final = (
+    *(kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES, kinds.POD_GROUPS, kinds.PRIORITY_CLASSES),
+    *VOLUMES,
+)
 """What answers need besides, and nobody looks at meanwhile."""
 
 RIGHTS_SECONDS: Final = 30.0
@@ -186,16 +190,19 @@ class Viewer:
     async def snapshot(self) -> Snapshot:
         """What the viewer sees as a value, for answers that take a while. Raises ApiError or OSError."""
         seen = [list(self.of(kind)) for kind in FOLLOWED if kind is not kinds.EVENTS]
-        seen += [await self._asked_for(kind) for kind in ASKED_FOR]
-        return await asyncio.to_thread(_as_snapshot, seen)
+        asked_for = {kind: await self._asked_for(kind) for kind in ASKED_FOR}
+        seen += [found or [] for found in asked_for.values()]
+        knows_volumes = all(asked_for[kind] is not None for kind in VOLUMES)
+        return await asyncio.to_thread(_as_snapshot, seen, knows_volumes)
 
-    async def _asked_for(self, kind: Kind) -> list[Object]:
+    async def _asked_for(self, kind: Kind) -> list[Object] | None:
+        """The objects of a kind; None if the viewer may not see them."""
         try:
             return list(await list_if_served(self.client, kind, self.namespace if kind.namespaced else "") or ())
         except ApiError as error:
             if error.code != 403:
                 raise
-            return []
+            return None
 
     async def changed(self, version: int, seconds: float) -> bool:
         """Waits until something is different from a version, or until the time is over; whether something is."""
@@ -345,5 +352,5 @@ def _claims_of(pod: Pod) -> Iterator[ObjectName]:
             yield ObjectName(pod.metadata.namespace, name)
 
 
-def _as_snapshot(seen: Iterable[Iterable[Object]]) -> Snapshot:
-    return from_objects(chain.from_iterable(seen), has_all_nodes=True)
+def _as_snapshot(seen: Iterable[Iterable[Object]], knows_volumes: bool) -> Snapshot:
+    return from_objects(chain.from_iterable(seen), has_all_nodes=True, has_all_volumes=knows_volumes)

@@ -19,10 +19,16 @@ def cannot_judge(pod: PodInfo, volumes: Volumes) -> PodReason | None:
     name = pod.pod.spec.scheduler_name
     if name not in ("", DEFAULT_SCHEDULER):
         return OtherScheduler(name)
-    found = volumes.of(pod) if pod.volume_claims else None
-    return found if isinstance(found, VolumeReason) else None
+    return None if volumes.are_known else _lacks_volumes(pod, volumes)
 
 
 def not_for_new_nodes(pod: PodInfo, volumes: Volumes) -> PodReason | None:
     """Why it cannot be said that more nodes help a pod: it waits for something else, or cannot be judged."""
-    return Gated() if pod.pod.spec.scheduling_gates else cannot_judge(pod, volumes)
+    if pod.pod.spec.scheduling_gates:
+        return Gated()
+    return cannot_judge(pod, volumes) or _lacks_volumes(pod, volumes)
+
+
+def _lacks_volumes(pod: PodInfo, volumes: Volumes) -> VolumeReason | None:
+    found = volumes.of(pod) if pod.volume_claims else None
+    return found if isinstance(found, VolumeReason) else None

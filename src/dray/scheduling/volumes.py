@@ -54,6 +54,8 @@ class Volumes:
         self.claims: dict[ObjectName, PersistentVolumeClaim] = {}
         self.volumes: dict[str, PersistentVolume] = {}
         self.classes: dict[str, StorageClass] = {}
+        self.are_known = True
+        """Whether what is not here is not there either: a dump may leave volumes out."""
         self._promised: dict[str, str] = {}
 
     def set_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:

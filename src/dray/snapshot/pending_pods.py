@@ -29,13 +29,13 @@ class PendingPods(msgspec.Struct, frozen=True):
 
 
 def pending_pods(snapshot: Snapshot) -> PendingPods:
-    """By priority, then by age, then as they were loaded."""
+    """By priority, then by age (one without a time is still to be made), then as they were loaded."""
     waiting = [
         identified(_admitted(pod, snapshot))
         for pod in snapshot.objects(Pod)
         if not pod.spec.node_name and is_active(pod)
     ]
-    waiting.sort(key=lambda pod: (-(pod.spec.priority or 0), str(pod.metadata.creation_timestamp or "")))
+    waiting.sort(key=_place_in_line)
     pods: list[Pod] = []
     claims: list[ResourceClaim] = []
     problems: dict[str, PodReason] = {}
@@ -51,6 +51,11 @@ def pending_pods(snapshot: Snapshot) -> PendingPods:
         status = replace(pod.status, resource_claim_statuses=with_statuses(pod, names)) if made else pod.status
         pods.append(replace(pod, status=status))
     return PendingPods(tuple(pods), tuple(claims), problems)
+
+
+def _place_in_line(pod: Pod) -> tuple[int, bool, str]:
+    made = pod.metadata.creation_timestamp
+    return -(pod.spec.priority or 0), made is None, str(made or "")
 
 
 def _admitted(pod: Pod, snapshot: Snapshot) -> Pod:

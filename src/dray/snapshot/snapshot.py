@@ -337,14 +337,16 @@ def load(*sources: Source) -> Snapshot:
     return Snapshot(World(loaded.objects), {}, loaded.ignored)
 
 
-def from_objects(objects: Iterable[Object], *, has_all_nodes: bool | None = None) -> Snapshot:
+def from_objects(
+    objects: Iterable[Object], *, has_all_nodes: bool | None = None, has_all_volumes: bool | None = None
+) -> Snapshot:
     """A snapshot of typed objects in hub shape, as clients hand them out. Nothing is copied or defaulted.
 
-    If it `has_all_nodes`, one that only slices mention is gone; otherwise it counts as there. If nobody says so, it has
-    all nodes if it has any.
+    If it `has_all_nodes`, one that only slices mention is gone; otherwise it counts as there. If it `has_all_volumes`,
+    a pod whose volume is not among them waits; otherwise nobody knows. If nobody says so, it has all if it has any.
     """
     placed = {key_of(obj, registry.by_kind(obj.api_version, obj.kind)): obj for obj in objects}
-    return Snapshot(World(placed, has_all_nodes=has_all_nodes), {})
+    return Snapshot(World(placed, has_all_nodes=has_all_nodes, has_all_volumes=has_all_volumes), {})
 
 
 def _advice_of(snapshot: Snapshot) -> Trials:

@@ -30,14 +30,23 @@ TRACKED = (ResourceSlice, ResourceSlicePatch, DeviceTaintRule, DeviceClass)
 READ = (*TRACKED, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, Node, ResourceClaim, PodGroup, Pod)
 """The kinds that a decision depends on. Whoever makes a snapshot of a running cluster reads all of them."""
 
+VOLUME_KINDS = {PersistentVolumeClaim, PersistentVolume, StorageClass}
+
 
 class World:
     """The machinery behind snapshots that share a root: the cluster as the scheduler sees it."""
 
-    def __init__(self, root: dict[ObjectKey, Object], *, has_all_nodes: bool | None = None) -> None:
+    def __init__(
+        self,
+        root: dict[ObjectKey, Object],
+        *,
+        has_all_nodes: bool | None = None,
+        has_all_volumes: bool | None = None,
+    ) -> None:
         """Unless the root `has_all_nodes`, a node that slices mention is there, too, until somebody takes it away.
 
-        If nobody says so, it has all nodes if it has any: a dump of a cluster has them all or leaves them out.
+        Unless it `has_all_volumes`, pods whose volumes it lacks cannot be judged. If nobody says so, it has all of
+        them if it has any: a dump of a cluster has them all or leaves them out.
         """
         self.root = root
         self.cluster = Cluster()
@@ -48,6 +57,9 @@ class World:
         if has_all_nodes is None:
             has_all_nodes = any(isinstance(obj, Node) for obj in root.values())
         self._has_all_nodes = has_all_nodes
+        if has_all_volumes is None:
+            has_all_volumes = {type(obj) for obj in root.values()} >= VOLUME_KINDS
+        self.cluster.volumes.are_known = has_all_volumes
         self._built = False
         self._is_lent = False
 

@@ -101,7 +101,7 @@ class Difference(Report, frozen=True, kw_only=True):
         return (
             bool(self.evictions)
             or any(claim.gone for claim in self.claims)
-            or any(change.fitted_before and not change.fits for change in self.pending)
+            or any(change.fitted_before and change.fits is False for change in self.pending)
             or any(change.loses for change in self.workloads)
             or any(change.is_full for change in self.quotas)
         )

@@ -15,6 +15,7 @@ from dray.what_if.evictions import Eviction
 
 if TYPE_CHECKING:
     from dray.what_if.difference import Difference, RuleForecast
+    from dray.what_if.pending_changes import PendingChange
 
 MAX_ROWS = 20
 
@@ -152,11 +153,17 @@ def _tell_pending(difference: Difference) -> Iterator[str | Rows]:
             if not getattr(change, column):
                 continue
             before = "new" if change.fitted_before is None else "fitted" if change.fitted_before else "did not fit"
-            after = f"fits on {change.node}" if change.fits else f"does not fit: {shorten(change.message, 200)}"
-            rows.append((getattr(change, column), before, after))
+            rows.append((getattr(change, column), before, _tell_chance(change)))
         if rows:
             alone = ", each as if the others did not wait:" if len(rows) > 1 else ":"
             yield Rows(f"{title}{alone}", (column, "before", "after"), rows)
+
+
+def _tell_chance(change: PendingChange) -> str:
+    if change.fits:
+        return f"fits on {change.node}"
+    verdict = "cannot be judged" if change.fits is None else "does not fit"
+    return f"{verdict}: {shorten(change.message, 200)}"
 
 
 def _tell_workloads(difference: Difference) -> Iterator[str | Rows]:

@@ -5,7 +5,7 @@ A place is where a pod can stay: what it or its claims tolerate for a limited ti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 
 from msgspec.structs import replace
@@ -14,12 +14,16 @@ from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Pod, PodResourceClaim
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import ObjectMeta
-from dray.api.pods import is_static
-from dray.api.references import ObjectRef
+from dray.api.pod_claims import recorded_claims
+from dray.api.pods import is_finished, is_static
+from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceToleration, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from dray.api.resource.toleration import toleration_seconds
+from dray.eviction.allocations import devices_of
+from dray.scheduling.claims import find_claims
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.pod_info import PodInfo, identified, read_pod
+from dray.scheduling.reasons import PodReason
 from dray.scheduling.refusal import Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_pod
@@ -36,56 +40,134 @@ STATIC = "a static pod: its node runs it from a file"
 def move_elsewhere(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], choices: int = 1) -> tuple[Eviction, ...]:
     """Looks for a new place for each pod, in the order in which they leave; what one takes the next does not get.
 
-    Finds up to `choices` nodes for each of the first pods.
+    Finds up to `choices` nodes for each of the first pods. Pods of a group are decided on together, as the scheduler
+    does.
     """
     moved = dict(islice(leaving.items(), MAX_MOVED))
     with after.rehearsal() as rehearsal:
-        _leave(after, rehearsal, moved)
-        told = [
-            replace(eviction, fits=False, why_not=STATIC)
-            if _is_static(after, ref)
-            else _move(rehearsal, _successor(after, ref, eviction), eviction, choices if number < MAX_CHOICES else 1)
-            for number, (ref, eviction) in enumerate(moved.items())
-        ]
-    return (*told, *islice(leaving.values(), MAX_MOVED, None))
+        kept = _leave(after, rehearsal, moved)
+        told: dict[ObjectRef, Eviction] = {}
+        coming: dict[ObjectRef, PodInfo] = {}
+        for ref, eviction in moved.items():
+            successor = _successor(after, ref, eviction)
+            stays = _stays_away(after, rehearsal, ref, successor, eviction, kept)
+            if stays is not None:
+                told[ref] = stays
+            else:
+                coming[ref] = successor
+        groups = _by_group(rehearsal, coming)
+        for number, (ref, successor) in enumerate(coming.items()):
+            if ref in told:
+                continue
+            if successor.group is not None:
+                told |= _move_group(rehearsal, successor.group, groups[successor.group], moved)
+            else:
+                told[ref] = _move(rehearsal, successor, moved[ref], choices if number < MAX_CHOICES else 1)
+    return (*(told[ref] for ref in moved), *islice(leaving.values(), MAX_MOVED, None))
 
 
-def _is_static(after: Snapshot, ref: ObjectRef) -> bool:
+def _stays_away(
+    after: Snapshot, rehearsal: Rehearsal, ref: ObjectRef, successor: PodInfo, eviction: Eviction, kept: _Kept
+) -> Eviction | None:
+    """The verdict on a pod for which no place need be looked for; None if one must be."""
     pod = after.get(PODS.resource, ref.namespace, ref.name)
-    return isinstance(pod, Pod) and is_static(pod)
+    if isinstance(pod, Pod) and is_static(pod):
+        return replace(eviction, fits=False, why_not=STATIC)
+    unknown: PodReason | None = cannot_judge(successor, rehearsal.cluster.volumes)
+    if unknown is None and not rehearsal.cluster.claims:  # a dump has all claims or leaves them out
+        unknown = find_claims(successor.pod, rehearsal.cluster.find_claim).problem
+    if unknown is not None:
+        return replace(eviction, fits=None, why_not=tell_pod(unknown))
+    lost = next((one for name in successor.claims for one in kept.get(name, ()) if one in eviction.devices), None)
+    return None if lost is None else replace(eviction, fits=False, why_not=f"its claim keeps {lost}")
 
 
-def _leave(after: Snapshot, rehearsal: Rehearsal, moved: Mapping[ObjectRef, Eviction]) -> None:
-    """The pods are gone from their nodes, and so are the allocations of claims that nobody else uses."""
+_Kept = dict[ObjectName, tuple[str, ...]]
+"""By claim that stays allocated, its devices."""
+
+
+def _leave(after: Snapshot, rehearsal: Rehearsal, moved: Mapping[ObjectRef, Eviction]) -> _Kept:
+    """The pods are gone from their nodes, and so are the allocations of claims that nobody else uses; the others."""
     for ref in moved:
         pod = after.get(PODS.resource, ref.namespace, ref.name)
         if isinstance(pod, Pod) and pod.spec.node_name:
             rehearsal.remove_pod(pod)
+    kept: _Kept = {}
     names = {(ref.namespace, ref.name) for ref in moved}
-    for claim in _claims(after, moved.values()):
-        namespace = claim.metadata.namespace
-        if {(namespace, used.name) for used in claim.status.reserved_for} <= names:
+    for claim in {ObjectName.of(claim): claim for ref in moved for claim in _claims(after, ref, moved[ref])}.values():
+        if _is_let_go(after, claim, names):
             freed = replace(claim, spec=_to_stay(claim.spec), status=ResourceClaimStatus())
             rehearsal.set_claim(claim, None if is_for_extended(claim) else freed)
+        else:
+            kept[ObjectName.of(claim)] = tuple(map(str, devices_of(claim)))
+    return kept
 
 
-def _claims(after: Snapshot, evictions: Iterable[Eviction]) -> Iterable[ResourceClaim]:
-    for name in dict.fromkeys(claim for eviction in evictions for claim in eviction.claims):
-        namespace, _, short = name.partition("/")
-        claim = after.get(CLAIMS.resource, namespace, short)
+def _is_let_go(after: Snapshot, claim: ResourceClaim, leaving: Collection[tuple[str, str]]) -> bool:
+    """Whether nobody else uses a claim. What a PodGroup shares is the group's until that is gone, and what nobody
+    uses is not let go of by anybody."""
+    namespace = claim.metadata.namespace
+    if not claim.status.reserved_for:
+        return claim.status.allocation is None
+    for user in claim.status.reserved_for:
+        if user.resource != PODS.resource:
+            return False
+        pod = after.get(PODS.resource, namespace, user.name)
+        if (namespace, user.name) not in leaving and not (isinstance(pod, Pod) and is_finished(pod)):
+            return False
+    return True
+
+
+def _claims(after: Snapshot, ref: ObjectRef, eviction: Eviction) -> Iterator[ResourceClaim]:
+    """The claims that are reserved for a pod, and those that it names."""
+    pod = after.get(PODS.resource, ref.namespace, ref.name)
+    named = [name for _, name in _entries(pod)] if isinstance(pod, Pod) else []
+    for name in dict.fromkeys((*(one.partition("/")[2] for one in eviction.claims), *named)):
+        claim = after.get(CLAIMS.resource, ref.namespace, name)
         if isinstance(claim, ResourceClaim):
             yield claim
 
 
+def _entries(pod: Pod) -> Iterator[tuple[PodResourceClaim, str]]:
+    """The entries of a pod whose claims have names, with these."""
+    recorded = recorded_claims(pod)
+    for entry in pod.spec.resource_claims:
+        name = entry.resource_claim_name or recorded.get(entry.name)
+        if name:
+            yield entry, name
+
+
 def _move(rehearsal: Rehearsal, pod: PodInfo, eviction: Eviction, choices: int) -> Eviction:
-    unknown = cannot_judge(pod, rehearsal.cluster.volumes)
-    if unknown is not None:
-        return replace(eviction, fits=None, why_not=tell_pod(unknown))
     answer = rehearsal.find_places(pod, choices)
     if isinstance(answer, Refused):
         return replace(eviction, fits=False, why_not=tell(answer))
     rehearsal.bind(pod, answer[0])
     return replace(eviction, fits=True, fits_on=answer[0].node, also_on=tuple(place.node for place in answer[1:]))
+
+
+def _by_group(rehearsal: Rehearsal, coming: Mapping[ObjectRef, PodInfo]) -> dict[ObjectName, dict[PodInfo, ObjectRef]]:
+    """The pods that come again of each group, which wait from now on."""
+    groups: dict[ObjectName, dict[PodInfo, ObjectRef]] = {}
+    for ref, pod in coming.items():
+        if pod.group is not None:
+            groups.setdefault(pod.group, {})[pod] = ref
+    rehearsal.expect([pod.pod for group in groups.values() for pod in group], ())
+    return groups
+
+
+def _move_group(
+    rehearsal: Rehearsal, name: ObjectName, pods: Mapping[PodInfo, ObjectRef], moved: Mapping[ObjectRef, Eviction]
+) -> dict[ObjectRef, Eviction]:
+    answer = rehearsal.decide_group(name, list(pods))
+    if isinstance(answer, Refused):
+        return {ref: replace(moved[ref], fits=False, why_not=tell(answer)) for ref in pods.values()}
+    told = {}
+    for pod, chosen in answer.chosen:
+        rehearsal.bind(pod, chosen)
+        told[pods[pod]] = replace(moved[pods[pod]], fits=True, fits_on=chosen.node)
+    for pod, refused in answer.left_out:
+        told[pods[pod]] = replace(moved[pods[pod]], fits=False, why_not=tell(refused))
+    return told
 
 
 def _successor(after: Snapshot, ref: ObjectRef, eviction: Eviction) -> PodInfo:
@@ -95,14 +177,13 @@ def _successor(after: Snapshot, ref: ObjectRef, eviction: Eviction) -> PodInfo:
     """
     found = after.get(PODS.resource, ref.namespace, ref.name)
     pod = found if isinstance(found, Pod) else Pod(metadata=ObjectMeta(name=ref.name, namespace=ref.namespace))
-    claims = [claim.metadata.name for claim in _claims(after, (eviction,)) if not is_for_extended(claim)]
+    entries = {name: entry for entry, name in _entries(pod)}
+    for claim in _claims(after, ref, eviction):
+        name = claim.metadata.name
+        if name not in entries and not is_for_extended(claim):
+            entries[name] = PodResourceClaim(name=name, resource_claim_name=name)
     lasting = tuple(one for one in pod.spec.tolerations if one.toleration_seconds is None)
-    spec = replace(
-        pod.spec,
-        node_name="",
-        tolerations=lasting,
-        resource_claims=tuple(PodResourceClaim(name=name, resource_claim_name=name) for name in claims),
-    )
+    spec = replace(pod.spec, node_name="", tolerations=lasting, resource_claims=tuple(entries.values()))
     status = replace(pod.status, extended_resource_claim_status=None)
     return read_pod(identified(replace(pod, spec=spec, status=status)))
 

@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 from dray.allocator.reasons import Report
 from dray.api.references import full_name
+from dray.scheduling.judgeable import cannot_judge
+from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.refusal import Refused
+from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_pod
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.snapshot import Snapshot
@@ -23,17 +26,18 @@ class PendingChange(Report, frozen=True, kw_only=True):
 
     claim: str = ""
     pod: str = ""
-    fits: bool
+    fits: bool | None
+    """Null for a pod that nobody here can judge."""
     node: str | None = None
     fitted_before: bool | None = None
-    """Absent for a new one."""
+    """Absent for a new one, and for one that nobody could judge."""
     message: str = ""
 
 
 class Chance(NamedTuple):
-    """Whether somebody who waits fits now, and where."""
+    """Whether somebody who waits fits now, and where; neither yes nor no of a pod that nobody here can judge."""
 
-    fits: bool
+    fits: bool | None
     node: str | None
     message: str
 
@@ -53,11 +57,7 @@ def assess_pending(snapshot: Snapshot) -> Chances:
     with snapshot.rehearsal() as rehearsal:
         rehearsal.expect(waiting.pods, waiting.claims)
         for pod in rehearsal.pending[:MAX_PENDING]:
-            answer = rehearsal.decide(pod)
-            if isinstance(answer, Refused):
-                pods[full_name(pod.pod)] = Chance(fits=False, node=None, message=tell(answer))
-            else:
-                pods[full_name(pod.pod)] = Chance(fits=True, node=answer.node, message="")
+            pods[full_name(pod.pod)] = _assess(rehearsal, pod)
     claims: dict[str, Chance] = {}
     pending = snapshot.pending()
     for name in pending[:MAX_PENDING]:
@@ -65,6 +65,16 @@ def assess_pending(snapshot: Snapshot) -> Chances:
         claims[name] = Chance(outcome.status == "allocated", outcome.node, outcome.message)
     skipped = max(len(pending) - MAX_PENDING, 0) + max(len(waiting.pods) - MAX_PENDING, 0)
     return Chances(claims, pods, skipped)
+
+
+def _assess(rehearsal: Rehearsal, pod: PodInfo) -> Chance:
+    unknown = cannot_judge(pod, rehearsal.cluster.volumes)
+    if unknown is not None:
+        return Chance(fits=None, node=None, message=tell_pod(unknown))
+    answer = rehearsal.decide(pod)
+    if isinstance(answer, Refused):
+        return Chance(fits=False, node=None, message=tell(answer))
+    return Chance(fits=True, node=answer.node, message="")
 
 
 def compare_pending(before: Chances, after: Chances) -> Iterator[PendingChange]:
@@ -80,5 +90,5 @@ def compare_pending(before: Chances, after: Chances) -> Iterator[PendingChange]:
 def _differing(before: Mapping[str, Chance], after: Mapping[str, Chance]) -> Iterator[tuple[str, Chance, bool | None]]:
     for name, chance in after.items():
         fitted = before[name].fits if name in before else None
-        if fitted != chance.fits:
+        if name not in before or fitted != chance.fits:
             yield name, chance, fitted

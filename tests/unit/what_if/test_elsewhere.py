@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+import builders
 import dray
 from dray.snapshot import Snapshot
 from dray.what_if.difference import compare
 from dray.what_if.evictions import Eviction
 from scale_up_objects import node
-from snapshot_objects import Manifest, claim, device, device_class, held, pod, resource_slice, rule
+from snapshot_objects import DRIVER, Manifest, claim, device, device_class, held, pod, resource_slice, rule
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 
@@ -106,3 +107,49 @@ def test_a_rehearsal_has_the_machinery_for_itself() -> None:
         with pytest.raises(RuntimeError, match="two rehearsals"), base.rehearsal():
             pass
     assert other.nodes() == ["node-1", "node-2"]
+
+
+def gang(min_count: int, *, shares: str = "") -> Manifest:
+    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": min_count}}, "priority": 0}
+    if shares:
+        spec["resourceClaims"] = [{"name": "links", "resourceClaimName": shares}]
+    return builders.manifest("scheduling.k8s.io/v1beta1", "PodGroup", "gang", "ml", spec=spec)
+
+
+def member(name: str, **spec: Any) -> Manifest:
+    return worker(name, schedulingGroup={"podGroupName": "gang"}, **spec)
+
+
+@pytest.mark.parametrize(("room", "fits"), [(1, False), (2, True)])
+def test_a_gang_finds_places_for_enough_of_its_pods_or_for_none(room: int, fits: bool) -> None:
+    nodes = (node("node-1"), node("node-2", cpu=room))
+    base = dray.load(*nodes, gang(2), member("p"), member("q"))
+    evictions = compare(base, base.without("node/node-1"), NOW).evictions
+    assert [one.fits for one in evictions] == [fits, fits]
+    if not fits:
+        assert all("needs nodes for 2 pods at once, and 1 fit" in (one.why_not or "") for one in evictions)
+
+
+def test_pods_of_a_gang_that_stay_count_for_those_that_come_again() -> None:
+    base = dray.load(node("node-1"), node("node-2"), gang(2), member("p"), {**member("q", on="node-2")})
+    (eviction,) = compare(base, base.without("node/node-1"), NOW).evictions
+    assert eviction.fits_on == "node-2"
+
+
+def test_a_claim_that_a_group_shares_keeps_its_tainted_device() -> None:
+    """It is the group's, not the pods', so that nobody lets go of it when they leave."""
+    links = held(claim("links"), "node-1", "gpu-1")
+    links["status"]["reservedFor"] = [{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "gang"}]
+    mine = member("q", resourceClaims=[{"name": "links", "resourceClaimName": "links"}])
+    base = cluster(mine, gang(1, shares="links"), links)
+    (eviction,) = compare(base, base.with_objects(rule("r", pool="node-1", device="gpu-1")), NOW).evictions
+    assert (eviction.fits, eviction.why_not) == (False, f"its claim keeps {DRIVER}/node-1/gpu-1")
+
+
+@pytest.mark.parametrize(("claims", "fits"), [((), None), ((claim("other"),), False)])
+def test_a_claim_that_is_not_there_is_not_known_or_missing(claims: tuple[Manifest, ...], fits: bool | None) -> None:
+    """Files have all claims or leave them out."""
+    mine = worker(resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
+    base = dray.load(node("node-1"), node("node-2"), mine, *claims)
+    (eviction,) = compare(base, base.without("node/node-1"), NOW).evictions
+    assert (eviction.fits, eviction.why_not) == (fits, 'resourceclaim "c" not found')

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+import builders
 import dray
+from dray.snapshot.pod_explanation import explain_pod
 from dray.what_if.difference import compare
 from scale_up_objects import group, plan_for
 from snapshot_objects import Manifest, node, pod
@@ -48,3 +50,32 @@ def test_no_node_is_planned_for_pods_that_wait_for_something_else(spec: dict[str
     assert why in unplaced.message
     assert not unplaced.groups
     assert "would fit" not in found.text()
+
+
+PENDING = pod("p", "", phase="Pending")
+VOLUMES: tuple[Manifest, ...] = (
+    builders.manifest("storage.k8s.io/v1", "StorageClass", "fast", provisioner="p"),
+    builders.manifest("v1", "PersistentVolume", "disk", spec={}),
+    builders.manifest("v1", "PersistentVolumeClaim", "another", "ml", spec={}),
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [({"schedulerName": "volcano"}, "it is for scheduler volcano"), (VOLUME, 'persistentvolumeclaim "data" not found')],
+)
+def test_a_change_does_not_say_that_those_who_wait_fit(spec: dict[str, Any], why: str) -> None:
+    base = dray.load(node("node-1"))
+    difference = compare(base, base.with_objects(with_spec(PENDING, **spec)), NOW)
+    (change,) = difference.pending
+    assert change.fits is None
+    assert f"cannot be judged: {why}" in str(difference)
+    known = base.with_objects(with_spec(PENDING, **spec))
+    assert not compare(known, known.with_objects(node("node-2")), NOW).pending
+
+
+def test_who_has_all_volumes_knows_which_are_missing() -> None:
+    mine = with_spec(PENDING, **VOLUME)
+    assert explain_pod(dray.load(node("node-1"), mine), "ml/p").status == "unjudged"
+    told = explain_pod(dray.load(node("node-1"), mine, *VOLUMES), "ml/p")
+    assert (told.status, told.message) == ("pending", 'persistentvolumeclaim "data" not found')

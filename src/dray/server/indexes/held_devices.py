@@ -115,6 +115,8 @@ class HeldDevices:
             problem = self._capacity_problem(device, [*shares, *(each for each in together if _is_same(each, wanted))])
             if problem:
                 return problem
+        if others:
+            return ""  # somebody has a share of it, and its counters are drawn on once
         return self._counter_problem(key, place, pool, device, together)
 
     def _others(self, key: Key, place: PoolKey, device: str) -> dict[Key, list[Result]]:

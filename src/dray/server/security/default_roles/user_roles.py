@@ -105,7 +105,7 @@ _READER = cluster_role(
     rule(READ, "policy", "poddisruptionbudgets"),
     rule(READ, "apps", "deployments replicasets statefulsets"),
     rule(READ, "batch", "jobs"),
-    rule(READ, "scheduling.k8s.io", "podgroups"),
+    rule(READ, "scheduling.k8s.io", "podgroups priorityclasses"),
     rule(READ, "storage.k8s.io", "storageclasses"),
     rule(READ, CLUSTER, "*"),
 )
