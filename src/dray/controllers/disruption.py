@@ -18,10 +18,10 @@ from dray.api.labels import LabelSelector, SelectorError
 from dray.api.meta import Condition, Object, OwnerReference
 from dray.api.pods import is_ready
 from dray.api.references import ObjectName, controller_of
+from dray.api.shares import resolve
 from dray.api.times import Time
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
-from dray.controllers.shares import resolve
 from dray.process.clock import as_time
 
 DELETION_TIMEOUT = timedelta(minutes=2)

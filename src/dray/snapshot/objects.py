@@ -67,20 +67,16 @@ def typed(obj: Any, now: Time) -> tuple[ObjectKey, Object]:
 def inherit(obj: Object, old: Object | None) -> Object:
     """A manifest applied over an object that is there: identity and status stay, unless the manifest says them.
 
-    Labels and annotations stay, too, but for those that the manifest that was last applied had.
+    So does all else that the server keeps of an object. Labels and annotations stay, too, but for those that the
+    manifest that was last applied had.
     """
     if old is None:
         return obj
     meta, known = obj.metadata, old.metadata
-    kept: dict[str, Any] = {
-        "metadata": msgspec.structs.replace(
-            meta,
-            uid=meta.uid or known.uid,
-            creation_timestamp=meta.creation_timestamp or known.creation_timestamp,
-            labels={**_unapplied(known, "labels"), **meta.labels},
-            annotations={**_unapplied(known, "annotations"), **meta.annotations},
-        )
-    }
+    said = {name: value for name, value in msgspec.structs.asdict(meta).items() if value}
+    said["labels"] = {**_unapplied(known, "labels"), **meta.labels}
+    said["annotations"] = {**_unapplied(known, "annotations"), **meta.annotations}
+    kept: dict[str, Any] = {"metadata": msgspec.structs.replace(known, **said)}
     status = getattr(obj, "status", None)
     if status is not None and status == type(status)():
         kept["status"] = old.status  # type: ignore[attr-defined]  # a kind with a status
@@ -92,7 +88,7 @@ def _unapplied(known: ObjectMeta, field: str) -> dict[str, str]:
     present: dict[str, str] = getattr(known, field)
     try:
         applied = msgspec.json.decode(known.annotations.get(LAST_APPLIED, "{}"))["metadata"][field]
-        return {key: value for key, value in present.items() if key not in applied and key != LAST_APPLIED}
+        return {key: value for key, value in present.items() if key not in applied}
     except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError):
         return dict(present)
 

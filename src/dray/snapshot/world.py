@@ -134,8 +134,9 @@ class World:
         for obj, step in ((old, -1), (new, 1)):
             if isinstance(obj, DeviceClass):
                 self.cluster.set_class(obj.metadata.name, None)
-            elif isinstance(obj, ResourceSlice) and obj.spec.node_name:
-                self._mention(obj.spec.node_name, step)
+            elif isinstance(obj, ResourceSlice):
+                for name in _mentioned(obj):
+                    self._mention(name, step)
         if isinstance(new, DeviceClass):
             self.cluster.set_class(new.metadata.name, new)
 
@@ -169,6 +170,13 @@ class World:
             self.cluster.set_pod(placed, placed.metadata.uid)
         elif new is not None and new.status.nominated_node_name and is_active(new):
             self.cluster.nominations.set(read_pod(identified(new)), new.status.nominated_node_name)
+
+
+def _mentioned(published: ResourceSlice) -> list[str]:
+    """The nodes that a slice names, for all of its devices or for each."""
+    spec = published.spec
+    devices = spec.devices if spec.per_device_node_selection else ()
+    return [name for name in dict.fromkeys((spec.node_name, *(device.node_name for device in devices))) if name]
 
 
 def _as(obj: Object | None, kind: type[T]) -> T | None:

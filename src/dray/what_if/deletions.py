@@ -32,12 +32,12 @@ def delete(before: Snapshot, refs: Iterable[str], now: datetime) -> Snapshot:
     marked = Time.of(now)
     kept: list[Object] = []
     for claim in deleted:
-        left = _released(claim, pods)
+        left = released(claim, pods)
         if left.status.reserved_for:
             kept.append(replace(left, metadata=replace(left.metadata, deletion_timestamp=marked)))
     gone: list[str] = []
     for claim in after.objects(ResourceClaim) if pods else ():
-        left = _released(claim, pods)
+        left = released(claim, pods)
         if left is claim:
             continue
         if any(is_owned_by(claim, pod) for pod in pods) and not left.status.reserved_for:
@@ -62,7 +62,7 @@ def tell_released(pairs: Iterable[tuple[Object | None, Object | None]]) -> Itera
             yield f"claim {full_name(here)} is in use: it keeps {devices}, and goes once nobody uses it ({users})"
 
 
-def _released(claim: ResourceClaim, pods: Iterable[Pod]) -> ResourceClaim:
+def released(claim: ResourceClaim, pods: Iterable[Pod]) -> ResourceClaim:
     """The claim once these pods are gone; itself if they do not use it."""
     users = {pod.metadata.uid for pod in pods if pod.metadata.namespace == claim.metadata.namespace}
     names_ = {pod.metadata.name for pod in pods if is_reserved_for(claim, pod)}

@@ -1,12 +1,13 @@
 """What is different for the pods of workloads: how many more, fewer or new ones there are, and whether these fit.
 
-Deployments, ReplicaSets, StatefulSets and Jobs: who looks after them is not played through; their pods are made from
-the template and scheduled in memory, one after the other, next to those that are there.
+Deployments, ReplicaSets, StatefulSets and Jobs: their pods are made from the template and scheduled in memory, one
+after the other, next to those that are there; where all are made anew, those make way as the workload says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from dray.allocator.reasons import Report
 from dray.api.generated.apps import Deployment, ReplicaSet, StatefulSet
@@ -16,10 +17,11 @@ from dray.api.labels import LabelSelector, SelectorError
 from dray.api.meta import Object, ObjectMeta
 from dray.api.pods import is_active
 from dray.api.references import full_name
-from dray.scheduling.refusal import Refused
-from dray.scheduling.text import tell, tell_pod
+from dray.scheduling.judgeable import cannot_judge
+from dray.scheduling.text import tell_pod
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.snapshot import Snapshot
+from dray.what_if.rollout import Bounds, Rollout, bounds_of
 
 Workload = Deployment | ReplicaSet | StatefulSet | Job
 WORKLOADS = (Deployment, ReplicaSet, StatefulSet, Job)
@@ -61,23 +63,27 @@ def compare_workloads(
             continue
         there_are = [pod for pod in after.objects(Pod) if is_active(pod) and _is_of(pod, workload)]
         wanted = _wanted(new) if new is not None else 0
-        replaced = old is not None and new is not None and old.spec.template != new.spec.template
-        if replaced and isinstance(new, Job | ReplicaSet):
-            replaced = False  # pods that are there stay as they are
+        replaced = old is not None and new is not None and old.spec.template != new.spec.template and _makes_anew(new)
         missing = wanted if replaced else max(wanted - len(there_are), 0)
         if not missing and wanted == len(there_are):
             continue
-        tried = min(missing, MAX_TRIED)
-        fitting, why_not = _try(after, workload, tried, gone=there_are if replaced else ()) if new else (0, "")
+        told = _try(after, workload, min(missing, MAX_TRIED), there_are if replaced else []) if new else _Tried()
         yield WorkloadChange(
             workload=f"{workload.kind} {full_name(workload)}",
             pods=len(there_are),
             wanted=wanted,
             replaced=replaced,
-            fitting=fitting,
-            tried=tried,
-            why_not=why_not,
+            fitting=told.fitting,
+            tried=told.tried,
+            why_not=told.why_not,
         )
+
+
+def _makes_anew(workload: Workload) -> bool:
+    """Whether pods that are there make way when the template is another one; else they stay as they are."""
+    if isinstance(workload, Deployment):
+        return not workload.spec.paused
+    return isinstance(workload, StatefulSet) and workload.spec.update_strategy.type != "OnDelete"
 
 
 def _wanted(workload: Workload) -> int:
@@ -103,29 +109,32 @@ def _is_of(pod: Pod, workload: Workload) -> bool:
         return False
 
 
-def _try(after: Snapshot, workload: Workload, count: int, *, gone: Iterable[Pod]) -> tuple[int, str]:
-    """How many of so many new pods fit, once those that are `gone` have left, and why the first other one does not."""
+class _Tried(NamedTuple):
+    """How many pods were tried, how many found a place, and why the first of the others did not."""
+
+    tried: int = 0
+    fitting: int = 0
+    why_not: str = ""
+
+
+def _try(after: Snapshot, workload: Workload, count: int, old: Sequence[Pod]) -> _Tried:
+    """Whether so many new pods fit, while old ones go for them as the workload says."""
     made = [_pod_of(workload, number) for number in range(count)]
     names = {full_name(pod) for pod in made}
     waiting = pending_pods(after.with_typed(made))
     problem = next((why for name, why in waiting.problems.items() if name in names), None)
     if problem is not None:
-        return 0, tell_pod(problem)
+        return _Tried(count, 0, tell_pod(problem))
     with after.rehearsal() as rehearsal:
-        for pod in gone:
-            if pod.spec.node_name:
-                rehearsal.remove_pod(pod)
-        mine = [pod for pod in waiting.pods if full_name(pod) in names]
-        rehearsal.expect(mine, waiting.claims)
-        fitting, why_not = 0, ""
-        for info in rehearsal.pending:
-            answer = rehearsal.find_places(info)
-            if isinstance(answer, Refused):
-                why_not = why_not or tell(answer)
-            else:
-                rehearsal.bind(info, answer[0])
-                fitting += 1
-    return fitting, why_not
+        rehearsal.expect([pod for pod in waiting.pods if full_name(pod) in names], waiting.claims)
+        volumes = rehearsal.cluster.volumes
+        unknown = next((why for pod in rehearsal.pending if (why := cannot_judge(pod, volumes)) is not None), None)
+        if unknown is not None:
+            return _Tried(why_not=f"cannot be judged: {tell_pod(unknown)}")
+        bounds = bounds_of(workload, _wanted(workload)) if old else Bounds(count)
+        rollout = Rollout(rehearsal, old, rehearsal.pending, bounds)
+        rollout.play()
+        return _Tried(count, rollout.fitting, rollout.why_not)
 
 
 def _pod_of(workload: Workload, number: int) -> Pod:

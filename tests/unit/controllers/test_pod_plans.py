@@ -8,8 +8,8 @@ from controller_world import node, typed
 from controller_world import pod as pod_manifest
 from dray.api.generated.core import Node, Pod
 from dray.api.nodes import OUT_OF_SERVICE
+from dray.api.shares import resolve
 from dray.controllers.pod_garbage_collector import plan_finished, plan_node, plan_pod
-from dray.controllers.shares import resolve
 
 
 def pod(

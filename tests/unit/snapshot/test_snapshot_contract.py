@@ -303,3 +303,30 @@ def test_what_is_applied_leaves_labels_that_nobody_applied() -> None:
     assert after.metadata.annotations["note"] == "kept"
     never = dray.load(builders.node("node-1", labels={"a": "b"})).with_applied(builders.node("node-1"))
     assert [node.metadata.labels for node in never.objects(Node)] == [{"a": "b"}]
+
+
+def test_what_is_applied_again_is_no_change() -> None:
+    """What the server keeps of an object is not in manifests."""
+    manifest = held(claim("a"), "node-1", "gpu-0")
+    applied = json.dumps({"metadata": {"annotations": {}}})
+    there = {
+        "uid": "u",
+        "resourceVersion": "7",
+        "generation": 2,
+        "creationTimestamp": "2026-06-01T12:00:00Z",
+        "deletionTimestamp": "2026-06-01T12:00:00Z",
+        "finalizers": ["resource.kubernetes.io/delete-protection"],
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p"}],
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": applied},
+    }
+    snapshot = dray.load({**manifest, "metadata": {**manifest["metadata"], **there}})
+    assert not snapshot.differing(snapshot.with_applied(claim("a")))
+
+
+def test_nodes_that_single_devices_name_are_there_in_files_without_nodes() -> None:
+    places = [{**device(f"gpu-{number}"), "nodeName": f"node-{number}"} for number in range(2)]
+    spread = builders.resource_slice("s", *places, perDeviceNodeSelection=True)
+    snapshot = dray.load(device_class(), spread, claim("a"))
+    assert snapshot.nodes() == ["node-0", "node-1"]
+    assert snapshot.allocate("ml/a").node == "node-0"
+    assert all(state.is_free for state in snapshot.device_states())

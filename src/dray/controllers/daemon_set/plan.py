@@ -11,9 +11,9 @@ from typing import NamedTuple
 from dray.api.generated.apps import DaemonSet
 from dray.api.generated.core import Node, Pod
 from dray.api.pods import FAILED, SUCCEEDED, available_at, is_active, is_finished, is_ready
+from dray.api.shares import resolve
 from dray.api.times import Time
 from dray.controllers.daemon_set.nodes import NodeFilter, NodeFit, is_updated, target_of, template_generation
-from dray.controllers.shares import resolve
 
 MAX_AT_ONCE = 250
 ROLLING = "RollingUpdate"

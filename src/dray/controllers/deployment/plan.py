@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dray.api.generated.apps import Deployment, ReplicaSet
+from dray.api.shares import resolve
 from dray.controllers.deployment import replica_sets
-from dray.controllers.shares import resolve
 
 HISTORY = 10
 

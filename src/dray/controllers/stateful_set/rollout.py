@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dray.api.generated.apps import StatefulSet
 from dray.api.generated.core import Pod
-from dray.controllers.shares import resolve
+from dray.api.shares import resolve
 from dray.controllers.stateful_set.members import ordinals, revision_of
 from dray.controllers.stateful_set.plan import PARALLEL, StatefulSetState
 

@@ -1,0 +1,112 @@
+"""The pods of a workload made anew, in memory: so many new ones come before old ones go, and so many may be missing.
+
+new ones come, as long as there are not too many ─▶ they get places, if there are any ─▶ old ones go, as long as
+enough are left ─▶ … until all are new, or nothing moves any more
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dray.api.generated.apps import Deployment, StatefulSet
+from dray.api.generated.core import Pod
+from dray.api.meta import Object
+from dray.api.pod_claims import is_owned_by
+from dray.api.shares import resolve
+from dray.scheduling.pod_info import PodInfo, identified, read_pod
+from dray.scheduling.refusal import Refused
+from dray.scheduling.rehearsal import Rehearsal
+from dray.scheduling.text import tell
+from dray.what_if.deletions import released
+
+DEFAULT_SHARE = "25%"
+
+
+class Bounds(NamedTuple):
+    """How many pods are wanted, and how many there may be too many or too few while they are made anew."""
+
+    wanted: int
+    surge: int = 0
+    unavailable: int = 0
+
+
+def bounds_of(workload: Object, wanted: int) -> Bounds:
+    """What a workload says; of one that says nothing, all old ones go first."""
+    if isinstance(workload, Deployment) and workload.spec.strategy.type != "Recreate":
+        rolling = workload.spec.strategy.rolling_update
+        given = (rolling.max_surge, rolling.max_unavailable) if rolling is not None else (None, None)
+        surge, unavailable = (DEFAULT_SHARE if one is None else one for one in given)
+        more, fewer = resolve(surge, wanted, up=True), min(resolve(unavailable, wanted, up=False), wanted)
+        return Bounds(wanted, more, fewer if more or fewer else 1)
+    if isinstance(workload, StatefulSet):
+        update = workload.spec.update_strategy.rolling_update
+        away = update.max_unavailable if update is not None else None
+        return Bounds(wanted, 0, max(resolve(away, wanted, up=False), 1))
+    return Bounds(wanted, 0, wanted)
+
+
+class Rollout:
+    """What became of the new pods: those that have a place, and why the first of the others has none."""
+
+    def __init__(self, rehearsal: Rehearsal, old: Sequence[Pod], new: Sequence[PodInfo], bounds: Bounds) -> None:
+        self.fitting = 0
+        self.why_not = ""
+        self._rehearsal = rehearsal
+        self._bounds = bounds
+        self._old = [pod for pod in old if pod.spec.node_name]
+        self._idle = len(old) - len(self._old)
+        """Old pods that have no node, and hold nothing."""
+        self._to_make = list(reversed(new))
+        self._waiting: list[PodInfo] = []
+
+    def play(self) -> None:
+        """To its end."""
+        while self._make() + self._place() + self._leave():
+            pass
+
+    @property
+    def _total(self) -> int:
+        return len(self._old) + self._idle + self.fitting + len(self._waiting)
+
+    def _make(self) -> int:
+        room = self._bounds.wanted + self._bounds.surge - self._total
+        made = [self._to_make.pop() for _ in range(min(room, len(self._to_make)))]
+        self._waiting += made
+        return len(made)
+
+    def _place(self) -> int:
+        left: list[PodInfo] = []
+        self.why_not = ""
+        for pod in self._waiting:
+            answer = self._rehearsal.find_places(pod)
+            if isinstance(answer, Refused):
+                self.why_not = self.why_not or tell(answer)
+                left.append(pod)
+            else:
+                self._rehearsal.bind(pod, answer[0])
+        placed = len(self._waiting) - len(left)
+        self.fitting += placed
+        self._waiting = left
+        return placed
+
+    def _leave(self) -> int:
+        least = self._bounds.wanted - self._bounds.unavailable
+        idle = min(self._idle, max(self._total - least - len(self._waiting), 0))
+        self._idle -= idle
+        count = min(len(self._old), max(len(self._old) + self.fitting - least, 0))
+        for _ in range(count):
+            _let_go(self._rehearsal, self._old.pop())
+        return idle + count
+
+
+def _let_go(rehearsal: Rehearsal, pod: Pod) -> None:
+    """A pod goes, and what its claims hold for it alone."""
+    rehearsal.remove_pod(pod)
+    known = identified(pod)
+    for name in read_pod(known).claims:
+        claim = rehearsal.cluster.claims.get(name)
+        if claim is not None:
+            left = released(claim, [known])
+            is_gone = is_owned_by(claim, known) and not left.status.reserved_for
+            rehearsal.set_claim(claim, None if is_gone else left)
