@@ -110,8 +110,8 @@ def test_the_pods_of_a_workload_that_grows_shrinks_or_is_made_anew_are_told() ->
 
 def training(env: str, **spec: Any) -> Manifest:
     """Two pods with a device each."""
-    more = {"env": [{"name": "VERSION", "value": env}]}
-    made = builders.workload("web", 2, namespace="ml", containers=[builders.container(**more)], **spec)
+    container = builders.container(env=[{"name": "VERSION", "value": env}])
+    made = builders.workload("web", 2, namespace="ml", containers=[container], **spec)
     made["spec"]["template"]["spec"]["resourceClaims"] = [builders.pod_claim("gpu", template="gpu")]
     return made
 
