@@ -22,7 +22,7 @@ from dray.server.indexes.stored_roles import StoredRoles
 from dray.server.routes import Route
 from dray.server.security import certificate_signers as signers
 from dray.server.security.authorization import Attributes
-from dray.server.security.certificate_subjects import UnreadableRequest, check_subject, read_request
+from dray.server.security.certificate_subjects import UnreadableRequest, check_subject, common_name, read_request
 from dray.server.security.certificates import Authority, CertificateError
 from dray.server.security.identity import Identity
 from dray.server.upkeep.first_objects import SYSTEM
@@ -122,7 +122,7 @@ class _Signing:
             return
         author = Identity(spec.username, spec.groups, uid=spec.uid, extra=spec.extra)
         for right, message in _RIGHTS:
-            if right == "selfnodeclient" and spec.username != signers.common_name(request):
+            if right == "selfnodeclient" and spec.username != common_name(request):
                 continue
             asked = Attributes("create", REQUESTS.group, REQUESTS.plural, right)
             if self._roles.allowed(author, asked).allowed:
