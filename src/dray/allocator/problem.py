@@ -114,12 +114,13 @@ class Problem:
 
     def _check_sizes(self) -> None:
         """A claim holds at most 32 devices (4381-65); with alternatives the smallest ones count here."""
-        for number, name in enumerate(self.names):
-            needed = sum(min(o.count for o in r.options) for r in self.requests_of(number))
-            if needed > ALLOCATION_RESULTS:
+        needed = [0] * len(self.names)
+        for request in self.requests:
+            needed[request.claim] += min([option.count for option in request.options])
+        for name, count in zip(self.names, needed, strict=True):
+            if count > ALLOCATION_RESULTS:
                 raise Refusal(
-                    f"claim {name}: number of requested devices {needed} "
-                    f"exceeds the claim limit of {ALLOCATION_RESULTS}"
+                    f"claim {name}: number of requested devices {count} exceeds the claim limit of {ALLOCATION_RESULTS}"
                 )
 
     def requests_of(self, claim: int) -> Iterator[BoundRequest]:

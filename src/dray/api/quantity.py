@@ -59,10 +59,12 @@ class Quantity:
     ``_is_big`` (the decimal of any size).
     """
 
-    __slots__ = ("_is_big", "_scale", "_text", "format", "nanos")
+    __slots__ = ("_is_big", "_scale", "format", "nanos", "text")
 
     nanos: Final[int]
     format: Final[Format]
+    text: str | None
+    """How it is printed; None until somebody asks, by `str`."""
 
     def __init__(
         self, nanos: int, format: Format, scale: int, *, is_big: bool = False, text: str | None = None
@@ -72,7 +74,7 @@ class Quantity:
         self.format = format
         self._scale = scale
         self._is_big = is_big
-        self._text = text
+        self.text = text
 
     @staticmethod
     def parse(text: str | int) -> Quantity:
@@ -97,6 +99,8 @@ class Quantity:
     @staticmethod
     def from_json(value: object) -> Quantity:
         """Read a decoded JSON value: text (surrounding white space is dropped), number, or null for zero."""
+        if value.__class__ is str and value in _cache:
+            return _cache[value]
         if isinstance(value, str):
             return Quantity.parse(value.strip())
         if value is None:
@@ -216,9 +220,9 @@ class Quantity:
         return hash(self.nanos)
 
     def __str__(self) -> str:
-        if self._text is None:
-            self._text = _canonical_text(self.nanos, self.format)
-        return self._text
+        if self.text is None:
+            self.text = _canonical_text(self.nanos, self.format)
+        return self.text
 
     def __repr__(self) -> str:
         return f"Quantity({str(self)!r})"
@@ -230,7 +234,7 @@ class Quantity:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self.nanos, self.format, self._scale, self._is_big, self._text)
+        return _restore, (self.nanos, self.format, self._scale, self._is_big, self.text)
 
 
 def _restore(nanos: int, format: Format, scale: int, is_big: bool, text: str | None) -> Quantity:

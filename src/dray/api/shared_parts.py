@@ -41,7 +41,7 @@ _times: dict[str, Time] = {}
 class _Field:
     """A field of a type, or the items of one, with the values that it has had."""
 
-    __slots__ = ("_items", "found", "is_varied", "known", "name", "tries")
+    __slots__ = ("found", "is_varied", "known", "name", "parts", "tries")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -50,25 +50,12 @@ class _Field:
         self.found = 0
         self.is_varied = False
         """Whether its values are nearly all different."""
-        self._items: dict[str, _Field] = {}
-
-    def items(self, name: str = "") -> _Field:
+        self.parts: dict[str, _Field] = {}
         """The items of a list, or those of a map under one name: of a device's attributes, one is like no other."""
-        found = self._items.get(name)
-        if found is None:
-            if len(self._items) >= MOST_NAMES:
-                name = ""
-            found = self._items.setdefault(name, _Field(name))
-        return found
 
-    def look_up(self, written: bytes) -> Any:
-        """The value that was written so before, None if none was; whether looking is worth while is found out."""
-        found = self.known.get(written)
-        self.tries += 1
-        if found is not None:
-            self.found += 1
-        self.is_varied = self.tries >= TRIES and self.found * 4 < self.tries
-        return found
+    def part(self, name: str = "") -> _Field:
+        """The items of a list, or those of a map under a name that is new."""
+        return self.parts.setdefault(name if len(self.parts) < MOST_NAMES else "", _Field(name))
 
 
 @cache
@@ -100,9 +87,12 @@ def _shared(value: Any, kind: type, field: _Field) -> Any:
     if field.is_varied:
         return _with_shared(value, kind, field)
     written = _encode(value)
-    found = field.look_up(written)
+    found = field.known.get(written)
+    field.tries += 1
     if found is not None:
+        field.found += 1
         return found
+    field.is_varied = field.tries >= TRIES and field.found * 4 < field.tries
     value = _with_shared(value, kind, field)
     if len(written) <= LONGEST:
         if len(field.known) >= MOST_PARTS:
@@ -118,12 +108,13 @@ _NOTHING: Final[dict[type, Any]] = {dict: {}, tuple: ()}
 def _with_shared(value: Any, kind: type, field: _Field) -> Any:
     """A part that is new, with the parts of it that are not."""
     if kind is dict:
+        parts = field.parts
         for name, each in value.items():
             if type(each) is not dict:  # free-form JSON, as deep as anybody likes
-                value[name] = _shared(each, type(each), field.items(name))
+                value[name] = _shared(each, type(each), parts[name] if name in parts else field.part(name))
         return value
     if kind is tuple:
-        items = field.items()
+        items = field.parts.get("") or field.part()
         return tuple([_shared(each, type(each), items) for each in value])
     share(value)
     return value

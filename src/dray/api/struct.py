@@ -48,6 +48,8 @@ def decode_value(kind: type, value: Any) -> Any:
 def encode_value(value: Any) -> Any:
     """msgspec's hook for writing: the inverse of `decode_value`."""
     kind = type(value)
-    if kind is Time or kind is MicroTime or kind is Quantity:
+    if kind is Quantity:
+        return value.text or str(value)
+    if kind is Time or kind is MicroTime:
         return str(value)
     raise TypeError(f"no encoder for {type(value).__name__}")

@@ -82,6 +82,11 @@ class Informer(Generic[T]):
     def __len__(self) -> int:
         return len(self._objects)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing: asked for every pod by all who look for workloads that it may be of."""
+        return not self._objects
+
     def by_index(self, name: str, key: Hashable) -> list[T]:
         """The objects under a key of an index."""
         return [self._objects[place] for place in self._indexes[name][1].get(key, ())]

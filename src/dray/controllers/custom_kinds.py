@@ -30,6 +30,8 @@ class CustomKinds:
 
     def by_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind that a reference names, in whatever version."""
+        if not self._by_kind:
+            return None
         return self._by_kind.get((registry.split_api_version(api_version)[0], kind))
 
     def by_resource(self, resource: str) -> Kind | None:

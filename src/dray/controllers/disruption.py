@@ -138,7 +138,7 @@ class DisruptionController(QueueController[ObjectName]):
             self.queue.add(ObjectName.of(new))
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
-        if not len(self._budgets) or (old is not None and new is not None and _health(old) == _health(new)):
+        if self._budgets.is_empty or (old is not None and new is not None and _health(old) == _health(new)):
             return
         pod = new if new is not None else old
         assert pod is not None

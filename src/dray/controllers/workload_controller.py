@@ -68,7 +68,7 @@ class WorkloadController(QueueController[ObjectName]):
 
     def _on_pod(self, _old: Pod | None, new: Pod | None) -> None:
         """A pod that nobody manages may fit somebody's selector."""
-        if new is None or not len(self._workloads) or controller_of(new) is not None:
+        if new is None or self._workloads.is_empty or controller_of(new) is not None:
             return
         for candidate in self._workloads.by_index(BY_NAMESPACE, new.metadata.namespace):
             selector = self.selector_of(candidate)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -161,6 +162,9 @@ class _Found(msgspec.Struct, frozen=True):
     allocated: Allocated | None = None
 
 
+_score = attrgetter("score")
+
+
 class _Attempt:
     """Looks for nodes for one pod, with what is known of its devices, if it has claims."""
 
@@ -304,7 +308,3 @@ class _Attempt:
         if passed_over > 0 and devices.pending:
             self._counts[LACKING] += passed_over
         return Refused(NodesRefuse(total, self._counts), tuple(devices.pending), devices.in_the_way)
-
-
-def _score(found: _Found) -> Score:
-    return found.score

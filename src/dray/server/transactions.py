@@ -23,7 +23,7 @@ from dray.api.pods import binding_of
 from dray.api.resource import ResourceClaim, ResourceClaimTemplate
 from dray.server import errors
 from dray.server.engine import Call, Engine, PlacedPod, Placement
-from dray.server.objects import finish, with_metadata
+from dray.server.objects import finish
 from dray.server.subresources.pod_binding import assigned
 from dray.server.verbs import quota, writes
 from dray.store import Conflict, Create, Exists, Finish, Key, NotFound, Operation, Update
@@ -220,8 +220,8 @@ async def _made(engine: Engine, call: Call, claim: ResourceClaim) -> ResourceCla
 
     Its spec and metadata are those of a stored template and pod; what else a namespace must allow is looked at.
     """
-    placed = writes.placed(engine, call, claim)
-    return await _admitted(engine, call, with_metadata(placed, name=writes.generated_name(engine, placed)))
+    name = writes.generated_name(engine, claim)
+    return await _admitted(engine, call, writes.placed(engine, call, claim, name=name))
 
 
 async def _admitted(engine: Engine, call: Call, obj: T) -> T:

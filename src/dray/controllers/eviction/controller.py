@@ -197,12 +197,11 @@ class EvictionController(QueueController[Key]):
 
     def _note_for_policy(self, old: Pod | None, new: Pod) -> None:
         self._evictor.put_pod(new)
-        ref = ObjectRef.of(new)
         if new.metadata.deletion_timestamp is not None:
             if (old is None or old.metadata.deletion_timestamp is None) and self._evictor.follows_up(new):
-                self.queue.add(FollowUp(ref))
-        elif old is not None and _is_marked_anew(old, new) and self._departures.is_put_off(ref):
-            self._departures.recall(ref)
+                self.queue.add(FollowUp(ObjectRef.of(new)))
+        elif old is not None and _is_marked_anew(old, new) and self._departures.is_put_off(ObjectRef.of(new)):
+            self._departures.recall(ObjectRef.of(new))
             self._wakeup.set()
 
 

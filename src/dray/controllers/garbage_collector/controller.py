@@ -143,8 +143,11 @@ class GarbageCollector(QueueController[Item]):
                 self.queue.add(Item.of(self._kind_of(reference), owner))
 
     def _has_all_owners(self, obj: Object) -> bool:
-        owners = [self._known_owner(obj, reference) for reference in obj.metadata.owner_references]
-        return all(owner is not None and not is_waiting(owner.metadata) for owner in owners)
+        for reference in obj.metadata.owner_references:
+            owner = self._known_owner(obj, reference)
+            if owner is None or is_waiting(owner.metadata):
+                return False
+        return True
 
     def _known_owner(self, obj: Object, reference: OwnerReference) -> Object | None:
         """The owner, if its informer shows it with the right uid."""

@@ -78,7 +78,7 @@ class JobController(QueueController[JobKey]):
             return
         if self._is_stray(new):
             self.queue.add(JobKey(STRAY, new.metadata.namespace, new.metadata.name))
-        if len(self._jobs) and controller_of(new) is None:
+        if not self._jobs.is_empty and controller_of(new) is None:
             for job in self._jobs.by_index(BY_NAMESPACE, new.metadata.namespace):
                 selector = usable_selector(job.spec.selector)
                 if selector is not None and selector.matches(new.metadata.labels):

@@ -68,6 +68,8 @@ class ResourceClaimController(QueueController[Key]):
         self._groups = context.informers.of(POD_GROUPS, PodGroup)
         super().__init__(context, self._pods, self._claims, self._templates, self._groups, workers=WORKERS)
         self._memory = Memory(context.clock.monotonic)
+        self._came_complete = False
+        """Whether the pod and the claims that are told of now came all together, and nothing is left to do for them."""
         self._metrics = ClaimMetrics(context.metrics)
         self._recorder = context.recorder("resource_claim")
         self._pods.add_index(BY_CLAIM, _claim_names)
@@ -85,7 +87,11 @@ class ResourceClaimController(QueueController[Key]):
         """The server made claims together with their pod, in the controller's place."""
         for claim in claims:
             self._metrics.created(claim.spec, ok=True)
-        put_together(*[(self._claims, claim) for claim in claims], (self._pods, pod))
+        self._came_complete = len(claims) == len(pod.spec.resource_claims)
+        try:
+            put_together(*[(self._claims, claim) for claim in claims], (self._pods, pod))
+        finally:
+            self._came_complete = False
 
     # Events
 
@@ -95,7 +101,7 @@ class ResourceClaimController(QueueController[Key]):
             # Also if a pod without claims has its name by now.
             self._memory.note_gone(old.metadata.uid)
             self._release_claims(old)
-        if new is None:
+        if new is None or self._came_complete:
             return
         if is_done(new):
             if self._has_claims(new):
@@ -148,6 +154,8 @@ class ResourceClaimController(QueueController[Key]):
 
     def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self._metrics.changed(old, new)
+        if self._came_complete:
+            return
         claim = new if new is not None else old
         assert claim is not None
         namespace, name = claim.metadata.namespace, claim.metadata.name

@@ -13,8 +13,10 @@ from msgspec.structs import replace
 
 from dray.api import codec, schema
 from dray.api.custom import CustomObject
+from dray.api.generated.core import Pod, PodSpec
 from dray.api.meta import ManagedFieldsEntry, Object, ObjectMeta
 from dray.api.shared_parts import share
+from dray.api.sharing import remembered
 from dray.api.struct import decode_value
 from dray.api.text_memory import remember_texts
 from dray.custom.kinds import CustomKind
@@ -34,6 +36,10 @@ UNNAMED = "unknown"
 MOST_REMEMBERED = 1024
 LONGEST_REMEMBERED = 4096
 """How many contents of new objects are remembered with their fields, and how long (in bytes) one may be."""
+MOST_ENTRIES = 128
+"""How many entries are remembered as objects hold them: whoever writes many objects writes many in one second."""
+
+_NO_SPEC = PodSpec()
 
 _Entries = tuple[ManagedFieldsEntry, ...]
 
@@ -61,7 +67,12 @@ def document_of(call: Call, obj: Object) -> dict[str, Any]:
 
 def typed(entries: list[dict[str, Any]]) -> _Entries:
     """Entries as objects hold them; those of many objects are alike, and there once."""
-    found = msgspec.convert(entries, _Entries, dec_hook=decode_value)
+    return _typed(msgspec.json.encode(entries))
+
+
+@remember_texts(MOST_ENTRIES, longest=LONGEST_REMEMBERED)
+def _typed(entries: bytes) -> _Entries:
+    found = msgspec.json.decode(entries, type=_Entries, dec_hook=decode_value)
     for entry in found:
         share(entry)
     return found
@@ -94,6 +105,9 @@ def _first_entries(call: Call, new: Object) -> _Entries:
     """The entry of who creates an object. Objects of one template have the same fields: they are found only once."""
     if isinstance(new, CustomObject):
         fields = _fields_of_new_custom(call, new)
+    elif isinstance(new, Pod):
+        rest = replace(new, metadata=_nameless(new.metadata), spec=_NO_SPEC)
+        fields = _fields_of_new_pod(new.spec, call.route.version, codec.encode(rest))
     else:
         content = codec.encode(replace(new, metadata=_nameless(new.metadata)))
         fields = _fields_of_new(call.route.kind.group, call.route.version, call.route.kind.kind, content)
@@ -114,8 +128,15 @@ def _fields_of_new_custom(call: Call, new: CustomObject) -> FieldSet:
     """The same for a custom object: these rarely come in numbers with the same content."""
     document = {"metadata": codec.to_builtins(_nameless(new.metadata)), **new.content}
     entries = managed.track_update(None, document, managed.Write(definition_of(call), UNNAMED, ""))
-    found: FieldSet = entries[0]["fieldsV1"] if entries else {}
-    return found
+    return _only(entries)
+
+
+@remembered
+def _fields_of_new_pod(spec: PodSpec, version: str, rest: bytes) -> FieldSet:
+    """The same for a pod, which shares its spec with others: only the rest need be written to be compared."""
+    document = {**msgspec.json.decode(rest), "spec": codec.to_builtins(spec)}
+    entries = managed.track_update(None, document, managed.Write(schema.for_kind("", version, "Pod"), UNNAMED, ""))
+    return _only(entries)
 
 
 def _nameless(meta: ObjectMeta) -> ObjectMeta:
@@ -129,10 +150,15 @@ def _nameless(meta: ObjectMeta) -> ObjectMeta:
     )
 
 
+def _only(entries: list[dict[str, Any]]) -> FieldSet:
+    """The fields of the one entry that a new object has, if it has any."""
+    found: FieldSet = entries[0]["fieldsV1"] if entries else {}
+    return found
+
+
 @remember_texts(MOST_REMEMBERED, longest=LONGEST_REMEMBERED)
 def _fields_of_new(group: str, version: str, kind: str, content: bytes) -> FieldSet:
     """The fields that a create with this content sets; nothing for content that has no fields of its own."""
     write = managed.Write(schema.for_kind(group, version, kind), UNNAMED, "")
     entries = managed.track_update(None, msgspec.json.decode(content), write)
-    found: FieldSet = entries[0]["fieldsV1"] if entries else {}
-    return found
+    return _only(entries)

@@ -89,11 +89,12 @@ def generated_name(engine: Engine, obj: Object) -> str:
     return obj.metadata.generate_name[:LONGEST_PREFIX] + engine.new_suffix()
 
 
-def placed(engine: Engine, call: Call, obj: T) -> T:
-    """In the namespace of the request, with a uid and a birthday."""
+def placed(engine: Engine, call: Call, obj: T, *, name: str = "") -> T:
+    """In the namespace of the request, with a uid and a birthday, and with its own name unless another is given."""
     check_namespace(obj, call.route.namespace)
     return with_metadata(
         obj,
+        name=name or obj.metadata.name,
         namespace=call.route.namespace,
         uid=engine.new_uid(),
         creation_timestamp=call.now,
