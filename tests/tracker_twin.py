@@ -166,6 +166,11 @@ class Twin:
                     newest_own.append(current[0])
                     rest = [slice_ for slice_ in rest if slice_ not in own]
             others = _newest(rest)
+            for_all = [slice_ for slice_ in rest if not slice_.spec.node_name]
+            not_newer = [slice_ for slice_ in rest if _is_reached([slice_], for_all)]
+            for fewer in (not_newer, for_all):
+                if fewer and not _is_complete(others) and _is_complete(_newest(fewer)):
+                    others = _newest(fewer)
             if others and (_is_complete(others) or not _is_reached(others, newest_own, equal=False)):
                 parts[driver, pool, ""] = others
         return parts

@@ -13,7 +13,8 @@ of another node can take them away or add to them:
 
 What is left over and incomplete is obsolete, too, if some part is newer: then the driver has gone on without it.
 Slices for all nodes, or for those that match a selector, concern every node: they make slices of lower generations
-obsolete wherever those are, and a node has a part of its own only if no such slice is as new as its own.
+obsolete wherever those are, and a node has a part of its own only if no such slice is as new as its own. What they
+have complete is not undone by slices of single nodes that fit in nowhere.
 """
 
 from __future__ import annotations
@@ -45,10 +46,24 @@ def split(slices: Iterable[ResourceSlice]) -> dict[str, list[ResourceSlice]]:
             parts[node] = own
         else:
             rest += found
-    others = newest(rest)
+    others = _shared_part(rest, shared)
     if others and (is_complete(others) or not _is_older(others, parts.values())):
         parts[OTHERS] = others
     return parts
+
+
+def _shared_part(rest: list[ResourceSlice], shared: int) -> list[ResourceSlice]:
+    """The slices that count of those that are no node's own; `shared` is the newest generation for several nodes.
+
+    The newest of all. If these are incomplete, then those without what single nodes have added: of a newer generation,
+    or of the same.
+    """
+    if shared >= 0:
+        expected = [each for each in rest if _generation(each) <= shared]
+        for found in (rest, expected, [each for each in expected if not each.spec.node_name]):
+            if is_complete(newest(found)):
+                return newest(found)
+    return newest(rest)
 
 
 def newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
