@@ -4,6 +4,8 @@ A rule is confirmed with its generation, so that a changed rule needs another co
 driver are confirmed with the pool's generation, on any ResourceSlice of that pool. A node has no generation: its taint
 is named by its key, with `@` and the time at which it was added if the taint says so, so that one that is added again
 needs another confirmation then.
+
+To confirm is a right of its own where a server knows that: what taints devices or nodes must not wave itself through.
 """
 
 from __future__ import annotations
@@ -16,6 +18,15 @@ from dray.api.resource import DeviceTaintRule, ResourceSlice
 from dray.api.resource.pool import PoolKey, pool_of
 
 CONFIRM_ANNOTATION: Final = "dray.dev/confirm-evictions"
+
+
+def adds_confirmation(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Whether annotations confirm something that they did not before."""
+    return not _confirmations(after) <= _confirmations(before)
+
+
+def _confirmations(annotations: Mapping[str, str]) -> set[str]:
+    return {part.strip() for part in annotations.get(CONFIRM_ANNOTATION, "").split(",")} - {""}
 
 
 def is_confirmed(rule: DeviceTaintRule) -> bool:
@@ -57,8 +68,7 @@ def confirmation(taint: Taint) -> str:
 
 def is_taint_confirmed(taint: Taint, annotations: Mapping[str, str]) -> bool:
     """Whether somebody said that what a taint of a node evicts is meant."""
-    said = annotations.get(CONFIRM_ANNOTATION)
-    return said is not None and confirmation(taint) in map(str.strip, said.split(","))
+    return confirmation(taint) in _confirmations(annotations)
 
 
 def confirmations_without(annotations: Mapping[str, str], keys: Collection[str]) -> str | None:

@@ -17,19 +17,42 @@ from dray.node.runtime.interface import StartFailed
 
 CONFIG_ERROR: Final = "CreateContainerConfigError"
 
+MOST: Final = 2 * 1024 * 1024
+
 _REFERENCE: Final = re.compile(r"\$(\$|\(([^()\s]+)\))")
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 
 
-def expand(text: str, values: Mapping[str, str]) -> str:
-    """`$(NAME)` replaced by the value of a variable, `$$` by a dollar; a name that nobody knows stays as it is."""
+class Room:
+    """How much may still be said to a program when it is started, in words and variables: what the kernel takes.
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] == "$":
-            return "$"
-        return values.get(found[2], found[0])
+    Variables can refer to others, twice as long each time: what comes of them is counted before it is made.
+    """
 
-    return _REFERENCE.sub(value, text)
+    def __init__(self, letters: int = MOST) -> None:
+        self._left = letters
+
+    def expand(self, text: str, values: Mapping[str, str]) -> str:
+        """`$(NAME)` replaced by the value of a variable, `$$` by a dollar; a name that nobody knows stays as it is.
+
+        Raises StartFailed if there is no room for what comes of it.
+        """
+        self.take(text)
+
+        def value(found: re.Match[str]) -> str:
+            if found[1] == "$":
+                return "$"
+            known = values.get(found[2], found[0])
+            self.take(known)
+            return known
+
+        return _REFERENCE.sub(value, text)
+
+    def take(self, text: str) -> None:
+        """Uses some of it up. Raises StartFailed if there is not that much."""
+        self._left -= len(text) + 1
+        if self._left < 0:
+            raise StartFailed(CONFIG_ERROR, f"its command or its variables come to more than {MOST} letters")
 
 
 class Environments:
@@ -40,6 +63,7 @@ class Environments:
 
     async def of(self, pod: Pod, container: Container) -> dict[str, str]:
         """All variables. Raises StartFailed for what cannot be resolved, ApiError or OSError without the server."""
+        room = Room()
         values = {"PATH": os.environ.get("PATH", os.defpath), "HOSTNAME": pod.spec.hostname or pod.metadata.name}
         for source in container.env_from:
             if source.config_map_ref is not None:
@@ -49,21 +73,26 @@ class Environments:
                 data = await self._secret(pod, source.secret_ref.name, bool(source.secret_ref.optional))
             else:
                 continue
-            values |= {f"{source.prefix}{name}": value for name, value in data.items()}
+            for name, value in data.items():
+                room.take(value)
+                values[f"{source.prefix}{name}"] = value
         for variable in container.env:
-            value = await self._value(pod, variable, values)
-            if value is not None:
-                values[variable.name] = value
+            found = await self._value(pod, variable, values, room)
+            if found is not None:
+                values[variable.name] = found
         return values
 
-    async def _value(self, pod: Pod, variable: EnvVar, values: Mapping[str, str]) -> str | None:
+    async def _value(self, pod: Pod, variable: EnvVar, values: Mapping[str, str], room: Room) -> str | None:
         """A variable's value; None for an optional one that is not there."""
         source = variable.value_from
         if source is None:
-            return expand(variable.value, values)
+            return room.expand(variable.value, values)
         if source.field_ref is not None:
-            return field_value(pod, source.field_ref.field_path)
-        return await self._keyed(pod, variable.name, source)
+            found: str | None = field_value(pod, source.field_ref.field_path)
+        else:
+            found = await self._keyed(pod, variable.name, source)
+        room.take(found or "")
+        return found
 
     async def _keyed(self, pod: Pod, name: str, source: EnvVarSource) -> str | None:
         if source.config_map_key_ref is not None:

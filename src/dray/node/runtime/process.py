@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from dray.api.generated.core import Pod
 from dray.cdi import Cache, CdiError, ContainerEdits, Hook
-from dray.node.environment import expand
+from dray.node.environment import Room
 from dray.node.runtime import edits as cdi_edits
 from dray.node.runtime import launch, terminals
 from dray.node.runtime.attempt import Attempt, Attempts, boot_id
@@ -223,7 +223,8 @@ class _Process:
 
 def _launch(order: Order, applied: Applied, rights: Rights) -> Launch:
     container, meta = order.container, order.pod.metadata
-    command = [expand(word, applied.environment) for word in (*container.command, *container.args)]
+    room = Room()
+    command = [room.expand(word, applied.environment) for word in (*container.command, *container.args)]
     if not container.command:
         raise StartFailed(
             CONFIG_ERROR,

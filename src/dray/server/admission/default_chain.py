@@ -9,6 +9,7 @@ from dray.server.admission.chain import Chain, Plugin
 from dray.server.admission.claim_status import ClaimStatusRights
 from dray.server.admission.cluster_acceptance import ClusterAcceptance
 from dray.server.admission.cluster_taints import ClusterTaints
+from dray.server.admission.confirmation_right import ConfirmationRight
 from dray.server.admission.creation_right import CreationRight
 from dray.server.admission.dynamic import DynamicAdmission
 from dray.server.admission.escalation import Escalation
@@ -42,6 +43,7 @@ def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None, d
         CreationRight(roles),
         ClaimStatusRights(roles),
         ClusterAcceptance(roles),
+        ConfirmationRight(roles),
         CertificateRequests(roles),
         Escalation(roles),
         NodeRestriction(roles),

@@ -11,6 +11,8 @@ import secrets
 import stat
 from pathlib import Path
 
+from dray.files import is_trusted
+
 MAX_FILE_BYTES = 1024 * 1024
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -58,12 +60,21 @@ class StateDirectory:
         return self.path / name
 
     def read(self, name: str) -> bytes | None:
-        """A file's content, None if there is none. A file that others could read is closed to them first."""
+        """A file's content, None if there is none. A file that others could read is closed to them first.
+
+        What belongs to somebody else is refused: it may have been put there while the directory was open to others.
+        """
         path = self.file(name)
         try:
             with path.open("rb") as file:
-                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-                if mode & 0o077:
+                found = os.fstat(file.fileno())
+                for what, owner in ((path.parent, path.parent.stat().st_uid), (path, found.st_uid)):
+                    if not is_trusted(owner):
+                        raise StateDirectoryError(
+                            f"{what} belongs to user {owner}, who may have put it there. Look at it, and remove it or "
+                            f"run: chown {os.geteuid()} {what}"
+                        )
+                if stat.S_IMODE(found.st_mode) & 0o077:
                     os.fchmod(file.fileno(), 0o600)
                 data = file.read(MAX_FILE_BYTES + 1)
         except FileNotFoundError:

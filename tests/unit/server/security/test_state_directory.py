@@ -119,3 +119,25 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     directory.file("token").write_bytes(b"x" * (MAX_FILE_BYTES + 1))
     with pytest.raises(StateDirectoryError, match="larger than"):
         directory.read("token")
+
+
+@pytest.mark.parametrize("stranger", ["pki", "pki/ca.key"])
+def test_keys_that_somebody_else_put_there_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stranger: str
+) -> None:
+    """As when the directory was open to others, and was closed because the server said so."""
+    directory = StateDirectory(tmp_path / "state")
+    directory.write("pki/ca.key", b"secret")
+    owners = {directory.file(name).stat().st_ino: 0 for name in ("pki", "pki/ca.key")}
+    owners[directory.file(stranger).stat().st_ino] = 1000
+    real, real_of_file = Path.stat, os.fstat
+    monkeypatch.setattr(Path, "stat", lambda self: _owned(real(self), owners))
+    monkeypatch.setattr(os, "fstat", lambda file: _owned(real_of_file(file), owners))
+    with pytest.raises(StateDirectoryError, match=f"{stranger} belongs to user 1000, who may have put it there"):
+        directory.read("pki/ca.key")
+
+
+def _owned(found: os.stat_result, owners: dict[int, int]) -> os.stat_result:
+    fields = list(found)
+    fields[stat.ST_UID] = owners.get(found.st_ino, found.st_uid)
+    return os.stat_result(fields)
