@@ -69,6 +69,9 @@ class ApiServer:
         """Ends it for good."""
         await self.stop()
 
+    async def settle(self) -> None:
+        """It has always been told of everything."""
+
     def differences(self) -> Iterator[str]:
         """What it shows is what is stored."""
         yield from ()

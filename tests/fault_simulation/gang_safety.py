@@ -8,6 +8,7 @@ from dray.api.generated.core import Pod
 from dray.api.generated.scheduling import PodGroup
 from dray.api.pod_groups import group_of, min_count
 from dray.api.references import ObjectName
+from dray.api.resource import ResourceClaim
 from fault_simulation.fitting import Fitting
 from fault_simulation.ledger import CLAIMS, GROUPS, PODS, Change, Ledger, claim_names, is_finished
 
@@ -23,10 +24,12 @@ class GangSafety:
         self._begun: set[str] = set()
         """Uids of gangs of which pods have, or had, nodes."""
         self._went: dict[ObjectName, dict[str, tuple[float, Pod, bool]]] = {}
-        """Pods of gangs that went without a node, by uid: when, and whether they had devices."""
+        """Pods of gangs that went without a node, by uid: when, and whether they had devices, then or later."""
         ledger.on_change.append(self._follow)
 
     def _follow(self, change: Change) -> None:
+        if change.resource == CLAIMS:
+            self._note_late(change)
         if change.resource != PODS:
             return
         self._note_gone(change)
@@ -56,6 +59,17 @@ class GangSafety:
         if change.new is None or change.new.metadata.deletion_timestamp is not None:
             about = (self._ledger.clock.monotonic(), old, _has_devices(self._ledger, old))
             self._went.setdefault(name, {}).setdefault(old.metadata.uid, about)
+
+    def _note_late(self, change: Change) -> None:
+        """What was on its way when a pod went may still give it devices, which are free again at once."""
+        claim: ResourceClaim | None = change.new
+        if claim is None or claim.status.allocation is None:
+            return
+        users = {user.uid for user in claim.status.reserved_for}
+        for went in self._went.values():
+            for uid in went.keys() & users:
+                at, pod, had = went[uid]
+                went[uid] = (at, pod, had or _has_devices(self._ledger, pod))
 
 
 def members(ledger: Ledger, name: ObjectName) -> list[Pod]:

@@ -138,7 +138,12 @@ class Network:
         if request is not None:
             for listener in self.on_arrival:
                 listener(request)
-        return await call(client)
+        try:
+            return await call(client)
+        except asyncio.CancelledError:
+            if _is_ending():
+                raise
+            raise ConnectionResetError("the server has died") from None
 
     def _arrive_later(self, account: str, call: Call[Any], request: Request) -> None:
         delay = self.random.uniform(0, LATEST)
@@ -182,6 +187,12 @@ class Network:
                     self._tell("watch stalled")
                     await asyncio.sleep(self.random.uniform(0, LONGEST_STALL))
                 yield event
+
+
+def _is_ending() -> bool:
+    """Whether the caller was told to end: a server that dies ends what it does for others with the same."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 class Connection:

@@ -11,7 +11,7 @@ from dray.api.resource import DeviceTaintRule, ResourceClaim
 from fault_simulation.device_evictions import DeviceEvictions
 from fault_simulation.fitting import Fitting, extended_amount
 from fault_simulation.gang_safety import find_gang_leftovers
-from fault_simulation.ledger import CLAIMS, REPLICA_SETS, Ledger, claim_names, is_finished, is_owned
+from fault_simulation.ledger import CLAIMS, GROUPS, REPLICA_SETS, Ledger, claim_names, is_finished, is_owned
 from fault_simulation.preemptions import find_preemption_leftovers
 
 GRACE = 60.0
@@ -84,7 +84,7 @@ def _pod_leftovers(ledger: Ledger, pod: Pod) -> Iterator[str]:
     for entry in pod.spec.resource_claims:
         if entry.resource_claim_template_name:
             owned = [claim for claim in ledger.claims if is_owned(claim, pod.metadata.uid)]
-            if len(owned) != 1:
+            if len(owned) > 1 or (not owned and _knows_its_claims(ledger, pod)):
                 yield f"{name} has {len(owned)} claims of its own"
     if pod.spec.node_name and extended_amount(pod):
         made = [claim.metadata.name for claim in ledger.claims if is_owned(claim, pod.metadata.uid)]
@@ -97,6 +97,12 @@ def _pod_leftovers(ledger: Ledger, pod: Pod) -> Iterator[str]:
             claim: ResourceClaim | None = ledger.find(CLAIMS, pod.metadata.namespace, each)
             if claim is None or all(consumer.uid != pod.metadata.uid for consumer in claim.status.reserved_for):
                 yield f"{name} runs without claim {each}"
+
+
+def _knows_its_claims(ledger: Ledger, pod: Pod) -> bool:
+    """Which claims are a pod's own, its group says; as long as that is not there, nobody makes any."""
+    name = group_of(pod)
+    return name is None or ledger.find(GROUPS, *name) is not None
 
 
 def _replica_leftovers(ledger: Ledger) -> Iterator[str]:

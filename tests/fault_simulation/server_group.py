@@ -31,6 +31,8 @@ from local_server import ADMIN
 ADDRESS = EtcdAddress(urls=("http://127.0.0.1:1",))
 HISTORY_SECONDS = 60.0
 LOOK_SECONDS = 15.0
+TOLD_SECONDS = 0.1
+"""So long after a change every server has been told of it, when nothing fails."""
 VERSIONS = ("3.5.9", "3.4.20")
 """One that says how far it has told when it is asked, and one that must not be asked."""
 
@@ -74,6 +76,7 @@ class ServerGroup:
         self.etcd = Etcd(clock.monotonic, VERSIONS[seed % 2])
         self.etcd.listeners.append(self._see)
         self.network = EtcdNetwork(self.etcd, random.Random(seed + 4), on_fault)
+        self._changed_at = 0.0
         self._running: list[_Member] = []
         self._starts = 0
 
@@ -90,6 +93,7 @@ class ServerGroup:
 
     def _see(self, events: list[Any], revision: int) -> None:
         """Every change, in etcd's order."""
+        self._changed_at = self._clock.monotonic()
         for told in events:
             key = self._layout.key(told.kv.key)
             if key is None:
@@ -126,6 +130,11 @@ class ServerGroup:
         """Ends all of them."""
         while self._running:
             await self.stop(crash=True)
+
+    async def settle(self) -> None:
+        """Until everybody was told of the last change: nodes never cease to say that they are there."""
+        while self._clock.monotonic() - self._changed_at < TOLD_SECONDS:
+            await asyncio.sleep(TOLD_SECONDS / 2)
 
     def differences(self) -> Iterator[str]:
         """What servers show otherwise than etcd has it, when nothing is on its way any more."""

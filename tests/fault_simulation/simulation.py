@@ -121,7 +121,7 @@ class Simulation:
         self.ledger = Ledger(self._clock)
         DeviceSafety(self.ledger, is_single=day.schedulers == 1)
         GangSafety(self.ledger)
-        Company(self.ledger)
+        company = Company(self.ledger)
         ReservationSafety(self.ledger)
         self.coverage = Coverage(self.ledger)
         self._process = OneProcess() if day.together else None
@@ -145,7 +145,7 @@ class Simulation:
         self._evictions = DeviceEvictions(self.ledger, self._clock, self._starts_of(DEVICE_EVICTION))
         node_rates = NodeRates(self.ledger, self._clock, self._starts_of(NODE_EVICTION))
         custody = Custody(self.ledger)
-        self.network.on_sent += [self._evictions.on_sent, node_rates.on_sent]
+        self.network.on_sent += [self._evictions.on_sent, node_rates.on_sent, company.on_sent]
         self.network.on_arrival += [self._evictions.on_arrival, custody.on_arrival]
 
     def _starts_of(self, controller: str) -> list[float]:
@@ -183,6 +183,7 @@ class Simulation:
                 return
         await self._calm_down()
         await asyncio.sleep(CALM_SECONDS)
+        await self._server.settle()
         self._blame_all(self._server.differences())
         self._blame_all(find_leftovers(self.ledger, self._evictions))
 

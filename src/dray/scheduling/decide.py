@@ -24,7 +24,7 @@ from dray.scheduling.devices import LACKING, PodDevices
 from dray.scheduling.extended_devices import ExtendedDevices, look_for_devices
 from dray.scheduling.filters.node_affinity import NOT_AFFINE
 from dray.scheduling.node_info import NodeInfo
-from dray.scheduling.node_table import NodeFilter
+from dray.scheduling.node_table import NO_REFUSALS, NodeFilter, Refusals
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.preferences import BEST, Preferences
 from dray.scheduling.reasons import (
@@ -103,11 +103,7 @@ def find_places(
         return Refused(volumes)
     if observer is not None:
         observer.done("PreEnqueue")
-    question = _Question(cluster, pod, found.claims, options, most, within)
-    if cluster.nominations:
-        with cluster.nominations.counted(pod, cluster.nodes):
-            return _look_in_turns(question, observer)
-    return _look_in_turns(question, observer)
+    return _look_in_turns(_Question(cluster, pod, found.claims, options, most, within), observer)
 
 
 class _Question(NamedTuple):
@@ -119,25 +115,36 @@ class _Question(NamedTuple):
     options: Options
     most: int
     within: Domain | None
+    refused: Refusals = NO_REFUSALS
 
 
 def _look_in_turns(question: _Question, observer: Observer | None) -> tuple[Chosen, ...] | Refused:
     """What is found, as far as there is time; the decision goes on from there when it is made again."""
     aside = question.options.aside
     if aside is None:
-        return _look(question, observer)
+        return _look_with_nominated(question, observer)
     topology = question.cluster.nodes.topology
     topology.hurry(aside.cut_short)
     try:
-        return _look(question, observer)
+        return _look_with_nominated(question, observer)
     except StillCounting:
         return Refused(StillDeciding())
     finally:
         topology.hurry(None)
 
 
+def _look_with_nominated(question: _Question, observer: Observer | None) -> tuple[Chosen, ...] | Refused:
+    """Whoever waits for a node takes room there, and opens nothing to others: it may never come."""
+    cluster, pod = question.cluster, question.pod
+    if not cluster.nominations:
+        return _look(question, observer)
+    question = question._replace(refused=cluster.nodes.refused_by_company(pod))
+    with cluster.nominations.counted(pod, cluster.nodes):
+        return _look(question, observer)
+
+
 def _look(question: _Question, observer: Observer | None) -> tuple[Chosen, ...] | Refused:
-    cluster, pod, claims, options, most, _ = question
+    cluster, pod, claims, options, most, *_ = question
     devices = look_for_devices(cluster, pod, claims, options) if claims or pod.extended else None
     if devices is None:
         return _Attempt(question, None).run(most)
@@ -175,7 +182,7 @@ class _Attempt:
         self._aside = question.options.aside
         self._pod = pod
         self._devices = devices
-        self._filter: NodeFilter = cluster.nodes.filter(pod)
+        self._filter: NodeFilter = cluster.nodes.filter(pod, question.refused)
         self._preferences = Preferences(pod, cluster.nodes.topology)
         self._counts: Counts = Counter()
         self._is_narrowed = False

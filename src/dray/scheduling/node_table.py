@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,6 +22,10 @@ from dray.scheduling.topology import Topology
 from dray.scheduling.volumes import Volumes
 
 Refusal = tuple[NodeReason, ...]
+Refusals = Mapping[str, Refusal]
+"""By node."""
+
+NO_REFUSALS: Final[Refusals] = MappingProxyType({})
 
 
 class NodeTable:
@@ -147,14 +153,25 @@ class NodeTable:
             self.topology.add_pod(info.pods[uid], info, -1)
             info.remove(uid)
 
-    def filter(self, pod: PodInfo) -> NodeFilter:
-        """What nodes have against a pod."""
+    def refused_by_company(self, pod: PodInfo) -> Refusals:
+        """What nodes have against a pod whose place depends on who is there, by those who are there now."""
+        if pod.terms is None or not (pod.terms.spread or pod.terms.affinity):
+            return NO_REFUSALS
+        spread, company = SpreadCheck(pod, self.topology), CompanyCheck(pod, self.topology)
+        judged = ((node.name, spread.check(pod, node) or company.check(pod, node)) for node in self)
+        return {name: refusal for name, refusal in judged if refusal}
+
+    def filter(self, pod: PodInfo, refused: Refusals = NO_REFUSALS) -> NodeFilter:
+        """What nodes have against a pod; some are `refused` already."""
         verdicts = self._verdicts.get(pod.placement_key)
         if verdicts is None:
             if len(self._verdicts) >= self.MAX_KEYS:
                 self._verdicts.pop(next(iter(self._verdicts)))
             verdicts = self._verdicts[pod.placement_key] = {}
-        return NodeFilter(self.with_classes(pod), verdicts, self.topology, self.volumes)
+        found = NodeFilter(self.with_classes(pod), verdicts, self.topology, self.volumes)
+        if refused:
+            found.also(lambda _pod, node: refused.get(node.name, ()))
+        return found
 
 
 class NodeFilter:
@@ -179,6 +196,10 @@ class NodeFilter:
             self._spread, self._company = SpreadCheck(pod, topology), CompanyCheck(pod, topology)
             of_others = (self._spread, self._company)
             self._checks = (*self._checks, *(one.check for one in of_others if one.is_needed))
+
+    def also(self, check: Callable[[PodInfo, NodeInfo], Refusal]) -> None:
+        """One more that may refuse."""
+        self._checks = (*self._checks, check)
 
     def candidates(self) -> Iterable[NodeInfo] | None:
         """The only nodes that the pod's own terms may leave to it; None if it has none that leave some out."""

@@ -211,6 +211,31 @@ def test_room_that_another_was_promised_is_not_promised_twice() -> None:
     assert victims(here, high("more-important", priority=20)) == "a: x"
 
 
+WEB = {"app": "web"}
+ABOUT_WEB = {"topologyKey": "zone", "labelSelector": {"matchLabels": WEB}}
+
+
+@pytest.mark.parametrize(
+    ("there", "fields"),
+    [
+        ("b", {"topologySpreadConstraints": [{**ABOUT_WEB, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]}),
+        ("c", {"affinity": {"podAffinity": {REQUIRED: [ABOUT_WEB]}}}),
+    ],
+)
+def test_a_pod_that_waits_for_a_node_opens_no_other_to_others(there: str, fields: dict[str, Any]) -> None:
+    zones = {"a": "x", "b": "y" if there == "b" else "x", "c": "z" if there == "c" else "y"}
+    nodes = [node(name, labels={"zone": zone}) for name, zone in zones.items()]
+    here = cluster(*nodes, low("x", "a", cpu="4"), low("full", "c", cpu="3"), low("web", there, cpu="1", labels=WEB))
+    wanted = pod("wanted", cpu="1", labels=WEB, **fields)
+    assert isinstance(decide(here, read_pod(wanted), Options()), Refused)
+    promised = high("promised", labels=WEB)
+    here.nominations.set(read_pod(promised), "a")
+    assert isinstance(decide(here, read_pod(wanted), Options()), Refused)
+    here.set_pod(None, "uid-x")
+    here.set_pod(replace(promised, spec=replace(promised.spec, node_name="a", priority=0)), "uid-promised")
+    assert isinstance(decide(here, read_pod(wanted), Options()), Chosen)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.sampled_from("ab")), max_size=6),

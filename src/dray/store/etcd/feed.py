@@ -96,6 +96,9 @@ class Feed:
                 await self._connection.ask(PUT, pb.PutRequest(key=self._layout.own("pulse")), 1.0)
         except (grpc.aio.AioRpcError, StorageError, asyncio.InvalidStateError):
             return  # the stream has ended, which `run` notices
+        except asyncio.CancelledError:
+            if _is_ending():
+                raise  # else somebody has given the stream up meanwhile
 
     async def _follow(self) -> None:
         """One stream, from the first revision that was not told."""

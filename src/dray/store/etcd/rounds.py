@@ -76,6 +76,14 @@ class Rounds:
 
     async def _run(self) -> None:
         """One round after the other, as long as somebody waits."""
+        try:
+            await self._rounds()
+        finally:  # whatever ended it, who asks from now on begins anew
+            self._task = None
+            _refuse(self._next)
+            self._next = None
+
+    async def _rounds(self) -> None:
         while self._next is not None:
             await asyncio.sleep(0)  # all who ask in this turn
             current, self._next = self._next, None
@@ -93,7 +101,6 @@ class Rounds:
                 current.set_result(revision)
                 self.count += 1
                 self.seconds += time.perf_counter() - began
-        self._task = None
 
 
 def _refuse(future: asyncio.Future[Any] | None) -> None:
