@@ -106,8 +106,9 @@ def _measure_handles() -> None:
         callback = self._callback  # type: ignore[attr-defined]
         run(self)
         if (seconds := time.thread_time() - began) > LONG_SECONDS / 5:
-            loop: Any = asyncio.get_running_loop()
-            loop.note(seconds, callback)
+            loop = asyncio.get_running_loop()
+            if isinstance(loop, Loop):  # threads may have loops of their own
+                loop.note(seconds, callback)
 
     asyncio.Handle._run = measured  # type: ignore[method-assign]
 

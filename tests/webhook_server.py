@@ -95,6 +95,12 @@ class WebhookServer:
                 patch = base64.b64encode(json.dumps(wanted).encode()).decode()
                 response |= {"patchType": "JSONPatch", "patch": patch}
         data = json.dumps(answer).encode()
+        if path == "/crumbs":
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for _ in range(100):
+                writer.write(b"1\r\n \r\n" * 1_000)
+                await writer.drain()
+            return None
         if path == "/pieces":
             writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             for byte in data:

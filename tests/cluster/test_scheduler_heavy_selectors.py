@@ -38,7 +38,7 @@ def worked_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     monkeypatch.setattr(cel.Selector, "work_out", noted)
     yield done
-    cel_selector._long_ones.clear()
+    cel_selector._large_ones.clear()
 
 
 async def _until(condition: Callable[[], Awaitable[bool]], world: World) -> None:

@@ -64,6 +64,7 @@ WRONG = {
     "/500": "the webhook answered 500, not 200",
     "/garbage": "received invalid webhook response: the answer is no AdmissionReview",
     "/huge": "the answer is larger than 8388608 bytes",
+    "/crumbs": "the answer comes in more than 20000 pieces",
     "/wrong-uid": 'expected response.uid="',
     "/no-response": "webhook response was absent",
     "/not-a-review": "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview",

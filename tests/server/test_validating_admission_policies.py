@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -283,3 +284,13 @@ async def test_types_are_checked_into_the_status() -> None:
         assert "found no matching overload for '_>_' applied to '(int, string)'" in warnings[0].warning
         assert "found no matching overload for '_+_' applied to '(string, int)'" in warnings[1].warning
         assert "undefined field 'replica'" in warnings[2].warning
+
+
+async def test_however_many_wait_for_expressions_that_take_long_nobody_is_refused_for_it() -> None:
+    async with local_server() as server:
+        admin = server.client()
+        slow = "lists.range(60).all(x, lists.range(60).all(y, x + y >= 0 && object.metadata.name != ''))"
+        await admin.create(policy("p", slow))
+        await admin.create(binding("p"))
+        made = await asyncio.gather(*(admin.create(config_map(f"c-{number}")) for number in range(70)))
+        assert len(made) == 70

@@ -5,7 +5,7 @@ Given ──values──▶ Evaluation ──run(expression)──▶ value, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from dray.cel.values import MISSING, CelError, MapValue
 
 __all__ = [
     "COST_BUDGET", "Compiled", "Evaluation", "ExpressionFailed", "Given", "OutOfBudget",
-    "compile_expression", "compile_variables", "request_document",
+    "compile_expression", "compile_variables", "letters_to_compile", "request_document",
 ]  # fmt: skip
 
 COST_BUDGET: Final = 10_000_000
@@ -29,6 +29,8 @@ COST_BUDGET: Final = 10_000_000
 _CHECKS: Final = 2 * 350_000
 """What questions to the authorizer cost. They take no time: who asks some is not slow yet."""
 _NOW_WITH_CHECKS: Final = replace(cel.NOW, cost_limit=cel.NOW.cost_limit + _CHECKS)
+_SEARCH_LETTERS: Final = 500
+"""To compile regular expressions takes up to as long as so many letters of other expressions do."""
 _AUTHORIZERS: Final = frozenset({"authorizer", "authorizer.requestResource"})
 
 
@@ -50,6 +52,11 @@ class Compiled:
     expression: str
     program: cel.Program | None
     fault: str = ""
+
+
+def letters_to_compile(expressions: Iterable[str]) -> int:
+    """How much there is to compile, in letters."""
+    return sum(len(each) + (_SEARCH_LETTERS if "matches" in each or "find" in each else 0) for each in expressions)
 
 
 def compile_expression(expression: str, offers: Offers, variables: Mapping[str, Type], *results: Type) -> Compiled:

@@ -15,6 +15,7 @@ from dray.admission.evaluation import (
     Given,
     compile_expression,
     compile_variables,
+    letters_to_compile,
 )
 from dray.admission.policies import IGNORE, matcher_of, offers_of
 from dray.admission.views import json_of, type_faults
@@ -69,7 +70,7 @@ class MutatingPolicy:
         texts = [expression_of(mutation) for mutation in self._spec.mutations]
         texts += [each.expression for each in self._spec.variables]
         texts += [each.expression for each in self._spec.match_conditions]
-        return sum(map(len, texts))
+        return letters_to_compile(texts)
 
     def __len__(self) -> int:
         return len(self._mutations)

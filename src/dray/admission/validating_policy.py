@@ -16,6 +16,7 @@ from dray.admission.evaluation import (
     OutOfBudget,
     compile_expression,
     compile_variables,
+    letters_to_compile,
 )
 from dray.admission.policies import IGNORE, matcher_of, offers_of
 from dray.api.generated.admissionregistration import (
@@ -88,7 +89,7 @@ class ValidatingPolicy:
         texts += [each.expression for each in spec.variables]
         texts += [each.expression for each in spec.match_conditions]
         texts += [each.value_expression for each in spec.audit_annotations]
-        return sum(map(len, texts))
+        return letters_to_compile(texts)
 
     def compile(self) -> None:
         """Compiles all expressions; what is wrong with one is told when it is evaluated."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dray.admission.conditions import Conditions
+from dray.admission.evaluation import letters_to_compile
 from dray.admission.matching import Matcher
 from dray.api.generated.admissionregistration import (
     MutatingWebhook,
@@ -46,7 +47,7 @@ class Webhook:
     @property
     def size(self) -> int:
         """How many letters there are to compile."""
-        return sum(len(condition.expression) for condition in self._stored)
+        return letters_to_compile(condition.expression for condition in self._stored)
 
     def compile(self) -> None:
         """Compiles the conditions; what is wrong with one is told when it is evaluated."""

@@ -235,7 +235,7 @@ _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 _OCTAL = re.compile(r"([-+]?)0o?([0-7_]+)")
 _HEX = re.compile(r"([-+]?)0x([0-9a-fA-F_]+)")
 _BINARY = re.compile(r"([-+]?)0b([01_]+)")
-_FLOAT = re.compile(r"[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?|[-+]?[0-9]+\.([eE][-+]?[0-9]+)?")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)([eE][-+]?[0-9]++)?")
 _MAX_DIGITS = 400
 
 

@@ -20,20 +20,25 @@ _UNKNOWN: Final = object()
 
 
 def remember_texts(
-    entries: int, longest: int = LONGEST, *, long_entries: int = 0
+    entries: int,
+    longest: int = LONGEST,
+    *,
+    long_entries: int = 0,
+    keeps: Callable[[Any], bool] = lambda _result: True,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator for pure functions with positional arguments: texts, bytes, truth values, or tuples of them.
 
     Results for arguments of up to `longest` letters together are remembered, the newest so many: so it holds at most
     `entries` times `longest` letters, and what the function makes of them. Where longer ones are asked for again and
-    again, so many of those of up to `LONG` letters are remembered, too.
+    again, so many of those of up to `LONG` letters are remembered, too. Where a result may be large whatever the text,
+    `keeps` says whether this one is remembered.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         is_single = len(signature(function).parameters) == 1
         work_out: Callable[[Any], R] = function if is_single else lambda texts: function(*texts)  # type: ignore[call-arg]  # as `P` has them
-        long = _Memory(work_out, long_entries, LONG) if long_entries else None
-        memory = _Memory(long.__getitem__ if long is not None else work_out, entries, longest)
+        long = _Memory(work_out, long_entries, LONG, keeps) if long_entries else None
+        memory = _Memory(long.__getitem__ if long is not None else work_out, entries, longest, keeps)
         if is_single:
             return memory.__getitem__  # type: ignore[return-value]  # what is known is found without Python
 
@@ -48,10 +53,13 @@ def remember_texts(
 class _Memory(dict[Any, Any]):
     """What is known by argument. Two generations: what is asked for again in time outlives the older one."""
 
-    __slots__ = ("_function", "_longest", "_most", "_older")
+    __slots__ = ("_function", "_keeps", "_longest", "_most", "_older")
 
-    def __init__(self, function: Callable[[Any], Any], entries: int, longest: int) -> None:
+    def __init__(
+        self, function: Callable[[Any], Any], entries: int, longest: int, keeps: Callable[[Any], bool]
+    ) -> None:
         super().__init__()
+        self._keeps = keeps
         self._function = function
         self._most = max(1, entries // 2)
         self._longest = longest
@@ -61,7 +69,8 @@ class _Memory(dict[Any, Any]):
         result = self._older.get(argument, _UNKNOWN)
         if result is _UNKNOWN:
             result = self._function(argument)
-            if (len(argument) if argument.__class__ is str else text_length(argument)) > self._longest:
+            length = len(argument) if argument.__class__ is str else text_length(argument)
+            if length > self._longest or not self._keeps(result):
                 return result
         if len(self) >= self._most:
             self._older = self.copy()

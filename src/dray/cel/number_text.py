@@ -9,8 +9,8 @@ from typing import Final
 
 __all__ = ["parse_decimal_int", "parse_double_text", "shortest", "shortest_fixed"]
 
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_HEXADECIMAL: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
+_HEXADECIMAL: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]++\.?[0-9a-fA-F]*+|\.[0-9a-fA-F]++)[pP][+-]?[0-9]+")
 _INFINITY: Final = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _INTEGER: Final = re.compile(r"[+-]?0*[0-9]{1,20}")
 

@@ -15,6 +15,7 @@ from dray.cel.estimate import estimate_cost
 from dray.cel.explain import Condition, explain
 from dray.cel.outcomes import Outcome, Outcomes
 from dray.cel.parser import Parsed, parse
+from dray.cel.patterns import patterns_size
 from dray.cel.planner import Plan, plan
 from dray.cel.reads import Reads, find_reads
 from dray.cel.recursion import DEEP, with_deep_stack
@@ -25,7 +26,9 @@ from dray.cel.view import DeviceView, device_view
 __all__ = ["Selector", "compile"]
 
 _CACHE_ENTRIES: Final = 4_096
-_LONG_ENTRIES: Final = 64
+_LARGE_ENTRIES: Final = 64
+_SMALL_PATTERNS: Final = 500
+"""How large regular expressions may be, together, to be kept in numbers."""
 _NESTING: Final = "([{?-+*/%<>=."
 _TOO_DEEP: Final = "the expression is nested too deeply"
 
@@ -42,8 +45,8 @@ class Selector:
     """
 
     __slots__ = (
-        "_code", "_evaluate", "_is_deep", "_now", "_plan", "_whole", "estimated_cost", "expression", "outcomes",
-        "reads",
+        "_code", "_evaluate", "_is_deep", "_now", "_plan", "_whole", "estimated_cost", "expression",
+        "has_small_patterns", "outcomes", "reads",
     )  # fmt: skip
 
     expression: Final[str]
@@ -57,6 +60,7 @@ class Selector:
         self.estimated_cost = estimated_cost
         self.reads = find_reads(parsed.root)
         self.outcomes = Outcomes(self.reads)
+        self.has_small_patterns: Final = patterns_size(parsed.root) <= _SMALL_PATTERNS
         self._plan = planned
         self._is_deep = parsed.height >= DEEP
         code = None if self._is_deep else codegen.generate(parsed.root)
@@ -192,28 +196,31 @@ def compile(expression: str, mode: Mode = "new") -> Selector:
 
 def is_compiled(expression: str) -> bool:
     """Whether compiling the expression takes next to no time: it is short, or it was compiled lately."""
-    return len(expression) <= LONGEST or expression in _long_ones
+    return len(expression) <= LONGEST or expression in _large_ones
 
 
 def _compile_once(expression: str) -> Selector | tuple[Issue, ...]:
     """The selector, or what is wrong with the expression."""
-    if len(expression) <= LONGEST:
-        return _compile_short(expression)
-    known = _long_ones.get(expression)
+    known = _large_ones.get(expression)
     if known is None:
-        known = _compile_now(expression)
-        while len(_long_ones) >= _LONG_ENTRIES:
-            _long_ones.pop(next(iter(tuple(_long_ones)), ""), None)  # other threads compile, too
-        if len(expression) <= LONG:
-            _long_ones[expression] = known
+        is_short = len(expression) <= LONGEST
+        known = _compile_short(expression) if is_short else _compile_now(expression)
+        if len(expression) <= LONG and not (is_short and _is_small(known)):
+            while len(_large_ones) >= _LARGE_ENTRIES:
+                _large_ones.pop(next(iter(tuple(_large_ones)), ""), None)  # other threads compile, too
+            _large_ones[expression] = known
     return known
 
 
-_long_ones: Final[dict[str, Selector | tuple[Issue, ...]]] = {}
-"""The latest of more than ``LONGEST`` letters."""
+_large_ones: Final[dict[str, Selector | tuple[Issue, ...]]] = {}
+"""The latest of more than ``LONGEST`` letters, or with large regular expressions."""
 
 
-@remember_texts(_CACHE_ENTRIES)
+def _is_small(compiled: Selector | tuple[Issue, ...]) -> bool:
+    return not isinstance(compiled, Selector) or compiled.has_small_patterns
+
+
+@remember_texts(_CACHE_ENTRIES, keeps=_is_small)
 def _compile_short(expression: str) -> Selector | tuple[Issue, ...]:
     return _compile_now(expression)
 

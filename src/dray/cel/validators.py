@@ -14,11 +14,15 @@ from dray.cel.ast import Call, ListLiteral, Literal, MapLiteral, Node, children
 from dray.cel.environment import FUNCTIONS
 from dray.cel.errors import CompileError, Issue, locate
 from dray.cel.library.regex import RegexError, compile_regex
+from dray.cel.library.regex_size import LARGEST
 from dray.cel.library.text_format import CLAUSES, Clause, FormatError, parse_format
+from dray.cel.patterns import patterns_size
 from dray.cel.types import Kind, Type
 from dray.cel.values import CelError
 
 __all__ = ["validate"]
+
+_PATTERNS_TOO_LARGE: Final = "the regular expressions are too large together; write fewer of them, or fewer repetitions"
 
 _ACCEPTED: Final[dict[str, frozenset[Kind]]] = {
     "s": frozenset(
@@ -39,6 +43,8 @@ _ACCEPTED: Final[dict[str, frozenset[Kind]]] = {
 
 def validate(root: Node, text: str) -> None:
     """Raises CompileError with everything that is wrong with the literals of the tree."""
+    if patterns_size(root) > LARGEST:
+        raise CompileError((Issue(_PATTERNS_TOO_LARGE, 1, 1),))
     issues = [Issue(message, *locate(text, node.offset)) for node, message in _findings(root)]
     if issues:
         raise CompileError(tuple(sorted(issues, key=lambda issue: (issue.line, issue.column))))

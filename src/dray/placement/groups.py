@@ -16,7 +16,7 @@ from dray.placement.fleet import Fleet
 from dray.placement.problem import MisconfiguredError
 
 _PATH: Final = "spec.decisionStrategy.groupStrategy"
-_PERCENTAGE: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)%")
+_PERCENTAGE: Final = re.compile(r"([+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?)%")
 _MAX_TEXT_LENGTH: Final = 64
 
 

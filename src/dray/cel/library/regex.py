@@ -10,21 +10,25 @@ import re2
 from dray.api.text_memory import remember_texts
 from dray.cel import types
 from dray.cel.declarations import function, member, overload
+from dray.cel.library.regex_size import LARGEST, regex_size
 from dray.cel.types import BOOL, INT, STRING
 from dray.cel.values import NO_SUCH_OVERLOAD, CelError
 
 __all__ = ["FUNCTIONS", "RegexError", "compile_regex", "specialise"]
 
-_MAX_PROGRAM_BYTES: Final = 8 << 20
+_MAX_PROGRAM_BYTES: Final = 2 << 20
+_TOO_LARGE: Final = "the regular expression is too large; write fewer repetitions, such as `+` for `{1,1000}`"
 
 
 class RegexError(ValueError):
     """A pattern that is no regular expression, or one whose program would be too large."""
 
 
-@remember_texts(256)
+@remember_texts(64)
 def compile_regex(pattern: str) -> Any:
     """The compiled pattern; raises RegexError."""
+    if regex_size(pattern) > LARGEST:
+        raise RegexError(_TOO_LARGE)
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MAX_PROGRAM_BYTES

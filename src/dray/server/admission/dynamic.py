@@ -105,9 +105,8 @@ class DynamicAdmission:
             await self._webhooks.check(asked, hooks.validating_webhooks)
 
     async def close(self) -> None:
-        """Lets go of the store, of connections and of threads."""
+        """Lets go of the store and of connections."""
         self._configuration.close()
-        self._runner.slow.close()
         await self._webhooks.close()
 
 

@@ -101,7 +101,7 @@ class MutatingPolicies:
     async def _invoke(self, asked: AdmissionRequest, each: _Invocation, again: Reinvocation) -> None:
         """Raises what is up to the failure policy, and ApiError."""
         runner, policy = self._runner, each.policy
-        await runner.compiled(policy)
+        await runner.compiled(asked, policy)
         given = runner.given(asked, each.resource)
         is_met = await runner.evaluate(asked, given, lambda given, budget: policy.is_met(given, each.params, budget))
         if not is_met:

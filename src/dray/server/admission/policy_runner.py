@@ -19,7 +19,7 @@ from dray.api.kinds import NAMESPACES
 from dray.server import errors
 from dray.server.admission.admission_request import AdmissionRequest
 from dray.server.admission.policy_inputs import asking, namespace_labels
-from dray.server.admission.slow_policies import SlowPolicies, within_time
+from dray.server.admission.slow_policies import within_time
 from dray.server.security.authorization import Authorizer as Rights
 
 __all__ = ["PolicyRunner"]
@@ -43,7 +43,6 @@ class PolicyRunner:
     """One per server."""
 
     def __init__(self, rights: Rights) -> None:
-        self.slow: Final = SlowPolicies()
         self._ask = asking(rights)
 
     def matched(self, asked: AdmissionRequest, matcher: Matcher) -> Resource | None:
@@ -70,17 +69,19 @@ class PolicyRunner:
             Authorizer(self._ask, asked.call.caller),
         )
 
-    async def compiled(self, policy: _Compilable) -> None:
-        """Makes sure that expressions are compiled. Raises TookTooLong."""
+    async def compiled(self, asked: AdmissionRequest, policy: _Compilable) -> None:
+        """Makes sure that expressions are compiled."""
         if policy.is_compiled:
             return
         if policy.size <= QUICK_TO_COMPILE:
             policy.compile()
         else:
-            await self.slow.compile(policy.compile)
+            await asked.engine.beside(asked.call, policy.compile)
 
     async def evaluate(self, asked: AdmissionRequest, given: Given, evaluate: Callable[[Given, cel.Budget], T]) -> T:
-        """What expressions say: at once, or beside the event loop if that takes too long. Raises TookTooLong.
+        """What expressions say: at once, or beside the event loop if that takes too long, when it is the caller's turn.
+
+        Raises TookTooLong.
 
         Large objects go there right away: only to make them what expressions see takes long.
         """
@@ -88,9 +89,7 @@ class PolicyRunner:
             with contextlib.suppress(cel.Postponed):
                 return evaluate(given, cel.NOW)
         patient = msgspec.structs.replace(given, authorizer=_asked_from_thread(given.authorizer))
-        if asked.call.is_large:
-            return await asked.engine.beside(asked.call, within_time, lambda budget: evaluate(patient, budget))
-        return await self.slow.run(lambda budget: evaluate(patient, budget))
+        return await asked.engine.beside(asked.call, within_time, lambda budget: evaluate(patient, budget))
 
 
 def _asked_from_thread(authorizer: Authorizer) -> Authorizer:

@@ -113,7 +113,7 @@ class ValidatingPolicies:
             if policy.is_compiled and not asked.call.is_large:
                 with contextlib.suppress(cel.Postponed):
                     return policy.judge(given, params)
-            await self._runner.compiled(policy)
+            await self._runner.compiled(asked, policy)
             return await self._runner.evaluate(asked, given, lambda given, budget: policy.judge(given, params, budget))
         except TookTooLong as error:
             return Verdict() if policy.ignores_failures else Verdict((Violation(0, str(error)),))

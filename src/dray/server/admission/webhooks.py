@@ -133,7 +133,7 @@ class Webhooks:
         return resource
 
     async def _holds(self, asked: AdmissionRequest, hook: Webhook, resource: Resource) -> bool:
-        await self._runner.compiled(hook)
+        await self._runner.compiled(asked, hook)
         conditions = hook.conditions
         assert conditions is not None
         given = self._runner.given(asked, resource, needs_namespace=False)

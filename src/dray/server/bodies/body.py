@@ -32,6 +32,8 @@ LARGE_YAML = 4 * 1024
 """Bytes from which on a body that may be YAML is read beside the loop: each takes as long as a hundred of JSON."""
 LARGE_WITH_SELECTORS = 1024
 """The same for objects with selectors, rules or policies in CEL: to compile a kilobyte takes twenty milliseconds."""
+_MAY_SEARCH = (b"matches", b"find", b"pattern", b"\\")
+"""What a body has that may have a regular expression in it, plain or escaped: those may take long at any length."""
 _WITH_EXPRESSIONS = (RESOURCE_GROUP, DRAY_GROUP, "apiextensions.k8s.io", "admissionregistration.k8s.io")
 _ESCAPES = {
     '"': '\\"',
@@ -55,11 +57,11 @@ def media_type(header: str) -> str:
 def is_large(body: bytes, content_type: str, kind: Kind) -> bool:
     """Whether reading a body, and looking at what is in it, is nothing for the event loop."""
     size = len(body)
-    if size <= LARGE_WITH_SELECTORS:
-        return False
     if size > LARGE or (size > LARGE_YAML and media_type(content_type) in (YAML_TYPE, APPLY_PATCH)):
         return True
-    return kind.group in _WITH_EXPRESSIONS and kind is not SLICES
+    if kind.group not in _WITH_EXPRESSIONS or kind is SLICES:
+        return False
+    return size > LARGE_WITH_SELECTORS or any(word in body for word in _MAY_SEARCH)
 
 
 def parse(body: bytes, content_type: str) -> Any:

@@ -1,4 +1,4 @@
-"""One question to a webhook: a POST over TLS, answered within a number of seconds and bytes."""
+"""One question to a webhook: a POST over TLS, answered within a number of seconds, bytes and pieces."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections import OrderedDict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from dray.server.webhooks.own_loop import OwnLoop
 from dray.server.webhooks.targets import Target
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ __all__ = ["MOST_BYTES", "WebhookClient", "WebhookFailed"]
 
 MOST_BYTES: Final = 8 * 1024 * 1024
 """Of an answer: a patch of the largest object that is taken, in base64."""
+MOST_PIECES: Final = 20_000
+"""Chunks of an answer: each takes some time, however small it is."""
 MOST_TRUSTED: Final = 64
 """How many CA bundles are remembered."""
 HEADERS: Final = {
@@ -35,19 +38,22 @@ class WebhookFailed(Exception):
 
 
 class WebhookClient:
-    """Asks webhooks. Connections are kept between questions, and there is no limit to those in use: who hangs must not
-    take up what somebody else waits for.
+    """Asks webhooks, on an event loop of its own. Connections are kept between questions, and there is no limit to
+    those in use: who hangs must not take up what somebody else waits for.
 
-    What speaks HTTP is loaded with the first question, beside the event loop: it takes a while, and hardly any server
-    needs it."""
+    What speaks HTTP is loaded with the first question: it takes a while, and hardly any server needs it."""
 
     def __init__(self) -> None:
+        self._loop = OwnLoop("webhooks")
         self._http: Any = None
         self._session: aiohttp.ClientSession | None = None
         self._trust: OrderedDict[str, ssl.SSLContext] = OrderedDict()
 
     async def post(self, target: Target, ca_bundle: str, body: bytes, seconds: float) -> bytes:
         """The answer of a webhook, which is trusted if the bundle (base64 of PEM) says so. Raises WebhookFailed."""
+        return await self._loop.run(self._asked(target, ca_bundle, body, seconds))
+
+    async def _asked(self, target: Target, ca_bundle: str, body: bytes, seconds: float) -> bytes:
         if self._http is None:
             self._http = await asyncio.to_thread(import_module, "aiohttp")
         trust = await self._trusted(ca_bundle)
@@ -95,7 +101,8 @@ class WebhookClient:
         """Closes connections."""
         session, self._session = self._session, None
         if session is not None:
-            await session.close()
+            await self._loop.run(session.close())
+        await self._loop.close()
 
 
 def _reason(error: BaseException) -> str:
@@ -118,10 +125,14 @@ def _context(bundle: str) -> ssl.SSLContext:
 
 
 async def _read_all(content: aiohttp.StreamReader) -> bytes:
-    """An answer to its end, in however many pieces it comes. Raises WebhookFailed if it is too long."""
+    """An answer to its end, piece by piece. Raises WebhookFailed if it is too long, or the pieces are too many."""
     answer = bytearray()
-    async for piece in content.iter_any():
+    pieces = 0
+    async for piece, _ in content.iter_chunks():
         answer += piece
+        pieces += 1
         if len(answer) > MOST_BYTES:
             raise WebhookFailed(f"the answer is larger than {MOST_BYTES} bytes")
+        if pieces > MOST_PIECES:
+            raise WebhookFailed(f"the answer comes in more than {MOST_PIECES} pieces")
     return bytes(answer)
