@@ -30,8 +30,10 @@ NODE_STATES: dict[str, Json] = {
         "spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
         "status": {"conditions": [{"type": "Ready", "status": "False"}]},
     },
+    "drained": {"spec": {"taints": [{"key": "maintenance", "effect": "NoSchedule"}]}},
     "gone": {"gone": True},
 }
+DRAIN = {"annotations": {"dray.dev/drain": "maintenance:NoSchedule"}}
 AMOUNTS = (None, "1n", "1", "2", "3", "4", "5")
 POD: Json = {
     "apiVersion": "v1",
@@ -60,7 +62,8 @@ def scheduler_of(manifests: list[Json], node_states: dict[str, str]) -> Cluster:
             case "Node":
                 state = NODE_STATES[node_states[manifest["metadata"]["name"]]]
                 if "gone" not in state:
-                    cluster.set_node(None, typed({"apiVersion": "v1", **manifest, **state}, Node))
+                    meta = {**manifest["metadata"], **DRAIN}
+                    cluster.set_node(None, typed({"apiVersion": "v1", **manifest, "metadata": meta, **state}, Node))
             case "DeviceClass":
                 made = typed(manifest, DeviceClass)
                 cluster.set_class(made.metadata.name, made)
@@ -142,7 +145,12 @@ def test_what_is_remembered_is_what_is_so(manifests: list[Json], data: st.DataOb
         if step == "node":
             name, state = data.draw(st.sampled_from(NODES)), NODE_STATES[data.draw(st.sampled_from(list(NODE_STATES)))]
             node = typed(
-                {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"rack": "r1"}}, **state},
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {"name": name, "labels": {"rack": "r1"}, **DRAIN},
+                    **state,
+                },
                 Node,
             )
             cluster.set_node(None if cluster.nodes.get(name) is None else node, None if "gone" in state else node)

@@ -1,7 +1,7 @@
 """What every device is good for now: free, held, tainted or blocked. The one place that decides it.
 
     inventory (who holds what, counters, capacities) ┐
-    nodes (there, ready, not cordoned)               ├─▶ DeviceStates ─▶ sets of devices for who counts
+    nodes (there, ready, not cordoned or drained)    ├─▶ DeviceStates ─▶ sets of devices for who counts
     taints                                           ┘              └─▶ DeviceState for who shows or asks why
 
     free      a claim without tolerations can have it now, all of it or a share
@@ -30,6 +30,7 @@ from dray.api.generated.core import Node
 from dray.api.nodes import is_known_unready
 from dray.api.resource.pool import PoolKey
 from dray.api.resource.taint import EFFECT_NONE
+from dray.eviction.drain import is_drained
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.node_info import NodeInfo
 from dray.tracker.view import EffectiveDevice, NodeAccess, PoolView
@@ -41,6 +42,7 @@ class NodeProblem(StrEnum):
     GONE = "gone"
     NOT_READY = "not ready"
     CORDONED = "cordoned"
+    DRAINED = "being drained"
 
 
 class NodeBlock(msgspec.Struct, frozen=True):
@@ -281,10 +283,13 @@ class _Nodes:
 
 
 def problem_of(node: Node) -> NodeProblem | None:
-    """Why no new pod comes to a node, None if some can: taints that people choose are not the node's problem."""
+    """Why no new pod comes to a node, None if some can: taints that people choose for pods that tolerate them are not
+    the node's problem, those of a drain are."""
     if is_known_unready(node):
         return NodeProblem.NOT_READY
-    return NodeProblem.CORDONED if node.spec.unschedulable else None
+    if node.spec.unschedulable:
+        return NodeProblem.CORDONED
+    return NodeProblem.DRAINED if is_drained(node) else None
 
 
 def differs_for_devices(before: Node, now: Node) -> bool:
