@@ -135,7 +135,7 @@ class _Object(MapValue):
         made = self._made.get(key, MISSING) if key.__class__ is str else MISSING
         if made is not MISSING or key.__class__ is not str:
             return made
-        declared = self._fields.get(key)
+        declared = self._fields.get(key) or (self._fields.get(f"__{key}__") if key in _RESERVED else None)
         if declared is None:
             return MISSING
         name, convert = declared
@@ -185,6 +185,8 @@ def _object(schema: JSONSchemaProps, name: str, *, is_resource: bool) -> Shape:
         if shape is not None and known is not None:
             fields[known] = (field_name, shape.convert)
             declared[known] = shape.type
+            if field_name in _RESERVED:  # which are known by their own names, too
+                declared.setdefault(field_name, shape.type)
             structs.update(shape.structs)
 
     for field_name, part in schema.properties.items():

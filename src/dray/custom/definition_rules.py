@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -22,10 +22,12 @@ from dray.api.generated.apiextensions import (
 )
 from dray.api.times import Time
 from dray.cel import Postponed
+from dray.cel.allowance import More
 from dray.custom import schema_rules
 from dray.custom.definition import schema_of
 from dray.custom.names import CLEANUP, is_established, with_accepted_names, with_stored_version
 from dray.custom.paths import steps_of
+from dray.custom.rules import Run
 from dray.custom.schema_rules import check_schema, unknown_formats
 from dray.validation import Context, check, names
 from dray.validation.context import Errors
@@ -102,7 +104,7 @@ def check_definition(
         raise Postponed
     if old is None and new.metadata.name != f"{spec.names.plural}.{spec.group}":
         errors.append(invalid("metadata.name", new.metadata.name, 'must be spec.names.plural+"."+spec.group'))
-    _check_spec(errors, spec, old.spec if old is not None else None)
+    _check_spec(errors, spec, old.spec if old is not None else None, ctx.more)
     _check_stored_versions(errors, new)
     if old is not None:
         if is_established(old):
@@ -132,7 +134,9 @@ def _warnings(definition: CustomResourceDefinition) -> list[str]:
     return told
 
 
-def _check_spec(errors: Errors, spec: CustomResourceDefinitionSpec, old: CustomResourceDefinitionSpec | None) -> None:
+def _check_spec(
+    errors: Errors, spec: CustomResourceDefinitionSpec, old: CustomResourceDefinitionSpec | None, more: More | None
+) -> None:
     _check_group(errors, spec.group)
     check.required_one_of(errors, "spec.scope", spec.scope, SCOPES)
     if spec.preserve_unknown_fields and not (old is not None and old.preserve_unknown_fields):
@@ -140,7 +144,10 @@ def _check_spec(errors: Errors, spec: CustomResourceDefinitionSpec, old: CustomR
         errors.append(invalid("spec.preserveUnknownFields", True, said))
     known = {} if old is None else {version.name: version for version in old.versions}
     for index, version in enumerate(spec.versions):
-        _check_version(errors, version, f"spec.versions[{index}]", known.get(version.name))
+        _check_version(errors, version, f"spec.versions[{index}]")
+    _check_parts(errors, spec.versions, known, Run(more))
+    if spec.versions:
+        _check_label(errors, spec.versions[0].name, "spec.version")  # as which Kubernetes knows the first one, too
     _check_versions(errors, spec.versions)
     for field, value in (
         ("plural", spec.names.plural),
@@ -191,26 +198,60 @@ def _check_label(errors: Errors, value: str, path: str, *, may_be_empty: bool = 
         errors.append(invalid(path, value, ",".join(problems)))
 
 
-def _check_version(
+def _check_version(errors: Errors, version: CustomResourceDefinitionVersion, path: str) -> None:
+    _check_label(errors, version.name, f"{path}.name", may_be_empty=False)
+    _check_deprecation(errors, version, f"{path}.deprecationWarning")
+    if version.schema is None or version.schema.open_apiv3_schema is None:
+        errors.append(required(f"{path}.schema.openAPIV3Schema"))
+
+
+_Versions: TypeAlias = tuple[CustomResourceDefinitionVersion, ...]
+
+
+def _check_parts(
+    errors: Errors, versions: _Versions, old: dict[str, CustomResourceDefinitionVersion], run: Run
+) -> None:
+    """What versions say each. As in Kubernetes, what all of them say alike is a part of the spec, and judged once."""
+    for index, version in _judged(versions, "schema"):
+        place = "spec.validation" if index is None else f"spec.versions[{index}].schema"
+        _check_schema(errors, version, f"{place}.openAPIV3Schema", old.get(version.name), run)
+    for index, version in _judged(versions, "subresources"):
+        _check_subresources(errors, version.subresources, f"{_place(index)}.subresources")
+    for index, version in _judged(versions, "additional_printer_columns"):
+        for number, column in enumerate(version.additional_printer_columns):
+            _check_column(errors, column, f"{_place(index)}.additionalPrinterColumns[{number}]")
+    for index, version in _judged(versions, "selectable_fields"):
+        schema = version.schema.open_apiv3_schema if version.schema is not None else None
+        if version.selectable_fields and schema is not None:
+            path = f"{_place(index)}.selectableFields"
+            _check_selectable_fields(errors, version, schema, path, old.get(version.name))
+
+
+def _judged(versions: _Versions, part: str) -> Iterator[tuple[int | None, CustomResourceDefinitionVersion]]:
+    """The versions whose part is to be judged, with their places; one, in none, if all are alike."""
+    if versions and all(getattr(version, part) == getattr(versions[0], part) for version in versions):
+        yield None, versions[0]
+    else:
+        yield from enumerate(versions)
+
+
+def _place(index: int | None) -> str:
+    return "spec" if index is None else f"spec.versions[{index}]"
+
+
+def _check_schema(
     errors: Errors,
     version: CustomResourceDefinitionVersion,
     path: str,
     old: CustomResourceDefinitionVersion | None,
+    run: Run,
 ) -> None:
-    _check_label(errors, version.name, f"{path}.name", may_be_empty=False)
-    _check_deprecation(errors, version, f"{path}.deprecationWarning")
     schema = version.schema.open_apiv3_schema if version.schema is not None else None
+    if schema is None or (old is not None and schema == schema_of(old)):
+        return
     has_status = version.subresources is not None and version.subresources.status is not None
-    if schema is None:
-        errors.append(required(f"{path}.schema.openAPIV3Schema"))
-    elif old is None or schema != schema_of(old):
-        known = schema_rules.expressions_in(schema_of(old)) if old is not None else frozenset()
-        check_schema(errors, schema, f"{path}.schema.openAPIV3Schema", has_status=has_status, known=known)
-    _check_subresources(errors, version.subresources, f"{path}.subresources")
-    for index, column in enumerate(version.additional_printer_columns):
-        _check_column(errors, column, f"{path}.additionalPrinterColumns[{index}]")
-    if version.selectable_fields and schema is not None:
-        _check_selectable_fields(errors, version, schema, f"{path}.selectableFields", old)
+    known = schema_rules.expressions_in(schema_of(old)) if old is not None else frozenset()
+    check_schema(errors, schema, path, has_status=has_status, known=known, run=run)
 
 
 def _check_deprecation(errors: Errors, version: CustomResourceDefinitionVersion, path: str) -> None:
@@ -302,9 +343,11 @@ def _check_conversion(errors: Errors, conversion: CustomResourceConversion) -> N
     check.required_one_of(errors, f"{path}.strategy", conversion.strategy, ("None", "Webhook"))
     hook = conversion.webhook
     if conversion.strategy != "Webhook":
-        if hook is not None:
-            said = "should not be set when strategy is not set to Webhook"
+        said = "should not be set when strategy is not set to Webhook"
+        if hook is not None and hook.client_config is not None:
             errors.append(forbidden(f"{path}.webhookClientConfig", said))
+        if hook is not None and hook.conversion_review_versions:
+            errors.append(forbidden(f"{path}.conversionReviewVersions", said))
         return
     if hook is None or hook.client_config is None:
         said = "required when strategy is set to Webhook"
@@ -317,6 +360,8 @@ def _check_conversion(errors: Errors, conversion: CustomResourceConversion) -> N
             said = "'https' is the only allowed URL scheme"
             errors.append(invalid(f"{path}.webhookClientConfig.url", config.url, said))
     versions = hook.conversion_review_versions if hook is not None else ()
+    for index, version in enumerate(versions):
+        _check_label(errors, version, f"{path}.conversionReviewVersions[{index}]", may_be_empty=False)
     if not versions:
         errors.append(required(f"{path}.conversionReviewVersions"))
     elif not set(versions) & set(_REVIEW_VERSIONS):
@@ -329,6 +374,9 @@ def _check_stored_versions(errors: Errors, definition: CustomResourceDefinition)
     stored = definition.status.stored_versions
     if not stored:
         errors.append(invalid(path, stored, "must have at least one stored version"))
+    for version in definition.spec.versions:
+        if version.storage and version.name not in stored:
+            errors.append(invalid(path, version.name, "must have the storage version"))
     there = {version.name for version in definition.spec.versions}
     for index, name in enumerate(stored):
         if name not in there:

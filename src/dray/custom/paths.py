@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
+
+from dray.api.generated.apiextensions import JSONSchemaProps
 
 MISSING: Any = object()
+_STEP: Final = re.compile(r"\.(?P<name>[^.\[\]]+)|\['(?P<key>(?:[^'\\]|\\.)*)'\]")
+_ESCAPED: Final = re.compile(r"\\(.)")
 
 
 def steps_of(path: str) -> tuple[str, ...]:
     """`.spec.replicas` → ("spec", "replicas")."""
     return tuple(path.removeprefix(".").split("."))
+
+
+def schema_at(schema: JSONSchemaProps, path: str) -> JSONSchemaProps | None:
+    """The part of a schema that a path of a rule leads to (`.spec.list`, `.map['key']`); None if it leads nowhere."""
+    found: JSONSchemaProps | None = schema
+    end = 0
+    for step in _STEP.finditer(path):
+        if step.start() != end or found is None:
+            return None
+        end = step.end()
+        name = step["name"] if step["name"] is not None else _ESCAPED.sub(r"\1", step["key"])
+        others = found.additional_properties
+        if found.properties:
+            found = found.properties.get(name)
+        else:
+            found = others if isinstance(others, JSONSchemaProps) else None
+    return found if end == len(path) else None
 
 
 def look_up(document: dict[str, Any], steps: tuple[str, ...]) -> Any:

@@ -13,6 +13,7 @@ from dray.cel.errors import CompileError
 from dray.cel.estimate import estimate_cost
 from dray.cel.parser import parse
 from dray.custom.cel_values import Shape, shape_of
+from dray.custom.paths import schema_at
 from dray.custom.rules import CompiledRule
 from dray.custom.schema_sizes import most_places, sizes_in
 from dray.validation.context import Errors
@@ -45,14 +46,28 @@ class _Walk:
     def __init__(self, errors: Errors, known: frozenset[str]) -> None:
         self._errors = errors
         self._known = known
+        self._text_problems = 0
+        """Where there are any in a part or below it, its expressions are not compiled."""
         self.total = 0
         self.expensive: list[str] = []
 
     def visit(
         self, schema: JSONSchemaProps, path: str, places: int | None, apart: str, *, is_root: bool = False
     ) -> None:
+        before = self._text_problems
+        self._visit_parts(schema, path, places, apart)
         if schema.x_kubernetes_validations:
+            texts = [
+                problem
+                for index, rule in enumerate(schema.x_kubernetes_validations)
+                for problem in _text_problems(rule, schema, f"{path}.x-kubernetes-validations[{index}]")
+            ]
+            self._errors += texts
+            self._text_problems += len(texts)
+        if schema.x_kubernetes_validations and self._text_problems == before:
             self._check(schema, path, places, apart, is_root=is_root)
+
+    def _visit_parts(self, schema: JSONSchemaProps, path: str, places: int | None, apart: str) -> None:
         inner = apart or (path if schema.x_kubernetes_map_type == "atomic" else "")
         for name, part in schema.properties.items():
             self.visit(part, f"{path}.properties[{name}]", places, inner)
@@ -67,12 +82,9 @@ class _Walk:
     def _check(self, schema: JSONSchemaProps, path: str, places: int | None, apart: str, *, is_root: bool) -> None:
         shape = shape_of(schema, "self", is_root=is_root)
         for index, rule in enumerate(schema.x_kubernetes_validations):
-            place = f"{path}.x-kubernetes-validations[{index}]"
-            problems = list(_text_problems(rule, place))
-            self._errors += problems
-            if problems or shape is None:
-                continue
-            self._check_expression(schema, rule, shape, place, places, apart, is_root=is_root)
+            if shape is not None:
+                place = f"{path}.x-kubernetes-validations[{index}]"
+                self._check_expression(schema, rule, shape, place, places, apart, is_root=is_root)
 
     def _check_expression(
         self,
@@ -116,7 +128,7 @@ def _times(places: int | None, most: int | None) -> int | None:
     return None if places is None or most is None else places * max(0, most)
 
 
-def _text_problems(rule: ValidationRule, place: str) -> list[FieldError]:
+def _text_problems(rule: ValidationRule, schema: JSONSchemaProps, place: str) -> list[FieldError]:
     found = []
     text, message = rule.rule.strip(), rule.message.strip()
     if not text:
@@ -138,6 +150,8 @@ def _text_problems(rule: ValidationRule, place: str) -> list[FieldError]:
         found.append(invalid(f"{place}.fieldPath", rule.field_path, "must be non-empty if specified"))
     elif _has_lines(rule.field_path):
         found.append(invalid(f"{place}.fieldPath", rule.field_path, "must not contain line breaks"))
+    if rule.field_path and schema_at(schema, rule.field_path) is None:
+        found.append(invalid(f"{place}.fieldPath", rule.field_path, "must be a valid path"))
     return found
 
 

@@ -12,10 +12,11 @@ import msgspec
 from dray.api.field import forbidden, invalid, not_supported, required
 from dray.api.generated.apiextensions import JSONSchemaProps
 from dray.cel.library.regex import RegexError, compile_regex
-from dray.custom.default_rules import check_defaults
+from dray.custom.default_rules import check_defaults, check_defaults_by_rules
 from dray.custom.list_rules import check_list
 from dray.custom.pruning import META_FIELDS
 from dray.custom.rule_checks import check_rules
+from dray.custom.rules import Run
 from dray.custom.text_formats import text_format
 from dray.validation.context import Errors
 
@@ -56,19 +57,26 @@ _NESTED_FORBIDDEN = (
 
 
 def check_schema(
-    errors: Errors, schema: JSONSchemaProps, path: str, *, has_status: bool, known: frozenset[str]
+    errors: Errors, schema: JSONSchemaProps, path: str, *, has_status: bool, known: frozenset[str], run: Run
 ) -> None:
-    """Everything that is wrong with the schema of a version; `known` expressions were accepted before."""
+    """Everything that is wrong with the schema of a version; `known` expressions were accepted before.
+
+    Raises Postponed if rules take long to judge defaults.
+    """
     before = len(errors)
     if has_status:
         _check_root_with_status(errors, schema, path)
     if schema.nullable:
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     _Walk(errors).visit(schema, path, "root")
+    if any(part.schema for part in parts_of(schema)):
+        errors.append(invalid(path, "", "OpenAPIV3Schema 'schema' is not supported"))
     if len(errors) == before:
         check_defaults(errors, schema, path)
     if len(errors) == before:
         check_rules(errors, schema, path, known)
+    if len(errors) == before:
+        check_defaults_by_rules(errors, schema, path, run)
 
 
 def expressions_in(schema: JSONSchemaProps) -> frozenset[str]:
@@ -199,7 +207,7 @@ class _Walk:
         if schema.x_kubernetes_embedded_resource and kind != "object":
             said = "must be object if x-kubernetes-embedded-resource is true"
             errors.append(invalid(f"{path}.type", kind, said) if kind else required(f"{path}.type", said))
-        elif not kind and not is_free:
+        elif not kind and not is_free and not schema.ref:
             where = {"root": "at the root", "item": "for specified array items"}.get(level)
             errors.append(required(f"{path}.type", f"must not be empty {where or 'for specified object fields'}"))
         if level == "root" and kind and kind != "object":

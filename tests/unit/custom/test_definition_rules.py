@@ -41,7 +41,7 @@ GOOD: dict[str, Any] = {
 }
 RULES = rules(lambda: ())
 VERSION = "spec.versions[0]"
-SPEC = f"{VERSION}.schema.openAPIV3Schema.properties[spec]"
+SPEC = "spec.validation.openAPIV3Schema.properties[spec]"
 A = f"{SPEC}.properties[a]"
 
 
@@ -103,31 +103,31 @@ V, S, F = (
             f"{V}/subresources",
             {"scale": {"specReplicasPath": ".status.a", "statusReplicasPath": ".status.b"}},
             "Invalid",
-            f"{VERSION}.subresources.scale.specReplicasPath",
+            "spec.subresources.scale.specReplicasPath",
         ),
         (
             f"{V}/additionalPrinterColumns",
             [{"name": "A", "type": "text", "jsonPath": ".a"}],
             "Invalid",
-            f"{VERSION}.additionalPrinterColumns[0].type",
+            "spec.additionalPrinterColumns[0].type",
         ),
-        (f"{V}/selectableFields", [{"jsonPath": ".spec.b"}], "Invalid", f"{VERSION}.selectableFields[0].jsonPath"),
+        (f"{V}/selectableFields", [{"jsonPath": ".spec.b"}], "Invalid", "spec.selectableFields[0].jsonPath"),
         ("spec/conversion", {"strategy": "Magic"}, "NotSupported", "spec.conversion.strategy"),
-        (f"{S}/type", "string", "Invalid", f"{VERSION}.schema.openAPIV3Schema.type"),
-        (f"{S}/additionalProperties", True, "Forbidden", f"{VERSION}.schema.openAPIV3Schema.additionalProperties"),
-        (f"{S}/nullable", True, "Forbidden", f"{VERSION}.schema.openAPIV3Schema.nullable"),
+        (f"{S}/type", "string", "Invalid", "spec.validation.openAPIV3Schema.type"),
+        (f"{S}/additionalProperties", True, "Forbidden", "spec.validation.openAPIV3Schema.additionalProperties"),
+        (f"{S}/nullable", True, "Forbidden", "spec.validation.openAPIV3Schema.nullable"),
         (
             f"{F}/metadata",
             {"type": "object", "properties": {"labels": {"type": "object"}}},
             "Forbidden",
-            f"{VERSION}.schema.openAPIV3Schema.properties[metadata]",
+            "spec.validation.openAPIV3Schema.properties[metadata]",
         ),
         (f"{F}/spec/properties/a", {"type": "text"}, "NotSupported", f"{A}.type"),
         (f"{F}/spec/properties/a", {}, "Required", f"{A}.type"),
         (f"{F}/spec/properties/a", {"type": "array"}, "Required", f"{A}.items"),
         (f"{F}/spec/properties/a", {"type": "string", "pattern": "("}, "Invalid", f"{A}.pattern"),
         (f"{F}/spec/properties/a", {"type": "string", "$ref": "#/x"}, "Forbidden", f"{A}.$ref"),
-        (f"{F}/spec/properties/a", {"type": "string", "default": 1}, "Invalid", f"{A}.default"),
+        (f"{F}/spec/properties/a", {"type": "string", "default": 1}, "TypeInvalid", f"{A}.default"),
         (
             f"{F}/spec/properties/a",
             {"type": "string", "anyOf": [{"type": "string"}]},
@@ -167,6 +167,55 @@ V, S, F = (
 )
 def test_what_is_wrong_is_told_where_it_is(path: str, value: Any, reason: str, field: str) -> None:
     assert (f"FieldValue{reason}", field) in wrong(changed(path, value))
+
+
+def test_what_all_versions_say_alike_is_told_once_and_of_the_spec() -> None:
+    document = changed(f"{F}/spec/properties/a", {"type": "text"})
+    document["spec"]["versions"].append(
+        {**copy.deepcopy(document["spec"]["versions"][0]), "name": "v2", "storage": False}
+    )
+    assert wrong(document) == [("FieldValueNotSupported", f"{A}.type")]
+    document["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["description"] = "another"
+    inner = "schema.openAPIV3Schema.properties[spec].properties[a].type"
+    assert wrong(document) == [("FieldValueNotSupported", f"spec.versions[{index}].{inner}") for index in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "found"),
+    [
+        ({"type": "string", "enum": ["x"], "default": "y"}, [("NotSupported", "")]),
+        (
+            {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"], "default": {}},
+            [("Required", ".b")],
+        ),
+        ({"type": "string", "default": "y", "x-kubernetes-validations": [{"rule": "self == 'x'"}]}, [("Invalid", "")]),
+        ({"type": "string", "default": "x", "x-kubernetes-validations": [{"rule": "self == 'x'"}]}, []),
+    ],
+)
+def test_a_default_is_judged_as_a_value(schema: dict[str, Any], found: list[tuple[str, str]]) -> None:
+    told = wrong(changed(f"{F}/spec/properties/a", schema))
+    assert told == [(f"FieldValue{reason}", f"{A}.default{place}") for reason, place in found]
+
+
+@pytest.mark.parametrize(
+    ("rules", "found"),
+    [
+        ([{"rule": "self.a == 1"}], [("Invalid", 0, "rule")]),
+        ([{"rule": "self.a == 1"}, {"rule": " "}], [("Required", 1, "rule")]),
+        ([{"rule": "true", "fieldPath": ".b"}], [("Invalid", 0, "fieldPath")]),
+        ([{"rule": "true", "fieldPath": "a"}], [("Invalid", 0, "fieldPath")]),
+        ([{"rule": "true", "fieldPath": ".a"}, {"rule": "true", "fieldPath": "['a']"}], []),
+        ([{"rule": "self.namespace == 'x' && self.__namespace__ == 'x'"}], []),
+    ],
+)
+def test_rules_are_compiled_where_all_that_is_written_makes_sense(
+    rules: list[dict[str, Any]], found: list[tuple[str, int, str]]
+) -> None:
+    part = {"a": {"type": "string"}, "namespace": {"type": "string"}}
+    schema = {"type": "object", "properties": part, "x-kubernetes-validations": rules}
+    told = wrong(changed(f"{F}/spec", schema))
+    place = f"{SPEC}.x-kubernetes-validations"
+    assert told == [(f"FieldValue{reason}", f"{place}[{index}].{field}") for reason, index, field in found]
 
 
 def test_groups_of_kubernetes_need_an_approval() -> None:

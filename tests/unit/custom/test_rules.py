@@ -42,7 +42,7 @@ def broken(found: dict[str, Any], value: Any, old: Any = NOTHING) -> list[tuple[
 
 def wrong(found: dict[str, Any]) -> list[FieldError]:
     errors: list[FieldError] = []
-    check_schema(errors, read(found), "s", has_status=False, known=frozenset())
+    check_schema(errors, read(found), "s", has_status=False, known=frozenset(), run=Run())
     return errors
 
 
