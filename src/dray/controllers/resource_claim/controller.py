@@ -32,6 +32,15 @@ from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.resource_claim.claim_plan import Step, is_judged, plan_claim
 from dray.controllers.resource_claim.group_plan import GroupPlan, plan_group, with_shared
+from dray.controllers.resource_claim.indexes import (
+    BY_CLAIM,
+    BY_GROUP,
+    BY_OWNER,
+    BY_TEMPLATE,
+    add_indexes,
+    claim_names,
+    shared_claim_names,
+)
 from dray.controllers.resource_claim.memory import Memory
 from dray.controllers.resource_claim.metrics import ClaimMetrics
 from dray.controllers.resource_claim.pod_plan import PodPlan, is_done, other_claim, plan_pod
@@ -40,10 +49,6 @@ POD = "pod"
 CLAIM = "claim"
 GROUP = "group"
 WORKERS = 64
-BY_CLAIM = "resource-claim"
-BY_TEMPLATE = "resource-claim-template"
-BY_OWNER = "owner-of-claim"
-BY_GROUP = "pod-group"
 FAILED = "FailedResourceClaimCreation"
 
 
@@ -72,12 +77,7 @@ class ResourceClaimController(QueueController[Key]):
         """Whether the pod and the claims that are told of now came all together, and nothing is left to do for them."""
         self._metrics = ClaimMetrics(context.metrics)
         self._recorder = context.recorder("resource_claim")
-        self._pods.add_index(BY_CLAIM, _claim_names)
-        self._pods.add_index(BY_TEMPLATE, _template_names)
-        self._pods.add_index(BY_GROUP, _group_names)
-        self._groups.add_index(BY_TEMPLATE, _shared_template_names)
-        self._groups.add_index(BY_CLAIM, _shared_claim_names)
-        self._claims.add_index(BY_OWNER, _owners)
+        add_indexes(self._pods, self._groups, self._claims)
         self._claims.on_change(self._on_claim)
         self._templates.on_change(self._on_template)
         self._groups.on_change(self._on_group)
@@ -120,7 +120,7 @@ class ResourceClaimController(QueueController[Key]):
             self._memory.note_gone(old.metadata.uid)
             for claim in self._claims.by_index(BY_OWNER, old.metadata.uid):
                 self.queue.add(Key(CLAIM, claim.metadata.namespace, claim.metadata.name))
-            for namespace, name in _shared_claim_names(old):
+            for namespace, name in shared_claim_names(old):
                 self.queue.add(Key(CLAIM, namespace, name))
         if new is None:
             return
@@ -147,7 +147,7 @@ class ResourceClaimController(QueueController[Key]):
 
     def _release_claims(self, pod: Pod) -> None:
         """Lets the claims of a pod that does not need them any more be looked at."""
-        names = [name for _, name in _claim_names(pod)]
+        names = [name for _, name in claim_names(pod)]
         names.extend(claim.metadata.name for claim in self._claims.by_index(BY_OWNER, pod.metadata.uid))
         for name in names:
             self.queue.add(Key(CLAIM, pod.metadata.namespace, name))
@@ -469,42 +469,3 @@ def _lacks_claims(pod: Pod) -> bool:
     return recorded < len(pod.spec.resource_claims) and recorded < sum(
         entry.resource_claim_template_name is not None for entry in pod.spec.resource_claims
     )
-
-
-def _claim_names(pod: Pod) -> list[tuple[str, str]]:
-    """The claims that a pod uses, however it came by them."""
-    namespace = pod.metadata.namespace
-    names = [entry.resource_claim_name for entry in pod.spec.resource_claims]
-    names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
-    if pod.status.extended_resource_claim_status is not None:
-        names.append(pod.status.extended_resource_claim_status.resource_claim_name)
-    return [(namespace, name) for name in names if name]
-
-
-def _template_names(pod: Pod) -> list[tuple[str, str]]:
-    namespace = pod.metadata.namespace
-    names = [entry.resource_claim_template_name for entry in pod.spec.resource_claims]
-    return [(namespace, name) for name in names if name]
-
-
-def _owners(claim: ResourceClaim) -> list[str]:
-    """The pod or the group that a claim was made for."""
-    owners = claim.metadata.owner_references
-    return [owner.uid for owner in owners if owner.controller and owner.kind in ("Pod", "PodGroup")]
-
-
-def _group_names(pod: Pod) -> list[ObjectName]:
-    name = group_of(pod)
-    return [] if name is None else [name]
-
-
-def _shared_template_names(group: PodGroup) -> list[tuple[str, str]]:
-    names = [entry.resource_claim_template_name for entry in group.spec.resource_claims]
-    return [(group.metadata.namespace, name) for name in names if name]
-
-
-def _shared_claim_names(group: PodGroup) -> list[tuple[str, str]]:
-    """The claims that a group shares, however it came by them."""
-    names = [entry.resource_claim_name for entry in group.spec.resource_claims]
-    names += [status.resource_claim_name for status in group.status.resource_claim_statuses]
-    return [(group.metadata.namespace, name) for name in names if name]
