@@ -18,28 +18,24 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from dray.allocator.pools import Pool
-from dray.allocator.selection import Criteria, is_faulty
+from dray.allocator.selection import Criteria
 from dray.allocator.shapes import Shape
 from dray.api.resource.pool import PoolKey
 
 _CACHED_SCANS: Final = 512
 _SPARE_ENTRIES: Final = 1024
-_BETWEEN_LOOKS: Final = 127
-"""Devices that are judged before the clock is looked at."""
 
 
 class _Scan:
     """How far the pools have been judged by some criteria."""
 
-    __slots__ = ("faulty", "position", "reached", "unsettled")
+    __slots__ = ("faulty", "position", "unsettled")
 
     def __init__(self) -> None:
         self.position = 0
         self.faulty: set[PoolKey] = set()
         self.unsettled: set[PoolKey] = set()
-        """Pools with devices on which selectors are still being evaluated."""
-        self.reached: dict[PoolKey, int] = {}
-        """Of pools for which there was no time, how many devices were judged."""
+        """Pools with devices on which selectors are still being evaluated, or for which there was no time."""
 
 
 class FaultLog:
@@ -94,32 +90,27 @@ class FaultLog:
                 return 0
             key = self._log[scan.position]
             scan.position += 1
-            scan.reached.pop(key, None)
             judged = self._judge(criteria, scan, key)
             if most is not None:
                 most -= judged
         return most
 
     def _judge(self, criteria: Criteria, scan: _Scan, key: PoolKey) -> int:
-        """Finds out whether a pool has faulty devices, or goes on with it; how many were judged."""
+        """Finds out whether a pool has faulty devices, or goes on with it; how many it has that were judged."""
         scan.faulty.discard(key)
         scan.unsettled.discard(key)
-        first = scan.reached.pop(key, 0)
-        usable = [part for part in self._pools.get(key, ()) if part.problem is None]  # others are not looked at
-        devices = [device for part in usable for device in part.view.devices]
-        for number in range(first, len(devices)):
-            verdict = is_faulty(criteria, devices[number])
-            if verdict:
+        judged = 0
+        for part in self._pools.get(key, ()):
+            if part.problem is not None:
+                continue  # it is not looked at
+            found = part.candidates(criteria)
+            judged += len(part.view.devices)
+            if found.faulty & ~found.unsettled or found.overflowing:
                 scan.faulty.add(key)
                 break
-            if verdict is None:
+            if found.unsettled:
                 scan.unsettled.add(key)
-            if (verdict is None or number & _BETWEEN_LOOKS == _BETWEEN_LOOKS) and criteria.judge.must_wait():
-                if key not in scan.unsettled:
-                    scan.reached[key] = number + 1
-                scan.unsettled.add(key)
-                break
-        return len(devices) - first
+        return judged
 
     def _shorten(self) -> None:
         """Each pool once, the newest last. Scans that lack only that one go on from there, others start again."""

@@ -156,9 +156,13 @@ class Pool:
             self._whole = Segment(self, None, (1 << len(self.view.devices)) - 1)
         return self._whole
 
+    def candidates(self, criteria: Criteria) -> Candidates:
+        """What the criteria say of all devices."""
+        return self._all_devices().candidates(criteria)
+
     def concerns(self, criteria: Criteria) -> bool:
         """Whether some device is selected by the criteria, or cannot be judged."""
-        return any(self._all_devices().candidates(criteria))
+        return any(self.candidates(criteria))
 
     def _index_slices(self) -> None:
         for _, entries in groupby(enumerate(self.view.devices), key=lambda entry: entry[1].slice_name):

@@ -90,14 +90,6 @@ def first_false(criteria: Criteria, device: EffectiveDevice) -> Selector | None:
     return selector
 
 
-def is_faulty(criteria: Criteria, device: EffectiveDevice) -> bool | None:
-    """Whether the criteria cannot be judged on a device; None if it is not known yet."""
-    refuted = criteria.judge.judge(device)
-    if refuted is None:
-        return _judge_capacity(criteria, device)[0]
-    return None if refuted.unsettled is not None else refuted.error is not None
-
-
 def untolerated_taint(criteria: Criteria, device: EffectiveDevice) -> TrackedTaint | None:
     """The first taint that keeps the request from the device (5055-47, 5055-50..52)."""
     return next((t for t in device.taints if not is_tolerated(criteria.tolerations, t.taint)), None)

@@ -29,17 +29,18 @@ class SortedKeys:
 
     def add(self, key: Key) -> None:
         """Insert a key that is not there."""
-        number, position = self._seek(key)
-        if number == len(self._buckets):
-            if not self._buckets:
-                self._buckets.append([key])
-                self._last.append(key)
-                return
-            number -= 1
-            position = len(self._buckets[number])
-            self._last[number] = key
-        bucket = self._buckets[number]
-        bucket.insert(position, key)
+        if not self._last:
+            self._buckets.append([key])
+            self._last.append(key)
+            return
+        if key > self._last[-1]:  # as names with numbers come
+            number, bucket = len(self._buckets) - 1, self._buckets[-1]
+            bucket.append(key)
+            self._last[-1] = key
+        else:
+            number, position = self._seek(key)
+            bucket = self._buckets[number]
+            bucket.insert(position, key)
         if len(bucket) > 2 * BUCKET:
             self._split(number)
 

@@ -82,8 +82,8 @@ class Store(ABC):
 
     def get(self, key: Key | tuple[str, str, str]) -> Record | None:
         """The record at `key`, if there is one. To look, a plain tuple does as well, and costs less."""
-        table = self._tables.get(key[0])
-        return None if table is None else table.records.get(key)  # type: ignore[arg-type]  # equal to a key
+        tables = self._tables
+        return tables[key[0]].records.get(key) if key[0] in tables else None  # type: ignore[arg-type]  # equal to one
 
     def count(self, resource: str) -> int:
         """How many records of a resource there are: the cheapest question, for what there mostly are none of."""

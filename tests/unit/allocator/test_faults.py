@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from dray.allocator import Failed, Inventory, Options, allocate, faults, find_fault
-from dray.allocator.selection import is_faulty
+from dray.allocator import Failed, Inventory, Options, allocate, find_fault
+from dray.allocator import pools as judged_pools
+from dray.allocator.selection import Criteria, Examined, examine
 from dray.tracker import Remove, Tracker, Upsert
 from scheduler_objects import DRIVER, claim, device_class, resource_slice
 
@@ -18,7 +20,7 @@ WANTED = [claim(selectors=[{"cel": {"expression": f'device.attributes["{DRIVER}"
 
 
 class Pools:
-    """An inventory, and how many devices were looked at only to find faults."""
+    """An inventory, and how many devices were looked at."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **nodes: list[dict[str, Any]]) -> None:
         self.inventory = Inventory()
@@ -26,13 +28,12 @@ class Pools:
         self._tracker = Tracker()
         for name, devices in nodes.items():
             self.publish(name, *devices)
-        judge = is_faulty
 
-        def counted(*arguments: Any) -> bool | None:
-            self.judged += 1
-            return judge(*arguments)
+        def counted(criteria: Criteria, devices: Sequence[Any], begun: Examined | None = None) -> Examined:
+            self.judged += len(devices)
+            return examine(criteria, devices, begun)
 
-        monkeypatch.setattr(faults, "is_faulty", counted)
+        monkeypatch.setattr(judged_pools, "examine", counted)
 
     def publish(self, node: str, *devices: dict[str, Any]) -> None:
         self.inventory.set_node(node, {})

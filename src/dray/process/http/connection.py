@@ -215,24 +215,26 @@ class Connection(asyncio.Protocol):
         """Called by the parser, perhaps in pieces."""
         self._heard = True
         self._url += url
-        self._count_header(len(url))
+        self._header_bytes += len(url)
+        if self._header_bytes > MAX_HEADER_BYTES:
+            self._end_with_large_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser for each header, and for trailers, which nobody asks for: they are counted alone."""
         self._heard = True
         if self._closing:
             return
-        self._count_header(len(name) + len(value) + HEADER_BYTES)
+        self._header_bytes += len(name) + len(value) + HEADER_BYTES
+        if self._header_bytes > MAX_HEADER_BYTES:
+            self._end_with_large_head()
         if self._in_body:
             return
         key = header_key(name)
         text = value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
 
-    def _count_header(self, size: int) -> None:
-        self._header_bytes += size
-        if self._header_bytes > MAX_HEADER_BYTES:
-            self._end_with(failure(431, f"request headers larger than {MAX_HEADER_BYTES} bytes"))
+    def _end_with_large_head(self) -> None:
+        self._end_with(failure(431, f"request headers larger than {MAX_HEADER_BYTES} bytes"))
 
     def on_headers_complete(self) -> None:
         """Called by the parser before the body: if there is one, whoever sends it has to be let in first."""
