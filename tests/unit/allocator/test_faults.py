@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dray.allocator import Failed, Inventory, Options, allocate, find_fault
+from dray.allocator import Allocated, Failed, Inventory, Options, allocate, find_fault
 from dray.allocator import pools as judged_pools
 from dray.allocator.selection import Criteria, Examined, examine
 from dray.tracker import Remove, Tracker, Upsert
@@ -52,6 +52,13 @@ class Pools:
 
     def suspects(self) -> list[str]:
         return list(self.inventory.suspects(self.inventory.shape(WANTED, CLASSES)))
+
+
+def test_a_pool_that_was_judged_for_faults_is_not_judged_again_for_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    pools = Pools(monkeypatch, a=[GOOD], b=[GOOD])
+    assert not pools.fails()
+    assert isinstance(allocate(pools.inventory, CLASSES, WANTED, "a"), Allocated)
+    assert pools.judged == 2
 
 
 def test_a_device_is_judged_once_until_its_pool_changes(monkeypatch: pytest.MonkeyPatch) -> None:
