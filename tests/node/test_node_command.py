@@ -52,6 +52,9 @@ def test_bad_options_are_refused_in_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "why"),
     [
+        ("--container-ids", "1-2", "needs --container-user"),
+        ("--container-ids", "1", "must be FIRST-LAST"),
+        ("--container-ids", "a-b", "must be FIRST-LAST"),
         ("--container-user", "nobody", "must be UID or UID:GID"),
         ("--container-user", "1:", "must be UID or UID:GID"),
         ("--container-user", "-1", "must be UID or UID:GID"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -383,3 +384,20 @@ async def test_a_process_that_cannot_be_watched_does_not_run(monkeypatch: pytest
         monkeypatch.undo()
         await world.phase("p", "Running")
         await world.until(lambda: bool(shells_of(world)))
+
+
+async def test_programs_are_looked_for_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod may name a million places for them (PATH)."""
+    threads = []
+    which = shutil.which
+
+    def noting(*arguments: Any, **more: Any) -> str | None:
+        threads.append(threading.current_thread())
+        return which(*arguments, **more)
+
+    monkeypatch.setattr(shutil, "which", noting)
+    async with process_world() as world:
+        await world.pod("p", containers=shell("true", env=[{"name": "PATH", "value": "/nowhere:" * 1000 + "/bin"}]))
+        await world.phase("p", "Succeeded")
+    assert threads
+    assert threading.main_thread() not in threads

@@ -248,6 +248,32 @@ def test_containers_that_do_not_say_run_as_whom_the_node_says() -> None:
 
 
 @pytest.mark.parametrize(
+    ("container", "shared", "is_allowed"),
+    [
+        ({}, {}, True),
+        ({"runAsUser": 100000, "runAsGroup": 165535}, {"fsGroup": 100001, "supplementalGroups": [100002]}, True),
+        ({"runAsUser": 100000}, {}, True),
+        ({"runAsUser": 65533, "runAsGroup": 65532}, {}, True),
+        ({"runAsUser": 0}, {}, False),
+        ({"runAsUser": 33}, {}, False),
+        ({"runAsUser": 100000, "runAsGroup": 0}, {}, False),
+        ({"runAsUser": 100000}, {"supplementalGroups": [6]}, False),
+        ({"runAsUser": 100000}, {"fsGroup": 42}, False),
+        ({}, {"runAsUser": 165536}, False),
+    ],
+)
+def test_strangers_are_the_users_and_groups_that_are_kept_for_them(
+    container: dict[str, Any], shared: dict[str, Any], is_allowed: bool
+) -> None:
+    """The `restricted` Pod Security Standard leaves groups to pods, and here they are the machine's: disk, shadow."""
+    kept = {"default_user": 65533, "default_group": 65532, "container_ids": (100000, 165535)}
+    found = planned(container, shared, machine=msgspec.structs.replace(ROOT, **kept))
+    assert isinstance(found, Rights) is is_allowed, str(found)
+    if isinstance(found, Refusal):
+        assert "pods of this node may be 100000 to 165535" in found.why
+
+
+@pytest.mark.parametrize(
     ("context", "why"),
     [
         ({"runAsUser": 0}, "only root can run containers as 0"),

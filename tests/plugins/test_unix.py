@@ -53,3 +53,24 @@ async def test_a_socket_that_cannot_be(tmp_path: Path, name: str, why: str) -> N
     with pytest.raises(unix.SocketError, match=why):
         await unix.listen(tmp_path / name, HANDLERS)
     assert (tmp_path / "file").read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["a%2fb", "a b?c#d", "..%2f.."])
+async def test_a_path_means_itself(tmp_path: Path, name: str) -> None:
+    """Whoever checked a path has checked what is connected to."""
+    directory = tmp_path / name
+    directory.mkdir()
+    server = await unix.listen(directory / "s", HANDLERS)
+    assert (directory / "s").is_socket()
+    assert await ask(directory / "s") == "gpu.example.com"
+    await server.stop(None)
+
+
+async def test_a_name_with_signs_leads_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    server = await unix.listen(tmp_path / "outside.sock", HANDLERS)
+    channel = unix.channel(tmp_path / "inside" / "..%2foutside.sock")
+    with pytest.raises(grpc.aio.AioRpcError):
+        await contracts.call(channel, contracts.GET_INFO, registration_pb2.InfoRequest(), timeout=2.0)
+    await channel.close()
+    await server.stop(None)

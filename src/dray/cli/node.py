@@ -56,6 +56,14 @@ def run(
             help="Who containers run as that do not say (runAsUser); by default the agent's own user.",
         ),
     ] = "",
+    container_ids: Annotated[
+        str,
+        typer.Option(
+            "--container-ids",
+            metavar="FIRST-LAST",
+            help="The users and groups that pods may ask for, besides --container-user; others are refused.",
+        ),
+    ] = "",
     pod_network: Annotated[
         PodNetwork,
         typer.Option(
@@ -139,6 +147,7 @@ def run(
         serving_certificate=_readable(serving_certificate, "--tls-cert-file"),
         serving_key=_readable(serving_key, "--tls-private-key-file"),
         container_user=_user(container_user),
+        container_ids=_ids(container_ids, container_user),
         pod_network=pod_network.value,
         cdi_vendors=_vendors(cdi_vendors or ()),
     )
@@ -165,6 +174,18 @@ def _user(text: str) -> tuple[int, int] | None:
     if not all(number.isascii() and number.isdigit() and int(number) < LARGEST_ID for number in numbers):
         output.fail(f"--container-user {text!r} must be UID or UID:GID, as numbers")
     return int(numbers[0]), int(numbers[1])
+
+
+def _ids(text: str, container_user: str) -> tuple[int, int] | None:
+    """The first and the last of a range of users and groups."""
+    if not text:
+        return None
+    first, _, last = text.partition("-")
+    if not all(number.isascii() and number.isdigit() and int(number) < LARGEST_ID for number in (first, last)):
+        output.fail(f"--container-ids {text!r} must be FIRST-LAST, as numbers, such as 100000-165535")
+    if not container_user:
+        output.fail("--container-ids needs --container-user: pods that do not say who they are would run as the agent")
+    return int(first), int(last)
 
 
 def _vendors(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -27,6 +27,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Paths of files; empty for the authority of the kubeconfig, and a certificate of the agent's own."""
     container_user: tuple[int, int] | None = None
     """User and group of containers that do not say; None for the agent's own."""
+    container_ids: tuple[int, int] | None = None
+    """The first and the last of the users and groups that pods may ask for; None for all."""
     pod_network: str = "host"
     cdi_vendors: dict[str, tuple[str, ...]] = {}
     """By driver, vendors of CDI devices that are not named after it."""

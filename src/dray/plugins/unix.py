@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import grpc
 import grpc.aio
@@ -32,7 +33,7 @@ class SocketError(Exception):
 
 def channel(path: str | os.PathLike[str]) -> grpc.aio.Channel:
     """A channel to a socket; it connects at the first call. Close it."""
-    return grpc.aio.insecure_channel(f"unix:{os.fspath(path)}", options=_CHANNEL_OPTIONS)
+    return grpc.aio.insecure_channel(_address(path), options=_CHANNEL_OPTIONS)
 
 
 async def listen(path: Path, handlers: Iterable[grpc.GenericRpcHandler]) -> grpc.aio.Server:
@@ -43,13 +44,18 @@ async def listen(path: Path, handlers: Iterable[grpc.GenericRpcHandler]) -> grpc
     server.add_generic_rpc_handlers(tuple(handlers))
     try:
         remove_stale(path)
-        server.add_insecure_port(f"unix:{path}")
+        server.add_insecure_port(_address(path))
     except (OSError, RuntimeError) as error:
         await server.stop(None)
         reason = error.strerror if isinstance(error, OSError) else _why_not(path)
         raise SocketError(f"cannot listen on {path}: {reason}") from None
     await server.start()
     return server
+
+
+def _address(path: str | os.PathLike[str]) -> str:
+    """The socket at a path and no other: gRPC reads an address as a URI, in which `%2f` is a slash."""
+    return f"unix:{quote(os.fspath(path))}"
 
 
 def remove_stale(path: Path) -> None:

@@ -36,6 +36,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     default_user: int = 0
     default_group: int = 0
     """Who containers run as that do not say: the agent's own user, or another one for strangers."""
+    container_ids: tuple[int, int] | None = None
+    """The first and the last of the users and groups that pods may ask for; None for all."""
     pod_network: str = "host"
     """`host`: pods use the machine's. `none`: they have only a loopback device, unless they ask for the machine's."""
     open_files: tuple[int, int] = (1024, 4096)
@@ -54,7 +56,11 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             yield "no namespaces can be made: containers see all processes of this machine, hostPID or not"
 
 
-def find_machine(default_user: tuple[int, int] | None = None, pod_network: str = "host") -> Machine:
+def find_machine(
+    default_user: tuple[int, int] | None = None,
+    container_ids: tuple[int, int] | None = None,
+    pod_network: str = "host",
+) -> Machine:
     """This machine, as it is for this process."""
     user, group = os.geteuid(), os.getegid()
     run_as, run_as_group = default_user or (user, group)
@@ -69,6 +75,7 @@ def find_machine(default_user: tuple[int, int] | None = None, pod_network: str =
         groups_of_users=_groups_of_users(),
         default_user=run_as,
         default_group=run_as_group,
+        container_ids=container_ids,
         pod_network=pod_network,
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE),
     )

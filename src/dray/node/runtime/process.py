@@ -67,8 +67,9 @@ class ProcessRuntime:
             raise StartFailed(CONFIG_ERROR, f"container {order.container.name}: {rights}")
         attempt = self._attempts.of(order.pod.metadata.uid, order.container.name, order.attempt)
         changes = self._edits(order)
-        applied = cdi_edits.apply(changes, order.environment, self._machine)
-        wanted = _launch(order, applied, rights)
+        # Looks for programs and files in places that the pod names, and there may be many.
+        applied = await asyncio.to_thread(cdi_edits.apply, changes, order.environment, self._machine)
+        wanted = await asyncio.to_thread(_launch, order, applied, rights)
         identity = f"process://{attempt.identity}"
         await run_hooks(changes.hooks, BEFORE, ContainerInfo(identity, "creating", str(attempt.directory)))
         pid = await _spawned(asyncio.to_thread(_spawn, order, wanted, self._machine, attempt, self._inputs))

@@ -151,9 +151,23 @@ def _who(shared: PodSecurityContext, own: SecurityContext, machine: Machine) -> 
     if group is None:
         group = machine.default_group if user is None else machine.groups_of_users.get(wanted, NOBODY)
     groups = tuple(dict.fromkeys((*shared.supplemental_groups, *_fs_group(shared))))
+    _check_range("securityContext.runAsUser", (wanted,), machine.default_user, machine)
+    _check_range("securityContext.runAsGroup", (group,), machine.default_group, machine)
+    _check_range("spec.securityContext.supplementalGroups", shared.supplemental_groups, machine.default_group, machine)
+    _check_range("spec.securityContext.fsGroup", _fs_group(shared), machine.default_group, machine)
     if not machine.is_root:
         _check_own(wanted, group, groups, machine)
     return wanted, group, groups
+
+
+def _check_range(field: str, asked: tuple[int, ...], default: int, machine: Machine) -> None:
+    """Users and groups are the machine's, and so are their files: strangers get those that are kept for them."""
+    if machine.container_ids is None:
+        return
+    first, last = machine.container_ids
+    for number in asked:
+        if not first <= number <= last and number not in (default, NOBODY):
+            raise _Refused(field, f"pods of this node may be {first} to {last}, not {number}")
 
 
 def _fs_group(shared: PodSecurityContext) -> tuple[int, ...]:
