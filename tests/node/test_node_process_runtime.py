@@ -393,7 +393,8 @@ async def test_programs_are_looked_for_beside_the_loop(monkeypatch: pytest.Monke
 
     def noting(*arguments: Any, **more: Any) -> str | None:
         threads.append(threading.current_thread())
-        return which(*arguments, **more)
+        found: str | None = which(*arguments, **more)
+        return found
 
     monkeypatch.setattr(shutil, "which", noting)
     async with process_world() as world:
