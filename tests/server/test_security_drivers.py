@@ -2,11 +2,14 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from dray.api.registry import by_kind
+from dray.api.registry import Kind, by_kind
+from dray.api.status import ApiError
+from dray.client.interface import PatchFormat
 from dray.server.local import LocalClient
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import (
@@ -113,6 +116,41 @@ async def test_a_driver_on_a_node_reads_what_concerns_the_node() -> None:
         await refused(client.list(SLICES), "can only read resourceslices of that node")
         await refused(client.list(SLICES, fields="spec.nodeName=n2"), "can only read resourceslices of that node")
         assert len((await server.client(driver()).list(SLICES)).items) == 2
+
+
+async def test_a_driver_learns_nothing_by_trying_to_change_what_is_of_another_node() -> None:
+    """Whether a patch fits would tell what is in an object."""
+    async with server_with_driver() as (server, admin):
+        await admin.create(binding("status", "system:dra-driver-status", USER))
+        for name in ("n1", "n2"):
+            await admin.create(node_slice(f"of-{name}", name))
+            await admin.create(claim(f"for-{name}"))
+            await admin.patch(CLAIMS, "default", f"for-{name}", _allocated_on(name), subresource="status")
+        client = server.client(driver("n1"))
+        test = [{"op": "test", "path": "/metadata/namespace", "value": "another"}]
+
+        async def try_patch(kind: Kind, name: str) -> int:
+            """What comes of a patch that does not fit."""
+            part = "status" if kind is CLAIMS else ""
+            namespace, stored = ("default", f"for-{name}") if kind is CLAIMS else ("", f"of-{name}")
+            with pytest.raises(ApiError) as tried:
+                await client.patch(kind, namespace, stored, test, subresource=part, format=PatchFormat.JSON)
+            return tried.value.code
+
+        for kind in (CLAIMS, SLICES):
+            assert (await try_patch(kind, "n1"), await try_patch(kind, "n2")) == (422, 403)
+        right = rule("arbitrary-node:patch", "resourceclaims/driver resourceslices/driver", RESOURCE)
+        await admin.create(role("network", right | {"resourceNames": ["gpu.example.com"]}))
+        await admin.create(binding("network", "network", USER))
+        for kind in (CLAIMS, SLICES):
+            assert await try_patch(kind, "n2") == 422
+
+
+def _allocated_on(name: str) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": f"of-{name}", "device": "gpu-0"}
+    allocation = {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [term]}}
+    return {"status": {"allocation": allocation}}
 
 
 async def test_an_account_on_a_node_that_is_no_driver_reads_as_its_roles_say() -> None:

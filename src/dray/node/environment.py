@@ -52,7 +52,7 @@ class Room:
         """Uses some of it up. Raises StartFailed if there is not that much."""
         self._left -= len(text) + 1
         if self._left < 0:
-            raise StartFailed(CONFIG_ERROR, f"its command or its variables come to more than {MOST} letters")
+            raise StartFailed(CONFIG_ERROR, f"command and args, or env and envFrom, come to more than {MOST} letters")
 
 
 class Environments:

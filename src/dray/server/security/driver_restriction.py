@@ -2,7 +2,7 @@
 
 RBAC gives a driver slices of every driver and every node. A ServiceAccount whose token names a node (that of the pod
 which it was issued to) acts for that node alone: it writes slices of that node into pools of that node, and if it is a
-driver, that is if it may create slices, it reaches the slices of its node and reads the claims of pods there. What
+driver, that is if it may create slices, it reaches the slices of its node and the claims of pods there. What
 acts for several nodes, such as a controller for devices on a network, needs the verb with `arbitrary-node:` before it
 on `resourceslices/driver` or `resourceclaims/driver`, by name of the driver, as Kubernetes asks of those who write the
 status of devices.
@@ -32,6 +32,7 @@ ARBITRARY_NODE = "arbitrary-node:"
 _GROUP = "resource.k8s.io"
 _SLICES = "resourceslices"
 _CLAIMS = "resourceclaims"
+_CLAIM_STATUS = "resourceclaims/status"
 _READS = frozenset({"get", "list", "watch"})
 _CHANGES = frozenset({"update", "patch", "delete"})
 _CREATE_SLICES = Attributes("create", _GROUP, _SLICES)
@@ -54,7 +55,11 @@ def check_driver_write(
     slices = [obj for obj in (old, new) if isinstance(obj, ResourceSlice)]
     why = _check_annotations(identity, slices, lookup("serviceaccounts", *account))
     node = bound_node(identity)
-    if why is not None or not node or all(_may_for_any(attributes.verb, each.spec.driver, may) for each in slices):
+    if (
+        why is not None
+        or not node
+        or all(_may_for_any(attributes.verb, each.spec.driver, may, attributes) for each in slices)
+    ):
         return why
     for each in slices:
         if each.spec.node_name != node:
@@ -88,14 +93,16 @@ def check_driver_read(
 
     What a change may be is for `check_driver_write`; whose slice it is about is asked before, as it is of nodes.
     """
-    if attributes.group != _GROUP or attributes.resource not in (_SLICES, _CLAIMS) or attributes.subresource:
+    if attributes.group != _GROUP or attributes.full_resource not in (_SLICES, _CLAIMS, _CLAIM_STATUS):
         return None
     node = bound_node(identity)
-    changes = attributes.resource == _SLICES and attributes.verb in _CHANGES
+    changes = attributes.verb in _CHANGES and attributes.full_resource != _CLAIMS
     if not node or not (changes or attributes.verb in _READS) or not may(_CREATE_SLICES):
         return None
-    if _may_for_any(attributes.verb, _driver_of(attributes, lookup), may, attributes.resource):
+    if any(_may_for_any(attributes.verb, driver, may, attributes) for driver in _drivers_of(attributes, lookup)):
         return None
+    if attributes.subresource and may(Attributes(attributes.verb, _GROUP, _CLAIMS, "binding")):
+        return None  # who writes allocations has to do with claims of all nodes
     own = _is_own_slice if attributes.resource == _SLICES else _is_own_claim
     if own(node, attributes, pods_on_node, lookup):
         return None
@@ -106,14 +113,18 @@ def check_driver_read(
     )
 
 
-def _may_for_any(verb: str, driver: str, may: May, resource: str = _SLICES) -> bool:
-    return may(Attributes(f"{ARBITRARY_NODE}{verb}", _GROUP, resource, "driver", "", driver))
+def _may_for_any(verb: str, driver: str, may: May, asked: Attributes) -> bool:
+    return may(Attributes(f"{ARBITRARY_NODE}{verb}", _GROUP, asked.resource, "driver", asked.namespace, driver))
 
 
-def _driver_of(attributes: Attributes, lookup: ObjectLookup) -> str:
-    """The driver whose slices are asked for; empty if it may be any."""
-    found = lookup(f"{_SLICES}.{_GROUP}", "", attributes.name) if attributes.resource == _SLICES else None
-    return found.spec.driver if isinstance(found, ResourceSlice) else dict(attributes.fields).get("spec.driver", "")
+def _drivers_of(attributes: Attributes, lookup: ObjectLookup) -> set[str]:
+    """The drivers whose slices or claims are asked for; the empty one if it may be any."""
+    found = lookup(f"{attributes.resource}.{_GROUP}", attributes.namespace, attributes.name)
+    if isinstance(found, ResourceSlice):
+        return {found.spec.driver}
+    if isinstance(found, ResourceClaim) and found.status.allocation is not None:
+        return {result.driver for result in found.status.allocation.devices.results}
+    return {dict(attributes.fields).get("spec.driver", "")}
 
 
 def _is_own_slice(node: str, attributes: Attributes, _: PodsOnNode, lookup: ObjectLookup) -> bool:
