@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from dray.server.security.certificates import Authority, KeyPair
-from dray.store.etcd import CannotLoad, EtcdAddress, Loader, loading
+from dray.store.etcd import AddressError, CannotLoad, EtcdAddress, Loader, loading
 from etcd_world import running_etcd
 from patience import eventually
-from server_process import server_on_thread
+from server_process import run_dray, server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -47,6 +47,37 @@ def test_over_tls_both_sides_show_who_they_are(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(CannotLoad, match="cannot reach etcd"):
             loader.find(b"x")
         loader.close()
+
+
+def test_files_that_are_no_certificates_are_told_before_etcd_is_asked(tmp_path: Path) -> None:
+    now = dt.datetime.now(dt.UTC)
+    authority = Authority.create(now, "etcd")
+    trusted, foreign_key = write(tmp_path, "ca", authority.pair)
+    certificate, key = write(tmp_path, "client", authority.issue_client_certificate("dray", (), now))
+    nonsense = tmp_path / "nonsense"
+    nonsense.write_text("hello")
+    urls = ("https://127.0.0.1:1",)
+    EtcdAddress(urls=urls, authority=trusted, certificate=certificate, key=key).credentials()
+    with pytest.raises(AddressError, match=f"--etcd-cacert {nonsense}: there is no certificate in it"):
+        EtcdAddress(urls=urls, authority=nonsense).credentials()
+    for wrong in (foreign_key, nonsense):
+        with pytest.raises(AddressError, match=f"--etcd-cert .* and --etcd-key {wrong}: they are no certificate"):
+            EtcdAddress(urls=urls, authority=trusted, certificate=certificate, key=wrong).credentials()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--store", "etcd=http://127.0.0.1:1", "--etcd-prefix", "/"), "--etcd-prefix: '/' names no key"),
+        (("--store", "etcd=ftp://127.0.0.1:1"), "is no address of etcd"),
+        (("--store", "etcd=http://127.0.0.1:1", "--etcd-cacert", "ca.crt"), "are for https"),
+    ],
+)
+def test_an_etcd_that_cannot_be_meant_is_told_in_one_line(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
+    done = run_dray("server", "--dir", tmp_path / "state", "--port", "0", *options)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_when_the_quota_of_etcd_is_used_up_clients_are_told_and_it_goes_on_when_there_is_room(tmp_path: Path) -> None:

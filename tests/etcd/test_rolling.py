@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import http.client
+import json
 import signal
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -15,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from etcd_world import new_prefix, running_etcd
+from etcd_world import Etcd, new_prefix, running_etcd
 from live_server import LiveServer
-from patience import PATIENCE
+from patience import PATIENCE, eventually
 from server_process import ServerProcess
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -48,6 +52,10 @@ class Balancer:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
+
+    def leads_to(self, port: int) -> bool:
+        """Whether a server gets clients."""
+        return port in self.targets
 
     async def _end(self, server: asyncio.Server) -> None:
         server.close()
@@ -106,6 +114,10 @@ class Client(threading.Thread):
         finally:
             self._client.close()
 
+    def has_made(self, count: int) -> bool:
+        """Whether it has made so many, or has given up."""
+        return len(self.made) > count or self.problem is not None
+
     def _count(self) -> None:
         """Adds one, by a patch that fails if somebody was faster; whether a lost one was made, the number says."""
         before = self.counted
@@ -127,6 +139,80 @@ class Client(threading.Thread):
                 self._client.close()
             time.sleep(0.25)
         raise AssertionError(f"{method} {path} failed {TRIES} times")
+
+
+class Impatient(Client):
+    """As client-go: an answer that says when to come again is tried again, and so is whatever a GET comes to. A write
+    that is cut off is an error, which its caller sees."""
+
+    def _insist(self, method: str, path: str, body: object, kind: str = "application/json") -> int:
+        client = self._client
+        headers = {"Authorization": f"Bearer {client.token}", "Content-Type": kind}
+        for _ in range(TRIES):
+            connection = client._kept or client.connect()
+            connection.request(method, path, json.dumps(body), headers)
+            answer = connection.getresponse()
+            answer.read()
+            client._kept = None if answer.will_close else connection
+            if answer.status not in (429, 503) or not answer.headers["Retry-After"]:
+                return answer.status
+            time.sleep(float(answer.headers["Retry-After"]))
+        raise AssertionError(f"{method} {path} failed {TRIES} times")
+
+
+class Looking(threading.Thread):
+    """What a balancer does beside its work: servers that say that they are not ready get no new clients."""
+
+    def __init__(self, balancer: Balancer, servers: list[ServerProcess]) -> None:
+        super().__init__(daemon=True)
+        self._balancer = balancer
+        self.servers = servers
+        self.is_over = False
+
+    def run(self) -> None:
+        """Until it is over."""
+        while not self.is_over:
+            ready = [server.port for server in list(self.servers) if _is_ready(server)]
+            self._balancer.targets = ready or self._balancer.targets
+            time.sleep(0.1)
+
+
+def _is_ready(server: ServerProcess) -> bool:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+@pytest.mark.timeout(600)
+def test_a_rolling_restart_is_seen_by_nobody(etcd: Etcd, tmp_path: Path) -> None:
+    with Balancer().running() as balancer, contextlib.ExitStack() as stack:
+        options = ("--store", f"etcd={etcd.urls[0]}", "--etcd-prefix", new_prefix(), "--shutdown-delay-seconds", "2")
+        servers = [stack.enter_context(ServerProcess(tmp_path / f"s{number}", *options)) for number in range(2)]
+        looking = Looking(balancer, servers)
+        balancer.targets = [server.port for server in servers]
+        looking.start()
+        body = {"metadata": {"name": "counter-c"}, "data": {"n": "0"}}
+        assert servers[0].client.request("POST", MAPS, body).code == 201
+        client = Impatient(f"https://127.0.0.1:{balancer.port}", tmp_path / "s0", "c")
+        client.start()
+        for number in range(2):
+            eventually(functools.partial(client.has_made, len(client.made) + 5))
+            assert servers[number].terminate() == 0
+            servers[number] = stack.enter_context(ServerProcess(tmp_path / f"s{number}", *options))
+            eventually(functools.partial(balancer.leads_to, servers[number].port))
+        client.is_over = looking.is_over = True
+        client.join(PATIENCE)
+        looking.join(PATIENCE)
+        assert client.problem is None, client.problem
+        found = {each["metadata"]["name"] for each in servers[0].client.request("GET", MAPS).json["items"]}
+        assert set(client.made) <= found
 
 
 @pytest.mark.soak

@@ -19,10 +19,10 @@ from dray.process.supervision import Supervisor
 from dray.reconcile.leader import LeaderElector, LeadershipLost
 
 LEASE: Final = "dray-up"
-LEASE_SECONDS: Final = 3.0
+LEASE_SECONDS: Final = 2.0
 """So long nobody works after a leader was killed. It must be a whole number: a Lease has no others."""
-RENEW_SECONDS: Final = 2.5
-RETRY_SECONDS: Final = 0.5
+RENEW_SECONDS: Final = 1.7
+RETRY_SECONDS: Final = 0.3
 
 log = logging.getLogger(__name__)
 

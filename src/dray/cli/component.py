@@ -45,6 +45,18 @@ Lease: TypeAlias = Annotated[
     ),
 ]
 
+LeaseSeconds: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--lease-seconds",
+        metavar="N",
+        help="So long nobody works after the one with the lease was killed; who cannot renew it for two thirds of "
+        "that stops.",
+        min=2,
+        max=3600,
+    ),
+]
+
 MetricsPort: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -61,6 +73,9 @@ Verbosity: TypeAlias = Annotated[
     int, typer.Option("--verbosity", "-v", help="1 logs details, 4 every pod, 5 every step of it.", min=0)
 ]
 
+LEASE_SECONDS = 15
+"""What Kubernetes' components have."""
+
 Work = Callable[["HttpClient", "Clock"], Coroutine[Any, Any, None]]
 """The component, until cancelled."""
 
@@ -76,6 +91,7 @@ class Component(msgspec.Struct, frozen=True):
     registry: CollectorRegistry
     problems: Callable[[], Mapping[str, str]]
     lease: str = ""
+    lease_seconds: int = LEASE_SECONDS
     port: int | None = None
     bind: str = "127.0.0.1"
 
@@ -176,7 +192,15 @@ async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
     def say(reason: str) -> None:
         print(f"waiting for lease {namespace or NAMESPACE}/{name}: {reason}", flush=True)
 
-    elector = LeaderElector(client, name, identity, clock, namespace=namespace or NAMESPACE, on_wait=say)
+    elector = LeaderElector(
+        client,
+        name,
+        identity,
+        clock,
+        lease_seconds=component.lease_seconds,
+        namespace=namespace or NAMESPACE,
+        on_wait=say,
+    )
 
     async def leading() -> None:
         print(f"leading as {identity}", flush=True)

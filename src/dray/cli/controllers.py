@@ -50,6 +50,7 @@ def run(
     controllers: Controllers = "*",
     leader_elect: component.LeaderElect = True,
     lease: component.Lease = LEASE,
+    lease_seconds: component.LeaseSeconds = component.LEASE_SECONDS,
     own_accounts: OwnAccounts = False,
     feature_gates: server_options.FeatureGates = "",
     config: options.ConfigFile = None,
@@ -118,6 +119,7 @@ def run(
         registry,
         lambda: running[0].health() if running else {},
         lease=lease if leader_elect else "",
+        lease_seconds=lease_seconds,
         port=metrics_port,
         bind=bind,
     )

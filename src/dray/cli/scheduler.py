@@ -27,6 +27,7 @@ def run(
             help="What replicas compete for, in kube-system; kube-scheduler, or the name of another scheduler.",
         ),
     ] = "",
+    lease_seconds: component.LeaseSeconds = component.LEASE_SECONDS,
     filter_timeout: server_options.FilterTimeout = 10.0,
     feature_gates: server_options.FeatureGates = "",
     metrics_port: component.MetricsPort = None,
@@ -76,6 +77,7 @@ def run(
         registry,
         lambda: {"informers": running[0].problem} if running else {},
         lease=(lease or (LEASE if name == DEFAULT_NAME else name)) if leader_elect else "",
+        lease_seconds=lease_seconds,
         port=metrics_port,
         bind=bind,
     )

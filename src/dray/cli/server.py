@@ -64,6 +64,16 @@ def run(
     audit_max_age: Annotated[
         int, typer.Option("--audit-log-maxage", help="Days that renamed audit logs are kept; 0: for ever.", min=0)
     ] = 0,
+    shutdown_delay: Annotated[
+        int,
+        typer.Option(
+            "--shutdown-delay-seconds",
+            metavar="N",
+            help="So long it goes on after SIGTERM, and /readyz says that it ends: balancers notice before it is gone.",
+            min=0,
+            max=600,
+        ),
+    ] = 0,
     log_format: server_options.LogFormat = output.Format.TEXT,
     verbosity: server_options.Verbosity = 0,
     insecure_http: Annotated[
@@ -111,10 +121,10 @@ def run(
     except (AuditPolicyError, TokenFileError, switches.SwitchError) as error:
         output.fail(str(error))
     logs.configure(json=log_format is output.Format.JSON, verbosity=verbosity)
-    uvloop.run(_serve(settings))
+    uvloop.run(_serve(settings, shutdown_delay))
 
 
-async def _serve(settings: ServerSettings) -> None:
+async def _serve(settings: ServerSettings, shutdown_delay: int) -> None:
     from dray.dashboard.app import PREFIX
     from dray.process import garbage, memory, open_files
     from dray.process.watchdog import watched
@@ -130,6 +140,8 @@ async def _serve(settings: ServerSettings) -> None:
     print(f"dashboard {instance.url}{PREFIX}", flush=True)
     with watched(instance.metrics.registry), clusters.remembered(settings.directory):
         await stop.wait()
+        instance.leave()
+        await asyncio.sleep(shutdown_delay)
     await dashboard.close()
     await instance.stop()
 

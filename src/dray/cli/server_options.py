@@ -168,6 +168,8 @@ def etcd_address(
         output.fail("--quota-bytes is for lmdb; etcd has a quota of its own (etcd --quota-backend-bytes).")
     if (certificate is None) != (key is None):
         output.fail("--etcd-cert and --etcd-key go together")
+    if not prefix.strip("/"):
+        output.fail(f"--etcd-prefix: {prefix!r} names no key; it looks like {DEFAULT_PREFIX}.")
     try:
         urls = read_address(store)
         address = EtcdAddress(urls=urls, prefix=prefix, authority=authority, certificate=certificate, key=key)

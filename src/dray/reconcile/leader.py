@@ -45,15 +45,18 @@ class LeaderElector:
         clock: Clock,
         *,
         lease_seconds: float = 15,
-        renew: float = 10,
-        retry: float = 2,
+        renew: float | None = None,
+        retry: float | None = None,
         namespace: str = NAMESPACE,
         on_wait: Callable[[str], None] | None = None,
     ) -> None:
         """`on_wait` hears who holds the lease, or what is in the way, whenever that is news while we wait for it.
 
+        Without `renew` and `retry` they are what Kubernetes has, in relation to the lease: 10 and 2 of 15 seconds.
         Raises ValueError unless lease_seconds > renew > retry > 0.
         """
+        renew = lease_seconds * 2 / 3 if renew is None else renew
+        retry = lease_seconds * 2 / 15 if retry is None else retry
         if not lease_seconds > renew > retry > 0:
             raise ValueError(f"leader election needs lease > renew > retry > 0, not {lease_seconds}, {renew}, {retry}")
         self.name = name
@@ -87,7 +90,7 @@ class LeaderElector:
             if self._on_wait is not None and reason != told:
                 told = reason
                 self._on_wait(reason)
-            await self._clock.sleep(self._retry)
+            await self._clock.sleep(self._until_next_try())
         loop = asyncio.get_running_loop()
         work, keeping = loop.create_task(callback()), loop.create_task(self._keep())
         try:
@@ -147,6 +150,13 @@ class LeaderElector:
         if not spec.holder_identity or spec.holder_identity == self.identity:
             return True
         return self._clock.monotonic() >= self._seen_at + (spec.lease_duration_seconds or 0)
+
+    def _until_next_try(self) -> float:
+        """Not later than the lease of somebody else is free."""
+        if self._seen is None or not self.holder:
+            return self._retry
+        left = self._seen_at + (self._seen.spec.lease_duration_seconds or 0) - self._clock.monotonic()
+        return min(self._retry, left) if left > 0 else self._retry
 
     def _new(self) -> Lease:
         metadata = ObjectMeta(name=self.name, namespace=self._namespace)

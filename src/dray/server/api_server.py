@@ -163,7 +163,7 @@ class ApiServer:
         return "the store is closed" if self.store.closed else str(self.store.problem or "")
 
     def _shutdown_problem(self) -> str:
-        return "the server is shutting down" if self._http is None or self._http.stopping else ""
+        return "the server is shutting down" if self._http is None or self._http.leaving else ""
 
     async def prepare(self, *, with_roles: bool = True) -> None:
         """Stores the namespaces that every cluster has, and the default roles and bindings. Raises StorageError."""
@@ -227,6 +227,11 @@ class ApiServer:
     def client_of(self, identity: Identity) -> LocalClient:
         """A client without HTTP that acts as an identity."""
         return LocalClient(self.engine, identity, self.roles)
+
+    def leave(self) -> None:
+        """Says that it is not ready, and goes on until it is stopped: balancers send their clients elsewhere."""
+        if self._http is not None:
+            self._http.leave()
 
     async def stop(self, patience: float = 3.0) -> None:
         """Lets requests in progress finish, then ends everything but the store. Idempotent."""

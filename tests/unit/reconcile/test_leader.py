@@ -1,11 +1,13 @@
 """Leader election over a real server in memory, under virtual time: never two leaders, never none for long."""
 
 import asyncio
+import functools
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 
+from dray.all_in_one import leadership
 from dray.api.generated.coordination import Lease
 from dray.api.kinds import LEASES
 from dray.api.meta import Object
@@ -164,3 +166,26 @@ async def test_what_the_work_raises_is_raised_and_the_lease_is_free() -> None:
 def test_periods_must_make_sense() -> None:
     with pytest.raises(ValueError, match="lease > renew > retry"):
         LeaderElector(cast(Client, None), NAME, "a", VirtualClock(), lease_seconds=5, renew=10)
+
+
+@pytest.mark.parametrize("last_renewed", [0.0, 0.1, 0.25, 0.29])
+async def test_the_work_of_a_killed_cluster_is_taken_over_within_three_seconds(last_renewed: float) -> None:
+    async with local_server() as server:
+        candidates = [leadership.candidate(server.component(NAME), server.clock) for _ in range(2)]
+        works: list[int] = []
+
+        async def work(number: int) -> None:
+            works.append(number)
+            await asyncio.Event().wait()
+
+        tasks = []
+        for number, candidate in enumerate(candidates):
+            tasks.append(asyncio.ensure_future(candidate.run(functools.partial(work, number))))
+            await server.clock.advance(5 + last_renewed)
+        assert works == [0]
+        candidates[0]._client = cast(Client, None)  # killed: it says nothing more
+        await server.clock.advance(3 - 0.01)
+        assert works == [0, 1]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

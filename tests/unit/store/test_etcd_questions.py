@@ -12,6 +12,7 @@ from dray.store.errors import Closed
 from dray.store.etcd.feed import Feed
 from dray.store.etcd.rounds import Rounds
 from dray.store.watch import Progress
+from patience import PATIENCE
 
 
 class GivenUp:
@@ -42,8 +43,8 @@ async def test_a_round_that_ends_by_mistake_is_not_the_last() -> None:
     tasks: list[asyncio.Task[None]] = []
     for _ in range(2):
         with pytest.raises(Closed):
-            await _joined(rounds, tasks)
-    assert await rounds.join() == 7
+            await asyncio.wait_for(_joined(rounds, tasks), PATIENCE)
+    assert await asyncio.wait_for(rounds.join(), PATIENCE) == 7
     await asyncio.gather(*tasks, return_exceptions=True)
 
 

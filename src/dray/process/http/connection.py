@@ -355,7 +355,7 @@ class Connection(asyncio.Protocol):
                 if isinstance(answer, Upgrade):
                     await self._converse(answer)
                     return
-                close = queued.last or queued.ends or self._deaf or self._server.stopping
+                close = queued.last or queued.ends or self._deaf or self._server.leaving
                 await self._send(answer, close, request.method == "HEAD")
                 if close:
                     self._linger() if queued.last else self.close()

@@ -33,6 +33,8 @@ class Server:
         self.limits = limits or Limits()
         self.bodies = HeldBodies(self.limits)
         self.loop = asyncio.get_running_loop()
+        self.leaving = False
+        """Answers end their connections, so that clients go elsewhere."""
         self.stopping = False
         self._connections: set[Connection] = set()
         self._idle: list[Connection] = []
@@ -91,9 +93,13 @@ class Server:
             else:
                 self._idle.clear()
 
+    def leave(self) -> None:
+        """Goes on with what comes, and lets every client know that this is not for long."""
+        self.leaving = True
+
     async def stop(self, patience: float = 3.0) -> None:
         """Stops listening, ends streams, lets other requests finish for `patience` seconds, then ends everything."""
-        self.stopping = True
+        self.leaving = self.stopping = True
         for listener in self._listeners:
             listener.close()
         for connection in list(self._connections):

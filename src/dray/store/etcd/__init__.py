@@ -21,9 +21,12 @@ whose answer got lost is found out behind a fence (`session`). Writes that are j
 guards: keys that are compared and written along with them (`transactions`).
 """
 
+import os
+
 from dray import extras
 
 extras.need("etcd", "storage in etcd")
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what fails is told once, in our own words
 
 from dray.store.etcd.address import PREFIX, AddressError, EtcdAddress, read_address
 from dray.store.etcd.layout import Layout

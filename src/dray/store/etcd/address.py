@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -56,10 +57,26 @@ class EtcdAddress(msgspec.Struct, frozen=True, kw_only=True):
             authority, key, certificate = (
                 path.read_bytes() if path is not None else None for path in (self.authority, self.key, self.certificate)
             )
+            self._check_files()
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise AddressError(f"cannot read {error.filename}: {reason}") from error
         return grpc.ssl_channel_credentials(authority, key, certificate)
+
+    def _check_files(self) -> None:
+        """Whether they are what they are given as: gRPC would only say that it cannot connect. Raises AddressError."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        try:
+            if self.authority is not None:
+                context.load_verify_locations(self.authority)
+        except ssl.SSLError as error:
+            raise AddressError(f"--etcd-cacert {self.authority}: there is no certificate in it, as PEM") from error
+        try:
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key, password="")
+        except ssl.SSLError as error:
+            files = f"--etcd-cert {self.certificate} and --etcd-key {self.key}"
+            raise AddressError(f"{files}: they are no certificate and its key, as PEM without a password") from error
 
     def __str__(self) -> str:
         return ",".join(self.urls)

@@ -66,7 +66,9 @@ class Loader:
                         raise
                     problem = error.details() or error.code().name
             if time.monotonic() > end:
-                raise CannotLoad(f"cannot reach etcd at {self._address}: {problem}. Start it, or give another --store.")
+                files = ", --etcd-cacert or --etcd-cert" if self._address.is_encrypted else ""
+                told = f"cannot reach etcd at {self._address}: {problem.rstrip('.')}"
+                raise CannotLoad(f"{told}. Start it, or give another --store{files}.")
             time.sleep(0.2)
 
     def load(self, layout: Layout, *, is_latest: bool = False) -> Loaded:
