@@ -343,3 +343,21 @@ def test_others_are_answered_meanwhile(world: World) -> None:
         answered += 1
     thread.join()
     assert answered > 20
+
+
+def test_definitions_are_compiled_beside_the_loop(world: World) -> None:
+    """The first object of a custom resource needs all patterns of its definition, which take a while."""
+    names = {"plural": "patterns", "singular": "pattern", "kind": "Pattern", "listKind": "PatternList"}
+    fields = {f"f{number}": {"type": "string", "pattern": rf"^\pL{{1,3}}{number}$"} for number in range(150)}
+    schema = {"type": "object", "properties": fields}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    patterns = "/apis/example.com/v1/namespaces/default/patterns"
+    world.turns.reset()
+    made = world.server.request("POST", definitions, {"metadata": {"name": "patterns.example.com"}, "spec": spec})
+    assert made.code == 201, made.body
+    eventually(lambda: world.server.request("GET", patterns).code == 200)
+    first = {"apiVersion": "example.com/v1", "kind": "Pattern", "metadata": {"name": "first"}, "f1": "abc1"}
+    assert world.server.request("POST", patterns, first).code == 201
+    assert world.turns.longest < LONGEST_TURN

@@ -9,7 +9,7 @@ from typing import Any
 
 from dray.api.field import invalid
 from dray.api.generated.apiextensions import JSONSchemaProps
-from dray.custom.defaulting import compile_defaults
+from dray.custom.defaulting import DefaultsTooLarge, compile_defaults
 from dray.custom.list_types import compile_list_types
 from dray.custom.problems import Problem, path_of
 from dray.custom.pruning import compile_pruning, shown
@@ -48,7 +48,7 @@ def _with_defaults(schema: JSONSchemaProps, path: str) -> Iterator[tuple[JSONSch
 
 
 def _completed(schema: JSONSchemaProps) -> Any:
-    """A default with the defaults of what is in it."""
+    """A default with the defaults of what is in it. Raises DefaultsTooLarge."""
     value = deepcopy(schema.default)
     default = compile_defaults(schema)
     if default is not None:
@@ -62,7 +62,11 @@ def _check(errors: Errors, schema: JSONSchemaProps, path: str) -> None:
     if dropped is not None:
         names = ", ".join(sorted(map(shown, dropped)))
         errors.append(invalid(path, schema.default, f"must not have unknown fields: {names}"))
-    value = _completed(schema)
+    try:
+        value = _completed(schema)
+    except DefaultsTooLarge as error:
+        errors.append(invalid(path, schema.default, str(error)))
+        return
     for check in (compile_checks(schema), compile_list_types(schema)):
         _tell(errors, check(value) if check is not None else None, path)
 

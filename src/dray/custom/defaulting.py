@@ -1,28 +1,66 @@
 """Defaults of a schema, put in place where a value is missing, or null where null is not allowed.
 
-A schema becomes one function, once; parts without defaults below them have none and cost nothing.
+A schema becomes one function, once; parts without defaults below them have none and cost nothing. A list of a hundred
+thousand empty objects may get as many copies of a large default: what is added to one object is bounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from dray.api.generated.apiextensions import JSONSchemaProps
 
 Default: TypeAlias = Callable[[Any], None]
-"""Changes a value that is the caller's own."""
+"""Changes a value that is the caller's own. Raises DefaultsTooLarge."""
+
+MOST_BYTES: Final = 3 * 1024 * 1024
+"""Of JSON that defaults add to one object: as much as the largest body has."""
 
 _SCALARS = (str, int, float, bool)
 
 
+class DefaultsTooLarge(ValueError):
+    """An object would become too large with its defaults."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the defaults of its definition would add more than {MOST_BYTES} bytes to the object")
+
+
+class _Room:
+    """How many bytes may still be added."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MOST_BYTES
+
+    def take(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise DefaultsTooLarge
+
+
+_Fill: TypeAlias = Callable[[Any, _Room], None]
+_Make: TypeAlias = Callable[[_Room], Any]
+
+
 def compile_defaults(schema: JSONSchemaProps) -> Default | None:
     """The function for values of a schema; None if it has no defaults."""
+    fill = _compile(schema)
+    return None if fill is None else lambda value: fill(value, _Room())
+
+
+def _compile(schema: JSONSchemaProps) -> _Fill | None:
     if isinstance(schema.items, JSONSchemaProps):
         return _of_list(schema.items)
-    own = [(name, _maker(found.default), found.nullable) for name, found in schema.properties.items() if _has(found)]
-    parts = {name: inner for name, found in schema.properties.items() if (inner := compile_defaults(found)) is not None}
+    own = [
+        (name, _maker(name, found.default), found.nullable) for name, found in schema.properties.items() if _has(found)
+    ]
+    parts = {name: inner for name, found in schema.properties.items() if (inner := _compile(found)) is not None}
     values = None
     if isinstance(schema.additional_properties, JSONSchemaProps):
         values = _of_element(schema.additional_properties)
@@ -30,21 +68,21 @@ def compile_defaults(schema: JSONSchemaProps) -> Default | None:
         return None
     declared = frozenset(schema.properties)
 
-    def default(value: Any) -> None:
+    def fill(value: Any, room: _Room) -> None:
         if value.__class__ is not dict:
             return
         for name, make, is_nullable in own:
             if name not in value or (value[name] is None and not is_nullable):
-                value[name] = make()
+                value[name] = make(room)
         for name, inner in parts.items():
             if name in value:
-                inner(value[name])
+                inner(value[name], room)
         if values is not None:
             for name in value:
                 if name not in declared:
-                    value[name] = values(value[name])
+                    value[name] = values(value[name], room)
 
-    return default
+    return fill
 
 
 def drop_nulls(value: Any, schema: JSONSchemaProps | None) -> None:
@@ -73,35 +111,42 @@ def _has(schema: JSONSchemaProps) -> bool:
     return schema.default is not None
 
 
-def _maker(value: Any) -> Callable[[], Any]:
-    return (lambda: value) if isinstance(value, _SCALARS) else (lambda: deepcopy(value))
+def _maker(name: str, value: Any) -> _Make:
+    size = len(name) + len(msgspec.json.encode(value))
+    is_scalar = isinstance(value, _SCALARS)
+
+    def make(room: _Room) -> Any:
+        room.take(size)
+        return value if is_scalar else deepcopy(value)
+
+    return make
 
 
-def _of_element(schema: JSONSchemaProps) -> Callable[[Any], Any] | None:
+def _of_element(schema: JSONSchemaProps) -> Callable[[Any, _Room], Any] | None:
     """What a map or list makes of its elements: a null that may not be one becomes the default."""
-    inner = compile_defaults(schema)
+    inner = _compile(schema)
     if inner is None and not _has(schema):
         return None
-    make = _maker(schema.default)
+    make = _maker("", schema.default)
     replaces_null = _has(schema) and not schema.nullable
 
-    def default(value: Any) -> Any:
+    def filled(value: Any, room: _Room) -> Any:
         if value is None and replaces_null:
-            value = make()
+            value = make(room)
         if inner is not None:
-            inner(value)
+            inner(value, room)
         return value
 
-    return default
+    return filled
 
 
-def _of_list(items: JSONSchemaProps) -> Default | None:
+def _of_list(items: JSONSchemaProps) -> _Fill | None:
     element = _of_element(items)
     if element is None:
         return None
 
-    def default(value: Any) -> None:
+    def fill(value: Any, room: _Room) -> None:
         if value.__class__ is list:
-            value[:] = [element(item) for item in value]
+            value[:] = [element(item, room) for item in value]
 
-    return default
+    return fill

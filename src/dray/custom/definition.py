@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +24,8 @@ from dray.custom.value_checks import compile_checks
 
 EVERYTHING = JSONSchemaProps(x_kubernetes_preserve_unknown_fields=True)
 """The schema of a version that has none."""
+_LARGE_SCHEMA: Final = 32 * 1024
+_COMPILED: Final = frozenset(("prune", "default", "checks", "rules", "metadata_check", "is_large"))
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
@@ -40,6 +42,21 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     scale: CustomResourceSubresourceScale | None
     warning: str
     """What whoever uses the version is told; empty if it is not deprecated."""
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether everything is made."""
+        return self.__dict__.keys() >= _COMPILED
+
+    def compile(self) -> None:
+        """Makes everything, for whoever has the time: nobody waits for a lock that `cached_property` would hold."""
+        for name in _COMPILED - self.__dict__.keys():
+            self.__dict__[name] = getattr(type(self), name).func(self)
+
+    @cached_property
+    def is_large(self) -> bool:
+        """Whether objects may be large, or take long to look at, because the schema is."""
+        return len(msgspec.json.encode(self.schema)) > _LARGE_SCHEMA
 
     @cached_property
     def _of_content(self) -> JSONSchemaProps:

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.custom import CustomObject
-from dray.api.field import FieldError
+from dray.api.field import FieldError, Reason
 from dray.api.meta import ObjectMeta
-from dray.custom.defaulting import drop_nulls
+from dray.custom.defaulting import DefaultsTooLarge, drop_nulls
 from dray.custom.kinds import CustomKind
 from dray.custom.pruning import shown
 
@@ -48,7 +48,10 @@ def _read(kind: CustomKind, document: dict[str, Any], duplicates: tuple[str, ...
         return codec.Reading(None, errors=errors)
     content = {name: value for name, value in document.items() if name not in NAMELESS}
     if version.default is not None:
-        version.default(content)
+        try:
+            version.default(content)
+        except DefaultsTooLarge as error:
+            return codec.Reading(None, errors=(FieldError(Reason.INVALID, "<nil>", str(error)),))
     unknown += [f"metadata.{path}" for path in meta.unknown]
     obj = CustomObject(
         kind=document.get("kind") or "",

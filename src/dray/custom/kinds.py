@@ -14,6 +14,7 @@ from dray.api.custom import CustomObject
 from dray.api.generated.apiextensions import CustomResourceDefinition, WebhookConversion
 from dray.api.meta import Object
 from dray.api.registry import Kind, Subresource
+from dray.custom.defaulting import DefaultsTooLarge
 from dray.custom.definition import Version, compile_version
 from dray.custom.names import is_established
 from dray.custom.object_rules import CustomRules
@@ -68,14 +69,23 @@ class CustomKind(Kind, frozen=True, dict=True, eq=False, kw_only=True):
         return int(self.definition.metadata.resource_version or 0)
 
     def shown(self, obj: CustomObject) -> CustomObject:
-        """An object that was stored in another version, or under another schema, as this version has it."""
-        version = self.version
-        content: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(obj.content))
-        if version.prune is not None:
-            version.prune(content)
-        if version.default is not None:
-            version.default(content)
+        """An object that was stored in another version, or under another schema, as this version has it.
+
+        Without defaults, if they would make it too large.
+        """
+        content = self._pruned(obj)
+        if self.version.default is not None:
+            try:
+                self.version.default(content)
+            except DefaultsTooLarge:
+                content = self._pruned(obj)
         return replace(obj, api_version=self.api_version, content=content)
+
+    def _pruned(self, obj: CustomObject) -> dict[str, Any]:
+        content: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(obj.content))
+        if self.version.prune is not None:
+            self.version.prune(content)
+        return content
 
     @property
     def is_terminating(self) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 from dray.api.field import forbidden, invalid, not_supported, required
 from dray.api.generated.apiextensions import JSONSchemaProps
 from dray.cel.library.regex import RegexError, compile_regex
+from dray.cel.library.regex_size import regex_size
 from dray.custom.default_rules import check_defaults, check_defaults_by_rules
 from dray.custom.list_rules import check_list
 from dray.custom.pruning import META_FIELDS
@@ -22,6 +23,8 @@ from dray.validation.context import Errors
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 DEEPEST = 100
+MOST_PATTERNS = 200_000
+"""How large all patterns of a schema may be together (`regex_size`): they take a quarter of a second to compile."""
 _INT_OR_STRING = (JSONSchemaProps(type="integer"), JSONSchemaProps(type="string"))
 _UNSUPPORTED = (
     ("id", "id"),
@@ -146,6 +149,7 @@ class _Walk:
     def __init__(self, errors: Errors) -> None:
         self._errors = errors
         self._depth = 0
+        self._patterns = 0
 
     def visit(self, schema: JSONSchemaProps, path: str, level: str, *, in_metadata: bool = False) -> None:
         self._depth += 1
@@ -254,6 +258,10 @@ class _Walk:
     def _check_values(self, schema: JSONSchemaProps, path: str) -> None:
         """Patterns, and alternatives, in which only values may be restricted."""
         if schema.pattern:
+            self._patterns += regex_size(schema.pattern)
+            if self._patterns > MOST_PATTERNS:
+                self._errors.append(forbidden(f"{path}.pattern", "the patterns of the schema are too large together"))
+                return
             try:
                 compile_regex(schema.pattern)
             except RegexError as error:

@@ -108,6 +108,12 @@ def too_large(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
+def object_too_large(limit: int) -> ApiError:
+    """An object has become larger than the server stores."""
+    message = f"Request entity too large: with its managedFields the object has more than {limit} bytes"
+    return ApiError(413, "RequestEntityTooLarge", message)
+
+
 def expired(message: str) -> ApiError:
     """The revision asked for is no longer known: list again."""
     return ApiError(410, "Expired", message)

@@ -13,6 +13,7 @@ from dray.api import codec
 from dray.api.idle_fields import idle_fields
 from dray.api.meta import DeleteOptions, Object
 from dray.api.status import ApiError
+from dray.custom.kinds import CustomKind
 from dray.process.http import Request, Response, Stream
 from dray.server import errors
 from dray.server.answers.representation import Representation, check_plain, choose
@@ -101,6 +102,8 @@ async def _read(engine: Engine, request: Request, call: Call, read: Callable[[],
     """What is made of a body: of a large one beside the loop, as all that follows for it. Raises ApiError."""
     kind = call.route.kind
     call.is_large = body.is_large(request.body, request.header("content-type"), kind)
+    if isinstance(kind, CustomKind) and not kind.version.is_compiled:
+        await engine.beside(call, kind.version.compile)
     if call.is_large or not (kind.is_custom or codec.is_prepared(kind.type_of(call.route.version))):
         return await engine.beside(call, read)
     return read()

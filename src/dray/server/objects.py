@@ -17,11 +17,14 @@ from dray.api import codec
 from dray.api.meta import ListMeta, Object, ObjectMeta
 from dray.api.registry import Kind
 from dray.custom.kinds import CustomKind
+from dray.server import errors
 from dray.store import Finish, Record
 from dray.validation import from_hub
 
 T = TypeVar("T", bound=Object)
 
+MOST_BYTES = 12 * 1024 * 1024
+"""Of an object as it is stored: four times as much as a body, for what is recorded of who set which field."""
 METADATA_KIND, METADATA_VERSION = "PartialObjectMetadata", "meta.k8s.io/v1"
 
 
@@ -50,10 +53,15 @@ def finish(obj: Object) -> Finish:
 
 
 def finish_ahead(obj: Object) -> Finish:
-    """`finish` for a large object: all but the revision is put into bytes now, beside the loop as it may be."""
+    """`finish` for a large object: all but the revision is put into bytes now, beside the loop as it may be.
+
+    Raises ApiError if it is too large to be stored; what is there already can always be deleted.
+    """
     mark = secrets.token_hex(16)
     marked = replace(obj, metadata=replace(obj.metadata, resource_version=mark))
     before, _, after = codec.encode(marked).partition(mark.encode())
+    if len(before) + len(after) > MOST_BYTES and obj.metadata.deletion_timestamp is None:
+        raise errors.object_too_large(MOST_BYTES)
 
     def complete(revision: int) -> tuple[Object, bytes]:
         text = str(revision)

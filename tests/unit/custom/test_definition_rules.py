@@ -244,3 +244,12 @@ def test_versions_are_preferred_as_in_kubernetes() -> None:
     names = ["foo1", "v1alpha1", "v10beta3", "v11alpha2", "v2", "v11beta2", "v3beta1", "v10", "v1", "foo10"]
     wanted = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v11alpha2", "v1alpha1", "foo1", "foo10"]
     assert sorted(names, key=version_order) == wanted
+
+
+def test_patterns_that_take_long_to_compile_are_refused_alone_and_together() -> None:
+    large = {"type": "string", "pattern": r"\pL{20}"}
+    assert wrong(changed(f"{F}/spec/properties/a", large)) == []
+    huge = changed(f"{F}/spec/properties/a", {"type": "string", "pattern": r"\pL{1000}"})
+    assert [field for _, field in wrong(huge)] == [f"{A}.pattern"]
+    many = wrong(changed(f"{F}/spec/properties", {f"f{number}": large for number in range(30)}))
+    assert [field for _, field in many][:1] == [f"{SPEC}.properties[f24].pattern"]

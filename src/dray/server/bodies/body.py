@@ -32,6 +32,8 @@ LARGE_YAML = 4 * 1024
 """Bytes from which on a body that may be YAML is read beside the loop: each takes as long as a hundred of JSON."""
 LARGE_WITH_SELECTORS = 1024
 """The same for objects with selectors, rules or policies in CEL: to compile a kilobyte takes twenty milliseconds."""
+LARGE_WITH_DEFAULTS = 2 * 1024
+"""The same for custom objects that may get defaults: a few letters may become many."""
 _MAY_SEARCH = (b"matches", b"find", b"pattern", b"\\")
 """What a body has that may have a regular expression in it, plain or escaped: those may take long at any length."""
 _WITH_EXPRESSIONS = (RESOURCE_GROUP, DRAY_GROUP, "apiextensions.k8s.io", "admissionregistration.k8s.io")
@@ -59,6 +61,11 @@ def is_large(body: bytes, content_type: str, kind: Kind) -> bool:
     size = len(body)
     if size > LARGE or (size > LARGE_YAML and media_type(content_type) in (YAML_TYPE, APPLY_PATCH)):
         return True
+    if isinstance(kind, CustomKind):
+        version = kind.version
+        return (
+            not version.is_compiled or version.is_large or (version.default is not None and size > LARGE_WITH_DEFAULTS)
+        )
     if kind.group not in _WITH_EXPRESSIONS or kind is SLICES:
         return False
     return size > LARGE_WITH_SELECTORS or any(word in body for word in _MAY_SEARCH)
