@@ -12,7 +12,7 @@ from controller_world import manifest, typed
 from dray.api.kinds import NODES
 from dray.api.registry import by_kind
 from dray.api.resource import DeviceClass
-from dray.cli.get import Wanted, What, table_of
+from dray.cli.get import Wanted, What, items_of, table_of
 from dray.hub_agent.device_counts import Count, DeviceCounts
 from dray.live.cluster_view import LiveView
 from dray.live.counted_devices import CountedDevices
@@ -129,3 +129,19 @@ async def test_devices_of_a_node_that_is_cordoned_or_gone_are_blocked() -> None:
 def state_of(view: LiveView, device: str) -> tuple[str, str]:
     row = next(row for row in rows_of(view, What.DEVICES) if row["device"] == device)
     return row["state"], row["blocked_by"]
+
+
+async def test_devices_of_a_node_are_those_that_it_can_use_whoever_is_asked() -> None:
+    async with local_server(with_roles=False) as server, looking(server) as view:
+        client = server.client()
+        pool = {"name": "rack", "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": DRIVER, "allNodes": True, "pool": pool, "devices": [{"name": "fpga-0"}]}
+        await client.create(typed(manifest(RESOURCE, "ResourceSlice", "rack", spec=spec)))
+        await server.clock.settle()
+        table = table_of(view, Wanted(What.DEVICES, node="node-2"))
+        assert [row[0] for row in table.rows] == ["node-2/gpu-0", "rack/fpga-0"]
+        assert [one.key for one in items_of(view, Wanted(What.DEVICES, node="node-2"))] == [
+            f"device/{DRIVER}/node-2/gpu-0",
+            f"device/{DRIVER}/rack/fpga-0",
+        ]
+        assert not table_of(view, Wanted(What.DEVICES, node="node-3")).rows

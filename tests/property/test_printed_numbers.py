@@ -13,14 +13,14 @@ from prometheus_client import CollectorRegistry
 
 import dray
 from allocation_strategies import DRIVERS, NODES, clusters
-from dray.api.generated.core import Node, Pod
-from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.resource import DeviceTaintRule
+from dray.cli.file_view import FileView
 from dray.cli.get import Wanted, What, table_of
+from dray.cli.node_rows import tell_shared
 from dray.hub_agent.device_counts import DeviceCounts
 from dray.live.counted_devices import CountedDevices
 from dray.live.device_metrics import DeviceMetrics
-from dray.scheduling.device_states import DeviceState
+from dray.prose.wording import count
 from dray.snapshot import Snapshot
 from dray.what_if.taint_preview import preview_rules
 from snapshot_objects import node, rule
@@ -58,25 +58,6 @@ def held_by_hand(manifests: list[Json]) -> Iterator[tuple[str, str, str]]:
                 yield result["driver"], result["pool"], result["device"]
 
 
-class View:
-    """A snapshot, looked at as `dray get` looks at a cluster."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
-    def devices(self) -> Iterator[DeviceState]:
-        return self._snapshot.device_states()
-
-    def nodes(self) -> list[Node]:
-        return list(self._snapshot.objects(Node))
-
-    def pods(self) -> list[Pod]:
-        return list(self._snapshot.objects(Pod))
-
-    def budgets(self) -> list[PodDisruptionBudget]:
-        return list(self._snapshot.objects(PodDisruptionBudget))
-
-
 @settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(clusters(), st.sampled_from(DRIVERS), st.booleans())
 def test_every_number_is_what_the_manifests_say(manifests: list[Json], driver: str, cordoned: bool) -> None:
@@ -90,8 +71,7 @@ def test_every_number_is_what_the_manifests_say(manifests: list[Json], driver: s
 
 
 def check_get(snapshot: Snapshot, devices: list[Counted]) -> None:
-    view: Any = View(snapshot)
-    table = table_of(view, Wanted(What.NODES))
+    table = table_of(FileView(snapshot), Wanted(What.NODES))
     states = list(snapshot.device_states())
     for cells in table.rows:
         row = dict(zip(table.header, map(str, cells), strict=True))
@@ -105,6 +85,12 @@ def check_get(snapshot: Snapshot, devices: list[Counted]) -> None:
         assert blocked == sum(state.is_blocked for state in here)
         neither = sum(not one.held and not one.tainted for one in own)
         assert neither <= free + blocked <= neither + sum(one.held for one in own), "and shares of held ones"
+    left = [one for one in devices if not one.node]
+    told = tell_shared(states)
+    assert bool(told) == bool(left)
+    assert not left or told.startswith(f"Besides, {count(len(left), 'device')} that")
+    assert not left or f" {sum(one.held for one in left)} held" in told
+    assert not left or f" {sum(one.tainted for one in left)} tainted" in told
 
 
 def check_metrics_and_hub(snapshot: Snapshot, devices: list[Counted]) -> None:

@@ -1,4 +1,4 @@
-"""`dray get`: devices, claims and nodes of a running cluster, clusters of a hub, in merged tables, live with -w."""
+"""`dray get`: devices, claims and nodes of a cluster, running or in files, clusters of a hub; live with -w."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ import msgspec
 import typer
 
 from dray.api.references import full_name
-from dray.cli import completion, component, items, live, output, tables
+from dray.cli import completion, component, inputs, items, live, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.node_rows import node_rows
 from dray.cli.tables import NOTHING, Table
 
 if TYPE_CHECKING:
     from dray.api.resource import ResourceClaim
+    from dray.cli.file_view import FileView
     from dray.client.kubeconfig import Connection
     from dray.live.cluster_view import LiveView
     from dray.live.fleet_view import FleetView
 
-    View = LiveView | FleetView
+    ClusterView = LiveView | FileView
+    Followed = LiveView | FleetView
+    View = ClusterView | FleetView
 
 KINDS = {"devices": "DeviceList", "claims": "ClaimList", "nodes": "NodeList", "clusters": "ClusterList"}
 CALM_SECONDS = 0.2
@@ -52,10 +55,13 @@ class Wanted(msgspec.Struct, frozen=True):
 
 def run(
     what: Annotated[What, typer.Argument(help="What to look at.")],
+    files: inputs.Files = None,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing what changes.")] = False,
-    node: Annotated[str, typer.Option(help="Only devices of this node.", autocompletion=completion.nodes)] = "",
+    node: Annotated[
+        str, typer.Option(help="Only this node, or what it reaches.", autocompletion=completion.nodes)
+    ] = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only claims of this namespace.")] = "",
     format_: Annotated[
         output.ListFormat,
@@ -63,14 +69,21 @@ def run(
     ] = output.ListFormat.TABLE,
 ) -> None:
     """Show devices with their taints and holders, claims with their devices, nodes with their devices in numbers, or
-    the clusters of a hub with their state, taints and placements.
+    the clusters of a hub with their state, taints and placements. With -f devices, claims and nodes in files.
 
     Exit code 0: there are some; 1: there are none; 2: the cluster cannot be read.
     """
     import uvloop
 
-    connection = component.connect(kubeconfig, context)
     wanted = Wanted(what, node, namespace, format_)
+    if files:
+        if watch or what is What.CLUSTERS:
+            output.fail("-f is a cluster in files: it has no clusters, and nothing to watch (-w).")
+        from dray.cli.file_view import FileView
+
+        found = live.read_cluster(files, "get", kubeconfig=kubeconfig, context=context)
+        raise typer.Exit(output.YES if _show(FileView(found), wanted) else output.NO)
+    connection = component.connect(kubeconfig, context)
     has_some = uvloop.run(_look(wanted, connection, watch=watch))
     if not watch:
         raise typer.Exit(output.YES if has_some else output.NO)
@@ -90,7 +103,7 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> bool:
     except KubeconfigError as error:
         output.fail(str(error))
     async with client:
-        view: View = (FleetView if wanted.what is What.CLUSTERS else LiveView)(client, RealClock())
+        view: Followed = (FleetView if wanted.what is What.CLUSTERS else LiveView)(client, RealClock())
         try:
             try:
                 await _start(view, wanted)
@@ -104,7 +117,7 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> bool:
             await view.stop()
 
 
-async def _start(view: View, wanted: Wanted) -> None:
+async def _start(view: Followed, wanted: Wanted) -> None:
     """Raises ApiError or OSError if what is wanted cannot be read."""
     from dray.api.kinds import BUDGETS, CLAIMS
     from dray.live.cluster_view import ALL, LiveView
@@ -129,12 +142,11 @@ def table_of(view: View, wanted: Wanted) -> Table:
     return build[wanted.what](view, wanted)
 
 
-def _devices(view: LiveView, wanted: Wanted) -> Table:
-    rows = [row for row in view.devices() if wanted.node in ("", row.device.access.node_name)]
-    return device_table(rows)
+def _devices(view: ClusterView, wanted: Wanted) -> Table:
+    return device_table(list(view.devices(wanted.node)))
 
 
-def _claims(view: LiveView, wanted: Wanted) -> Table:
+def _claims(view: ClusterView, wanted: Wanted) -> Table:
     rows = [
         (
             full_name(claim),
@@ -153,7 +165,7 @@ def _allocated(claim: ResourceClaim) -> list[str]:
     return [f"{one.pool}/{one.device}" for one in allocation.devices.results] if allocation is not None else []
 
 
-def _nodes(view: LiveView, wanted: Wanted) -> Table:
+def _nodes(view: ClusterView, wanted: Wanted) -> Table:
     from dray.scheduling.device_state_text import tell_blocked
 
     now = datetime.now(UTC)
@@ -194,6 +206,8 @@ def _show(view: View, wanted: Wanted) -> bool:
     if wanted.format is output.ListFormat.TABLE:
         table = table_of(view, wanted)
         _print(table, wanted)
+        if wanted.what is What.NODES:
+            _print_shared(view)
         return bool(table.rows)
     found = items_of(view, wanted)
     if wanted.format is output.ListFormat.NAME:
@@ -213,7 +227,16 @@ def _print(found: Table, wanted: Wanted) -> None:
         print(f"No {wanted.what.value}.")
 
 
-async def _watch(view: View, wanted: Wanted) -> None:
+def _print_shared(view: Any) -> None:
+    """Devices that are of no single node are in no row."""
+    from dray.cli.node_rows import tell_shared
+
+    told = tell_shared(view.devices())
+    if told:
+        print(f"\n{told}")
+
+
+async def _watch(view: Followed, wanted: Wanted) -> None:
     """On a terminal a table that keeps up; in a pipe a line for every row that is new or different."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -240,7 +263,7 @@ async def _watch(view: View, wanted: Wanted) -> None:
             print(f"{row[0]}  (gone)", flush=True)
 
 
-async def _watch_items(view: View, wanted: Wanted, stop: asyncio.Event) -> None:
+async def _watch_items(view: Followed, wanted: Wanted, stop: asyncio.Event) -> None:
     """An event for everything that is there, then for everything that is new, different or gone."""
     known: dict[str, items.Item] = {}
     while True:
@@ -270,7 +293,7 @@ def _print_event(type_: str, item: items.Item, format_: output.ListFormat) -> No
         print(msgspec.json.encode({"type": type_, "object": item}).decode(), flush=True)
 
 
-async def _watch_live(view: View, wanted: Wanted, stop: asyncio.Event) -> None:
+async def _watch_live(view: Followed, wanted: Wanted, stop: asyncio.Event) -> None:
     from rich.live import Live
 
     with Live(tables.rich_table(*table_of(view, wanted)), console=output.console(), auto_refresh=False) as shown:
@@ -278,7 +301,7 @@ async def _watch_live(view: View, wanted: Wanted, stop: asyncio.Event) -> None:
             shown.update(tables.rich_table(*table_of(view, wanted)), refresh=True)
 
 
-async def _next_change(view: View, stop: asyncio.Event) -> bool:
+async def _next_change(view: Followed, stop: asyncio.Event) -> bool:
     """Waits for a change, and a little longer for what belongs to it; False if it is time to stop."""
     waiting = [asyncio.create_task(one.wait()) for one in (view.changed, stop)]
     try:

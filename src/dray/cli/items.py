@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from dray.api.nodes import is_ready
 from dray.api.taints import taint_text
 from dray.api.times import Time
 
 if TYPE_CHECKING:
     from dray.api.cluster import ManagedCluster
     from dray.api.resource import ResourceClaim
+    from dray.cli.file_view import FileView
     from dray.live.cluster_view import LiveView
     from dray.live.fleet_view import FleetView
     from dray.scheduling.device_states import DeviceState
@@ -79,8 +79,10 @@ class NodeItem(Item, frozen=True, kw_only=True):
 
     name: str
     state: tuple[str, ...]
-    """`ready`, `not ready` or `gone`; besides `unschedulable`, `draining`, `drained` or `tainted`."""
-    ready: bool
+    """`ready`, `not ready`, `gone` or, in files, `not known`; besides `unschedulable`, `draining`, `drained` or
+    `tainted`."""
+    ready: bool | None
+    """Null if nobody says."""
     unschedulable: bool
     devices: int
     free: int
@@ -119,9 +121,9 @@ class ClusterItem(Item, frozen=True, kw_only=True):
         return f"managedcluster/{self.name}"
 
 
-def devices(view: LiveView, node: str = "") -> Iterator[DeviceItem]:
-    """All devices, or those of a node."""
-    return (_device(row) for row in view.devices() if node in ("", row.device.access.node_name))
+def devices(view: LiveView | FileView, node: str = "") -> Iterator[DeviceItem]:
+    """All devices, or those in reach of a node."""
+    return (_device(row) for row in view.devices(node))
 
 
 def _device(row: DeviceState) -> DeviceItem:
@@ -151,7 +153,7 @@ def _attributes(row: DeviceState) -> Iterator[tuple[str, Any]]:
         yield name, next((one for one in plain.values() if one is not None), None)
 
 
-def claims(view: LiveView, namespace: str = "") -> Iterator[ClaimItem]:
+def claims(view: LiveView | FileView, namespace: str = "") -> Iterator[ClaimItem]:
     """All claims, or those of a namespace."""
     return (_claim(one) for one in view.claims() if namespace in ("", one.metadata.namespace))
 
@@ -177,7 +179,7 @@ def claim_state(claim: ResourceClaim) -> Literal["pending", "allocated", "reserv
     return "reserved" if claim.status.reserved_for else "allocated"
 
 
-def nodes(view: LiveView, wanted: str = "") -> Iterator[NodeItem]:
+def nodes(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeItem]:
     """All nodes, or one."""
     from dray.cli.node_rows import node_rows
 
@@ -186,7 +188,7 @@ def nodes(view: LiveView, wanted: str = "") -> Iterator[NodeItem]:
         yield NodeItem(
             name=row.name,
             state=tuple(row.state.split(", ")),
-            ready=row.node is not None and is_ready(row.node),
+            ready=row.is_ready,
             unschedulable=row.node is not None and bool(row.node.spec.unschedulable),
             devices=devices,
             free=free,

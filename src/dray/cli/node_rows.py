@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from dray.api.nodes import is_ready
+from dray.api.nodes import is_known_unready, is_ready
 from dray.api.pods import is_finished
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.eviction.budgets import waiting_for
@@ -15,12 +15,44 @@ from dray.prose.wording import count, names
 
 if TYPE_CHECKING:
     from dray.api.generated.core import Node, Pod
+    from dray.cli.file_view import FileView
     from dray.live.cluster_view import LiveView
     from dray.scheduling.device_states import DeviceState
 
 
+class Counts(NamedTuple):
+    """Devices in numbers."""
+
+    all: int
+    free: int
+    held: int
+    blocked: int
+    tainted: int
+
+
+def count_devices(devices: Sequence[DeviceState]) -> Counts:
+    """How many there are of each state."""
+    return Counts(
+        len(devices),
+        sum(row.is_free for row in devices),
+        sum(bool(row.holders) for row in devices),
+        sum(row.is_blocked for row in devices),
+        sum(row.is_tainted for row in devices),
+    )
+
+
+def tell_shared(devices: Iterable[DeviceState]) -> str:
+    """How many devices are of no single node, and what they are good for; empty if all are."""
+    shared = [row for row in devices if row.device.access.node_name is None]
+    if not shared:
+        return ""
+    told = count_devices(shared)
+    states = f"{told.free} free, {told.held} held, {told.blocked} blocked, {told.tainted} tainted"
+    return f"Besides, {count(told.all, 'device')} that several nodes can use: {states}."
+
+
 class NodeRow(NamedTuple):
-    """A node, or the name of one that is gone and has devices published still."""
+    """A node, or the name of one that has devices published still: it is gone, or files do not say how it is."""
 
     name: str
     node: Node | None
@@ -32,13 +64,14 @@ class NodeRow(NamedTuple):
     """How many of them wait for each disruption budget that allows none now."""
     last_leaves: datetime | None
     """Before when the last of them does not leave; None if that is not known."""
+    is_gone: bool = False
 
     @property
     def state(self) -> str:
         """`ready` or not, and what else keeps new pods away."""
         if self.node is None:
-            return "gone"
-        told = ["ready" if is_ready(self.node) else "not ready"]
+            return "gone" if self.is_gone else "not known"
+        told = ["ready" if self.is_ready else "not known" if self.is_ready is None else "not ready"]
         told += ["unschedulable"] if self.node.spec.unschedulable else []
         keeping = [one for one in self.node.spec.taints if one.effect in (EFFECT_NO_SCHEDULE, EFFECT_NO_EXECUTE)]
         if self.leaving:
@@ -50,15 +83,16 @@ class NodeRow(NamedTuple):
         return ", ".join(told)
 
     @property
-    def counts(self) -> tuple[int, int, int, int, int]:
-        """Devices: all, free, held, blocked, tainted."""
-        return (
-            len(self.devices),
-            sum(row.is_free for row in self.devices),
-            sum(bool(row.holders) for row in self.devices),
-            sum(row.is_blocked for row in self.devices),
-            sum(row.is_tainted for row in self.devices),
-        )
+    def is_ready(self) -> bool | None:
+        """None if it does not say."""
+        if self.node is None:
+            return False if self.is_gone else None
+        return True if is_ready(self.node) else False if is_known_unready(self.node) else None
+
+    @property
+    def counts(self) -> Counts:
+        """Its devices in numbers."""
+        return count_devices(self.devices)
 
     def tell_leaving(self, now: datetime) -> str:
         """`3 pods leave, the last not before 14:07`, or `…, 1 waits for budget ml/api`; empty if nobody does."""
@@ -76,7 +110,7 @@ class NodeRow(NamedTuple):
         return f"{told}, {waiting} {'waits' if waiting == 1 else 'wait'} for {which}"
 
 
-def node_rows(view: LiveView, wanted: str = "") -> Iterator[NodeRow]:
+def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
     """All nodes by name, or one; those that are gone last."""
     devices: dict[str, list[DeviceState]] = {}
     for row in view.devices():
@@ -87,10 +121,12 @@ def node_rows(view: LiveView, wanted: str = "") -> Iterator[NodeRow]:
             pods.setdefault(pod.spec.node_name, []).append(pod)
     nodes: dict[str, Node | None] = {node.metadata.name: node for node in view.nodes()}
     nodes |= dict.fromkeys(sorted(devices.keys() - nodes.keys() - {""}))
+    gone = nodes.keys() - set(view.mentioned_nodes)
     for name, node in nodes.items():
         if wanted in ("", name):
             there = pods.get(name, [])
             leaving = [] if node is None else must_leave(node, there)
             last = None if node is None else last_leaves(node, leaving)
             waiting = waiting_for(leaving, view.budgets()) if leaving else {}
-            yield NodeRow(name, node, devices.get(name, []), len(there), leaving, waiting, last)
+            is_gone = node is None and name in gone
+            yield NodeRow(name, node, devices.get(name, []), len(there), leaving, waiting, last, is_gone)

@@ -19,7 +19,7 @@ from dray.client.calls import list_if_allowed
 from dray.live.following import Following
 from dray.reconcile import Clock
 from dray.scheduling.cluster import Cluster
-from dray.scheduling.device_states import DeviceState, DeviceStates
+from dray.scheduling.device_states import DeviceState, DeviceStates, in_reach
 from dray.tracker import Remove, Upsert
 
 TRACKED: Final = (CLASSES, SLICES, RULES, PATCHES)
@@ -56,9 +56,10 @@ class LiveView(Following):
                 informer.on_change(self.cluster.set_node)
         await self.run_all()
 
-    def devices(self) -> Iterator[DeviceState]:
-        """All devices, by driver, pool and position."""
-        return self._states.devices(self.cluster)
+    def devices(self, node: str = "") -> Iterator[DeviceState]:
+        """All devices, by driver, pool and position; or those in reach of a node."""
+        found = self._states.devices(self.cluster)
+        return in_reach(found, node, self.cluster) if node else found
 
     def claims(self) -> list[ResourceClaim]:
         """All claims by place."""
@@ -67,6 +68,11 @@ class LiveView(Following):
     def nodes(self) -> list[Node]:
         """All nodes by name."""
         return self.in_order(NODES)
+
+    @property
+    def mentioned_nodes(self) -> list[str]:
+        """None: a running cluster says which nodes there are."""
+        return []
 
     def pods(self) -> list[Pod]:
         """All pods by place."""

@@ -15,7 +15,7 @@ Neither held, tainted nor free is blocked. Asking costs what changed since the l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -189,6 +189,15 @@ class DeviceStates:
     def _node_block(self, view: PoolView, device: EffectiveDevice) -> NodeBlock | None:
         problem = self._nodes.problem(device.access, view.hidden_from)
         return NodeBlock(device.access.node_name, problem) if problem is not None else None
+
+
+def in_reach(devices: Iterable[DeviceState], node: str, cluster: Cluster) -> Iterator[DeviceState]:
+    """Those that can be used from a node; of one that is not there, those that are local to it."""
+    info = cluster.nodes.get(node)
+    for one in devices:
+        access = one.device.access
+        if access.node_name == node or (info is not None and reaches(access, node, info.node.metadata.labels)):
+            yield one
 
 
 def _block(pool: PoolState, position: int) -> Block | None:

@@ -28,7 +28,7 @@ from dray.api.times import Time
 from dray.placement import Fleet, PlacementResult, place
 from dray.prose.remedies import Trials
 from dray.scheduling.claims import is_in_reach
-from dray.scheduling.device_states import DeviceState, DeviceStates, problem_of
+from dray.scheduling.device_states import DeviceState, DeviceStates, in_reach, problem_of
 from dray.scheduling.rehearsal import Rehearsal
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.files import Source
@@ -139,11 +139,8 @@ class Snapshot:
     def device_states(self, node: str | None = None) -> Iterator[DeviceState]:
         """What every device is good for now: free, held, tainted, blocked; those in reach of a node."""
         self._move()
-        states = list(DeviceStates().devices(self._world.cluster))
-        if node is not None:
-            labels = self._labels(node)
-            states = [state for state in states if reaches(state.device.access, node, labels)]
-        return iter(states)
+        states = DeviceStates().devices(self._world.cluster)
+        return iter(list(states if node is None else in_reach(states, node, self._world.cluster)))
 
     def tracker(self) -> Tracker:
         """The devices of this snapshot, to be read; it moves on when another snapshot of the family is asked."""

@@ -330,3 +330,17 @@ def test_nodes_that_single_devices_name_are_there_in_files_without_nodes() -> No
     assert snapshot.nodes() == ["node-0", "node-1"]
     assert snapshot.allocate("ml/a").node == "node-0"
     assert all(state.is_free for state in snapshot.device_states())
+
+
+def test_devices_in_reach_of_a_node_are_those_that_it_can_use() -> None:
+    """Of a node that is not there, those that are local to it."""
+    shared = builders.resource_slice("rack", device("fpga"), allNodes=True)
+    gone = resource_slice("node-9", device("lost"))
+    snapshot = dray.load(builders.node("node-1"), resource_slice("node-1", device("gpu-0")), shared, gone)
+
+    def reached(name: str) -> set[str]:
+        return {state.device.id.device for state in snapshot.device_states(name)}
+
+    assert reached("node-1") == {"gpu-0", "fpga"}
+    assert reached("node-9") == {"lost"}
+    assert reached("nobody") == set()
