@@ -79,7 +79,7 @@ class Difference(Report, frozen=True, kw_only=True):
     claims: tuple[ClaimChange, ...] = ()
     rules: tuple[RuleForecast, ...] = ()
     evictions: tuple[Eviction, ...] = ()
-    """Pods that have to leave because of the change, in order."""
+    """Pods that have to leave because of the change, or earlier than without it, in order."""
     nodes: tuple[NodeChange, ...] = ()
     spared: tuple[str, ...] = ()
     """Pods that would have to leave without the change."""
@@ -130,7 +130,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
     old, new = _gather(before, now), _gather(after, now, rules)
     devices = compare_devices(old.inspection, new.inspection)
     nodes = differing_nodes(differing.values())
-    leaving = {pod: eviction for pod, eviction in new.forecast.evictions.items() if pod not in old.forecast.evictions}
+    leaving = dict(_leave_earlier(old.forecast.evictions, new.forecast.evictions))
     leaving |= {pod: one for pod, one in node_evictions(after, nodes, now).items() if pod not in leaving}
     claims = compare_claims(after.objects(ResourceClaim), old.inspection, new.inspection, devices)
     return Difference(
@@ -150,6 +150,16 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         unjudged=tuple(_unjudged(differing.values())),
         notes=(*tell_released(differing.values()), *_notes(new.chances, leaving)),
     )
+
+
+def _leave_earlier(
+    before: Mapping[ObjectRef, Eviction], after: Mapping[ObjectRef, Eviction]
+) -> Iterator[tuple[ObjectRef, Eviction]]:
+    """Who has to leave and had not, or not so soon."""
+    for pod, eviction in after.items():
+        known = before.get(pod)
+        if known is None or Time.parse(eviction.due).datetime() < Time.parse(known.due).datetime():
+            yield pod, eviction
 
 
 def _object_change(here: Object | None, there: Object | None) -> ObjectChange:

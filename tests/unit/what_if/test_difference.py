@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+import builders
 import dray
 from dray.api.times import Time
 from dray.snapshot import Snapshot
 from dray.what_if.difference import Difference, compare
-from snapshot_objects import Manifest, claim, device, device_class, held, patch, pod, resource_slice, rule
+from snapshot_objects import Manifest, claim, device, device_class, held, node, patch, pod, resource_slice, rule
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 KEY = {"key": "example.com/bad", "operator": "Exists"}
@@ -248,3 +249,16 @@ def test_for_programs_and_for_narrow_terminals() -> None:
     assert plain["evictions"][0]["node"] == "node-1"
     assert "Job ml/trainer" in str(difference)
     assert max(map(len, difference.text(60).splitlines())) <= 60
+
+
+def test_a_pod_that_would_leave_anyhow_and_has_to_leave_earlier_is_told() -> None:
+    patience = [{"key": "slow", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]
+    used = held(claim("a", tolerations=patience), "node-1", "gpu-0", pods=("p",))
+    slow = builders.taint("slow", "NoExecute", timeAdded="2026-06-01T12:00:00Z")
+    first = builders.taint_rule("first", {"pool": "node-1"}, slow)
+    base = dray.load(device_class(), resource_slice("node-1", device("gpu-0")), used, pod("p"), first)
+    assert not compare(base, base.with_objects(node("node-2")), NOW).evictions
+    (eviction,) = compare(base, base.with_objects(rule("second", pool="node-1")), NOW).evictions
+    assert (eviction.pod, eviction.due) == ("ml/p", "2026-06-01T12:00:00Z")
+    later = {**slow, "timeAdded": "2026-06-01T12:10:00Z"}
+    assert not compare(base, base.with_objects(builders.taint_rule("third", {"pool": "node-1"}, later)), NOW).evictions
