@@ -15,6 +15,7 @@ from dray.allocator.reasons import Report
 from dray.api.generated.core import Node, Pod, Taint
 from dray.api.kinds import PODS
 from dray.api.node_annotations import Ration, write_rations
+from dray.api.pod_groups import group_of
 from dray.api.references import ObjectRef, full_name
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
@@ -25,6 +26,7 @@ from dray.eviction import can_be_evicted
 from dray.eviction.allocations import devices_of
 from dray.eviction.causes import names_device
 from dray.eviction.drain import belongs_to_node
+from dray.eviction.group_members import shared_by
 from dray.eviction.node_planner import NodePlanner
 from dray.prose import wording
 from dray.snapshot.snapshot import Snapshot
@@ -174,6 +176,8 @@ def _holding(
         if mine:
             used.update(mine)
             users.update(f"{claim.metadata.namespace}/{consumer.name}" for consumer in claim.status.reserved_for)
+            if shared := set(shared_by(claim)):
+                users.update(full_name(pod) for pod in snapshot.objects(Pod) if group_of(pod) in shared)
     return used, users
 
 

@@ -282,3 +282,23 @@ def test_the_forecast_names_whom_the_planner_of_the_controller_evicts(objects: l
     expected = {str(ref) for ref in pods if planner.departures.causes(ref)}
     known = {str(ref) for ref in pods}
     assert {str(ref) for ref in forecast(snapshot, NOW).evictions} & known == expected
+
+
+@pytest.mark.parametrize("tolerates", [True, False])
+def test_pods_of_a_group_that_shares_a_claim_leave_or_are_protected(tolerates: bool) -> None:
+    tolerations = [TOLERATION] if tolerates else None
+    shared = held(claim("links", tolerations=tolerations), "node-1", "gpu-0")
+    shared["status"]["reservedFor"] = [{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "gang"}]
+    spec = {
+        "schedulingPolicy": {"basic": {}},
+        "resourceClaims": [{"name": "links", "resourceClaimName": "links"}],
+    }
+    members = [pod("p"), pod("q")]
+    for member in members:
+        member["spec"] |= {"schedulingGroup": {"podGroupName": "gang"}, "resourceClaims": spec["resourceClaims"]}
+    gang = builders.manifest("scheduling.k8s.io/v1beta1", "PodGroup", "gang", "ml", spec=spec)
+    base = dray.load(device_class(), resource_slice("node-1", device("gpu-0")), shared, gang, *members)
+    made = base.with_objects(rule("r", pool="node-1"))
+    found = preview_rules(base, list(made.objects(DeviceTaintRule)), NOW)
+    leaving, staying = (one.pod for one in found.pods), found.protected
+    assert (sorted(leaving), sorted(staying)) == (([], ["ml/p", "ml/q"]) if tolerates else (["ml/p", "ml/q"], []))
