@@ -173,7 +173,8 @@ def test_what_the_schema_refuses_is_refused(
     widgets: Resource, spec: dict[str, Any], cause: tuple[str, str], message: str
 ) -> None:
     answer = widgets.server.request("POST", widgets.path(), widgets.obj("bad", **spec))
-    assert (answer.code, answer.causes) == (422, {cause})
+    assert answer.code == 422
+    assert cause in answer.causes
     assert message in answer.json["message"]
 
 

@@ -141,3 +141,18 @@ async def test_parameters_and_conditions() -> None:
         assert made.metadata.labels == {"owner": "us"}
         other: Any = await admin.create(config_map("other"))
         assert other.metadata.labels == {}
+
+
+@pytest.mark.parametrize(("parameter", "reason"), [("nobody", "Forbidden"), ("team", "Invalid")])
+async def test_a_policy_that_is_not_configured_is_told_from_one_that_fails(parameter: str, reason: str) -> None:
+    async with local_server(with_roles=False) as server:
+        admin = server.client()
+        await admin.create(config_map("team"))
+        kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+        apply = "Object{metadata: Object.metadata{labels: {'owner': params.data.owner}}}"
+        await admin.create(mutating_policy("m", apply, paramKind=kind))
+        reference = {"name": parameter, "parameterNotFoundAction": "Deny"}
+        await admin.create(mutating_binding("m", paramRef=reference))
+        with pytest.raises(ApiError) as failure:
+            await admin.create(config_map("mine"))
+        assert (failure.value.code, failure.value.reason) == (403, reason)

@@ -45,19 +45,20 @@ class Parsed(NamedTuple):
     spans: dict[int, tuple[int, int]]
 
 
-def parse(text: str) -> Parsed:
-    """Parse an expression; raises CompileError at the first syntax error."""
+def parse(text: str, *, binds: bool = True) -> Parsed:
+    """Parse an expression; raises CompileError at the first syntax error. Without ``binds``, cel.bind is no macro."""
     if len(text) > MAX_LENGTH:
         raise CompileError((Issue(f"the expression has more than {MAX_LENGTH} characters", 1, 1),))
-    parser = _Parser(text)
+    parser = _Parser(text, binds=binds)
     root = parser.expression()
     parser.expect_end()
     return Parsed(root, parser.heights[root.id], parser.spans)
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, binds: bool) -> None:
         self.text = text
+        self.binds = binds
         self.tokens = tokenize(text)
         self.position = 0
         self.token = self.tokens[0]
@@ -245,7 +246,8 @@ class _Parser:
         """A call, or what it stands for if it is a macro."""
         operands = args if target is None else (target, *args)
         try:
-            node = macros.expand(self.factory, opening.offset, function, target, args)
+            is_macro = self.binds or function != "bind"
+            node = macros.expand(self.factory, opening.offset, function, target, args) if is_macro else None
         except macros.MacroError as error:
             self._fail(str(error), error.offset)
         if node is None:

@@ -30,7 +30,7 @@ from dray.cel.parser import parse
 from dray.cel.planner import Plan, plan
 from dray.cel.recursion import DEEP, with_deep_stack
 from dray.cel.straight import straight
-from dray.cel.types import Kind, Type
+from dray.cel.types import Type
 from dray.cel.validators import validate
 from dray.cel.values import COST_LIMIT, NO_SUCH_OVERLOAD, CelError, CostLimitExceeded, InternalError, Optional
 
@@ -111,7 +111,10 @@ class Program:
 
 
 def compile_program(expression: str, environment: Environment, *results: Type) -> Program:
-    """Compile an expression, whose type must be one of the ``results`` if there are any; raises CompileError."""
+    """Compile an expression, whose type must be one of the ``results`` if there are any; raises CompileError.
+
+    What could be of any type is of none of them.
+    """
     nesting = sum(map(expression.count, _NESTING))
     try:
         if nesting >= DEEP:
@@ -127,13 +130,13 @@ def _compile(expression: str, environment: Environment, results: tuple[Type, ...
     except UnicodeEncodeError as error:
         issue = Issue("the expression is not valid Unicode", *locate(expression, error.start))
         raise CompileError((issue,)) from None
-    parsed = parse(expression)
+    parsed = parse(expression, binds=False)  # which Kubernetes offers to device selectors alone
     check(parsed.root, expression, environment)
     validate(parsed.root, expression)
     found = parsed.root.type
-    if results and found.kind is not Kind.DYN and found not in results:
+    if results and found not in results:
         wanted = results[0].text if len(results) == 1 else f"one of [{' '.join(each.text for each in results)}]"
-        raise WrongResult((Issue(f"must evaluate to {wanted}", 1, 1),))
+        raise WrongResult((Issue(f"must evaluate to {wanted} but got {found.text}", 1, 1),))
     planned = plan(parsed.root, expression, environment)
     return Program(expression, environment, parsed.root, planned, is_deep=parsed.height >= DEEP)
 

@@ -17,6 +17,7 @@ from dray.custom.definition import Version, metadata_document
 from dray.custom.problems import Problem, below
 from dray.custom.ratcheting import NOTHING
 from dray.custom.rules import Judge, OutOfBudget, Run
+from dray.custom.scale_checks import scale_errors
 from dray.validation import Context
 from dray.validation.context import Errors
 from dray.validation.metadata import keep_system_metadata, metadata_for_status, with_metadata
@@ -58,15 +59,18 @@ class CustomRules(Rules, frozen=True, kw_only=True):
     def validate_create(self, obj: CustomObject, ctx: Context) -> Errors:
         """Everything that is wrong with a new object. Raises Postponed where rules take longer than others can wait."""
         errors = super().validate_create(obj, ctx)
-        return errors + _told(self._problems(obj, None, ctx))
+        return errors + _told(self._problems(obj, None, ctx)) + self._scale_errors(obj)
 
     def validate_update(self, new: CustomObject, old: CustomObject, ctx: Context) -> Errors:
         """Everything that is wrong with a changed object, and was not before. Raises Postponed, too."""
-        return self._metadata_errors(new, old) + _told(self._problems(new, old, ctx))
+        return self._metadata_errors(new, old) + _told(self._problems(new, old, ctx)) + self._scale_errors(new)
 
     def validate_status(self, new: CustomObject, old: CustomObject, ctx: Context) -> Errors:
         """The same: a status may be wrong together with the rest."""
         return self.validate_update(new, old, ctx)
+
+    def _scale_errors(self, obj: CustomObject) -> Errors:
+        return [] if self.version.scale is None else list(scale_errors(self.version.scale, obj.content))
 
     def _problems(self, new: CustomObject, old: CustomObject | None, ctx: Context) -> list[Problem]:
         version = self.version
@@ -98,7 +102,7 @@ def _seen_by_rules(obj: CustomObject) -> dict[str, Any]:
     return {**names, **obj.content}
 
 
-_BLOCKING = frozenset((Reason.REQUIRED, Reason.TOO_LONG, Reason.TOO_MANY, Reason.TYPE_INVALID))
+_BLOCKING = frozenset((Reason.NOT_SUPPORTED, Reason.REQUIRED, Reason.TOO_LONG, Reason.TOO_MANY, Reason.TYPE_INVALID))
 _UNCHECKED = Problem(
     (),
     lambda _path: FieldError(

@@ -132,7 +132,7 @@ class CompiledRule:
         where = suffix if rule.field_path else ""
 
         def build(path: str) -> FieldError:
-            place = f"{path}{where}".removeprefix(".")
+            place = f"{path}{where}".removeprefix(".") or "<nil>"
             match rule.reason:
                 case Reason.REQUIRED:
                     return required(place, detail)

@@ -18,6 +18,7 @@ from dray.custom.problems import Check, Problem, below
 from dray.custom.text_formats import text_format
 
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
+_BEYOND = 2**63
 _NOWHERE = "<nil>"
 """Where kube-apiserver puts errors of alternatives."""
 
@@ -46,7 +47,7 @@ def compile_checks(schema: JSONSchemaProps) -> Check | None:
     types = _types(schema)
     if not types and not checks:
         return None
-    return _typed(types, nullable=schema.nullable, checks=tuple(checks))
+    return _typed(types, schema, tuple(checks))
 
 
 def _types(schema: JSONSchemaProps) -> str:
@@ -64,21 +65,30 @@ _CLASSES: dict[str, tuple[type, ...]] = {
 }
 
 
-def _typed(types: str, *, nullable: bool, checks: tuple[Check, ...]) -> Check:
+def _typed(types: str, schema: JSONSchemaProps, checks: tuple[Check, ...]) -> Check:
+    """A value of a wrong type is judged by the rest, too: what is allowed at all, and alternatives."""
     classes = frozenset(_CLASSES.get(types, ()))
     takes_whole_numbers = int in classes and float not in classes
     judge = checks[0] if len(checks) == 1 else _all(checks)
+    allows = _enum(schema.enum) if schema.enum else None
+    takes_null = schema.nullable or not types
 
     def check(value: Any) -> list[Problem] | None:
         if value.__class__ in classes:
             return judge(value) if checks else None
         if value is None:
-            return None if nullable or not types else wrong_type(types, "null")
-        if types and not (takes_whole_numbers and value.__class__ is float and value.is_integer()):
-            return wrong_type(types, _NAMES[value.__class__])
+            wrong = [] if takes_null else wrong_type(types, "null")
+            return wrong + ((allows(None) if allows is not None else None) or []) or None
+        if types and not (takes_whole_numbers and _is_whole(value)):
+            return wrong_type(types, _NAMES[value.__class__]) + ((judge(value) if checks else None) or [])
         return judge(value)
 
     return check
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a number with a point is a whole one, of a size that whole numbers have."""
+    return value.__class__ is float and value.is_integer() and -_BEYOND <= value < _BEYOND
 
 
 def _all(checks: tuple[Check, ...]) -> Check:
@@ -129,11 +139,11 @@ def _text(schema: JSONSchemaProps) -> Check | None:
         if value.__class__ is not str:
             return None
         found: list[Problem] = []
-        if most is not None and len(value) > most:
+        if most is not None and len(value) > most:  # of these three the first is told
             found += _one(lambda path: too_long(path, most))
-        if least is not None and len(value) < least:
+        elif least is not None and len(value) < least:
             found += _rule(value, f"should be at least {least} chars long")
-        if search is not None and search(value) is None:
+        elif search is not None and search(value) is None:
             found += _rule(value, f"should match '{pattern}'")
         if fits is not None and not fits(value):
             found += wrong_type(schema.format, value)
@@ -199,6 +209,13 @@ def _list(schema: JSONSchemaProps) -> Check | None:
     return check
 
 
+def _empty(name: str, value: dict[str, Any]) -> Problem:
+    """A name that an embedded object does not have, or that is empty."""
+    if name not in value:
+        return _missing(name, "must not be empty")
+    return Problem((name,), lambda path: invalid(path, value[name], "must not be empty"))
+
+
 def _object(schema: JSONSchemaProps) -> Check | None:
     parts = {name: made for name, found in schema.properties.items() if (made := compile_checks(found)) is not None}
     needed = tuple(schema.required)
@@ -227,7 +244,7 @@ def _object(schema: JSONSchemaProps) -> Check | None:
             if name not in value:
                 found.append(_missing(name))
         if is_embedded:
-            found += [_missing(name, "must not be empty") for name in ("apiVersion", "kind") if not value.get(name)]
+            found += [_empty(name, value) for name in ("apiVersion", "kind") if not value.get(name)]
         if least is not None and len(value) < least:
             found += _rule(len(value), f"should have at least {least} properties")
         if most is not None and len(value) > most:

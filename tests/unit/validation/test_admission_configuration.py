@@ -71,7 +71,7 @@ def service(**fields: Any) -> dict[str, Any]:
             ["must evaluate to bool", "[0].name: Invalid"],
         ),
         (
-            HOOK | {"matchConditions": [{"name": "", "expression": "params.x"}]},
+            HOOK | {"matchConditions": [{"name": "", "expression": "params.x == 1"}]},
             ["undeclared reference to 'params'", "Req"],
         ),
     ],
@@ -94,7 +94,7 @@ def test_webhooks(hook: dict[str, Any], found: list[str]) -> None:
         (policy("p", {"expression": "true", "messageExpression": "1"}), ["[0].messageExpression: Invalid value"]),
         (policy("p", {"expression": "true", "message": "a\nb"}), ["must not contain line breaks"]),
         (policy("p", {"expression": "true", "reason": "Gone"}), ["spec.validations[0].reason: Unsupported value"]),
-        (policy("p", "params.x", paramKind={"apiVersion": "v1", "kind": "ConfigMap"}), []),
+        (policy("p", "params.x == 1", paramKind={"apiVersion": "v1", "kind": "ConfigMap"}), []),
         (policy("p", "true", paramKind={"apiVersion": "", "kind": "?"}), ["apiVersion: Req", "kind: Inv"]),
         (policy("p", "variables.a > 1", variables=[{"name": "a", "expression": "2"}]), []),
         (policy("p", "variables.b", variables=[{"name": "if", "expression": "2"}]), ["valid CEL identifier", "'b'"]),

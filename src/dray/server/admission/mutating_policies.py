@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from dray.admission.conditions import ConditionsFailed
 from dray.admission.evaluation import ExpressionFailed, OutOfBudget
@@ -31,6 +31,13 @@ __all__ = ["MutatingPolicies"]
 
 _FAILURES = (BadSelector, BadParams, ConditionsFailed, ExpressionFailed, OutOfBudget, PatchError, TookTooLong)
 """What is up to the failure policy."""
+
+
+class _Problem(NamedTuple):
+    """Why a request is refused: a policy that could not be configured, or an expression that failed (Invalid)."""
+
+    message: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +67,19 @@ class MutatingPolicies:
         if asked.new is None:
             return
         again.begin(asked.new)
-        problems: list[str] = []
+        problems: list[_Problem] = []
         for each in list(self._invocations(asked, hooks, problems)):
             if again.includes(each.key):
                 try:
                     await self._invoke(asked, each, again)
                 except _FAILURES as error:
-                    _note(each.policy, each.binding.name, str(error), problems)
+                    _note(each.policy, each.binding.name, str(error), problems, "Invalid")
         again.end(asked.new)
         if problems:
             raise _refusal(asked, problems)
 
     def _invocations(
-        self, asked: AdmissionRequest, hooks: Sequence[BoundMutating], problems: list[str]
+        self, asked: AdmissionRequest, hooks: Sequence[BoundMutating], problems: list[_Problem]
     ) -> Iterator[_Invocation]:
         for policy, bindings in hooks:
             try:
@@ -132,14 +139,16 @@ async def _changed(asked: AdmissionRequest, resource: Resource, change: WantedCh
     return await patched(asked, resource, lambda document: merge_applied(document, applied, definition), may_grow=False)
 
 
-def _note(policy: MutatingPolicy, binding: str, message: str, problems: list[str]) -> None:
+def _note(
+    policy: MutatingPolicy, binding: str, message: str, problems: list[_Problem], reason: str = "Forbidden"
+) -> None:
     if policy.ignores_failures:
         return
     who = f"policy '{policy.name}' with binding '{binding}'" if binding else f'policy "{policy.name}"'
-    problems.append(f"{who} denied request: {message}")
+    problems.append(_Problem(f"{who} denied request: {message}", reason))
 
 
-def _refusal(asked: AdmissionRequest, problems: list[str]) -> ApiError:
-    causes = [StatusCause(message=problem) for problem in problems]
+def _refusal(asked: AdmissionRequest, problems: list[_Problem]) -> ApiError:
+    causes = [StatusCause(message=problem.message) for problem in problems]
     details = errors.forbidden(asked.call.route.kind, asked.name, "", *causes).status.details
-    return ApiError(403, "Invalid", problems[0], details)
+    return ApiError(403, problems[0].reason, problems[0].message, details)

@@ -11,7 +11,7 @@ from dray.custom.definition import Version
 from dray.custom.paths import MISSING, look_up, put, steps_of
 from dray.server import errors
 from dray.server.strategies import View
-from dray.server.subresources.scale import API_VERSION, metadata_of, read
+from dray.server.subresources.scale import API_VERSION, metadata_of, read_any
 
 
 def view(version: Version) -> View:
@@ -41,4 +41,4 @@ def view(version: Version) -> View:
     def merge(old: CustomObject, given: Scale) -> Object:
         return replace(old, content=put(old.content, wanted, given.spec.replicas))
 
-    return View(API_VERSION, "Scale", show, read, merge)
+    return View(API_VERSION, "Scale", show, read_any, merge)

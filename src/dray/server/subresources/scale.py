@@ -47,7 +47,7 @@ def scale_of(obj: Any) -> Scale:
     )
 
 
-def read(value: Any, name: str) -> Scale:
+def read_any(value: Any, name: str) -> Scale:
     """A scale that is about the workload of a name. Raises ApiError."""
     reading = codec.read(value, Scale)
     if reading.obj is None:
@@ -58,6 +58,12 @@ def read(value: Any, name: str) -> Scale:
         raise errors.bad_request(message)
     if given.spec.replicas > number_ranges.LARGEST:
         raise errors.bad_request(f"spec.replicas: the number {given.spec.replicas} does not fit into 32 bits")
+    return given
+
+
+def read(value: Any, name: str) -> Scale:
+    """The same, of a workload that is built in: how many it can have is known. Raises ApiError."""
+    given = read_any(value, name)
     if given.spec.replicas < 0:
         problem = invalid("spec.replicas", given.spec.replicas, "must be greater than or equal to 0")
         cause = StatusCause(reason=problem.reason, message=problem.message, field=problem.field)

@@ -1,0 +1,83 @@
+"""What is wrong with custom objects: the causes that kube-apiserver gives, as they were compared with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dray.api import codec
+from dray.api.custom import CustomObject
+from dray.api.generated.apiextensions import CustomResourceSubresourceScale, JSONSchemaProps
+from dray.api.times import Time
+from dray.custom.definition import Version
+from dray.custom.object_rules import CustomRules
+from dray.validation import Context, names
+from dray.validation.metadata import NameRule
+
+CONTEXT = Context(now=Time.parse("2026-01-01T00:00:00Z"), more=lambda: 1_000_000)
+UNCHECKED = ("FieldValueInvalid", "<nil>")
+PARTS: dict[str, Any] = {
+    "mode": {"type": "string", "enum": ["A", "B"]},
+    "either": {"type": "object", "properties": {"a": {}, "b": {}}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    "maybe": {"type": "string", "nullable": True, "enum": ["A"]},
+    "text": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]+$"},
+    "whole": {"type": "integer"},
+    "inner": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+}
+
+
+def rules(parts: dict[str, Any], rule: str = "true") -> CustomRules:
+    document = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": parts}},
+        "x-kubernetes-validations": [{"rule": rule}],
+    }
+    reading = codec.read(document, JSONSchemaProps)
+    assert reading.obj is not None
+    scale = CustomResourceSubresourceScale(spec_replicas_path=".spec.replicas", status_replicas_path=".status.replicas")
+    version = Version(
+        name="v1", schema=reading.obj, columns=(), selectable=(), has_status=False, scale=scale, warning=""
+    )
+    return CustomRules(namespaced=True, name=NameRule(names.dns_subdomain, None), version=version)
+
+
+def wrong(spec: dict[str, Any], made: CustomRules | None = None, **more: Any) -> list[tuple[str, str]]:
+    meta = {"name": "one", "namespace": "default"}
+    reading = codec.read({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": meta}, CustomObject)
+    assert reading.obj is not None
+    obj = CustomObject(
+        api_version="example.com/v1", kind="Widget", metadata=reading.obj.metadata, content={"spec": spec, **more}
+    )
+    found = (made or rules(PARTS)).validate_create(obj, CONTEXT)
+    return [(error.reason, error.field) for error in found]
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        ({"mode": "C"}, [("FieldValueNotSupported", "spec.mode"), UNCHECKED]),
+        ({"mode": 1}, [("FieldValueTypeInvalid", "spec.mode"), ("FieldValueNotSupported", "spec.mode"), UNCHECKED]),
+        ({"either": 1}, [("FieldValueTypeInvalid", "spec.either"), UNCHECKED, UNCHECKED]),
+        ({"maybe": None}, [("FieldValueNotSupported", "spec.maybe"), UNCHECKED]),
+        ({"text": ""}, [("FieldValueInvalid", "spec.text")]),
+        ({"text": "12345"}, [("FieldValueTooLong", "spec.text"), UNCHECKED]),
+        ({"whole": 3.0}, []),
+        ({"whole": 1e30}, [("FieldValueTypeInvalid", "spec.whole"), UNCHECKED]),
+        ({"inner": {"apiVersion": "v1"}}, [("FieldValueRequired", "spec.inner.kind"), UNCHECKED]),
+        ({"inner": {"apiVersion": "v1", "kind": ""}}, [("FieldValueInvalid", "spec.inner.kind")]),
+    ],
+)
+def test_a_value_is_judged_by_all_that_its_schema_says(spec: dict[str, Any], found: list[tuple[str, str]]) -> None:
+    assert wrong(spec) == found
+
+
+def test_a_rule_of_the_whole_object_is_told_of_nowhere() -> None:
+    assert wrong({}, rules({}, "self.metadata.name == 'two'")) == [("FieldValueInvalid", "<nil>")]
+
+
+@pytest.mark.parametrize("number", [-1, 2**31, "three", 1.5])
+def test_numbers_of_replicas_are_numbers_that_can_be(number: Any) -> None:
+    free = rules({"replicas": {"x-kubernetes-preserve-unknown-fields": True}})
+    assert wrong({"replicas": number}, free) == [("FieldValueInvalid", ".spec.replicas")]
+    assert wrong({"replicas": 3}, free, status={"replicas": number})[-1] == ("FieldValueInvalid", ".status.replicas")
