@@ -140,7 +140,7 @@ class _Search:
         pods = [pod for unit in units for pod, _ in unit]
         violating = self._cluster.budgets.violating(sorted(pods, key=importance))
 
-        def right(unit: Unit) -> tuple[bool, bool, tuple[int, str]]:
+        def right(unit: Unit) -> tuple[bool, bool, tuple[int, str, str]]:
             is_leaving = all(self._cluster.is_leaving(pod) for pod, _ in unit)
             is_protected = any(pod.pod.metadata.uid in violating for pod, _ in unit)
             return is_leaving, not is_protected, min(importance(pod) for pod, _ in unit)

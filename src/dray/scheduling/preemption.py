@@ -283,18 +283,20 @@ def _rank(ranked: tuple[int, int, NodeInfo]) -> tuple[int, int]:
     return ranked[0], ranked[1]
 
 
-def importance(pod: PodInfo) -> tuple[int, str]:
-    """The most important first: by priority, then by how long it has run."""
+def importance(pod: PodInfo) -> tuple[int, str, str]:
+    """The most important first: by priority, then by how long it has run. Of equals the name decides, so that whoever
+    is asked, whatever they heard of first, says the same."""
     started = pod.pod.status.start_time
-    return -(pod.pod.spec.priority or 0), str(started) if started is not None else "~"
+    return -(pod.pod.spec.priority or 0), str(started) if started is not None else "~", str(pod.name)
 
 
-def _cost(one: Preempts) -> tuple[int, int, int, int, tuple[int, ...]]:
-    """Fewest violated budgets, lowest priorities, fewest victims, then those that have run for the shortest time."""
+def _cost(one: Preempts) -> tuple[int, int, int, int, tuple[int, ...], str]:
+    """Fewest violated budgets, lowest priorities, fewest victims, then those that have run for the shortest time; of
+    equals the first node by name."""
     priorities = [victim.pod.spec.priority or 0 for victim in one.victims]
     highest = max(priorities)
     most_important = [each for each in one.victims if (each.pod.spec.priority or 0) == highest]
     started = min(str(each.pod.status.start_time or "~") for each in most_important)
     # As with all priorities, what is later is better: a text that is larger must sort first.
     later = tuple(-ord(letter) for letter in started)
-    return one.violations, highest, sum(each + 2**31 for each in priorities), len(priorities), later
+    return one.violations, highest, sum(each + 2**31 for each in priorities), len(priorities), later, one.node

@@ -38,7 +38,14 @@ from dray.what_if.device_changes import DeviceChange, Inspection, compare_device
 from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
 from dray.what_if.evictions import Eviction, Forecast, forecast, preview_rules
 from dray.what_if.node_changes import NodeChange, compare_nodes, differing_nodes, node_evictions
-from dray.what_if.pending_changes import MAX_PENDING, Chances, PendingChange, assess_pending, compare_pending
+from dray.what_if.pending_changes import (
+    MAX_PENDING,
+    Chances,
+    PendingChange,
+    assess_pending,
+    compare_pending,
+    with_victims,
+)
 from dray.what_if.quota_changes import QuotaChange, compare_quotas
 from dray.what_if.workload_changes import WORKLOADS, WorkloadChange, compare_workloads
 
@@ -101,7 +108,7 @@ class Difference(Report, frozen=True, kw_only=True):
         return (
             bool(self.evictions)
             or any(claim.gone for claim in self.claims)
-            or any(change.fitted_before and change.fits is False for change in self.pending)
+            or any(change.victims or (change.fitted_before and change.fits is False) for change in self.pending)
             or any(change.loses for change in self.workloads)
             or any(change.is_full for change in self.quotas)
         )
@@ -144,7 +151,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         spared=tuple(gone.pod for pod, gone in old.forecast.evictions.items() if pod not in new.forecast.evictions),
         protected=len(new.forecast.protected - old.forecast.protected),
         finished=max((eviction.expected for eviction in leaving.values()), default=None),
-        pending=tuple(compare_pending(old.chances, new.chances)),
+        pending=with_victims(after, tuple(compare_pending(old.chances, new.chances))),
         workloads=tuple(compare_workloads(differing.values(), after)),
         quotas=tuple(compare_quotas(differing.values(), after)),
         unjudged=tuple(_unjudged(differing.values())),

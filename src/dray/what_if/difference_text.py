@@ -162,6 +162,8 @@ def _tell_pending(difference: Difference) -> Iterator[str | Rows]:
 def _tell_chance(change: PendingChange) -> str:
     if change.fits:
         return f"fits on {change.node}"
+    if change.victims:
+        return f"makes pods of lower priority go: {names(change.victims, 5)}"
     verdict = "cannot be judged" if change.fits is None else "does not fit"
     return f"{verdict}: {shorten(change.message, 200)}"
 

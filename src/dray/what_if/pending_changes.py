@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from dray.allocator.reasons import Report
 from dray.api.references import full_name
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.pod_info import PodInfo
-from dray.scheduling.refusal import Refused
+from dray.scheduling.refusal import Preempts, Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_pod
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.snapshot import Snapshot
 
 MAX_PENDING = 200
+MAX_PREEMPTING = 20
+"""Pods for which it is looked for who would have to go."""
 
 
 class PendingChange(Report, frozen=True, kw_only=True):
@@ -32,6 +36,8 @@ class PendingChange(Report, frozen=True, kw_only=True):
     fitted_before: bool | None = None
     """Absent for a new one, and for one that nobody could judge."""
     message: str = ""
+    victims: tuple[str, ...] = ()
+    """Pods of lower priority that the scheduler makes go for it."""
 
 
 class Chance(NamedTuple):
@@ -85,6 +91,23 @@ def compare_pending(before: Chances, after: Chances) -> Iterator[PendingChange]:
         )
     for name, chance, fitted in _differing(before.pods, after.pods):
         yield PendingChange(pod=name, fits=chance.fits, node=chance.node, fitted_before=fitted, message=chance.message)
+
+
+def with_victims(after: Snapshot, changes: tuple[PendingChange, ...]) -> tuple[PendingChange, ...]:
+    """The same, with who has to go for pods that do not fit otherwise."""
+    lacking = [change.pod for change in changes if change.pod and change.fits is False][:MAX_PREEMPTING]
+    if not lacking:
+        return changes
+    waiting = pending_pods(after)
+    victims: dict[str, tuple[str, ...]] = {}
+    with after.rehearsal() as rehearsal:
+        rehearsal.expect(waiting.pods, waiting.claims)
+        for pod in rehearsal.pending:
+            answer = rehearsal.decide(pod) if str(pod.name) in lacking else None
+            preemption = rehearsal.find_victims(pod, answer).preemption if isinstance(answer, Refused) else None
+            if isinstance(preemption, Preempts):
+                victims[str(pod.name)] = tuple(str(one.name) for one in preemption.victims)
+    return tuple(replace(change, victims=victims.get(change.pod, ())) for change in changes)
 
 
 def _differing(before: Mapping[str, Chance], after: Mapping[str, Chance]) -> Iterator[tuple[str, Chance, bool | None]]:

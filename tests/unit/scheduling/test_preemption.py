@@ -262,3 +262,15 @@ def test_counting_room_finds_whom_trying_finds(there: list[tuple[int, int, str]]
 
 def priority_of(one: PodInfo) -> int:
     return one.pod.spec.priority or 0
+
+
+@pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
+def test_of_equals_the_same_goes_whoever_was_heard_of_first(order: tuple[str, str]) -> None:
+    pods = [low(name, started=7) for name in order]
+    assert victims(cluster(node("a", cpu="4"), *pods), high(cpu="2")) == "a: second"
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_of_equal_nodes_the_same_is_chosen_whichever_came_first(order: str) -> None:
+    here = cluster(*(node(name, cpu="2") for name in order), *(low(f"on-{name}", name, started=7) for name in order))
+    assert victims(here, high(cpu="2")) == "a: on-a"

@@ -262,3 +262,18 @@ def test_a_pod_that_would_leave_anyhow_and_has_to_leave_earlier_is_told() -> Non
     assert (eviction.pod, eviction.due) == ("ml/p", "2026-06-01T12:00:00Z")
     later = {**slow, "timeAdded": "2026-06-01T12:10:00Z"}
     assert not compare(base, base.with_objects(builders.taint_rule("third", {"pool": "node-1"}, later)), NOW).evictions
+
+
+@pytest.mark.parametrize(("policy", "victims"), [("PreemptLowerPriority", ("ml/p",)), ("Never", ())])
+def test_pods_that_would_have_to_go_for_a_new_one_are_told(policy: str, victims: tuple[str, ...]) -> None:
+    used = held(claim("a"), "node-1", "gpu-0", pods=("p",))
+    high = builders.manifest("scheduling.k8s.io/v1", "PriorityClass", "high", "", value=10, preemptionPolicy=policy)
+    there = pod("p")
+    there["spec"]["resourceClaims"] = [builders.pod_claim("gpu", claim="a")]
+    base = dray.load(device_class(), resource_slice("node-1", device("gpu-0")), node("node-1"), used, there, high)
+    boss = pod("boss", "", phase="Pending")
+    boss["spec"] |= {"priorityClassName": "high", "resourceClaims": [builders.pod_claim("gpu", claim="b")]}
+    difference = compare(base, base.with_objects(boss, claim("b")), NOW)
+    (change,) = [one for one in difference.pending if one.pod]
+    assert (change.fits, change.victims, difference.is_disruptive) == (False, victims, bool(victims))
+    assert ("makes pods of lower priority go: ml/p" in str(difference)) == bool(victims)
