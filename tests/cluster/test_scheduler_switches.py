@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from dray.all_in_one.cluster import Cluster, ClusterSettings
 from dray.controllers.settings import ControllerSettings
+from dray.scheduler.scheduler import Scheduler
 from dray.server.instance import ServerSettings
 from scheduler_world import DRIVER, scheduler_world
 
@@ -48,6 +50,22 @@ async def test_the_time_for_a_node_can_be_set(tmp_path: Path) -> None:
     made = Cluster(plan)
     try:
         assert made.scheduler.options.max_seconds == 2.5
+    finally:
+        await made.stop()
+
+
+async def test_who_leads_again_begins_anew(tmp_path: Path) -> None:
+    made = Cluster(ClusterSettings(server=ServerSettings(directory=tmp_path, port=0)))
+    used: list[Scheduler] = []
+    try:
+        for _ in range(3):  # nobody had a pod to decide on
+            leading = asyncio.create_task(made._run_scheduler())
+            await asyncio.sleep(0)
+            assert made.scheduler not in used
+            used.append(made.scheduler)
+            leading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await leading
     finally:
         await made.stop()
 

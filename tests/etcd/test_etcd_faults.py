@@ -104,6 +104,28 @@ async def test_each_member_is_lost_in_turn(tmp_path: Path, seed: int) -> None:
             await history.run(trouble)
 
 
+@often(1, 20)
+async def test_a_member_is_slow(tmp_path: Path, seed: int) -> None:
+    """One member after the other, the leader among them, does in a second what takes others a fifth of one: it is
+    stopped for short times, as by a disk that does not keep up."""
+    with running_etcd(tmp_path, 3) as cluster:
+        urls = cluster.urls
+        async with stores(urls, urls[1:] + urls[:1], urls[2:] + urls[:2]) as opened:
+            history = History(opened, seed)
+
+            async def trouble() -> None:
+                for number in range(3):
+                    member = cluster.members[(number + seed) % 3]
+                    for _ in range(10):
+                        member.signal(signal.SIGSTOP)
+                        await asyncio.sleep(0.08)
+                        member.signal(signal.SIGCONT)
+                        await asyncio.sleep(0.02)
+                await asyncio.sleep(0.5)
+
+            await history.run(trouble)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(20))

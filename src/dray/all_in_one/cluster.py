@@ -177,8 +177,8 @@ class Cluster:
         await self.instance.stop()
 
     async def _run_scheduler(self) -> None:
-        """A scheduler that failed is replaced, not resumed: what it knew may be wrong."""
-        if self.scheduler.decided:
+        """A scheduler that failed, or led before, is replaced, not resumed: what it knew may be wrong."""
+        if self.scheduler.has_begun:
             self.scheduler = self._new_scheduler()
         await self.scheduler.run()
 

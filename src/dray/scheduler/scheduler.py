@@ -100,15 +100,12 @@ class Scheduler:
             self._state, self._changes, self.options, self._announcements, self._trace, self._start
         )
         self._is_ready = False
+        self.has_begun = False
+        """Whether it was started ever."""
         self._tasks: dict[asyncio.Task[None], None] = {}
         """In the order in which they were started: a set would be in another one in every process."""
         self._binding = asyncio.Semaphore(MAX_BINDING)
         self._bound = 0
-
-    @property
-    def decided(self) -> int:
-        """How many decisions were made."""
-        return self._state.decided
 
     @property
     def bound(self) -> int:
@@ -121,7 +118,8 @@ class Scheduler:
         return self._changes.problem
 
     async def run(self) -> None:
-        """Schedules until cancelled."""
+        """Schedules until cancelled. Once: what is heard again would count twice."""
+        self.has_begun = True
         self._changes.watch()
         self._start(self._announcements.run())
         self._start(self._refusals.keep_true())
