@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
@@ -83,4 +84,19 @@ def test_while_etcd_is_away_clients_are_told_to_try_again(tmp_path: Path) -> Non
             eventually(lambda: client.request("POST", MAPS, {"metadata": {"name": "after"}}).code == 201)
             assert next(watch)["object"]["metadata"]["name"] == "after"
             watch.close()
+            eventually(lambda: client.request("GET", "/readyz").code == 200)
+
+
+def test_that_most_of_etcd_is_away_is_noticed_although_nobody_asks(tmp_path: Path) -> None:
+    directory = tmp_path / "etcd"
+    directory.mkdir()
+    with running_etcd(directory, 3) as cluster:
+        address = EtcdAddress(urls=cluster.urls[:1])  # the member that is left answers, and knows nothing for sure
+        with server_on_thread(tmp_path / "state", etcd=address) as (client, _):
+            eventually(lambda: client.request("GET", "/readyz").code == 200)
+            for member in cluster.members[1:]:
+                member.signal(signal.SIGSTOP)
+            eventually(lambda: client.request("GET", "/readyz").code != 200)
+            for member in cluster.members[1:]:
+                member.signal(signal.SIGCONT)
             eventually(lambda: client.request("GET", "/readyz").code == 200)

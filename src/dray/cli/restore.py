@@ -38,9 +38,9 @@ def run(
             count = moving.restore(file, etcd, layout(etcd.prefix))
         except StoreError as error:
             output.fail(str(error))
-        print(
-            f"{output.plural(count, 'object')} of {file} restored into {etcd}. Start with: dray server --store {store}"
-        )
+        place = "" if etcd_prefix == server_options.DEFAULT_PREFIX else f" --etcd-prefix {etcd_prefix}"
+        told = f"{output.plural(count, 'object')} of {file} restored into {etcd}."
+        print(f"{told} Start with: dray server --store {store}{place}")
         return
     directory = home.expand(directory)
     try:

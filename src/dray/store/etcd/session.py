@@ -8,6 +8,7 @@ then has seen everything up to that revision, knows which of its writes are made
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
@@ -16,7 +17,7 @@ from typing import Final
 import grpc
 
 from dray.store.errors import StorageError, Unreachable
-from dray.store.etcd.calls import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_REVOKE, PUT
+from dray.store.etcd.calls import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_REVOKE, PUT, RANGE
 from dray.store.etcd.connection import PATIENCE_SECONDS, Connection, Refused
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
@@ -96,6 +97,8 @@ class Session:
             except (TimeoutError, grpc.aio.AioRpcError, StorageError) as error:
                 log.debug("the lease was not renewed: %s", error)
                 self._connection.move_on()
+            with contextlib.suppress(StorageError):  # so that it is known whether etcd answers, although nobody asks
+                await self._connection.ask(RANGE, pb.RangeRequest(key=self.key, limit=1))
             await renewed()
 
     async def _renew_lease(self) -> int:
