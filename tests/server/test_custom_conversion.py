@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from dray.api.custom import CustomObject
 from dray.api.status import ApiError
+from dray.custom import conversion
 from dray.process.http import Peer, Request, Response
 from dray.server import handlers
 from dray.server.engine import Call
@@ -120,3 +122,23 @@ async def test_an_answer_that_cannot_be_used_fails_the_request(path: str, why: s
             await http("POST", "v2", body=host("v2", address="x"))
         assert failure.value.code == 500
         assert server.engine.get("hosts.example.com", "default", "a") is None
+
+
+async def test_questions_and_answers_are_written_and_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of thousands is one question."""
+    where: list[str] = []
+
+    def noting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: Any) -> Any:
+            where.append(threading.current_thread().name)
+            return function(*args)
+
+        return noted
+
+    for name in ("question", "answer"):
+        monkeypatch.setattr(conversion, name, noting(getattr(conversion, name)))
+    async with world() as (_, http, _):
+        await http("POST", "v1", body=host("v1", host="x"))
+        assert (await http("GET", "v2"))["items"][0]["spec"] == {"address": "x"}
+    assert len(where) == 2
+    assert all(name.startswith("beside") for name in where)

@@ -28,7 +28,10 @@ SECONDS: Final = 30.0
 
 
 class Conversions:
-    """Asks the webhooks of definitions. Everything raises ApiError (500) if they do not answer as they should."""
+    """Asks the webhooks of definitions. Everything raises ApiError (500) if they do not answer as they should.
+
+    Questions and answers are whole lists: they are written and read beside the event loop, one of a resource at a time.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -45,14 +48,12 @@ class Conversions:
         if not others or not isinstance(kind, CustomKind):
             return list(objects)
         made = iter(await self._ask(kind, others))
-        return [kind.shown(next(made)) if one.api_version != wanted else one for one in objects]
+        return [next(made) if one.api_version != wanted else one for one in objects]
 
     async def records(self, kind: Kind, records: Sequence[Record]) -> list[Record]:
         """Records as a version shows them."""
         made = await self.convert(kind, [record.obj for record in records])
-        return [
-            record if record.obj is obj else _showing(record, obj) for record, obj in zip(records, made, strict=True)
-        ]
+        return await self._engine.workers.run(kind.resource, _showing_all, records, made)
 
     async def events(self, kind: Kind, events: Sequence[Event]) -> list[Event]:
         """Events as a version shows them; what was before is only looked at, and stays as it is stored."""
@@ -63,8 +64,10 @@ class Conversions:
         hook = kind.webhook
         assert hook is not None
         config = hook.client_config
-        uid = self._engine.new_uid()
-        asked = conversion.question(uid, kind.api_version, objects, hook.conversion_review_versions)
+        uid, beside = self._engine.new_uid(), self._engine.workers.run
+        asked = await beside(
+            kind.resource, conversion.question, uid, kind.api_version, objects, hook.conversion_review_versions
+        )
         try:
             if config is None:
                 raise NoTarget("the definition does not say where it is")
@@ -81,11 +84,20 @@ class Conversions:
                 ),
             )
             told = await self._client.post(target, config.ca_bundle, asked, SECONDS)
-            return conversion.answer(told, uid, kind.api_version, objects)
+            return await beside(kind.resource, _answered, kind, told, uid, objects)
         except (NoTarget, WebhookFailed, ConversionFailed) as error:
             raise errors.internal(
                 f"conversion webhook for {kind.api_version}, Kind={kind.kind} failed: {error}"
             ) from None
+
+
+def _answered(kind: CustomKind, told: bytes, uid: str, objects: Sequence[CustomObject]) -> list[CustomObject]:
+    """Raises ConversionFailed."""
+    return [kind.shown(made) for made in conversion.answer(told, uid, kind.api_version, objects)]
+
+
+def _showing_all(records: Sequence[Record], made: Sequence[CustomObject]) -> list[Record]:
+    return [record if record.obj is obj else _showing(record, obj) for record, obj in zip(records, made, strict=True)]
 
 
 def _showing(record: Record, obj: CustomObject) -> Record:
