@@ -24,6 +24,7 @@ class WebhookServer:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.patches: dict[str, Any] = {}
         """By path: what the webhook wants changed, or a function of the object."""
+        self.patch_type = "JSONPatch"
         self.converters: dict[str, Callable[[dict[str, Any], str], dict[str, Any]]] = {}
         """By path: what becomes of a custom object in another version."""
 
@@ -91,9 +92,9 @@ class WebhookServer:
         if path in self.patches:
             wanted = self.patches[path]
             wanted = wanted(review["request"]["object"]) if callable(wanted) else wanted
-            if wanted:
+            if wanted or self.patch_type != "JSONPatch":
                 patch = base64.b64encode(json.dumps(wanted).encode()).decode()
-                response |= {"patchType": "JSONPatch", "patch": patch}
+                response |= {"patchType": self.patch_type, "patch": patch}
         data = json.dumps(answer).encode()
         if path == "/crumbs":
             writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")

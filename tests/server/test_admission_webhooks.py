@@ -106,6 +106,20 @@ async def test_who_is_not_there_is_told_of(client: dict[str, Any], why: str) -> 
             await admin.create(config_map())
 
 
+@pytest.mark.parametrize(("operations", "code"), [([], 201), ([{"op": "remove", "path": "/data"}], 500)])
+async def test_a_patch_of_another_sort_fails_if_it_wants_anything(operations: list[Any], code: int) -> None:
+    async with world() as (_, admin, hooks):
+        hooks.patch_type = "Merge"
+        hooks.patches["/strange"] = operations
+        await admin.create(webhooks("w", {"clientConfig": hooks.client("/strange")}, mutating=True))
+        if code == 201:
+            await admin.create(config_map())
+            return
+        with pytest.raises(ApiError, match="unsupported patch type") as failure:
+            await admin.create(config_map())
+        assert failure.value.code == code
+
+
 async def test_a_stranger_is_not_trusted() -> None:
     async with world() as (_, admin, hooks), webhook_server() as other:
         await admin.create(webhooks("w", {"clientConfig": hooks.client("/allow") | {"caBundle": other.bundle}}))

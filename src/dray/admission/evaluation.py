@@ -161,12 +161,13 @@ def request_document(given: Given) -> dict[str, Any]:
         "requestResource": request.resource.gvr,
         "operation": request.operation,
         "userInfo": request.user_info(),
-        "name": request.name,
         "dryRun": request.dry_run,
         "options": request.options,
     }
     if request.subresource:
         found["subResource"] = found["requestSubResource"] = request.subresource
+    if request.name:
+        found["name"] = request.name
     if request.namespace:
         found["namespace"] = request.namespace
     return found
@@ -186,7 +187,7 @@ class _RequestView(MapValue):
         match key:
             case "operation":
                 return request.operation
-            case "name":
+            case "name" if request.name:
                 return request.name
             case "namespace" if request.namespace:
                 return request.namespace

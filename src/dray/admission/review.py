@@ -86,6 +86,8 @@ def read_answer(data: bytes, uid: str, version: str, *, is_mutating: bool) -> We
     if version == "v1":
         _check(review, response, uid, is_mutating=is_mutating)
     patch = _patch(response.patch) if is_mutating and response.patch else ()
+    if patch and response.patch_type not in (None, JSON_PATCH):
+        raise BadAnswer(f'unsupported patch type "{response.patch_type}"')
     return WebhookAnswer(
         response.allowed,
         _status(response.status),
@@ -111,8 +113,6 @@ def _check(review: _Review, response: _Response, uid: str, *, is_mutating: bool)
         raise BadAnswer("webhook returned response.patch but not response.patchType")
     elif not response.patch and response.patch_type is not None:
         raise BadAnswer("webhook returned response.patchType but not response.patch")
-    elif response.patch_type not in (None, JSON_PATCH):
-        raise BadAnswer(f'unsupported patch type "{response.patch_type}"')
 
 
 def _patch(text: str) -> Sequence[Any]:
