@@ -9,6 +9,8 @@ import msgspec
 
 _LONGEST_KEY = 320
 """A little more than the longest key that is good anywhere: a domain, a slash and a name."""
+MOST_CHOICES = 100
+"""Of a closed set, how many are told: one in a schema may have 100,000, and a hundred values may be outside it."""
 
 
 class Reason(StrEnum):
@@ -64,9 +66,12 @@ def duplicate(path: str, value: Any) -> FieldError:
 
 
 def not_supported(path: str, value: Any, allowed: tuple[str, ...]) -> FieldError:
-    """A value outside a closed set; the message lists the set."""
-    choices = ", ".join(shown(choice) for choice in allowed)
-    return FieldError(Reason.NOT_SUPPORTED, path, f"Unsupported value: {shown(value)}: supported values: {choices}")
+    """A value outside a closed set; the message lists the set, or the first of a large one."""
+    choices = [shown(choice) for choice in allowed[:MOST_CHOICES]]
+    if len(allowed) > MOST_CHOICES:
+        choices.append(f"and {len(allowed) - MOST_CHOICES} more")
+    told = f"Unsupported value: {shown(value)}: supported values: {', '.join(choices)}"
+    return FieldError(Reason.NOT_SUPPORTED, path, told)
 
 
 def forbidden(path: str, detail: str) -> FieldError:
