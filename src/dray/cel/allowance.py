@@ -2,8 +2,8 @@
 
 Costs are Kubernetes' measure, and they say little about time: ``&&``, constants and ``in`` are free, so that a loop
 within the cost limit may take minutes. Work is ours: about one unit per step of an expression, counted once per round
-of a loop, since nothing but loops takes long. An evaluation gets some work in advance, and asks for more when it is
-used up; whoever is asked gives more, or raises, which ends the evaluation.
+of a loop, since next to nothing but loops takes long. An evaluation gets some work in advance, and asks for more when
+it is used up; whoever is asked gives more, or raises, which ends the evaluation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from dray.cel.errors import Postponed
 
-__all__ = ["LIGHT_COST", "LIGHT_STATEMENTS", "LIGHT_STEPS", "More", "endless", "postpone"]
+__all__ = ["LIGHT_COST", "LIGHT_ESTIMATE", "LIGHT_STATEMENTS", "LIGHT_STEPS", "More", "endless", "postpone"]
 
 More: TypeAlias = Callable[[], int]
 """Asked for more work. Returns how much; raises OutOfTime or Postponed."""
@@ -23,6 +23,9 @@ LIGHT_STATEMENTS: Final = 50_000
 LIGHT_STEPS: Final = 2_000
 LIGHT_COST: Final = 20_000
 """The same where an expression is evaluated by steps, in steps and in costs: a long list costs before it is walked."""
+
+LIGHT_ESTIMATE: Final = 5_000
+"""What an expression may be estimated to cost to be tried at once: calls are charged for when they are over."""
 
 
 def endless() -> int:

@@ -7,16 +7,18 @@ format) can only be compared with their own kind: anything else on the right is 
 from __future__ import annotations
 
 import math
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from dray.api.quantity import Quantity
 from dray.api.semver import Semver
 from dray.cel.values import (
+    COST_LIMIT,
     MISSING,
     NO_SUCH_OVERLOAD,
     CelError,
     ComputedQuantity,
     ConcatList,
+    CostLimitExceeded,
     Duration,
     IPAddress,
     ListValue,
@@ -29,7 +31,6 @@ from dray.cel.values import (
     Uint,
     Url,
     is_list,
-    limit_elements,
     list_size,
 )
 
@@ -47,19 +48,33 @@ def is_number(value: Any) -> bool:
     return value.__class__ in _NUMBERS
 
 
-_Known: TypeAlias = dict[tuple[int, int], tuple[Any, Any, bool | CelError]]
-"""What came of comparing two lists or maps, by identity, with both of them so that an identity is theirs.
+class _Comparison:
+    """``known``: what came of comparing two lists or maps, by identity, with both so that an identity is theirs. A list
+    may hold another twice, and that one a third: with n such levels there are 2ⁿ ways down, and n pairs to compare.
+    ``left``: how many elements may still be looked at. Lists that hold long ones cost next to nothing.
+    """
 
-A list may hold another twice, and that one a third: with n such levels there are 2ⁿ ways down, and n pairs to compare.
-"""
+    __slots__ = ("known", "left")
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int], tuple[Any, Any, bool | CelError]] = {}
+        self.left = COST_LIMIT
+
+    def take(self, elements: int) -> None:
+        self.left -= elements
+        if self.left < 0:
+            raise CostLimitExceeded
 
 
 def equal(left: Any, right: Any) -> bool | CelError:
-    """``left == right``."""
-    return _equal(left, right, {})
+    """``left == right``. Raises CostLimitExceeded."""
+    kind = left.__class__
+    if kind in _PLAIN:
+        return kind is right.__class__ and left == right
+    return _equal(left, right, _Comparison())
 
 
-def _equal(left: Any, right: Any, known: _Known) -> bool | CelError:
+def _equal(left: Any, right: Any, so_far: _Comparison) -> bool | CelError:
     kind = left.__class__
     if kind in _PLAIN:
         return kind is right.__class__ and left == right
@@ -70,18 +85,18 @@ def _equal(left: Any, right: Any, known: _Known) -> bool | CelError:
     if left is None or right is None:
         return left is right
     if is_list(left):
-        return is_list(right) and _equal_parts(left, right, known)
+        return is_list(right) and _equal_parts(left, right, so_far)
     if isinstance(left, MapValue):
-        return isinstance(right, MapValue) and left.type_name == right.type_name and _equal_parts(left, right, known)
-    return _equal_objects(left, right, known)
+        return isinstance(right, MapValue) and left.type_name == right.type_name and _equal_parts(left, right, so_far)
+    return _equal_objects(left, right, so_far)
 
 
-def _equal_parts(left: Any, right: Any, known: _Known) -> bool | CelError:
+def _equal_parts(left: Any, right: Any, so_far: _Comparison) -> bool | CelError:
     key = (id(left), id(right))
-    found = known.get(key)
+    found = so_far.known.get(key)
     if found is None:
-        verdict = _equal_lists(left, right, known) if is_list(left) else _equal_maps(left, right, known)
-        found = known[key] = left, right, verdict
+        verdict = _equal_lists(left, right, so_far) if is_list(left) else _equal_maps(left, right, so_far)
+        found = so_far.known[key] = left, right, verdict
     return found[2]
 
 
@@ -101,14 +116,16 @@ def compare(left: Any, right: Any) -> int | CelError:
 
 
 def contains(values: ListValue, wanted: Any) -> bool:
-    """``wanted in values``. Elements that cannot be compared are not it."""
-    return any(equal(wanted, value) is True for value in limit_elements(values))
+    """``wanted in values``. Elements that cannot be compared are not it. Raises CostLimitExceeded."""
+    return find_index(values, wanted) >= 0
 
 
 def find_index(values: ListValue, wanted: Any) -> int:
-    """Where the first equal element is, or -1."""
-    for index, value in enumerate(limit_elements(values)):
-        if equal(value, wanted) is True:
+    """Where the first equal element is, or -1. Raises CostLimitExceeded."""
+    so_far = _Comparison()
+    so_far.take(list_size(values))
+    for index, value in enumerate(values):
+        if _equal(value, wanted, so_far) is True:
             return index
     return -1
 
@@ -143,13 +160,14 @@ def _compare_double(double: float, whole: int) -> int | CelError:
     return _order(double, rounded)
 
 
-def _equal_lists(left: ListValue, right: ListValue, known: _Known) -> bool | CelError:
+def _equal_lists(left: ListValue, right: ListValue, so_far: _Comparison) -> bool | CelError:
     """An element that cannot be compared counts as equal, unless the left list is a concatenation."""
     if list_size(left) != list_size(right):
         return False
+    so_far.take(list_size(left))
     error: CelError | None = None
-    for mine, theirs in zip(limit_elements(left), right, strict=True):
-        verdict = _equal(mine, theirs, known)
+    for mine, theirs in zip(left, right, strict=True):
+        verdict = _equal(mine, theirs, so_far)
         if verdict is False:
             return False
         if error is None and isinstance(verdict, CelError):
@@ -159,17 +177,17 @@ def _equal_lists(left: ListValue, right: ListValue, known: _Known) -> bool | Cel
     return True
 
 
-def _equal_maps(left: MapValue, right: MapValue, known: _Known) -> bool:
+def _equal_maps(left: MapValue, right: MapValue, so_far: _Comparison) -> bool:
     if len(left) != len(right):
         return False
     for key in left.keys():  # noqa: SIM118 - a MapValue is no Python mapping
         theirs = right.find(key)
-        if theirs is MISSING or _equal(left.find(key), theirs, known) is False:
+        if theirs is MISSING or _equal(left.find(key), theirs, so_far) is False:
             return False
     return True
 
 
-def _equal_objects(left: Any, right: Any, known: _Known) -> bool | CelError:
+def _equal_objects(left: Any, right: Any, so_far: _Comparison) -> bool | CelError:
     kind = left.__class__
     same = kind is right.__class__
     if kind is Quantity:
@@ -181,7 +199,7 @@ def _equal_objects(left: Any, right: Any, known: _Known) -> bool | CelError:
     if kind is TypeValue:
         return same and left.name == right.name
     if kind is Optional:
-        return same and _equal_optionals(left, right, known)
+        return same and _equal_optionals(left, right, so_far)
     if not same:
         return NO_SUCH_OVERLOAD
     if kind is Semver:
@@ -197,7 +215,7 @@ def _equal_objects(left: Any, right: Any, known: _Known) -> bool | CelError:
     return NO_SUCH_OVERLOAD
 
 
-def _equal_optionals(left: Optional, right: Optional, known: _Known) -> bool | CelError:
+def _equal_optionals(left: Optional, right: Optional, so_far: _Comparison) -> bool | CelError:
     if not (left.has_value and right.has_value):
         return left.has_value == right.has_value
-    return _equal(left.value, right.value, known)
+    return _equal(left.value, right.value, so_far)

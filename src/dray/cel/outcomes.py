@@ -19,12 +19,12 @@ _MOST: Final = 4_096
 
 
 class Outcomes:
-    """Outcomes by what an expression reads. ``are_kept`` once an evaluation has turned out to take long."""
+    """Outcomes by what an expression reads. ``are_kept`` if evaluations may take long, or one has turned out to."""
 
     __slots__ = ("_known", "_reads", "are_kept")
 
-    def __init__(self, reads: Reads) -> None:
-        self.are_kept = False
+    def __init__(self, reads: Reads, *, are_kept: bool) -> None:
+        self.are_kept = are_kept
         self._reads = reads
         self._known: dict[Hashable, Outcome] = {}
 

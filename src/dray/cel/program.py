@@ -7,6 +7,7 @@ of their own.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,17 +27,27 @@ from dray.cel.errors import (
     locate,
 )
 from dray.cel.ledger import UNACCOUNTED
+from dray.cel.long_calls import finds_all
 from dray.cel.parser import parse
 from dray.cel.planner import Plan, plan
 from dray.cel.recursion import DEEP, with_deep_stack
 from dray.cel.straight import straight
 from dray.cel.types import Type
 from dray.cel.validators import validate
-from dray.cel.values import COST_LIMIT, NO_SUCH_OVERLOAD, CelError, CostLimitExceeded, InternalError, Optional
+from dray.cel.values import (
+    COST_LIMIT,
+    NO_SUCH_OVERLOAD,
+    CelError,
+    ConcatList,
+    CostLimitExceeded,
+    InternalError,
+    Optional,
+)
 
 __all__ = ["NOW", "UNHURRIED", "Budget", "Program", "compile_program"]
 
 _NESTING: Final = "([{?-+*/%<>=."
+_WRAPPED: Final = (Optional, ConcatList)
 _TOO_DEEP: Final = "the expression is nested too deeply"
 
 
@@ -62,7 +73,17 @@ UNHURRIED: Final = Budget()
 class Program:
     """A compiled expression. ``result`` is its static type; of the environment's ``variables`` it ``uses`` some."""
 
-    __slots__ = ("_is_deep", "_plan", "_straight", "expression", "result", "used_slots", "uses", "variables")
+    __slots__ = (
+        "_finds_all",
+        "_is_deep",
+        "_plan",
+        "_straight",
+        "expression",
+        "result",
+        "used_slots",
+        "uses",
+        "variables",
+    )
 
     def __init__(self, expression: str, environment: Environment, root: Node, planned: Plan, *, is_deep: bool) -> None:
         """Internal: use ``compile_program``."""
@@ -74,6 +95,7 @@ class Program:
         """Where in the values those variables are."""
         self._plan = planned
         self._is_deep = is_deep
+        self._finds_all = finds_all(root)
         self._straight = None if is_deep else straight(planned.root)
 
     def evaluate(self, values: tuple[Any, ...], budget: Budget = UNHURRIED) -> tuple[Any, int]:
@@ -81,9 +103,13 @@ class Program:
 
         Raises EvaluationError, Postponed if the budget is light and used up, and whatever ``budget.more`` raises.
         """
+        if budget.is_light and self._finds_all:
+            raise Postponed
         if self._straight is not None:
-            done = self._straight(values)
-            if done is not None and done[1] <= budget.cost_limit and done[0].__class__ is not Optional:
+            done = None
+            with contextlib.suppress(CostLimitExceeded):  # which is told below
+                done = self._straight(values)
+            if done is not None and done[1] <= budget.cost_limit and done[0].__class__ not in _WRAPPED:
                 return done
         frame = self._plan.start(*values, more=budget.more, work=budget.work, cost_limit=budget.cost_limit)
         if not budget.counts:
@@ -101,6 +127,8 @@ class Program:
             raise EvaluationError(_TOO_DEEP, frame.ledger.cost) from None
         while value.__class__ is Optional and value.has_value:
             value = value.value
+        if budget.is_light and value.__class__ is ConcatList and value.size > LIGHT_STEPS:
+            raise Postponed  # a list that is added to itself, variable by variable, is quick to make and slow to use
         if value.__class__ is CelError:
             failure = NoSuchOverload if value is NO_SUCH_OVERLOAD else EvaluationError
             raise failure(value.message, frame.ledger.cost)

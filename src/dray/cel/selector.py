@@ -6,13 +6,14 @@ from typing import Any, Final
 
 from dray.api.text_memory import LONG, LONGEST, remember_texts
 from dray.cel import codegen, types
-from dray.cel.allowance import LIGHT_COST, LIGHT_STEPS, More, endless, postpone
+from dray.cel.allowance import LIGHT_COST, LIGHT_ESTIMATE, LIGHT_STEPS, More, endless, postpone
 from dray.cel.ast import Node
 from dray.cel.checker import check
 from dray.cel.environment import MAX_LENGTH, Mode
 from dray.cel.errors import CompileError, EvaluationError, Issue, Postponed, SelectorError, locate
 from dray.cel.estimate import estimate_cost
 from dray.cel.explain import Condition, explain
+from dray.cel.long_calls import adds_lists, finds_all
 from dray.cel.outcomes import Outcome, Outcomes
 from dray.cel.parser import Parsed, parse
 from dray.cel.patterns import patterns_size
@@ -46,7 +47,7 @@ class Selector:
 
     __slots__ = (
         "_code", "_evaluate", "_is_deep", "_now", "_plan", "_whole", "estimated_cost", "expression",
-        "has_small_patterns", "outcomes", "reads",
+        "has_small_patterns", "is_light", "outcomes", "reads",
     )  # fmt: skip
 
     expression: Final[str]
@@ -59,7 +60,10 @@ class Selector:
         self.expression = expression
         self.estimated_cost = estimated_cost
         self.reads = find_reads(parsed.root)
-        self.outcomes = Outcomes(self.reads)
+        is_long = estimated_cost > LIGHT_ESTIMATE or finds_all(parsed.root) or adds_lists(parsed.root)
+        self.is_light: Final = not is_long
+        """Whether it may be tried where others wait: else one call may take long before its cost is known."""
+        self.outcomes = Outcomes(self.reads, are_kept=is_long)
         self.has_small_patterns: Final = patterns_size(parsed.root) <= _SMALL_PATTERNS
         self._plan = planned
         self._is_deep = parsed.height >= DEEP

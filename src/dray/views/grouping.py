@@ -92,6 +92,8 @@ def picker(expression: str) -> Callable[[EffectiveDevice], bool]:
         selector = cel.compile(expression)
     except cel.CompileError as error:
         raise GroupingError(f"{error.message} (line {error.line}, column {error.column})") from None
+    if not selector.is_light:
+        raise GroupingError("the expression may take too long for a filter; use shorter lists, and find for findAll")
 
     def is_picked(device: EffectiveDevice) -> bool:
         try:

@@ -100,6 +100,8 @@ def test_devices_are_grouped_and_picked_as_they_count(snapshot: Snapshot) -> Non
             grouping.grouper(wrong, {}, {})
     with pytest.raises(grouping.GroupingError, match="line 1"):
         grouping.picker("device.nonsense")
+    with pytest.raises(grouping.GroupingError, match="findAll"):
+        grouping.picker('device.driver.findAll("g").size() > 0')
 
 
 def test_what_groups_nothing_is_not_offered(snapshot: Snapshot) -> None:

@@ -1,4 +1,4 @@
-"""Regular expressions with RE2's syntax and linear time: ``matches``, ``find``, ``findAll``."""
+"""Regular expressions with RE2's syntax: ``matches`` and ``find`` in linear time, ``findAll`` within a bound."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from dray.cel.values import NO_SUCH_OVERLOAD, CelError
 __all__ = ["FUNCTIONS", "RegexError", "compile_regex", "specialise"]
 
 _MAX_PROGRAM_BYTES: Final = 2 << 20
+_MOST_SEARCHED: Final = 16_000_000
+"""Letters that `findAll` may look at, some hundredths of a second. Each match may look to the end of the text for a
+longer one (`a*b|a`), so that a text twice as long may take four times as long."""
+_TOO_MUCH: Final = CelError("findAll: the text is too long, or has too many matches, to be searched")
 _TOO_LARGE: Final = "the regular expression is too large; write fewer repetitions, such as `+` for `{1,1000}`"
 
 
@@ -65,12 +69,16 @@ def _find(compiled: Any, text: str) -> str:
     return "" if found is None else found.group()
 
 
-def _find_all(compiled: Any, text: str, limit: int = -1) -> list[str]:
+def _find_all(compiled: Any, text: str, limit: int = -1) -> list[str] | CelError:
     """Matches from left to right; an empty match right after another match does not count."""
     data = text.encode()
     found: list[str] = []
     position, previous_end = 0, -1
+    left = _MOST_SEARCHED
     while position <= len(data) and (limit < 0 or len(found) < limit):
+        left -= len(data) - position
+        if left < 0:
+            return _TOO_MUCH
         match = compiled.search(data, position)
         if match is None:
             break
