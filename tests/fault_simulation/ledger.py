@@ -20,6 +20,9 @@ RULES: Final = "devicetaintrules.resource.k8s.io"
 REPLICA_SETS: Final = "replicasets.apps"
 GROUPS: Final = "podgroups.scheduling.k8s.io"
 
+MOST_WRITES: Final = 10_000
+"""A busy day has some thousand. Whoever writes more never rests: each write makes somebody write again."""
+
 Place = tuple[str, str]
 """Namespace and name."""
 
@@ -40,6 +43,8 @@ class Ledger:
         self.clock = clock
         self.problems: list[str] = []
         self.on_change: list[Callable[[Change], None]] = []
+        self.end_day: Callable[[], object] = lambda: None
+        """Called when the day does not end by itself."""
         self.writes = 0
         self._objects: dict[str, dict[Place, Any]] = {}
         self._hash = hashlib.sha256()
@@ -56,6 +61,9 @@ class Ledger:
         else:
             table[place] = new
         self.writes += 1
+        if self.writes == MOST_WRITES:
+            self.blame(f"{MOST_WRITES} writes, the last of {key}: somebody never rests")
+            self.end_day()
         self._hash.update(f"{self.clock.monotonic():.6f} {event.type.name} {key}\n".encode())
         self._hash.update(event.record.data)
         for listener in self.on_change:

@@ -275,9 +275,14 @@ def simulate(seed: int, day: Day | None = None) -> Report:
     async def main() -> Report:
         simulation = Simulation(seed, day or day_of(seed))
         ledger = simulation.ledger
+        own = asyncio.current_task()
+        assert own is not None
+        ledger.end_day = own.cancel
         with _alarmed(ledger):
             try:
                 await simulation.run()
+            except asyncio.CancelledError:
+                own.uncancel()
             finally:
                 problems, writes, trace = tuple(ledger.problems), ledger.writes, ledger.trace
                 await simulation.stop()
