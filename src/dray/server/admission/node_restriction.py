@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dray.api.meta import Object
 from dray.api.resource import ResourceSlice
 from dray.server.admission.chain import Plugin
@@ -12,55 +14,56 @@ from dray.server.security.driver_restriction import check_driver_write
 from dray.server.security.node_restriction import check_node_write, is_node
 
 
-class NodeRestriction(Plugin):
-    """Refuses writes of a node to what belongs to others."""
+class _Restriction(Plugin):
+    """Who acts for a node may write what is that node's."""
 
     def __init__(self, roles: StoredRoles) -> None:
         self._roles = roles
+
+    def _refuse(
+        self,
+        judge: Callable[..., str | None],
+        engine: Engine,
+        call: Call,
+        new: Object | None,
+        old: Object | None,
+    ) -> None:
+        """Raises ApiError if there is a reason why the write must not be."""
+        attributes = _attributes(call, new)
+        why = judge(
+            call.caller,
+            attributes,
+            old,
+            new,
+            engine.get,
+            engine.published_pools.slices,
+            may=lambda asked: self._roles.allowed(call.caller, asked).allowed,
+        )
+        if why is not None:
+            raise refused(attributes, why)
+
+
+class NodeRestriction(_Restriction):
+    """Refuses writes of a node to what belongs to others."""
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Looks at the object before and after; for an eviction or a token also at what is posted."""
         if not is_node(call.caller):
             return
-        attributes = _attributes(call, new)
-        why = check_node_write(
-            call.caller,
-            attributes,
-            old,
-            new,
-            engine.get,
-            engine.published_pools.slices,
-            may=lambda asked: self._roles.allowed(call.caller, asked).allowed,
-        )
-        if why is not None:
-            raise refused(attributes, why)
+        self._refuse(check_node_write, engine, call, new, old)
 
 
-class DriverRestriction(Plugin):
+class DriverRestriction(_Restriction):
     """Refuses slices that a driver's ServiceAccount may not write."""
 
     kinds = frozenset({"ResourceSlice"})
     comes_last = True
 
-    def __init__(self, roles: StoredRoles) -> None:
-        self._roles = roles
-
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Looks at the slice before and after."""
         if not isinstance(new if new is not None else old, ResourceSlice):
             return
-        attributes = _attributes(call, new)
-        why = check_driver_write(
-            call.caller,
-            attributes,
-            old,
-            new,
-            engine.get,
-            engine.published_pools.slices,
-            may=lambda asked: self._roles.allowed(call.caller, asked).allowed,
-        )
-        if why is not None:
-            raise refused(attributes, why)
+        self._refuse(check_driver_write, engine, call, new, old)
 
 
 def _attributes(call: Call, new: Object | None) -> Attributes:
