@@ -317,6 +317,8 @@ def _sort_by(build: _Builder, target: Node, args: tuple[Node, ...]) -> Node:
 _Macro: TypeAlias = Callable[[_Builder, Node, tuple[Node, ...]], Node | None]
 
 _MACROS: Final[dict[tuple[str, int, bool], _Macro]] = {
+    # By name, number of arguments and whether there is a target. With one variable there is `exists_one` alone: in
+    # Kubernetes the other spelling belongs to the comprehensions of two variables.
     ("has", 1, False): _has,
     ("all", 2, True): _all(1),
     ("all", 3, True): _all(2),
@@ -324,7 +326,6 @@ _MACROS: Final[dict[tuple[str, int, bool], _Macro]] = {
     ("exists", 3, True): _exists(2),
     ("exists_one", 2, True): _exists_one(1),
     ("exists_one", 3, True): _exists_one(2),
-    ("existsOne", 2, True): _exists_one(1),
     ("existsOne", 3, True): _exists_one(2),
     ("map", 2, True): _map,
     ("map", 3, True): _map,

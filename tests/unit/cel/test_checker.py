@@ -37,6 +37,7 @@ from dray import cel
         ("'%s'.format(['a', 'b']) == ''", (1, 12), "too many arguments"),
         ("'%z'.format(['a']) == ''", (1, 12), "unrecognized"),
         ("double('x') > 1.0", (1, 7), "type conversion error"),
+        ("[1].existsOne(x, true)", (1, 14), "undeclared reference to 'existsOne'"),
         ("Foo{a: 1} == 1", (1, 4), "undeclared reference to 'Foo'"),
         ("int == 1", (1, 5), r"applied to '\(type\(int\), int\)'"),
         ("device", (1, 1), "must evaluate to bool"),

@@ -66,7 +66,7 @@ TRUE = {
         "sets.contains([1, 2], [2]) && sets.equivalent([1, 1], [1]) && sets.intersects([1, 2], [2, 3])",
     ],
     "comprehensions": [
-        "[1, 2].all(x, x > 0) && [1, 2].exists(x, x > 1) && [1, 2].exists_one(x, x > 1) && [1, 2].existsOne(x, x > 1)",
+        "[1, 2].all(x, x > 0) && [1, 2].exists(x, x > 1) && [1, 2].exists_one(x, x > 1)",
         "[1, 2].map(x, x * 2) == [2, 4] && [1, 2].map(x, x > 1, x) == [2] && [1, 2].filter(x, x > 1) == [2]",
         "{'a': 1}.all(k, k == 'a') && {'a': 1}.map(k, k) == ['a']",
         "[1, 2].all(i, v, v == i + 1) && {'a': 1}.exists(k, v, k == 'a' && v == 1) && [1].existsOne(i, v, v == 1)",
