@@ -97,6 +97,8 @@ TRUE = {
         "string(duration('1h0.5s')) == '3600.5s'",
         "duration('1h').getMinutes() == 60 && duration('1.5s').getMilliseconds() == 1500",
         "timestamp('2024-01-02T03:04:05Z').getFullYear() == 2024 && timestamp('2024-01-02T03:04:05Z').getMonth() == 0",
+        "[timestamp('0001-01-01T00:00:00Z')].all(t, t.getFullYear('-08:00') == 0 && t.getDate('-08:00') == 31)",
+        "[timestamp('9999-12-31T23:00:00Z')].all(t, t.getFullYear('+02:00') == 10000 && t.getDayOfWeek('+02:00') == 6)",
         "timestamp('2024-01-02T03:04:05Z').getDate() == 2 && timestamp('2024-01-02T03:04:05Z').getDayOfMonth() == 1",
         "timestamp('2024-01-02T03:04:05Z').getDayOfWeek() == 2",
         "timestamp('2024-12-31T00:00:00Z').getDayOfYear() == 365",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import MINYEAR, UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -28,6 +28,7 @@ _TIMESTAMP: Final = re.compile(
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_DIGITS: Final = 40
+_CALENDAR_YEARS: Final = 400
 
 
 def parse_duration(text: str) -> Duration | None:
@@ -114,18 +115,31 @@ def _zone(name: str) -> tzinfo | CelError:
         return CelError(f"unknown time zone {name}")
 
 
-def _getter(part: Callable[[datetime, int], int]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _local(value: Timestamp, zone: tzinfo) -> tuple[datetime, int]:
+    """The moment in a zone, and by how many years it is off.
+
+    In a zone the first hours of year 1 are in year 0, and the last of 9999 in 10000. Python knows neither, but the
+    calendar is the same every 400 years, days of the week included.
+    """
+    moment = _EPOCH + timedelta(seconds=value.nanos // _SECOND)
+    try:
+        return moment.astimezone(zone), 0
+    except OverflowError:
+        years = _CALENDAR_YEARS if moment.year == MINYEAR else -_CALENDAR_YEARS
+        return moment.replace(year=moment.year + years).astimezone(zone), -years
+
+
+def _getter(
+    part: Callable[[datetime, int], int], *, counts_years: bool = False
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Implementations that take part of a timestamp, in UTC and in a named zone."""
 
     def in_zone(value: Timestamp, name: str) -> Any:
         zone = _zone(name)
         if isinstance(zone, CelError):
             return zone
-        try:
-            local = (_EPOCH + timedelta(seconds=value.nanos // _SECOND)).astimezone(zone)
-        except OverflowError:
-            return CelError("timestamp overflow")
-        return part(local, value.nanos % _SECOND)
+        moment, years = _local(value, zone)
+        return part(moment, value.nanos % _SECOND) + (years if counts_years else 0)
 
     def in_utc(value: Timestamp) -> Any:
         return in_zone(value, "UTC")
@@ -138,8 +152,10 @@ def _toward_zero(value: Duration, unit: int) -> int:
     return -whole if value.nanos < 0 else whole
 
 
-def _timestamp_part(name: str, id: str, zoned_id: str, part: Callable[[datetime, int], int]) -> Function:
-    in_utc, in_zone = _getter(part)
+def _timestamp_part(
+    name: str, id: str, zoned_id: str, part: Callable[[datetime, int], int], *, counts_years: bool = False
+) -> Function:
+    in_utc, in_zone = _getter(part, counts_years=counts_years)
     return function(
         name,
         member(id, (TIMESTAMP,), INT, in_utc),
@@ -152,7 +168,13 @@ def _duration_part(name: str, id: str, unit: int) -> Function:
 
 
 FUNCTIONS: Final = (
-    _timestamp_part("getFullYear", "timestamp_to_year", "timestamp_to_year_with_tz", lambda moment, _: moment.year),
+    _timestamp_part(
+        "getFullYear",
+        "timestamp_to_year",
+        "timestamp_to_year_with_tz",
+        lambda moment, _: moment.year,
+        counts_years=True,
+    ),
     _timestamp_part("getMonth", "timestamp_to_month", "timestamp_to_month_with_tz", lambda moment, _: moment.month - 1),
     _timestamp_part(
         "getDayOfYear",
