@@ -26,14 +26,27 @@ PER_CONNECTION = (
     "SSLObject",
     "Event",
     "Task",
+    "Request",
+    "Handling",
+)
+
+WANTED = (
+    "GET /version",
+    "GET /api/v1/nodes",
+    "GET /api/v1/nodes?watch=true&timeoutSeconds=60",
+    "GET /nowhere",
+    "POST /api/v1/namespaces/default/configmaps?dryRun=All",
+    "POST /nowhere",
 )
 
 
-def _come_and_go(port: int, token: str, path: str, count: int) -> None:
+def _come_and_go(port: int, token: str, wanted: str, count: int) -> None:
     context = ssl._create_unverified_context()
+    method, path = wanted.split(" ")
+    body = None if method == "GET" else b'{"metadata":{"generateName":"x-"}}'
     for _ in range(count):
         connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
-        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        connection.request(method, path, body, headers={"Authorization": f"Bearer {token}"})
         answer = connection.getresponse()
         if "watch" not in path:
             answer.read()
@@ -52,12 +65,12 @@ def _garbage() -> Counter[str]:
         gc.garbage.clear()
 
 
-async def _left_by(instance: Instance, token: str, path: str) -> Counter[str]:
+async def _left_by(instance: Instance, token: str, wanted: str) -> Counter[str]:
     port = int(instance.url.rsplit(":", 1)[1])
     gc.collect()
     gc.disable()
     try:
-        await asyncio.to_thread(_come_and_go, port, token, path, COUNT)
+        await asyncio.to_thread(_come_and_go, port, token, wanted, COUNT)
         await asyncio.sleep(0.2)
         return _garbage()
     finally:
@@ -70,10 +83,9 @@ def test_connections_and_watches_leave_no_cycles(tmp_path: Path) -> None:
         await instance.start()
         try:
             token = (tmp_path / "admin-token").read_text().strip()
-            paths = ("/version", "/api/v1/nodes", "/api/v1/nodes?watch=true&timeoutSeconds=60", "/nowhere")
-            return {path: await _left_by(instance, token, path) for path in paths}
+            return {one: await _left_by(instance, token, one) for one in WANTED}
         finally:
             await instance.stop()
 
     left = uvloop.run(run())
-    assert {path: found for path, found in left.items() if found} == {}
+    assert {one: found for one, found in left.items() if found} == {}

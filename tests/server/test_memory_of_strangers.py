@@ -168,6 +168,21 @@ async def test_a_body_whose_sender_goes_away_is_let_go() -> None:
         await until(lambda: server.bodies.total == 0)
 
 
+async def test_memory_is_given_back_after_many_large_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+    trims = []
+    monkeypatch.setattr("dray.process.memory.trim", lambda: trims.append(1))
+    async with serving() as (app, server, port), contextlib.AsyncExitStack() as stack:
+        app.may_answer.clear()
+        for _ in range(17):
+            _, writer = await stack.enter_async_context(client(port))
+            writer.write(b"POST / HTTP/1.1\r\nlet: me-in\r\ncontent-length: %d\r\n\r\n" % MEGABYTE + b"a" * MEGABYTE)
+        await until(lambda: server.bodies.total == 17 * MEGABYTE)
+        assert trims == []
+        app.may_answer.set()
+        await until(lambda: trims)
+        assert not server.bodies.left_much()
+
+
 async def test_answers_wait_for_their_reader() -> None:
     """Sixteen requests for 8 MiB each on a connection that does not read: one answer is made, and it is cut off."""
     async with serving(Limits(stalled_stream_seconds=0.2)) as (app, server, port), client(port) as (_, writer):

@@ -89,6 +89,7 @@ class App:
         else:
             request.owner = handling.caller.user if handling.caller is not None else ""
             return None
+        request.admitted = None
         for observer in self._observers:
             observer.began(handling)
             observer.answered(handling, answer)
@@ -106,12 +107,14 @@ class App:
 
     async def __call__(self, request: Request) -> Answer:
         """Answers every request; failures become Status objects, even those that nobody thought of."""
-        handling: Handling = request.admitted or Handling(request, time.perf_counter(), time.time())
+        admitted: Handling | None = request.admitted
+        request.admitted = None  # each would keep the other, and the body, until garbage is collected
+        handling = admitted or Handling(request, time.perf_counter(), time.time())
         for observer in self._observers:
             observer.began(handling)
         answer: Answer = Response(CLIENT_GONE)
         try:
-            if request.admitted is None:
+            if admitted is None:
                 await self._admit_late(handling)
             answer = await self._answer_in_turn(handling)
         except ApiError as error:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import httptools
 
 from dray.api.visible import visible
 from dray.process.http.duplex import ConnectionDuplex
-from dray.process.http.head import HEADER_BYTES, HeadError, header_key, path_and_query
+from dray.process.http.head import HEADER_BYTES, HeadError, header_key, request_of
 from dray.process.http.messages import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
     Peer,
+    Queued,
     Request,
     Response,
     Stream,
@@ -38,21 +40,9 @@ SLICE = 256 * 1024
 """So much of a large answer is written before looking whether the client reads."""
 SMALL_BODY = 64 * 1024
 """A body of this size is let through and dropped if its request is refused, so that the connection can go on."""
+LARGE_HEAD = failure(431, f"request headers larger than {MAX_HEADER_BYTES} bytes")
 
 log = logging.getLogger(__name__)
-
-
-class _Queued(NamedTuple):
-    """A request that waits for its answer; `refusal` if the answer is known, `last` if nothing more is read.
-
-    `ends` if the client expects the connection to end with the answer: it says so, or speaks HTTP/1.0, `old`.
-    """
-
-    request: Request
-    refusal: Response | None
-    last: bool
-    ends: bool = False
-    old: bool = False
 
 
 class Connection(asyncio.Protocol):
@@ -64,7 +54,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._peer = Peer("")
-        self._queue: deque[_Queued] = deque()
+        self._queue: deque[Queued] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
@@ -103,6 +93,8 @@ class Connection(asyncio.Protocol):
         address = transport.get_extra_info("peername")
         certificate = transport.get_extra_info("peercert") or None
         self._encrypted = transport.get_extra_info("ssl_object") is not None
+        if self._encrypted:  # who waits to read on does so with little in hand
+            self._transport.set_read_buffer_limits(PIECE)  # type: ignore[union-attr]
         self._peer = Peer(str(address[0]) if address else "", certificate)
         if not self._server.take(self):
             self._end_with(failure(503, "too many connections"))
@@ -115,6 +107,7 @@ class Connection(asyncio.Protocol):
         if self._duplex is not None:
             self._duplex.feed_end()
         self._drop_body()
+        self._forget_head()
         while self._queue:
             self._release(self._queue.popleft().request)
         if self._worker is not None:
@@ -127,31 +120,38 @@ class Connection(asyncio.Protocol):
         """Called by the loop. The parser gets a piece at a time, and is stopped if many pieces make no sense to it."""
         if self._rest:
             self._rest.append(data)
-        elif len(data) <= PIECE:
-            self._feed(data)
-        else:
+        elif len(data) > PIECE or not self._server.reading.enter():
             self._rest.append(data)
-            if self._transport is not None:
-                self._transport.pause_reading()
-            self._feed_rest()
+            self._wait_to(self._feed_rest)
+        else:
+            self._feed(data)
+            if (self._in_body or self._closing) and self._duplex is None:
+                self._wait_to(self._read_on)  # more of a body is to come, or what comes is dropped
+
+    def _wait_to(self, go_on: Callable[[], None]) -> None:
+        """Goes on in one of the next turns of the loop, and reads nothing until then."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+            self._server.reading.wait(go_on)
 
     def _feed_rest(self) -> None:
-        """A piece of what has come; the next one in the next turn of the loop, so that others have theirs."""
+        """A piece of what has come; the next one in another turn of the loop, so that others have theirs."""
         if not self._rest or self._transport is None:
             return  # the connection is lost
-        if self._duplex is not None or self._closing:
+        if self._duplex is not None:
             self._transport.resume_reading()  # whoever reads a duplex may tell it to wait again
             while self._rest:
                 self._feed(self._rest.popleft())
             return
         data = self._rest.popleft()
         size = max(PIECE, self._body_left)
-        if len(data) > size:
+        if len(data) > size and not self._closing:
             self._rest.appendleft(memoryview(data)[size:])
         self._feed(data[:size])
-        if self._rest:
-            self._loop.call_soon(self._feed_rest)
-        else:
+        self._server.reading.wait(self._feed_rest if self._rest else self._read_on)
+
+    def _read_on(self) -> None:
+        if self._transport is not None:
             self._transport.resume_reading()
 
     def _keep_raw(self, data: bytes) -> None:
@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
         if self._duplex is not None:
             self._duplex.feed_end()
             return not self._encrypted
-        self._closing = self._closing or self._encrypted or (self._worker is None and not self._queue)
+        self._closing = self._closing or self._encrypted or not (self._worker or self._queue or self._rest)
         return not self._closing
 
     def pause_writing(self) -> None:
@@ -217,7 +217,7 @@ class Connection(asyncio.Protocol):
         self._url += url
         self._header_bytes += len(url)
         if self._header_bytes > MAX_HEADER_BYTES:
-            self._end_with_large_head()
+            self._end_with(LARGE_HEAD)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser for each header, and for trailers, which nobody asks for: they are counted alone."""
@@ -226,15 +226,12 @@ class Connection(asyncio.Protocol):
             return
         self._header_bytes += len(name) + len(value) + HEADER_BYTES
         if self._header_bytes > MAX_HEADER_BYTES:
-            self._end_with_large_head()
+            self._end_with(LARGE_HEAD)
         if self._in_body:
             return
         key = header_key(name)
         text = value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
-
-    def _end_with_large_head(self) -> None:
-        self._end_with(failure(431, f"request headers larger than {MAX_HEADER_BYTES} bytes"))
 
     def on_headers_complete(self) -> None:
         """Called by the parser before the body: if there is one, whoever sends it has to be let in first."""
@@ -264,7 +261,8 @@ class Connection(asyncio.Protocol):
         """Answers a request whose body is not read: nothing more is understood on this connection."""
         self._deaf = True
         self._drop_body()
-        self._enqueue(_Queued(request, refusal, last=True))
+        self._forget_head()
+        self._enqueue(Queued(request, refusal, last=True))
 
     def on_body(self, data: bytes) -> None:
         """Called by the parser, in pieces. What is too large or refused is counted, not kept."""
@@ -294,6 +292,12 @@ class Connection(asyncio.Protocol):
             self._server.bodies.give_back(self._head.owner, self._kept)
         self._kept = 0
 
+    def _forget_head(self) -> None:
+        """A request that is never handed on: what was learned from its head names it, and would keep it."""
+        if self._head is not None:
+            self._head.admitted = None
+            self._head = None
+
     def _release(self, request: Request) -> None:
         """A request is answered: its body is no longer held."""
         if request.body:
@@ -302,6 +306,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Called by the parser at the end of a request."""
         self._heard = True
+        self._in_body = False
         self.deadline = None if self._closing else self._loop.time() + self._server.limits.idle_seconds
         if self._closing or self._deaf:
             return
@@ -317,24 +322,21 @@ class Connection(asyncio.Protocol):
         self._body = b""
         assert self._parser is not None
         ends, old = not self._parser.should_keep_alive(), self._parser.get_http_version() == "1.0"
-        self._enqueue(_Queued(request, self._refusal, last=False, ends=ends, old=old))
+        self._enqueue(Queued(request, self._refusal, last=False, ends=ends, old=old))
 
-    def _enqueue(self, queued: _Queued) -> None:
+    def _enqueue(self, queued: Queued) -> None:
         self._queue.append(queued)
         if self._worker is None:
             self._worker = self._loop.create_task(self._answer_all())
 
     def _request(self) -> Request | None:
         """The request as its head has it; None if that is not read, and answered so."""
-        uri = self._url.decode("latin-1")
+        assert self._parser is not None
         try:
-            path, query = path_and_query(uri)
+            return request_of(self._parser.get_method(), self._url, self._headers, self._peer)
         except HeadError as error:
             self._end_with(failure(400, str(error)))
             return None
-        assert self._parser is not None
-        method = self._parser.get_method().decode("latin-1")
-        return Request(method, path, query, self._headers, b"", self._peer, uri)
 
     async def _answer_all(self) -> None:
         try:

@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from dray.api.text_memory import remember_texts
+from dray.process.http.messages import Peer, Request
 
 HEADER_BYTES: Final = 32
 """What a header counts besides its letters: each of them has a cost, also one without any."""
@@ -22,7 +23,14 @@ def header_key(name: bytes) -> str:
     return name.lower().decode("latin-1")
 
 
-def path_and_query(uri: str) -> tuple[str, dict[str, str]]:
+def request_of(method: bytes, url: bytes, headers: dict[str, str], peer: Peer) -> Request:
+    """A request without its body. Raises HeadError."""
+    uri = url.decode("latin-1")
+    path, query = _path_and_query(uri)
+    return Request(method.decode("latin-1"), path, query, headers, b"", peer, uri)
+
+
+def _path_and_query(uri: str) -> tuple[str, dict[str, str]]:
     """What is asked for. Of a parameter that is given twice, the first counts. Raises HeadError."""
     path, _, raw_query = uri.partition("?")
     if "%" in path:

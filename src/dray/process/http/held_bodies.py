@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dray.process.http.messages import Limits
+
+MUCH: Final = 16 * 1024 * 1024
 
 
 class HeldBodies:
@@ -12,6 +16,7 @@ class HeldBodies:
         self._limits = limits
         self._all = 0
         self._of: dict[str, int] = {}
+        self._most = 0
 
     @property
     def total(self) -> int:
@@ -24,6 +29,7 @@ class HeldBodies:
         if mine > self._limits.bodies_of_one or self._all + size > self._limits.all_bodies:
             return False
         self._all += size
+        self._most = max(self._most, self._all)
         self._of[owner] = mine
         return True
 
@@ -35,3 +41,10 @@ class HeldBodies:
             self._of[owner] = left
         else:
             self._of.pop(owner, None)
+
+    def left_much(self) -> bool:
+        """Whether much was held since this was last said, and nothing is held now: memory may be given back."""
+        if self._all or self._most < MUCH:
+            return False
+        self._most = 0
+        return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -100,6 +100,19 @@ class Response(msgspec.Struct):
     body: bytes = b""
     content_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
+
+
+class Queued(NamedTuple):
+    """A request that waits for its answer; `refusal` if the answer is known, `last` if nothing more is read.
+
+    `ends` if the client expects the connection to end with the answer: it says so, or speaks HTTP/1.0, `old`.
+    """
+
+    request: Request
+    refusal: Response | None
+    last: bool
+    ends: bool = False
+    old: bool = False
 
 
 class Stream(msgspec.Struct):

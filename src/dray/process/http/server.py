@@ -7,9 +7,12 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from operator import attrgetter
 
+from dray.process import memory
 from dray.process.http.connection import Connection
+from dray.process.http.door import Door
 from dray.process.http.held_bodies import HeldBodies
 from dray.process.http.messages import Answer, Limits, Listener, Request, Response
+from dray.process.http.reading_turns import ReadingTurns
 
 Application = Callable[[Request], Awaitable[Answer]]
 Admission = Callable[[Request], Response | None]
@@ -33,23 +36,21 @@ class Server:
         self.limits = limits or Limits()
         self.bodies = HeldBodies(self.limits)
         self.loop = asyncio.get_running_loop()
+        self.reading = ReadingTurns(self.loop)
         self.leaving = False
         """Answers end their connections, so that clients go elsewhere."""
         self.stopping = False
         self._connections: set[Connection] = set()
         self._idle: list[Connection] = []
-        self._listeners: list[asyncio.Server] = []
+        self._doors: list[Door] = []
         self._sweeper = self.loop.create_task(self._sweep())
 
     async def listen(self, at: Listener) -> int:
         """Starts to listen; returns the port, which matters if 0 was asked for. Raises OSError."""
-        patience = self.limits.header_seconds if at.tls else None
-        listener = await self.loop.create_server(
-            lambda: Connection(self), at.host, at.port, ssl=at.tls, backlog=1024, ssl_handshake_timeout=patience
-        )
-        self._listeners.append(listener)
-        bound: int = listener.sockets[0].getsockname()[1]
-        return bound
+        door = Door(at, lambda: Connection(self), self.limits.header_seconds)
+        port = await door.open()
+        self._doors.append(door)
+        return port
 
     def take(self, connection: Connection) -> bool:
         """Takes a new connection, unless there are too many, and none of them has been idle for some time."""
@@ -87,6 +88,8 @@ class Server:
             now = self.loop.time()
             for connection in [c for c in self._connections if c.deadline is not None and c.deadline < now]:
                 connection.abort()
+            if self.bodies.left_much():
+                await asyncio.to_thread(memory.trim)
             if self.connection_count > CROWDED * self.limits.connections:
                 idle = [c for c in self._connections if not c.busy and self._is_idle(c)]
                 self._idle = sorted(idle, key=attrgetter("idle_since"), reverse=True)
@@ -100,8 +103,8 @@ class Server:
     async def stop(self, patience: float = 3.0) -> None:
         """Stops listening, ends streams, lets other requests finish for `patience` seconds, then ends everything."""
         self.leaving = self.stopping = True
-        for listener in self._listeners:
-            listener.close()
+        for door in self._doors:
+            door.close()
         for connection in list(self._connections):
             if connection.busy:
                 connection.end_stream()
