@@ -26,6 +26,8 @@ from dray.process.http.messages import (
     head_bytes,
     upgrade_bytes,
 )
+from dray.process.http.repeated_heads import RepeatedHead, remember
+from dray.process.http.writing import SLICE, Writing
 
 if TYPE_CHECKING:
     from dray.process.http.server import Server
@@ -36,8 +38,6 @@ PIECE = 16 * 1024
 """So much is given to the parser in one turn of the loop, unless all is the body of one request: small parts of
 requests cost more than their bytes, and it keeps a header until it has seen its end."""
 MOST_RAW = 64 * 1024
-SLICE = 256 * 1024
-"""So much of a large answer is written before looking whether the client reads."""
 SMALL_BODY = 64 * 1024
 """A body of this size is let through and dropped if its request is refused, so that the connection can go on."""
 LARGE_HEAD = failure(431, f"request headers larger than {MAX_HEADER_BYTES} bytes")
@@ -45,25 +45,26 @@ LARGE_HEAD = failure(431, f"request headers larger than {MAX_HEADER_BYTES} bytes
 log = logging.getLogger(__name__)
 
 
-class Connection(asyncio.Protocol):
+class Connection(Writing):
     """One client. Requests of a connection are answered one after the other."""
 
     def __init__(self, server: Server) -> None:
+        super().__init__(server.limits.stalled_stream_seconds)
         self._server = server
         self._loop = server.loop
-        self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._peer = Peer("")
         self._queue: deque[Queued] = deque()
         self._worker: asyncio.Task[None] | None = None
-        self._writable = asyncio.Event()
-        self._writable.set()
-        self._closing = False
         self._deaf = False
         self._encrypted = False
         self._streaming = False
         self._silent = 0
         self._heard = False
+        self._is_inside = False
+        """Whether a request has begun whose end has not come."""
+        self._told: Request | None = None
+        self._repeated: RepeatedHead | None = None
         self._upgrades = False
         self._raw = b""
         self._rest: deque[bytes | memoryview] = deque()
@@ -123,7 +124,7 @@ class Connection(asyncio.Protocol):
         elif len(data) > PIECE or not self._server.reading.enter():
             self._rest.append(data)
             self._wait_to(self._feed_rest)
-        else:
+        elif self._is_inside or self._repeated is None or not self._take_repeated(self._repeated, data):
             self._feed(data)
             if (self._in_body or self._closing) and self._duplex is None:
                 self._wait_to(self._read_on)  # more of a body is to come, or what comes is dropped
@@ -171,9 +172,12 @@ class Connection(asyncio.Protocol):
             self._keep_raw(bytes(piece))
             return
         self._heard = False
+        begins, self._told = not self._is_inside, None
         assert self._parser is not None  # nothing comes after the connection is lost
         try:
             self._parser.feed_data(piece)
+            if begins and self._told is not None and not self._is_inside:
+                self._repeated = remember(bytes(piece), self._told)
         except httptools.HttpParserUpgrade as upgrade:
             # Nobody has to upgrade: the request is answered, and is the last one. What follows is no HTTP.
             self._deaf = True
@@ -197,17 +201,10 @@ class Connection(asyncio.Protocol):
         self._closing = self._closing or self._encrypted or not (self._worker or self._queue or self._rest)
         return not self._closing
 
-    def pause_writing(self) -> None:
-        """Called by the loop when the client reads too slowly."""
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        """Called by the loop when the client has caught up."""
-        self._writable.set()
-
     def on_message_begin(self) -> None:
         """Called by the parser at the start of a request."""
         self._heard = True
+        self._is_inside = True
         self._reset()
         self.deadline = self._loop.time() + self._server.limits.header_seconds
 
@@ -246,7 +243,7 @@ class Connection(asyncio.Protocol):
             return
         self._body_left = 0 if chunked else length
         waits = self._headers.get("expect", "").lower() == "100-continue"
-        head = self._head = self._request()
+        head = self._head = self._parsed()
         if head is None:
             return
         head.oversized = length > MAX_BODY_BYTES
@@ -307,13 +304,11 @@ class Connection(asyncio.Protocol):
         """Called by the parser at the end of a request."""
         self._heard = True
         self._in_body = False
+        self._is_inside = False
         self.deadline = None if self._closing else self._loop.time() + self._server.limits.idle_seconds
-        if self._closing or self._deaf:
+        if self._closing or self._deaf or self._is_flooded():
             return
-        if len(self._queue) >= MAX_PIPELINED:
-            self._end_with(failure(429, "too many pipelined requests"))
-            return
-        request = self._head or self._request()
+        request = self._told = self._head or self._parsed()
         if request is None:
             return
         self._upgrades = bool(request.header("upgrade"))
@@ -324,16 +319,44 @@ class Connection(asyncio.Protocol):
         ends, old = not self._parser.should_keep_alive(), self._parser.get_http_version() == "1.0"
         self._enqueue(Queued(request, self._refusal, last=False, ends=ends, old=old))
 
+    def _is_flooded(self) -> bool:
+        """Whether there are more requests than are taken before the first is answered; the connection ends then."""
+        if len(self._queue) < MAX_PIPELINED:
+            return False
+        self._end_with(failure(429, "too many pipelined requests"))
+        return True
+
+    def _take_repeated(self, head: RepeatedHead, data: bytes) -> bool:
+        """Takes a request with the headers of the one before; False if it is to be parsed."""
+        told = None if self._closing or self._deaf or self._duplex is not None else head.read(data)
+        if told is None:
+            return False
+        self.deadline = self._loop.time() + self._server.limits.idle_seconds
+        request = None if self._is_flooded() else self._request(told.method, told.uri, head.headers)
+        if request is None:
+            return True
+        refusal = self._server.admit(request) if told.body else None
+        if told.body and refusal is None:
+            if not self._server.bodies.take(request.owner, len(told.body)):
+                self._refuse(request, failure(429, "too many large requests at once; try again later"))
+                return True
+            request.body = told.body
+        self._enqueue(Queued(request, refusal, last=False))
+        return True
+
     def _enqueue(self, queued: Queued) -> None:
         self._queue.append(queued)
         if self._worker is None:
             self._worker = self._loop.create_task(self._answer_all())
 
-    def _request(self) -> Request | None:
-        """The request as its head has it; None if that is not read, and answered so."""
+    def _parsed(self) -> Request | None:
         assert self._parser is not None
+        return self._request(self._parser.get_method().decode("latin-1"), self._url.decode("latin-1"), self._headers)
+
+    def _request(self, method: str, uri: str, headers: dict[str, str]) -> Request | None:
+        """The request as its head has it; None if that is not read, and answered so."""
         try:
-            return request_of(self._parser.get_method(), self._url, self._headers, self._peer)
+            return request_of(method, uri, headers, self._peer)
         except HeadError as error:
             self._end_with(failure(400, str(error)))
             return None
@@ -366,38 +389,6 @@ class Connection(asyncio.Protocol):
                 self.deadline = self.idle_since + self._server.limits.idle_seconds
         finally:
             self._worker = None
-
-    async def _send(self, response: Response, close: bool, no_body: bool) -> None:
-        """Writes an answer, a large one in slices; waits for a client that does not read, but not for ever."""
-        framing = f"Content-Length: {len(response.body)}"
-        head = head_bytes(response.code, response.content_type, response.headers, framing, close)
-        if no_body or len(response.body) <= SLICE:
-            self._write(head if no_body else head + response.body)
-        else:
-            self._write(head)
-            if not await self._write_slices(response.body):
-                return
-        if not self._writable.is_set():
-            await self._is_read()
-
-    async def _write_slices(self, data: bytes) -> bool:
-        """Writes something large, with a turn for others after each slice; False if the client does not read it."""
-        view = memoryview(data)
-        for start in range(0, len(view), SLICE):
-            self._write(view[start : start + SLICE])
-            if not self._writable.is_set() and not await self._is_read():
-                return False
-            await asyncio.sleep(0)
-        return True
-
-    async def _is_read(self) -> bool:
-        """Waits until the client has read enough; False if it does not, and the connection is at its end."""
-        try:
-            async with asyncio.timeout(self._server.limits.stalled_stream_seconds):
-                await self._writable.wait()
-        except TimeoutError:
-            self.abort()
-        return not self._closing
 
     async def _send_stream(self, stream: Stream, chunked: bool) -> None:
         """Writes a stream in chunks, or, for HTTP/1.0, which has none, up to the end of the connection."""
@@ -451,10 +442,6 @@ class Connection(asyncio.Protocol):
             answer.ended()
             self.close()
 
-    def _write(self, data: bytes | memoryview) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
-
     def _end_with(self, response: Response) -> None:
         """Answers what could not be parsed, and ends the connection: its framing is lost."""
         if self._closing:
@@ -476,18 +463,6 @@ class Connection(asyncio.Protocol):
             if not self._encrypted:
                 self._transport.write_eof()
             self._loop.call_later(LINGER_SECONDS, self.close)
-
-    def close(self) -> None:
-        """Ends the connection once everything written is sent."""
-        self._closing = True
-        if self._transport is not None:
-            self._transport.close()
-
-    def abort(self) -> None:
-        """Ends the connection at once."""
-        self._closing = True
-        if self._transport is not None:
-            self._transport.abort()
 
     def end_stream(self) -> None:
         """Ends a stream in good order, so that its reader knows it has seen everything."""

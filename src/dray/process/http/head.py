@@ -23,11 +23,10 @@ def header_key(name: bytes) -> str:
     return name.lower().decode("latin-1")
 
 
-def request_of(method: bytes, url: bytes, headers: dict[str, str], peer: Peer) -> Request:
+def request_of(method: str, uri: str, headers: dict[str, str], peer: Peer) -> Request:
     """A request without its body. Raises HeadError."""
-    uri = url.decode("latin-1")
     path, query = _path_and_query(uri)
-    return Request(method.decode("latin-1"), path, query, headers, b"", peer, uri)
+    return Request(method, path, query, headers, b"", peer, uri)
 
 
 def _path_and_query(uri: str) -> tuple[str, dict[str, str]]:

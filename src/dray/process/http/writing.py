@@ -1,0 +1,78 @@
+"""What a connection writes: answers whole or in slices, at the pace of a client that reads."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dray.process.http.messages import Response, head_bytes
+
+SLICE = 256 * 1024
+"""So much of a large answer is written before looking whether the client reads."""
+
+
+class Writing(asyncio.Protocol):
+    """One end of a connection that can be written to."""
+
+    def __init__(self, patience: float) -> None:
+        """A client that does not read for `patience` seconds loses its connection."""
+        self._patience = patience
+        self._transport: asyncio.Transport | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._closing = False
+
+    def pause_writing(self) -> None:
+        """Called by the loop when the client reads too slowly."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Called by the loop when the client has caught up."""
+        self._writable.set()
+
+    def _write(self, data: bytes | memoryview) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def _send(self, response: Response, close: bool, no_body: bool) -> None:
+        """Writes an answer, a large one in slices; waits for a client that does not read, but not for ever."""
+        framing = f"Content-Length: {len(response.body)}"
+        head = head_bytes(response.code, response.content_type, response.headers, framing, close)
+        if no_body or len(response.body) <= SLICE:
+            self._write(head if no_body else head + response.body)
+        else:
+            self._write(head)
+            if not await self._write_slices(response.body):
+                return
+        if not self._writable.is_set():
+            await self._is_read()
+
+    async def _write_slices(self, data: bytes) -> bool:
+        """Writes something large, with a turn for others after each slice; False if the client does not read it."""
+        view = memoryview(data)
+        for start in range(0, len(view), SLICE):
+            self._write(view[start : start + SLICE])
+            if not self._writable.is_set() and not await self._is_read():
+                return False
+            await asyncio.sleep(0)
+        return True
+
+    async def _is_read(self) -> bool:
+        """Waits until the client has read enough; False if it does not, and the connection is at its end."""
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._writable.wait()
+        except TimeoutError:
+            self.abort()
+        return not self._closing
+
+    def close(self) -> None:
+        """Ends the connection once everything written is sent."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.abort()
