@@ -230,7 +230,8 @@ def test_one_object_can_be_watched_by_its_path(server: LiveServer, namespace: st
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     for name in ("a", "b"):
         server.request("POST", path, {"metadata": {"name": name}})
-    events = server.watch(f"{path}/b?watch=true&timeoutSeconds=5")
+    assert server.request("GET", f"{path}/b?watch=true").json["kind"] == "ConfigMap"  # a plain GET, as in Kubernetes
+    events = server.watch(f"/api/v1/watch/namespaces/{namespace}/configmaps/b?timeoutSeconds=5")
     assert next(events)["object"]["metadata"]["name"] == "b"
     server.request("DELETE", f"{path}/a")
     server.request("DELETE", f"{path}/b")

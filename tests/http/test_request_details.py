@@ -9,6 +9,7 @@ import pytest
 from live_server import LiveServer
 
 MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
 CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 
 pytestmark = pytest.mark.req("implied-3")
@@ -26,6 +27,7 @@ def device_class(name: str, **metadata: Any) -> dict[str, Any]:
         ("dryRun=some&dryRun=All", ("FieldValueNotSupported", "dryRun")),
         ("fieldManager=a%0Ab", ("FieldValueInvalid", "fieldManager")),
         ("fieldManager=a%C2%A0b", ("FieldValueInvalid", "fieldManager")),
+        ("fieldManager=" + "%C3%A9" * 65, ("FieldValueTooLong", "fieldManager")),
     ],
 )
 def test_options_that_cannot_be_meant(server: LiveServer, query: str, cause: tuple[str, str]) -> None:
@@ -134,3 +136,110 @@ def test_a_pod_does_not_choose_its_priority(server: LiveServer, namespace: str, 
     assert f"({value}) must not be provided" in refused.json["message"]
     computed = server.request("POST", pods, pod(None)).json["spec"][field]
     assert server.request("POST", pods, pod(computed)).code == 201
+
+
+def test_all_that_is_wrong_with_the_options_of_an_apply_is_told_at_once(server: LiveServer) -> None:
+    patch = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "applied"}, "spec": {}}
+    path = f"{CLASSES}/applied"
+    refused = server.request("PATCH", f"{path}?dryRun=some&fieldValidation=strict", patch, APPLY)
+    assert refused.causes == {
+        ("FieldValueRequired", "fieldManager"),
+        ("FieldValueNotSupported", "dryRun"),
+        ("FieldValueNotSupported", "fieldValidation"),
+    }
+    assert server.request("PATCH", path, patch, APPLY).causes == {("FieldValueRequired", "fieldManager")}
+    forced = server.request("PATCH", f"{path}?force=false&fieldManager=me", {}, MERGE)
+    assert forced.causes == {("FieldValueForbidden", "force")}
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("limit=", 400),
+        ("timeoutSeconds=", 400),
+        ("continue={token}&resourceVersion=1", 400),
+        ("continue={token}&resourceVersion=0", 200),
+        ("watch=true&continue={token}", 422),
+        ("watch=true&continue={token}&resourceVersion=1&timeoutSeconds=1", 200),
+        ("timeout=30", 400),
+        ("timeout=soon", 400),
+        ("timeout=30s", 200),
+        ("timeout=1m0.5s", 200),
+        ("timeout=-5s", 200),
+        ("timeout=0", 200),
+    ],
+)
+def test_options_of_a_list(server: LiveServer, query: str, code: int) -> None:
+    for name in ("first", "second"):
+        server.request("POST", CLASSES, device_class(name))
+    token = server.request("GET", f"{CLASSES}?limit=1").json["metadata"]["continue"]
+    assert server.request("GET", f"{CLASSES}?{query.format(token=token)}").code == code
+
+
+def test_who_does_not_want_to_wait_any_longer_is_told_so(server: LiveServer) -> None:
+    refused = server.request("POST", f"{CLASSES}?timeout=1ns", device_class("late"))
+    assert (refused.code, refused.json["reason"]) == (504, "Timeout")
+    watch = server.watch(f"{CLASSES}?watch=true&timeout=1ns&resourceVersion=0&timeoutSeconds=1")
+    assert all(event["type"] != "ERROR" for event in watch)  # a watch goes on for as long as `timeoutSeconds` says
+
+
+def test_shards_are_not_made_and_that_is_said(server: LiveServer) -> None:
+    assert "shardSelector" in server.request("GET", f"{CLASSES}?shardSelector=all").headers["Warning"]
+
+
+@pytest.mark.parametrize(
+    "query", ["uid=another", "resourceVersion=1", "ignoreStoreReadErrorWithClusterBreakingPotential=true"]
+)
+def test_a_query_can_say_what_must_hold_for_a_delete(server: LiveServer, query: str) -> None:
+    made = server.request("POST", CLASSES, device_class("kept-by-query"))
+    assert made.code in (201, 409)
+    assert server.request("DELETE", f"{CLASSES}/kept-by-query?{query}").code == 409
+    uid = server.request("GET", f"{CLASSES}/kept-by-query").json["metadata"]["uid"]
+    assert server.request("DELETE", f"{CLASSES}/kept-by-query?uid={uid}").code == 200
+
+
+def test_what_must_hold_must_hold_for_each_of_a_collection(server: LiveServer) -> None:
+    assert server.request("POST", CLASSES, device_class("of-many", labels={"of": "many"})).code == 201
+    many = f"{CLASSES}?labelSelector=of%3Dmany"
+    assert server.request("DELETE", many, {"preconditions": {"uid": "another"}}).code == 409
+    refused = server.request("DELETE", f"{many}&ignoreStoreReadErrorWithClusterBreakingPotential=true")
+    assert refused.causes == {("FieldValueInvalid", "ignoreStoreReadErrorWithClusterBreakingPotential")}
+    assert server.request("GET", f"{CLASSES}/of-many").code == 200
+
+
+def test_a_wish_to_delete_what_cannot_be_read_goes_with_nothing_else(server: LiveServer) -> None:
+    given = {
+        "ignoreStoreReadErrorWithClusterBreakingPotential": True,
+        "gracePeriodSeconds": 0,
+        "orphanDependents": True,
+    }
+    refused = server.request("DELETE", f"{CLASSES}/any", given)
+    assert refused.code == 422
+    assert len(refused.json["details"]["causes"]) == 2
+
+
+def test_a_watch_ends_what_is_there_with_a_bookmark_if_it_may_send_some(server: LiveServer) -> None:
+    query = f"{CLASSES}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"
+    assert "BOOKMARK" not in {event["type"] for event in server.watch(query)}
+    events = list(server.watch(f"{query}&allowWatchBookmarks=true"))
+    assert events[-1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    (error,) = server.watch(f"{query}&resourceVersion=999999999")
+    assert error["object"]["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("GET", "/apis/resource.k8s.io/v1/watch/deviceclasses?timeoutSeconds=1&resourceVersion=1", 200),
+        ("GET", "/api/v1/watch/namespaces/default/pods/one?timeoutSeconds=1&resourceVersion=1", 200),
+        ("GET", "/api/v1/watch/pods?timeoutSeconds=1&resourceVersion=1", 200),
+        ("GET", "/api/v1/watch/namespaces/default/pods/one?fieldSelector=metadata.name%3Dother", 400),
+        ("GET", "/api/v1/watch/namespaces/default/pods/one/status", 404),
+        ("GET", "/api/v1/watch/nothing", 404),
+        ("GET", "/api/v1/watch", 404),
+        ("POST", "/api/v1/watch/namespaces/default/pods", 405),
+        ("GET", "/api/v1/watch/componentstatuses", 405),
+    ],
+)
+def test_watches_by_path(server: LiveServer, method: str, path: str, code: int) -> None:
+    assert server.request(method, path, {} if method == "POST" else None).code == code

@@ -154,3 +154,10 @@ async def _exchange(server: LiveServer, sent: bytes) -> bytes:
     with contextlib.suppress(OSError):  # the server may have ended the connection first
         await writer.wait_closed()
     return answer
+
+
+@pytest.mark.parametrize("path", [f"{MAPS}/mine?watch=true", "/api/v1/watch/namespaces/default/configmaps/mine?"])
+def test_the_right_to_watch_one_object_does_not_show_another(server: LiveServer, path: str) -> None:
+    seen = as_eve(server, "GET", f"{path}&timeoutSeconds=1&fieldSelector=metadata.name%3Dtheirs")
+    assert b"theirs" not in seen.body
+    assert b'"of":"mine"' in as_eve(server, "GET", f"{path}&timeoutSeconds=1").body

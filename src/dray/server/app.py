@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import time
@@ -15,6 +16,7 @@ from dray.server import errors, handlers, routes
 from dray.server.answers import compression, other_forms, route_warnings
 from dray.server.answers.failures import failure
 from dray.server.answers.warnings import with_warnings
+from dray.server.bodies.options import time_limit
 from dray.server.discovery.pages import Pages
 from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
@@ -116,7 +118,7 @@ class App:
         try:
             if admitted is None:
                 await self._admit_late(handling)
-            answer = await self._answer_in_turn(handling)
+            answer = await self._answer_in_time(handling)
         except ApiError as error:
             answer = failure(error)
         except Closed:
@@ -142,6 +144,22 @@ class App:
         if has_other_form:
             answer = await other_forms.written(answer, accept, self._engine.workers, caller)
         return await compression.compressed(answer, coding, self._engine.workers, caller)
+
+    async def _answer_in_time(self, handling: Handling) -> Answer:
+        """Answers within the time that the client allows, if it says so. Watches have their own. Raises ApiError."""
+        request, route = handling.request, handling.route
+        goes_on = route is not None and (route.verb == "watch" or route.subresource in routes.OF_KUBELETS)
+        seconds = None if goes_on or "timeout" not in request.query else time_limit(request.query)
+        if seconds is None:
+            return await self._answer_in_turn(handling)
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await self._answer_in_turn(handling)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise errors.out_of_time() from None
 
     async def _answer_in_turn(self, handling: Handling) -> Answer:
         """Answers a request that was admitted when it is its caller's turn. Raises ApiError."""

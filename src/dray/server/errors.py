@@ -148,6 +148,12 @@ def no_containers(kind: Kind, name: str, what: str) -> ApiError:
     return ApiError(501, "", message, _about(kind, name))
 
 
+def out_of_time() -> ApiError:
+    """The client did not want to wait any longer; what it wanted may still happen."""
+    message = "Timeout: request did not complete within the allotted timeout"
+    return ApiError(504, "Timeout", message, StatusDetails())
+
+
 def unavailable(message: str) -> ApiError:
     """The server cannot serve this now."""
     return ApiError(503, "ServiceUnavailable", message)

@@ -23,6 +23,7 @@ from dray.server.bodies.options import ListOptions, WriteOptions
 from dray.server.bodies.owner_references import without_duplicates
 from dray.server.bodies.request_namespace import in_namespace
 from dray.server.engine import Call, Engine
+from dray.server.patch.formats import APPLY_PATCH
 from dray.server.routes import Route
 from dray.server.strategies import PostStrategy, View
 from dray.server.verbs import conditional_updates, deletes, field_owners, patches, reads, watches, writes
@@ -59,6 +60,8 @@ async def list_(engine: Engine, request: Request, call: Call) -> Response:
 
 async def _list_options(engine: Engine, request: Request, call: Call) -> ListOptions:
     """What a query asks for. Selectors may be long. Raises ApiError."""
+    if "shardSelector" in request.query:
+        call.warnings.append("shardSelector does nothing here: all objects are in the answer")
     if len(request.uri) > LONG_QUERY:
         return await engine.beside(call, options.list_options, request.query)
     return options.list_options(request.query)
@@ -145,7 +148,8 @@ async def _update_view(engine: Engine, request: Request, call: Call, view: View)
 async def patch(engine: Engine, request: Request, call: Call) -> Response:
     """Changes an object, or a part of it, by a patch."""
     form = choose(engine, request, call)
-    given = _write_options(request, call, "PatchOptions")
+    applies = body.media_type(request.header("content-type")) == APPLY_PATCH
+    given = _write_options(request, call, "PatchOptions", applies=applies)
     wanted = await _read(engine, request, call, lambda: body.read_patch(request.body, request.header("content-type")))
     done = await patches.patch(engine, call, wanted, given)
     return form.one(done.record, code=201 if done.created else 200)
@@ -166,6 +170,7 @@ async def delete_collection(engine: Engine, request: Request, call: Call) -> Res
     """Deletes what a list would show, one by one; what others deleted or changed meanwhile is left alone."""
     form = choose(engine, request, call)
     given = await _read(engine, request, call, lambda: _delete_options(request))
+    deletes.check_collection(given)
     page = await reads.list_page(engine, call, await _list_options(engine, request, call))
     for number, record in enumerate(page.records, 1):
         if number % AT_ONCE == 0:  # a delete that is refused or only tried waits for nothing
@@ -176,7 +181,7 @@ async def delete_collection(engine: Engine, request: Request, call: Call) -> Res
             await deletes.delete(engine, part, given)
             call.annotations.update(part.annotations)
         except ApiError as error:
-            if error.code not in (404, 409):
+            if error.code != 404 and (error.code != 409 or given.preconditions is not None):
                 raise
     return await _many(engine, call, form, page)
 
@@ -193,8 +198,8 @@ VERBS: dict[str, Handler] = {
 """All but `watch`, whose answer goes on."""
 
 
-def _write_options(request: Request, call: Call, kind: str) -> WriteOptions:
-    given = options.write_options(request.query, request.uri, kind)
+def _write_options(request: Request, call: Call, kind: str, *, applies: bool = False) -> WriteOptions:
+    given = options.write_options(request.query, request.uri, kind, applies=applies)
     call.dry_run = given.dry_run
     call.field_manager = given.field_manager or field_owners.manager_of(request.header("user-agent"))
     if request.query:
@@ -216,15 +221,14 @@ def _posted(request: Request, call: Call, given: WriteOptions, post: PostStrateg
 
 
 def _delete_options(request: Request) -> DeleteOptions:
-    options.check_repeated_dry_run(request.uri, "DeleteOptions")
     if not request.body:
-        return deletes.options(None, request.query)
+        return deletes.options(DeleteOptions(), request.query, request.uri)
     reading = codec.read(body.parse(request.body, request.header("content-type")), DeleteOptions)
     if reading.obj is None:
         raise errors.bad_request(f"delete options: {'; '.join(map(str, reading.errors))}")
     if reading.obj.kind not in ("", "DeleteOptions"):
         raise errors.bad_request(f"delete options: of kind {reading.obj.kind}, expected DeleteOptions")
-    return deletes.options(reading.obj, request.query)
+    return deletes.options(reading.obj, request.query, request.uri)
 
 
 def _named_as(obj: Object, route: Route) -> Object:

@@ -228,7 +228,7 @@ class LocalClient:
         """Deletes an object."""
         with _AS_API_ERRORS:
             call = self._call("delete", kind, namespace, name)
-            await deletes.delete(self._engine, call, deletes.options(options, {}))
+            await deletes.delete(self._engine, call, deletes.checked(options or DeleteOptions()))
 
     async def delete_collection(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> None:
         """Deletes all objects that selectors select, one by one."""

@@ -1,7 +1,7 @@
 """What a request asks for: one table from path and method to a verb on a resource, or to a page of the server.
 
 /api/v1/namespaces/NS/pods/NAME/status
-/apis/GROUP/VERSION/[namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]
+/apis/GROUP/VERSION/[watch/][namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from dray.api import registry
 from dray.api.meta import Object
@@ -164,6 +165,8 @@ class Table:
         group, version, rest = self._version(parts)
         if "" in rest:
             raise errors.page_not_found()
+        if rest[0] == "watch" and len(rest) > 1:
+            return self._watch(method, [*parts[: -len(rest)], *rest[1:]])
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2 and not (group == "" and rest[2] in ("status", "finalize")):
             namespace, rest = rest[1], rest[2:]
@@ -182,6 +185,15 @@ class Table:
         if verb == "create" and kind.namespaced and not namespace:
             raise errors.method_not_allowed()
         return Route(verb, kind, version, namespace, name, subresource)
+
+    def _watch(self, method: str, parts: list[str]) -> Route:
+        """The old way to ask for a watch, by path, and the only one for a single object. Raises ApiError."""
+        route = self._look_up(method, "/" + "/".join(parts), is_watch=False)
+        if route.subresource:
+            raise errors.page_not_found()
+        if route.verb not in ("list", "get") or "watch" not in route.kind.verbs:
+            raise errors.method_not_allowed()
+        return replace(route, verb="watch")
 
     def _version(self, parts: list[str]) -> tuple[str, str, list[str]]:
         """Takes the group and version off a path; what is left has at least one part."""
@@ -213,7 +225,7 @@ def _verb(kind: Kind, method: str, name: str, subresource: str, *, is_watch: boo
     verb = (_OBJECT_VERBS if name else _COLLECTION_VERBS).get(method)
     if verb is None or (subresource and verb == "delete"):
         raise errors.method_not_allowed()
-    if verb in ("list", "get") and is_watch and not subresource:
+    if verb == "list" and is_watch:
         verb = "watch"
     if verb not in kind.verbs and not subresource:
         raise errors.method_not_allowed()

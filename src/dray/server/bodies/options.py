@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from dray.api import labels
-from dray.api.field import FieldError, forbidden, invalid, not_supported, too_long
+from dray.api.field import FieldError, forbidden, invalid, not_supported, required, too_long
 from dray.api.meta import StatusCause, StatusDetails
 from dray.server import errors
 from dray.server.errors import ApiError
@@ -19,6 +19,8 @@ PROPAGATION = ("Background", "Foreground", "Orphan")
 VERSION_MATCHES = ("Exact", "NotOlderThan")
 MANAGER_LENGTH = 128
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
+_DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
@@ -73,42 +75,62 @@ def dry_run_problem(values: tuple[str, ...]) -> FieldError | None:
     return not_supported("dryRun", list(values), ("All",))
 
 
-def check_repeated_dry_run(uri: str, kind: str) -> None:
-    """That every value of `dryRun` makes sense; of other parameters that are given twice, the first counts.
+def dry_runs(query: Mapping[str, str], uri: str) -> tuple[str, ...]:
+    """All values of `dryRun`, each of which must make sense; of others that are given twice, the first counts.
+
+    `uri` is where the query comes from, with all that is given twice.
+    """
+    if uri.count("dryRun") < 2:
+        return (query["dryRun"],) if "dryRun" in query else ()
+    given = parse_qsl(uri.partition("?")[2], keep_blank_values=True)
+    return tuple(value for name, value in given if name == "dryRun")
+
+
+def write_options(query: Mapping[str, str], uri: str, kind: str, *, applies: bool = False) -> WriteOptions:
+    """The options of a write; `kind` names them in errors: CreateOptions, UpdateOptions or PatchOptions.
 
     Raises ApiError.
     """
-    if uri.count("dryRun") < 2:
-        return
-    given = parse_qsl(uri.partition("?")[2], keep_blank_values=True)
-    problem = dry_run_problem(tuple(value for name, value in given if name == "dryRun"))
-    if problem is not None:
-        raise invalid_options(kind, [problem])
-
-
-def write_options(query: Mapping[str, str], uri: str, kind: str) -> WriteOptions:
-    """The options of a write; `kind` names them in errors: CreateOptions, UpdateOptions or PatchOptions.
-
-    `uri` is where the query comes from, with all that is given twice. Raises ApiError.
-    """
-    if not query:
+    if not query and not applies:
         return _DEFAULTS
-    check_repeated_dry_run(uri, kind)
-    dry_run = query.get("dryRun")
+    dry_run = dry_runs(query, uri)
     validation = query.get("fieldValidation", "")
     manager = query.get("fieldManager", "")
-    problems = [dry_run_problem(() if dry_run is None else (dry_run,))]
-    if validation not in FIELD_VALIDATION:
-        problems.append(not_supported("fieldValidation", validation, FIELD_VALIDATION))
-    if len(manager) > MANAGER_LENGTH:
+    problems = _patch_problems(query, manager, applies=applies) if kind == "PatchOptions" else []
+    if len(manager.encode()) > MANAGER_LENGTH:
         problems.append(too_long("fieldManager", MANAGER_LENGTH))
     if not manager.isprintable():
         problems.append(invalid("fieldManager", manager, "must be printable"))
-    found = [problem for problem in problems if problem is not None]
-    if found:
-        raise invalid_options(kind, found)
+    if (problem := dry_run_problem(dry_run)) is not None:
+        problems.append(problem)
+    if validation not in FIELD_VALIDATION:
+        problems.append(not_supported("fieldValidation", validation, FIELD_VALIDATION))
+    if problems:
+        raise invalid_options(kind, problems)
     force = is_true(query["force"]) if "force" in query else None
     return WriteOptions(bool(dry_run), manager, validation or "Warn", force)
+
+
+def _patch_problems(query: Mapping[str, str], manager: str, *, applies: bool) -> list[FieldError]:
+    """An apply is somebody's; no other patch takes fields from others."""
+    if applies:
+        return [] if manager else [required("fieldManager", "is required for apply patch")]
+    return [forbidden("force", "may not be specified for non-apply patch")] if "force" in query else []
+
+
+def time_limit(query: Mapping[str, str]) -> float | None:
+    """The seconds that a client waits at most (`timeout`, as Go writes durations); None if it does not say.
+
+    Raises ApiError.
+    """
+    text = query.get("timeout", "")
+    if not text or text in ("0", "+0", "-0"):
+        return None
+    parts = _DURATION_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text.lstrip("+-") or len(text) > 64:
+        raise errors.bad_request(f"invalid timeout specified in the request URL: {text!r} is no duration such as 30s")
+    seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
+    return seconds if seconds and not text.startswith("-") else None
 
 
 def list_options(query: Mapping[str, str]) -> ListOptions:
@@ -117,6 +139,8 @@ def list_options(query: Mapping[str, str]) -> ListOptions:
     problems = _version_match_problems(query)
     if problems:
         raise invalid_options("ListOptions", problems)
+    if query.get("continue") and query.get("resourceVersion", "0") not in ("", "0") and not is_true(query.get("watch")):
+        raise errors.bad_request("specifying resource version is not allowed when using continue")
     return ListOptions(
         label_selector=_label_selector(query.get("labelSelector", "")),
         field_selector=_field_selector(query.get("fieldSelector", "")),
@@ -171,16 +195,14 @@ def _watch_match_problems(query: Mapping[str, str], match: str) -> list[FieldErr
         problems.append(forbidden("resourceVersionMatch", "not for a watch without sendInitialEvents"))
     if match not in ("", "NotOlderThan"):
         problems.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
-    if query.get("continue"):
+    is_from_start = "sendInitialEvents" not in query and query.get("resourceVersion", "") in ("", "0")
+    if (match or is_from_start) and query.get("continue"):
         problems.append(forbidden("resourceVersionMatch", "not with continue"))
     return problems
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:
-    text = query.get(name, "")
-    if not text:
-        return None
-    return number(text, name)
+    return number(query[name], name) if name in query else None
 
 
 def number(text: str, name: str) -> int:

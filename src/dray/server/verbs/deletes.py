@@ -9,23 +9,25 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api import codec
-from dray.api.field import FieldError, not_supported
+from dray.api.field import FieldError, invalid, not_supported
 from dray.api.generated.batch import Job
 from dray.api.generated.core import Namespace, Pod, ReplicationController
-from dray.api.meta import DeleteOptions, Object, StatusDetails
+from dray.api.meta import DeleteOptions, Object, Preconditions, StatusDetails
 from dray.api.pods import is_finished
 from dray.api.registry import Kind
 from dray.api.times import Time
 from dray.api.well_known import FOREGROUND_DELETION
 from dray.server import errors
 from dray.server.beside import LARGE
-from dray.server.bodies.options import PROPAGATION, dry_run_problem, invalid_options, is_true, number
+from dray.server.bodies.options import PROPAGATION, dry_run_problem, dry_runs, invalid_options, is_true, number
 from dray.server.engine import Call, Engine
 from dray.server.objects import with_metadata
 from dray.server.verbs.writes import UPDATE_ATTEMPTS, current, dry, finishing, is_stale
 from dray.store import Conflict, NotFound, Record
 
 ORPHAN = "orphan"
+_IGNORE_READ_ERROR = "ignoreStoreReadErrorWithClusterBreakingPotential"
+"""A wish to delete what cannot be read any more. Whatever is served here can be read."""
 PODS_STAY = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
@@ -39,9 +41,8 @@ class Deleted(msgspec.Struct, frozen=True):
     gone: bool
 
 
-def options(body: Any, query: dict[str, str]) -> DeleteOptions:
-    """Delete options from the body, or else from the query. Raises ApiError."""
-    given = body if isinstance(body, DeleteOptions) else DeleteOptions()
+def options(given: DeleteOptions, query: dict[str, str], uri: str) -> DeleteOptions:
+    """Delete options of a body, and what the query says. Raises ApiError."""
     changes: dict[str, Any] = {}
     if "gracePeriodSeconds" in query:
         changes["grace_period_seconds"] = number(query["gracePeriodSeconds"], "gracePeriodSeconds")
@@ -50,12 +51,26 @@ def options(body: Any, query: dict[str, str]) -> DeleteOptions:
     if "orphanDependents" in query:
         changes["orphan_dependents"] = is_true(query["orphanDependents"])
     if "dryRun" in query:
-        changes["dry_run"] = (query["dryRun"],)
-    given = replace(given, **changes)
+        changes["dry_run"] = dry_runs(query, uri)
+    if _IGNORE_READ_ERROR in query:
+        changes["ignore_store_read_error_with_cluster_breaking_potential"] = is_true(query[_IGNORE_READ_ERROR])
+    if given.preconditions is None and ("uid" in query or "resourceVersion" in query):
+        changes["preconditions"] = Preconditions(uid=query.get("uid"), resource_version=query.get("resourceVersion"))
+    return checked(replace(given, **changes) if changes else given)
+
+
+def checked(given: DeleteOptions) -> DeleteOptions:
+    """Options that can be meant. Raises ApiError."""
     problems = [problem for problem in _problems(given) if problem is not None]
     if problems:
         raise invalid_options("DeleteOptions", problems)
     return given
+
+
+def check_collection(given: DeleteOptions) -> None:
+    """That options can be meant for many objects at once. Raises ApiError."""
+    if given.ignore_store_read_error_with_cluster_breaking_potential:
+        raise invalid_options("DeleteOptions", [invalid(_IGNORE_READ_ERROR, True, "is not allowed for collections")])
 
 
 def _problems(given: DeleteOptions) -> list[FieldError | None]:
@@ -66,6 +81,18 @@ def _problems(given: DeleteOptions) -> list[FieldError | None]:
     if policy is not None and given.orphan_dependents is not None:
         message = "Invalid value: orphanDependents and propagationPolicy cannot both be set"
         problems.append(FieldError("FieldValueInvalid", "propagationPolicy", message))
+    if given.ignore_store_read_error_with_cluster_breaking_potential:
+        others = {
+            ".propagationPolicy": policy,
+            ".orphanDependents": given.orphan_dependents,
+            ".gracePeriodSeconds": given.grace_period_seconds,
+            ".preconditions": given.preconditions,
+        }
+        problems += [
+            invalid(_IGNORE_READ_ERROR, True, f"cannot be set together with {name}")
+            for name, value in others.items()
+            if value is not None
+        ]
     return problems
 
 
@@ -79,6 +106,9 @@ async def delete(engine: Engine, call: Call, given: DeleteOptions, *, is_admitte
         record = current(engine, call)
         obj: Object = record.obj
         _check_preconditions(call, given, obj)
+        if given.ignore_store_read_error_with_cluster_breaking_potential:
+            why = "the object can be read: delete it without ignoreStoreReadErrorWithClusterBreakingPotential"
+            raise errors.conflict(call.route.kind, call.route.name, why)
         if not is_admitted:
             await engine.admission.check(engine, call, None, obj)
         marked = _mark(obj, given, call.now)

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from dray.api import codec, registry, schema
-from dray.api.field import forbidden, invalid, required
+from dray.api.field import invalid
 from dray.api.meta import Object, StatusCause, StatusDetails
 from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP
 from dray.server import errors, objects
 from dray.server.bodies import body, number_ranges
-from dray.server.bodies.options import WriteOptions, invalid_options
+from dray.server.bodies.options import WriteOptions
 from dray.server.bodies.owner_references import without_duplicates
 from dray.server.bodies.request_namespace import in_namespace
 from dray.server.engine import Call, Engine
@@ -46,8 +46,6 @@ async def patch(engine: Engine, call: Call, wanted: Patch, given: WriteOptions) 
     if wanted.format == APPLY_PATCH and view is None:
         return await _apply(engine, call, wanted, given)
     change = _change_of_view(call, wanted, view) if view is not None else _change(call, wanted, given)
-    if given.force is not None:
-        raise invalid_options("PatchOptions", [forbidden("force", "may not be specified for non-apply patch")])
     if wanted.format == JSON_PATCH and json_patch.may_grow(wanted.value):
         call.is_large = True
     return Patched(await writes.update(engine, call, change))
@@ -152,8 +150,6 @@ def _failure(error: PatchError) -> errors.ApiError:
 
 async def _apply(engine: Engine, call: Call, wanted: Patch, given: WriteOptions) -> Patched:
     """Server-side apply: creates the object if there is none."""
-    if not given.field_manager:
-        raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
     write = managed.Write(definition_of(call), given.field_manager, str(call.now), call.route.subresource)
 
     def applied(live: Document | None) -> Object:

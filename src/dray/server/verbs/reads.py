@@ -82,7 +82,7 @@ async def list_page(engine: Engine, call: Call, options: ListOptions) -> Page:
     except Expired:
         raise _too_old(token) from None
     except FutureRevision as error:
-        raise _too_new(revision or 0, engine.store.revision) from error
+        raise too_new(revision or 0, engine.store.revision) from error
 
 
 def _too_old(token: _Token | None) -> errors.ApiError:
@@ -106,10 +106,10 @@ async def see(engine: Engine, asked: int | None) -> None:
 def check_revision(engine: Engine, asked: int | None) -> None:
     """That a revision that a reader has seen is known here. Raises ApiError."""
     if asked is not None and asked > engine.store.revision:
-        raise _too_new(asked, engine.store.revision)
+        raise too_new(asked, engine.store.revision)
 
 
-def _too_new(asked: int, current: int) -> errors.ApiError:
+def too_new(asked: int, current: int) -> errors.ApiError:
     """The cause is what clients look for: they list again without a revision."""
     cause = StatusCause(reason="ResourceVersionTooLarge", message="Too large resource version")
     details = StatusDetails(retry_after_seconds=1, causes=(cause,))

@@ -13,7 +13,7 @@ from dray.server.beside import LARGE, MANY
 from dray.server.bodies.options import ListOptions
 from dray.server.engine import Call, Engine
 from dray.server.protobuf import MEDIA_TYPE, write
-from dray.server.verbs.reads import matcher
+from dray.server.verbs import reads
 from dray.store import Event, EventType, Expired, Record, StorageError, StoreError, Watcher
 
 BOOKMARK_SECONDS = 60.0
@@ -64,8 +64,13 @@ class Watch:
         self._frame: Callable[[bytes, bytes], bytes] = write.frame if form.in_protobuf else line
         self._at_once = PROTOBUF_AT_ONCE if form.in_protobuf else MANY
         self.content_type = f"{MEDIA_TYPE};stream=watch" if form.in_protobuf else form.content_type
-        self._test = matcher(call, options)
-        self._name = _only_name(options) or call.route.name
+        self._test = reads.matcher(call, options)
+        self._name = call.route.name
+        if self._name and any(
+            one.field == "metadata.name" and not one.negated and one.value != self._name
+            for one in options.field_selector.requirements
+        ):
+            raise errors.bad_request("fieldSelector metadata.name doesn't match requested name")
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The stream, in pieces of many events when there are many."""
@@ -77,9 +82,10 @@ class Watch:
             except StorageError as error:
                 yield self._error(errors.storage(error))
                 return
-        if options.revision is not None and options.revision > store.revision and not initial:
+        if options.revision is not None and options.revision > store.revision:
             # A revision of another life of the server: only a fresh list can help.
-            yield self._error(errors.expired(f"too large resource version: {options.revision}"))
+            expired = errors.expired(f"too large resource version: {options.revision}")
+            yield self._error(reads.too_new(options.revision, store.revision) if initial else expired)
             return
         start = store.revision if initial else (options.revision or store.revision)
         if initial:
@@ -118,7 +124,7 @@ class Watch:
             if count:
                 self._sent(count)
                 yield chunk
-        if self._options.send_initial_events:
+        if self._options.send_initial_events and self._options.bookmarks:
             yield self._frame(b"BOOKMARK", self._bookmark(listing.revision, {INITIAL_EVENTS_END: "true"}))
 
     def _added(self, records: list[Record]) -> tuple[int, bytes]:
@@ -178,11 +184,3 @@ class Watch:
 
     def _bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
         return self._form.bookmark(ObjectMeta(resource_version=str(revision), annotations=annotations))
-
-
-def _only_name(options: ListOptions) -> str:
-    """A field selector for one name, which kubectl uses to watch one object."""
-    for requirement in options.field_selector.requirements:
-        if requirement.field == "metadata.name" and not requirement.negated:
-            return requirement.value
-    return ""
