@@ -17,7 +17,6 @@ import msgspec
 from patience import PATIENCE
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-OURS = f"{MAPS}?fieldSelector=metadata.name!=kube-root-ca.crt"
 
 
 class Version(msgspec.Struct):
@@ -101,7 +100,7 @@ class Storm:
 
     async def _watch(self, session: aiohttp.ClientSession, until: int | None = None) -> None:
         """Follows all objects from where it was, to the end of the stream or to a revision."""
-        path = f"{OURS}&watch=true&resourceVersion={self._watched_revision}"
+        path = f"{MAPS}?watch=true&resourceVersion={self._watched_revision}"
         try:
             async with session.get(path) as answer:
                 while until is None or self._watched_revision < until:
@@ -127,7 +126,7 @@ class Storm:
     async def check(self, url: str, token: str) -> None:
         """Compares what a restarted server has with what was acknowledged, and takes over what was in doubt."""
         async with _session(url, token) as session:
-            async with session.get(OURS) as answer:
+            async with session.get(MAPS) as answer:
                 listing = await answer.json()
             assert int(listing["metadata"]["resourceVersion"]) >= self._newest, "revisions went back"
             stored = {obj["metadata"]["name"]: obj for obj in listing["items"]}

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from dray.api.registry import by_kind
+from dray.controllers import Manager
 from dray.reconcile import Informers
-from dray.simulation.volume_binder import VolumeBinder
+from dray.simulation.provisioner import Provisioner
 from scheduler_world import World, scheduler_world
 
 VOLUMES, CLAIMS = by_kind("v1", "PersistentVolume"), by_kind("v1", "PersistentVolumeClaim")
+BINDER = "persistentvolume-binder-controller"
 MOUNTED: dict[str, Any] = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
 
 
@@ -22,8 +24,10 @@ MOUNTED: dict[str, Any] = {"volumes": [{"name": "v", "persistentVolumeClaim": {"
 async def with_volumes() -> AsyncIterator[World]:
     async with scheduler_world() as here:
         informers = Informers(here.admin, here.clock)
-        binder = VolumeBinder(here.admin, here.clock, informers)
-        tasks = [asyncio.ensure_future(informers.run()), asyncio.ensure_future(binder.run())]
+        made = Provisioner(here.admin, here.clock, informers)
+        account = here.server.component
+        binder = Manager(here.admin, here.clock, wanted=[BINDER], informers=informers, client_for=account)
+        tasks = [asyncio.ensure_future(each.run()) for each in (informers, made, binder)]
         try:
             for name in "ab":
                 await here.add_node(name, labels={"name": name})

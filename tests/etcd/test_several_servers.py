@@ -196,7 +196,7 @@ async def test_servers_that_start_at_the_same_moment_make_what_every_cluster_has
 async def test_roles_made_on_one_server_count_on_the_other(etcd: Etcd) -> None:
     async with etcd_servers(etcd.urls, 2, with_roles=True) as (one, other):
         somebody = authenticated("jane")
-        await refused(other.client(somebody).get(MAPS, "default", "kube-root-ca.crt"), "cannot get")
+        await refused(other.client(somebody).get(MAPS, "default", "settings"), "cannot get")
         rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]
         await one.client().create(typed(manifest("rbac.authorization.k8s.io/v1", "Role", "maps", rules=rules)))
         await one.client().create(

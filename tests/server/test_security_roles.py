@@ -1,7 +1,5 @@
 """What the default roles give on a running server: to people, to components, to monitors. Rights count at once."""
 
-import asyncio
-
 import pytest
 
 from dray.api.kinds import CLUSTER_ROLES
@@ -9,7 +7,6 @@ from dray.api.registry import by_kind
 from dray.server.local import component_identity
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import authenticated
-from dray.server.upkeep.role_aggregation import keep_aggregated
 from local_server import local_server, refused, typed
 from server_objects import RBAC, binding, claim, node_slice, pod, role, rule
 
@@ -198,29 +195,6 @@ async def test_a_right_to_one_object_is_none_to_others() -> None:
         for _ in range(2):
             assert (await jane.get(PODS, "default", "hers")).metadata.name == "hers"
             await refused(jane.get(PODS, "default", "theirs"), "cannot")
-
-
-async def test_aggregated_roles_show_the_rules_they_give() -> None:
-    async with local_server() as server:
-        admin = server.client()
-        keeping = asyncio.get_running_loop().create_task(keep_aggregated(server.engine, server.roles, server.clock))
-        view = await admin.get(CLUSTER_ROLES, "", "view")
-        before = view.rules  # type: ignore[attr-defined]
-        assert before
-        extra = rule("get list", "widgets", "example.com")
-        await admin.create(role("widgets-view", extra, labels={f"{RBAC}/aggregate-to-view": "true"}))
-        await server.clock.settle()
-        for name in ("view", "edit", "admin"):
-            found = await admin.get(CLUSTER_ROLES, "", name)
-            assert ("widgets",) in [given.resources for given in found.rules], name  # type: ignore[attr-defined]
-        await admin.delete(CLUSTER_ROLES, "", "widgets-view")
-        await server.clock.settle()
-        assert (await admin.get(CLUSTER_ROLES, "", "view")).rules == before  # type: ignore[attr-defined]
-        await admin.patch(CLUSTER_ROLES, "", "view", {"rules": []})
-        await server.clock.settle()
-        assert (await admin.get(CLUSTER_ROLES, "", "view")).rules == before  # type: ignore[attr-defined]
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
 
 
 async def test_roles_survive_a_restart() -> None:

@@ -29,7 +29,7 @@ from dray.server.discovery import pages
 from dray.server.instance import Instance, ServerSettings
 from dray.server.security.identity import MASTERS, authenticated
 from dray.simulation import Profile, Registration, Simulator, register
-from dray.simulation.volume_binder import VolumeBinder
+from dray.simulation.provisioner import Provisioner
 
 SCHEDULER = "kube-scheduler"
 CONTROLLERS = "kube-controller-manager"
@@ -53,9 +53,13 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The hub to join, if any."""
 
 
-def _settings(plan: ClusterSettings) -> ControllerSettings:
-    """Of the controllers, with the gates of the server: one switch for the whole cluster (5055-114, 5055-115)."""
-    return msgspec.structs.replace(plan.settings, disabled_gates=plan.server.disabled_gates)
+def _settings(plan: ClusterSettings, instance: Instance) -> ControllerSettings:
+    """Of the controllers, with the gates of the server, one switch for all (5055-114, 5055-115), and its authority."""
+    return msgspec.structs.replace(
+        plan.settings,
+        disabled_gates=plan.server.disabled_gates,
+        root_certificate=instance.credentials.authority.pair.certificate,
+    )
 
 
 class Cluster:
@@ -75,7 +79,7 @@ class Cluster:
             self.instance.local_client(CONTROLLERS),
             clock,
             wanted=plan.controllers,
-            settings=_settings(plan),
+            settings=_settings(plan, self.instance),
             client_for=self.instance.local_client,
             informers=self._informers,
             foreign_kinds=self.instance.foreign_kinds,
@@ -116,7 +120,7 @@ class Cluster:
             "scheduler": self._run_scheduler,
             "controllers": self.manager.run,
             "simulated nodes": self.simulator.run,
-            "simulated volumes": VolumeBinder(self._client, self._clock, self._informers).run,
+            "simulated volumes": Provisioner(self._client, self._clock, self._informers).run,
         }
         if self.leadership is None:
             for name, each in work.items():

@@ -51,8 +51,10 @@ EFFECTS: Final[dict[str, KindEffect]] = {
     "limitranges": _acts("gives pods its defaults and holds pods and volume claims to its limits"),
     "namespaces": _acts("holds objects; deleting it deletes them"),
     "nodes": _acts("pods are scheduled to it; its taints evict"),
-    "persistentvolumeclaims": _acts("decides where its pods may go; `dray up` binds it to a volume that only pretends"),
-    "persistentvolumes": _acts("its node affinity decides where pods may go; bound by `dray up`"),
+    "persistentvolumeclaims": _acts(
+        "decides where its pods may go; bound to a volume, on `dray up` to one that only pretends"
+    ),
+    "persistentvolumes": _acts("its node affinity decides where pods may go; bound to claims"),
     "pods": _acts("scheduled, and run by `dray node` or simulated"),
     "podtemplates": _data("read by whoever may"),
     "replicationcontrollers": _acts("keeps a number of pods"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+import msgspec
 import typer
 
 from dray.cli import component, output, server_options
 from dray.cli import controller_options as options
+from dray.files import home
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -28,6 +31,13 @@ OwnAccounts: TypeAlias = Annotated[
 Controllers: TypeAlias = Annotated[
     str,
     typer.Option("--controllers", metavar="LIST", help="What to run: names, * for all, -name for all but that one."),
+]
+RootCertificate: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--root-ca-file",
+        help="What pods trust the API server by, published in every namespace; by default that of the kubeconfig.",
+    ),
 ]
 
 
@@ -52,6 +62,7 @@ def run(
     lease: component.Lease = LEASE,
     lease_seconds: component.LeaseSeconds = component.LEASE_SECONDS,
     own_accounts: OwnAccounts = False,
+    root_certificate: RootCertificate = None,
     feature_gates: server_options.FeatureGates = "",
     config: options.ConfigFile = None,
     eviction_policy: options.EvictionPolicy = "",
@@ -92,10 +103,11 @@ def run(
         unhealthy_zone=unhealthy_zone_threshold,
     )
     settings = options.read_settings(given)
+    connection = component.connect(kubeconfig, context)
+    trusted = _contents(root_certificate) if root_certificate is not None else connection.authority or b""
+    settings = msgspec.structs.replace(settings, root_certificate=trusted)
     registry = CollectorRegistry()
     running: list[Manager] = []
-
-    connection = component.connect(kubeconfig, context)
 
     async def work(client: HttpClient, clock: Clock) -> None:
         async with controller_accounts.clients(connection, client, clock) as client_for:
@@ -124,6 +136,17 @@ def run(
         bind=bind,
     )
     component.run(chosen, connection, verbosity=verbosity)
+
+
+def _contents(path: Path) -> bytes:
+    """A certificate. Ends with exit code 2 if it cannot be read, or is none."""
+    try:
+        data = home.expand(path).read_bytes()
+    except OSError as error:
+        output.fail(f"--root-ca-file: {path} cannot be read: {(error.strerror or str(error)).lower()}")
+    if b"-----BEGIN CERTIFICATE-----" not in data or not data.isascii():
+        output.fail(f"--root-ca-file: {path} has no certificate in it; give a PEM file")
+    return data
 
 
 async def _warn_of_others(client: HttpClient, clock: Clock, names: Sequence[str]) -> None:

@@ -26,10 +26,18 @@ from dray.controllers.replica_set import ReplicaSetController, ReplicationContro
 from dray.controllers.resource_claim import ResourceClaimController
 from dray.controllers.resource_pool_status import ResourcePoolStatusController
 from dray.controllers.resource_quota import ResourceQuotaController
+from dray.controllers.role_aggregation import RoleAggregationController
+from dray.controllers.root_certificate import RootCertificatePublisher
 from dray.controllers.service_account import ServiceAccountController
 from dray.controllers.stateful_set import StatefulSetController
 from dray.controllers.taint_expiry import TaintExpiryController
 from dray.controllers.ttl_after_finished import TtlAfterFinishedController
+from dray.controllers.volumes import (
+    ClaimProtectionController,
+    EphemeralVolumeController,
+    VolumeBinder,
+    VolumeProtectionController,
+)
 
 
 class Component(Protocol):
@@ -76,6 +84,12 @@ CATALOG: dict[str, Entry] = {
     EndpointsController.name: Entry("endpoint-controller", EndpointsController),
     DisruptionController.name: Entry("disruption-controller", DisruptionController),
     ServiceAccountController.name: Entry("service-account-controller", ServiceAccountController),
+    RootCertificatePublisher.name: Entry("root-ca-cert-publisher", RootCertificatePublisher),
+    RoleAggregationController.name: Entry("clusterrole-aggregation-controller", RoleAggregationController),
+    EphemeralVolumeController.name: Entry("ephemeral-volume-controller", EphemeralVolumeController),
+    VolumeBinder.name: Entry("persistent-volume-binder", VolumeBinder),
+    ClaimProtectionController.name: Entry("pvc-protection-controller", ClaimProtectionController),
+    VolumeProtectionController.name: Entry("pv-protection-controller", VolumeProtectionController),
     DeviceTaintEvictionController.name: Entry("device-taint-eviction-controller", DeviceTaintEvictionController),
     ResourcePoolStatusController.name: Entry("resourcepoolstatusrequest-controller", ResourcePoolStatusController),
     NodeLifecycleController.name: Entry("node-lifecycle-controller", NodeLifecycleController),

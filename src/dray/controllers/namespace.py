@@ -178,3 +178,9 @@ def content_kinds() -> list[Kind]:
 def deletable(found: Iterable[Kind]) -> list[Kind]:
     """Those whose objects are in namespaces and can be deleted."""
     return [kind for kind in found if kind.namespaced and {"list", "delete"} <= set(kind.verbs)]
+
+
+def is_terminating(error: ApiError) -> bool:
+    """Whether something cannot be made because its namespace is being deleted, of which the news is on the way."""
+    details = error.status.details
+    return details is not None and any(cause.reason == "NamespaceTerminating" for cause in details.causes)

@@ -9,6 +9,7 @@ from dray.api.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from dray.api.meta import ObjectMeta
 from dray.api.status import ApiError
 from dray.controllers.context import Context
+from dray.controllers.namespace import is_terminating
 from dray.controllers.queue_controller import QueueController
 
 DEFAULT = "default"
@@ -47,11 +48,5 @@ class ServiceAccountController(QueueController[str]):
         try:
             await self._client.create(account)
         except ApiError as error:
-            if error.code not in (404, 409) and not _is_terminating(error):
+            if error.code not in (404, 409) and not is_terminating(error):
                 raise
-
-
-def _is_terminating(error: ApiError) -> bool:
-    """The namespace is being deleted, and its news is on the way."""
-    details = error.status.details
-    return details is not None and any(cause.reason == "NamespaceTerminating" for cause in details.causes)

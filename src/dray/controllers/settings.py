@@ -33,6 +33,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Feature gates that are off, those that need them included."""
     enable_no_execute_taint_manager: bool = True
     """Whether the default taint eviction controller runs, unless `--controllers` says something about it (3902-35)."""
+    root_certificate: bytes = b""
+    """Of the authority that signed the API server's certificate, PEM; empty if it is not known."""
     node_lifecycle: NodeLifecycleSettings = NodeLifecycleSettings()
     eviction: EvictionSettings = EvictionSettings()
 

@@ -114,6 +114,12 @@ _OF_KUBERNETES: Final = frozenset(
         "service-account-controller",
         "podgroup-protection-controller",
         "resourcepoolstatusrequest-controller",
+        "root-ca-cert-publisher",
+        "clusterrole-aggregation-controller",
+        "ephemeral-volume-controller",
+        "persistent-volume-binder",
+        "pvc-protection-controller",
+        "pv-protection-controller",
     }
 )
 """Accounts for which Kubernetes has a role that is enough. That of device evictions is not: it knows no budgets."""

@@ -76,7 +76,7 @@ def read_pod(pod: Pod, known: PodInfo | None = None) -> PodInfo:
     if isinstance(terms, PodReason):
         terms, fault = None, fault or terms
     return PodInfo(
-        pod, requests, ports, key, fault, _claims(pod), terms, _volume_claims(pod), extended, group=group_of(pod)
+        pod, requests, ports, key, fault, _claims(pod), terms, volume_claims(pod), extended, group=group_of(pod)
     )
 
 
@@ -103,7 +103,7 @@ def _claims(pod: Pod) -> tuple[ObjectName, ...]:
     return tuple([ObjectName(namespace, name) for name in dict.fromkeys(names) if name])
 
 
-def _volume_claims(pod: Pod) -> tuple[str, ...]:
+def volume_claims(pod: Pod) -> tuple[str, ...]:
     """Those that it names, and those that are made for it and called after it."""
     if not pod.spec.volumes:
         return ()

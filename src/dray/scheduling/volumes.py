@@ -6,6 +6,7 @@ there is promised to it, or a provisioner is told for which node to make one. Pu
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 from typing import Final
 
@@ -149,7 +150,7 @@ class Volumes:
             and _suits(volume, claim, kind)
             and (node is None or is_within_reach(volume, node))
         ]
-        return min(suitable, key=lambda one: (_size(one), one.metadata.name), default=None)
+        return min(suitable, key=_preference, default=None)
 
 
 def is_within_reach(volume: PersistentVolume, node: NodeInfo) -> bool:
@@ -161,29 +162,53 @@ def is_within_reach(volume: PersistentVolume, node: NodeInfo) -> bool:
         return False
 
 
-def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim, kind: str) -> bool:
+def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a volume names a claim as its own; by name alone if somebody prepared it before there was the claim."""
+    holder = volume.spec.claim_ref
+    if holder is None or (holder.namespace, holder.name) != (claim.metadata.namespace, claim.metadata.name):
+        return False
+    return holder.uid in (None, "", claim.metadata.uid)
+
+
+class Misfit(enum.Enum):
+    """What a volume lacks that a claim asks for."""
+
+    SIZE = enum.auto()
+    CLASS = enum.auto()
+    MODE = enum.auto()
+    ACCESS = enum.auto()
+
+
+def misfit(volume: PersistentVolume, claim: PersistentVolumeClaim, kind: str) -> Misfit | None:
+    """Why a volume cannot be what a claim of a class asks for; None if it can."""
     spec, wanted = volume.spec, claim.spec
-    holder = spec.claim_ref
-    if holder is not None:
-        return (holder.namespace, holder.name) == (claim.metadata.namespace, claim.metadata.name) and holder.uid in (
-            None,
-            "",
-            claim.metadata.uid,
-        )
     asked = wanted.resources.requests.get(STORAGE)
+    if asked is not None and asked.nanos > _size(volume):
+        return Misfit.SIZE
+    if spec.storage_class_name != kind:
+        return Misfit.CLASS
+    if (spec.volume_mode or "Filesystem") != (wanted.volume_mode or "Filesystem"):
+        return Misfit.MODE
+    return None if set(wanted.access_modes) <= set(spec.access_modes) else Misfit.ACCESS
+
+
+def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim, kind: str) -> bool:
+    if volume.metadata.deletion_timestamp is not None:
+        return False
+    lacks = misfit(volume, claim, kind)
+    if volume.spec.claim_ref is not None:
+        return is_meant_for(volume, claim) and lacks not in (Misfit.SIZE, Misfit.MODE)
+    selector = claim.spec.selector
     try:
-        is_selected = wanted.selector is None or LabelSelector.of(wanted.selector).matches(volume.metadata.labels)
+        is_selected = selector is None or LabelSelector.of(selector).matches(volume.metadata.labels)
     except SelectorError:
         return False
-    return (
-        is_selected
-        and volume.metadata.deletion_timestamp is None
-        and volume.status.phase in ("", "Available")
-        and spec.storage_class_name == kind
-        and (spec.volume_mode or "Filesystem") == (wanted.volume_mode or "Filesystem")
-        and set(wanted.access_modes) <= set(spec.access_modes)
-        and (asked is None or asked.nanos <= _size(volume))
-    )
+    return is_selected and lacks is None and volume.status.phase in ("", "Available")
+
+
+def _preference(volume: PersistentVolume) -> tuple[bool, int, str]:
+    """One that was prepared for the claim comes first, then the smallest."""
+    return volume.spec.claim_ref is None, _size(volume), volume.metadata.name
 
 
 def _size(volume: PersistentVolume) -> int:

@@ -45,7 +45,6 @@ from dray.server.security.tokens import ServiceAccountTokens
 from dray.server.subresources.table import strategies
 from dray.server.upkeep import first_objects
 from dray.server.upkeep.policy_type_checks import keep_checked
-from dray.server.upkeep.role_aggregation import aggregate_roles, keep_aggregated
 from dray.server.warm_up import warm_up
 from dray.store import StorageError, Store
 
@@ -168,13 +167,10 @@ class ApiServer:
     async def prepare(self, *, with_roles: bool = True) -> None:
         """Stores the namespaces that every cluster has, and the default roles and bindings. Raises StorageError."""
         await first_objects.ensure(self.engine, default_roles.default_objects() if with_roles else ())
-        if with_roles:
-            await aggregate_roles(self.engine, self.roles)
 
     async def serve(self) -> None:
         """Listens, and keeps the store tidy. Raises OSError if it cannot listen. Either way, `stop` must follow."""
         self.keep(self._compact_often())
-        self.keep(keep_aggregated(self.engine, self.roles, self._clock))
         self.keep(keep_checked(self.engine, self._clock))
         self.keep(keep_definitions(self.engine, self.defined_kinds, self._clock))
         around = self._options.around

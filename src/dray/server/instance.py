@@ -30,7 +30,7 @@ from dray.server.security.credentials import Credentials
 from dray.server.security.identity import MASTERS, Identity, authenticated
 from dray.server.security.kubeconfig import server_url
 from dray.server.security.state_directory import StateDirectory, StateDirectoryError
-from dray.server.upkeep import published_authority, root_certificate, together
+from dray.server.upkeep import published_authority, together
 from dray.server.upkeep.certificate_signing import keep_signed
 from dray.server.upkeep.own_endpoints import Place, find_address, keep_endpoints, try_to_publish
 from dray.store import OutOfSpace, Store, open_store
@@ -185,12 +185,10 @@ class Instance(ApiServer):
         try:
             await together.ensure(self.store, self.prepare)
             await together.ensure(self.store, lambda: published_authority.publish(self.engine, certificate))
-            await root_certificate.publish(self.engine, certificate)
         except OutOfSpace as error:  # whoever makes room has to get in
             log.error("not all that belongs into every cluster is there: %s", error)
         if self._audit is not None:
             self._audit.start()
-        self.keep(root_certificate.keep_published(self.engine, certificate))
         self.keep(keep_signed(self.engine, self.credentials.authority, self.roles, self._clock))
         await self.serve()
         self.url = server_url(self.settings.bind, self.ports[0], tls=self.settings.tls)

@@ -56,6 +56,8 @@ def _check_update(errors: Errors, new: PersistentVolumeClaim, old: PersistentVol
     }
     if not old.spec.volume_name:
         allowed["volume_name"] = old.spec.volume_name
+    if old.spec.storage_class_name is None:  # one that had none gets the default class, when there is one
+        allowed["storage_class_name"] = None
     if replace(new.spec, **allowed) != old.spec:
         errors.append(forbidden("spec", "is immutable after creation except resources.requests"))
     before, now = old.spec.resources.requests.get("storage"), new.spec.resources.requests.get("storage")

@@ -23,7 +23,7 @@ KNOWN = ("garbage-collector-controller", "job-controller", "taint-eviction-contr
         ("*,-NoExecuteTaintManager", ("garbage-collector-controller", "job-controller")),
         ("job-controller,-job-controller", ("job-controller",)),
         ("-job-controller,job-controller", ()),
-        ("*,-endpoints-controller", KNOWN),
+        ("*,-horizontal-pod-autoscaler-controller", KNOWN),
     ],
 )
 def test_words(wanted: str, expected: tuple[str, ...]) -> None:
@@ -35,7 +35,7 @@ def test_words(wanted: str, expected: tuple[str, ...]) -> None:
     [
         ("jobcontroller", "unknown controller 'jobcontroller' (did you mean job-controller?); there are garbage"),
         ("-nonsense", "unknown controller '-nonsense'; there are garbage-collector-controller, job-controller"),
-        ("endpoints-controller", "there is no endpoints-controller here to enable"),
+        ("horizontal-pod-autoscaler-controller", "there is no horizontal-pod-autoscaler-controller here to enable"),
     ],
 )
 def test_mistakes_are_told_with_what_there_is(word: str, message: str) -> None:

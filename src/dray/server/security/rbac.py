@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from dray.api.aggregated_roles import aggregate
 from dray.api.generated.rbac import (
     ClusterRole,
     ClusterRoleBinding,
@@ -27,7 +28,6 @@ from dray.api.generated.rbac import (
     Subject,
 )
 from dray.api.text_memory import LONGEST, text_length
-from dray.server.security.aggregation import aggregate
 from dray.server.security.authorization import Attributes, Decision
 from dray.server.security.identity import Identity, service_account_user
 from dray.server.security.rules import Rule, uncovered

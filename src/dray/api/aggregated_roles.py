@@ -1,7 +1,7 @@
 """ClusterRoles whose rules are those of other ClusterRoles, chosen by label (`aggregationRule`).
 
-The rules written in such a role do not count: they are always the sum of the chosen ones, as they are now. So that
-people can read them, the server stores what `aggregate` gives into the role.
+The rules written in such a role do not count on dray's server: they are always the sum of the chosen ones, as they are
+now. A controller writes what `aggregate` gives into the role, for people and for other servers.
 """
 
 from __future__ import annotations
