@@ -12,8 +12,10 @@ import pytest
 import builders
 from controller_world import World, controller_world
 from dray.allocator import Inventory
-from dray.live.viewer import Viewer
+from dray.api import kinds
+from dray.live.viewer import PAUSE_SECONDS, Viewer
 from dray.snapshot.pod_explanation import explain_pod
+from local_server import ADMIN
 
 NODES = 6
 DEVICES = 4
@@ -21,8 +23,13 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
 @contextlib.asynccontextmanager
-async def viewing(world: World) -> AsyncIterator[Viewer]:
-    viewer = Viewer(world.admin, world.clock)
+async def viewing(world: World, *, is_calm: bool = False) -> AsyncIterator[Viewer]:
+    """Calm: by a client that gathers changes, as that of a page which its own server serves."""
+    if is_calm:
+        client = world.server.client_of(ADMIN, calm=lambda: world.clock.sleep(PAUSE_SECONDS))
+        viewer = Viewer(client, world.clock, pause=0.0)
+    else:
+        viewer = Viewer(world.admin, world.clock)
     await viewer.start()
     try:
         yield viewer
@@ -118,13 +125,14 @@ class Life:
             await self.world.delete("devicetaintrules", f"rule-{self.made}")
 
 
+@pytest.mark.parametrize("is_calm", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-async def test_what_is_kept_current_is_what_is_there(seed: int) -> None:
+async def test_what_is_kept_current_is_what_is_there(seed: int, is_calm: bool) -> None:
     async with controller_world() as world:
         life = Life(world, seed)
         for name in life.nodes:
             await add_node(world, name)
-        async with viewing(world) as kept:
+        async with viewing(world, is_calm=is_calm) as kept:
             told = {row.key: row for row in kept.rows.since(-1)[0]}
             for _ in range(12):
                 before = kept.rows.revision
@@ -162,11 +170,12 @@ async def test_a_change_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -
             assert viewer.totals.held == 1
 
 
-async def test_what_comes_and_goes_at_once_is_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_calm", [False, True])
+async def test_what_comes_and_goes_at_once_is_one_change(monkeypatch: pytest.MonkeyPatch, is_calm: bool) -> None:
     """A claim is made, allocated and reserved within milliseconds: it is worked off once."""
     async with controller_world() as world:
         await add_node(world, "node-0")
-        async with viewing(world) as viewer:
+        async with viewing(world, is_calm=is_calm) as viewer:
             seen: list[tuple[bool, bool]] = []
             set_claim = viewer.cluster.set_claim
 
@@ -199,3 +208,19 @@ async def test_what_the_viewer_sees_has_all_that_a_decision_depends_on() -> None
             seen = await viewer.snapshot()
         assert "1 of the 2 that it needs" in explain_pod(seen, "default/p").message
         assert explain_pod(seen, "default/q").message == 'persistentvolumeclaim "missing" not found'
+
+
+async def test_events_are_followed_from_when_somebody_asks() -> None:
+    """There are several for each pod, and only histories tell of them."""
+    async with controller_world() as world:
+        about = {"kind": "Pod", "namespace": "default", "name": "p"}
+        told = {"involvedObject": about, "reason": "Evicted", "lastTimestamp": "2026-01-01T00:00:00Z"}
+        await world.create(builders.manifest("v1", "Event", "one", **told))
+        async with viewing(world) as viewer:
+            assert list(viewer.of(kinds.EVENTS)) == []
+            assert [event.metadata.name for event in await viewer.events()] == ["one"]
+            await world.create(builders.manifest("v1", "Event", "two", **told))
+            before = viewer.version
+            await world.settle(3)
+            assert viewer.version > before
+            assert {event.metadata.name for event in await viewer.events()} == {"one", "two"}

@@ -6,9 +6,12 @@ over HTTP as anybody's request does, so that it is audited, admitted and takes i
 
 from __future__ import annotations
 
+import asyncio
+
 from dray.api.status import ApiError
 from dray.client.kubeconfig import Connection
 from dray.dashboard.access import Caller
+from dray.live.viewer import PAUSE_SECONDS
 from dray.server.instance import Instance
 from dray.server.security.identity import Identity
 from dray.server.security.tokens import TokenError
@@ -38,7 +41,8 @@ class LocalAccess:
         authority = instance.credentials.authority.pair.certificate if instance.settings.tls else None
         connection = Connection(server=instance.url, authority=authority, token=token)
         writer = HttpClient(connection, agent="dray dashboard")
-        return Caller(identity.user, identity.groups, instance.client_of(identity), writer, token)
+        reader = instance.client_of(identity, calm=lambda: asyncio.sleep(PAUSE_SECONDS))
+        return Caller(identity.user, identity.groups, reader, writer, token, pause=0.0)
 
     async def is_still_in(self, caller: Caller) -> bool:
         """Whether the token is still good, and the same person's."""

@@ -11,6 +11,7 @@ from dray.api.generated.authentication import SelfSubjectReview
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.client.kubeconfig import Connection
+from dray.live.viewer import PAUSE_SECONDS
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -26,6 +27,8 @@ class Caller(msgspec.Struct, frozen=True):
     writer: HttpClient
     """Everything that changes something: over HTTP, so that it is audited and takes its turn as any request does."""
     credential: str = ""
+    pause: float = PAUSE_SECONDS
+    """Seconds that a view gathers changes for; 0 if the reader does."""
 
 
 class Access(Protocol):

@@ -51,7 +51,7 @@ class Session:
             if self._viewer is not None and self._viewer.is_outdated:
                 await self.close_viewer()
             if self._viewer is None:
-                viewer = Viewer(self.caller.reader, clock, self.namespace)
+                viewer = Viewer(self.caller.reader, clock, self.namespace, pause=self.caller.pause)
                 try:
                     await viewer.start()
                 except BaseException:

@@ -65,7 +65,10 @@ async def history(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
 async def _entries(viewer: Viewer) -> list[timeline.TimelineEntry]:
     since = str(Time.of(viewer.now() - TIMELINE))
     seen = timeline.Evidence(
-        *[list(viewer.of(kind)) for kind in (kinds.CLAIMS, kinds.RULES, kinds.NODES, kinds.EVENTS)]
+        claims=list(viewer.of(kinds.CLAIMS)),
+        rules=list(viewer.of(kinds.RULES)),
+        nodes=list(viewer.of(kinds.NODES)),
+        events=await viewer.events(),
     )
     log = timeline.Log()
     log.entries.extend(viewer.log.entries)

@@ -10,6 +10,7 @@ What the viewer may not read is named in `missing`. Rights are asked for again a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Coroutine, Iterable, Iterator
@@ -19,7 +20,7 @@ from typing import Any, Final
 
 from dray import cel
 from dray.api import kinds
-from dray.api.generated.core import Node, Pod
+from dray.api.generated.core import Event, Node, Pod
 from dray.api.meta import Object
 from dray.api.nodes import is_ready
 from dray.api.references import ObjectName
@@ -57,6 +58,8 @@ PAUSE_SECONDS: Final = 0.5
 """A pod is created, given its devices and started within that, as a rule: one change instead of ten."""
 SELECTOR_SECONDS: Final = 10.0
 """What the selectors of a rule or patch may take for all devices together."""
+EVENTS_SECONDS: Final = 10.0
+"""So long the first answer with events in it waits for them."""
 SHARE: Final = 30
 """Looking at everything may take one part in so many of the time."""
 
@@ -66,8 +69,10 @@ log = logging.getLogger(__name__)
 class Viewer:
     """`start`, look as often as one likes, `stop`."""
 
-    def __init__(self, client: Client, clock: Clock, namespace: str = "") -> None:
+    def __init__(self, client: Client, clock: Clock, namespace: str = "", *, pause: float = PAUSE_SECONDS) -> None:
+        """What happens to an object within `pause` seconds is one change: 0 if the client's watches see to that."""
         self.client: Final = client
+        self._pause = pause
         self.namespace: Final = namespace
         self._backlog = cel.Backlog(clock.monotonic)
         self.cluster: Final = Cluster(backlog=self._backlog)
@@ -112,15 +117,13 @@ class Viewer:
         run(self._turns.run())
         run(self._selector_work.run())
         for sight in self.sights:
-            if sight.allowed:
+            if sight.allowed and sight.kind is not kinds.EVENTS:
                 self._follow(sight)
-        for informer in self._informers.values():
-            run(informer.run())
         for informer in self._informers.values():
             await informer.synced()
         await self._turns.idle.wait()
         self._is_current = True
-        self._turns.pause = PAUSE_SECONDS
+        self._turns.pause = self._pause
         await self._refresh()
         run(self._keep_refreshed())
         run(self._keep_sampling())
@@ -163,6 +166,7 @@ class Viewer:
         else:
             informer.on_change(self._turns.later(handlers.get(kind, self._on_tracked)))
         self._informers[kind] = informer
+        self._run(informer.run())
 
     # What there is
 
@@ -175,6 +179,18 @@ class Viewer:
         """One object, None if it is not there or not to be seen."""
         informer = self._informers.get(kind)
         return informer.get(namespace, name) if informer is not None else None
+
+    async def events(self) -> list[Event]:
+        """What was told of the cluster, followed from the first time that somebody asks: there are many of them."""
+        sight = next(one for one in self.sights if one.kind is kinds.EVENTS)
+        if not sight.allowed:
+            return []
+        if kinds.EVENTS not in self._informers:
+            self._follow(sight)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(EVENTS_SECONDS):
+                await self._informers[kinds.EVENTS].synced()
+        return list(self.of(kinds.EVENTS))
 
     @property
     def pending_pods(self) -> int:
@@ -225,14 +241,19 @@ class Viewer:
         self._touched |= self.cluster.track(Upsert(new) if new is not None else Remove.of(old))
         self._selector_work.look()
         if isinstance(old, DeviceTaintRule) and self._is_current:
-            self.log.rule(old, new, self._now())
+            self.log.rule(old, new, self._now)
 
     def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        known = new if new is not None else old
+        if known is None:
+            return
+        # What went may have changed once more before it did: what counts is what it was here.
+        before = self.cluster.claims.get(ObjectName.of(known))
         self.cluster.set_claim(old, new)
-        self._touch(old)
+        self._touch(before)
         self._touch(new)
         if self._is_current:
-            self.log.claim(old, new, self._now())
+            self.log.claim(before, new, self._now)
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:
         self.cluster.set_node(old, new)
@@ -242,7 +263,7 @@ class Viewer:
             self._ready.discard(known.metadata.name)
         self._nodes_differ |= old is None or new is None or differs_for_devices(old, new)
         if self._is_current:
-            self.log.node(old, new, self._now())
+            self.log.node(old, new, self._now)
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         known = new if new is not None else old

@@ -33,7 +33,7 @@ from dray.server.engine import Engine, look_up_in
 from dray.server.fairness import Fairness
 from dray.server.indexes.stored_roles import StoredRoles
 from dray.server.kubelets.proxy import Kubelets, NoKubelets
-from dray.server.local import LocalClient, component_identity
+from dray.server.local import Calm, LocalClient, component_identity
 from dray.server.observers.handling import Observer
 from dray.server.observers.metrics import Metrics
 from dray.server.routes import Table
@@ -220,9 +220,9 @@ class ApiServer:
         """
         return self.client_of(component_identity(component))
 
-    def client_of(self, identity: Identity) -> LocalClient:
-        """A client without HTTP that acts as an identity."""
-        return LocalClient(self.engine, identity, self.roles)
+    def client_of(self, identity: Identity, calm: Calm | None = None) -> LocalClient:
+        """A client without HTTP that acts as an identity. Its watches gather changes while `calm` lasts."""
+        return LocalClient(self.engine, identity, self.roles, calm)
 
     def leave(self) -> None:
         """Says that it is not ready, and goes on until it is stopped: balancers send their clients elsewhere."""

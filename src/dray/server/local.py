@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -34,7 +34,7 @@ from dray.server.security.authorization import Attributes, Authorizer, forbidden
 from dray.server.security.default_roles import default_objects
 from dray.server.security.identity import Identity, authenticated, service_account_groups, service_account_user
 from dray.server.verbs import deletes, patches, reads, writes
-from dray.store import Closed, EventType, Expired, Record, Slow, StorageError
+from dray.store import Closed, EventType, Expired, Record, Slow, StorageError, folded
 from dray.store import Event as Change
 
 T = TypeVar("T", bound=Object)
@@ -81,11 +81,17 @@ def _components() -> tuple[frozenset[str], frozenset[str]]:
     return users, accounts
 
 
+Calm: TypeAlias = Callable[[], Awaitable[None]]
+"""A pause."""
+
+
 class LocalClient:
     """Acts as one identity; what that one may not do is refused as it would be over HTTP."""
 
-    def __init__(self, engine: Engine, identity: Identity, authorizer: Authorizer) -> None:
+    def __init__(self, engine: Engine, identity: Identity, authorizer: Authorizer, calm: Calm | None = None) -> None:
+        """A watch gathers changes while `calm` lasts, and tells what they come to: it costs what is different then."""
         self._engine = engine
+        self._calm = calm
         self._identity = identity
         self._authorizer = authorizer
         self._granted: set[tuple[str, str, str, str]] = set()
@@ -119,6 +125,9 @@ class LocalClient:
             while True:
                 with _AS_API_ERRORS:
                     events = await watcher.next()
+                    if self._calm is not None:
+                        await self._calm()
+                        events = folded([*events, *watcher.read()])
                 for event in events:
                     seen = _seen(event, test)
                     if seen is not None:

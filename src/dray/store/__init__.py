@@ -72,6 +72,7 @@ from dray.store.records import (
     Operation,
     Record,
     Update,
+    folded,
 )
 from dray.store.store import SharedStats, Stats, Store
 from dray.store.watch import Watcher
@@ -115,6 +116,7 @@ __all__ = [
     "Update",
     "Watcher",
     "backup",
+    "folded",
     "open_store",
     "restore",
 ]

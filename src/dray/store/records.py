@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -70,6 +70,27 @@ class Event(msgspec.Struct, frozen=True, gc=False, eq=False):
     @property
     def revision(self) -> int:
         return self.record.revision
+
+
+def folded(events: Sequence[Event]) -> list[Event]:
+    """The same with one change for each object, from what it was before all of them to what it is now.
+
+    What came and went meanwhile is left out; one that was made anew is another, and follows. In the order in which
+    objects were first heard of.
+    """
+    last = {(event.record.key, event.record.create_revision): event for event in events}
+    first = {(event.record.key, event.record.create_revision): event for event in reversed(events)}
+    return [whole for one, event in last.items() if (whole := _whole(first[one], event)) is not None]
+
+
+def _whole(first: Event, last: Event) -> Event | None:
+    """Two changes of an object and all between them as one; None if nothing is left of them."""
+    if first is last:
+        return last
+    before = first.previous
+    if last.type is EventType.DELETED:
+        return None if before is None else Event(EventType.DELETED, last.record, before)
+    return Event(EventType.ADDED if before is None else EventType.MODIFIED, last.record, before)
 
 
 GROWTH: Final = 512

@@ -7,9 +7,9 @@ is gone is told by events, and by who looks on and notes what he sees (`Log`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from dray.api.conditions import find_condition
 from dray.api.generated.core import Event, Node
@@ -31,6 +31,10 @@ MOST_ENTRIES: Final = 2000
 MOST_SAMPLES: Final = 720
 _EVICTING: Final = ("DeviceTaintManagerEviction", "TaintManagerEviction", "Evicted", "Preempted")
 _OF_NODES: Final = ("NodeNotReady", "NodeNotSchedulable", "NodeSchedulable", "RemovingNode")
+
+
+Now: TypeAlias = Callable[[], str]
+"""Most changes are nothing to note, and the time of those is not asked for."""
 
 
 class TimelineEntry(Document, frozen=True, kw_only=True):
@@ -57,7 +61,7 @@ class Log:
         self.entries: deque[TimelineEntry] = deque(maxlen=MOST_ENTRIES)
         self.samples: deque[Sample] = deque(maxlen=MOST_SAMPLES)
 
-    def claim(self, old: ResourceClaim | None, new: ResourceClaim | None, now: str) -> None:
+    def claim(self, old: ResourceClaim | None, new: ResourceClaim | None, now: Now) -> None:
         """A claim changed: its devices may be free now."""
         if old is None or old.status.allocation is None:
             return
@@ -65,10 +69,10 @@ class Log:
             devices = _devices(old)
             text = f"released {_some(devices)}"
             self.entries.append(
-                TimelineEntry(time=now, kind=RELEASE, subject=full_name(old), text=text, devices=devices)
+                TimelineEntry(time=now(), kind=RELEASE, subject=full_name(old), text=text, devices=devices)
             )
 
-    def rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None, now: str) -> None:
+    def rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None, now: Now) -> None:
         """A rule changed: its taint may be gone, or another."""
         if old is None:
             return
@@ -76,18 +80,18 @@ class Log:
         after = taint_text(new.spec.taint) if new is not None else ""
         if before != after:
             text = f"{before} is gone" if new is None else f"{before} became {after}"
-            self.entries.append(TimelineEntry(time=now, kind=UNTAINT, subject=f"rule {old.metadata.name}", text=text))
+            self.entries.append(TimelineEntry(time=now(), kind=UNTAINT, subject=f"rule {old.metadata.name}", text=text))
 
-    def node(self, old: Node | None, new: Node | None, now: str) -> None:
+    def node(self, old: Node | None, new: Node | None, now: Now) -> None:
         """A node changed."""
         if old is None:
             return
         name = old.metadata.name
         if new is None:
-            self.entries.append(TimelineEntry(time=now, kind=NODE, subject=name, text="is gone"))
+            self.entries.append(TimelineEntry(time=now(), kind=NODE, subject=name, text="is gone"))
         elif bool(old.spec.unschedulable) != bool(new.spec.unschedulable):
             text = "was cordoned" if new.spec.unschedulable else "was uncordoned"
-            self.entries.append(TimelineEntry(time=now, kind=NODE, subject=name, text=text))
+            self.entries.append(TimelineEntry(time=now(), kind=NODE, subject=name, text=text))
 
     def sample(self, totals: FleetTotals, now: str) -> None:
         """The fleet in numbers, for the curve."""

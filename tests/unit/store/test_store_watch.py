@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 
-from dray.store import Closed, Event, EventType, Expired, Key, LocalStore, MemoryBackend, Retention, Slow, Store
+from dray.store import (
+    Closed,
+    Event,
+    EventType,
+    Expired,
+    Key,
+    LocalStore,
+    MemoryBackend,
+    Record,
+    Retention,
+    Slow,
+    Store,
+    folded,
+)
 from dray.store.watch import WAKE_SECONDS
 from patience import PATIENCE
 from store_objects import made, pod
@@ -184,3 +198,41 @@ async def test_a_limit_spent_on_other_namespaces_does_not_stop_the_reader(store:
     watcher = store.watch("pods", 1, "x")
     assert seen(await watcher.next(timeout=PATIENCE, limit=2)) == [("ADDED", "mine", 7)]
     assert await watcher.next(timeout=0) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_changes_that_are_folded_come_to_the_same(store: Store, seed: int) -> None:
+    """However many changes are gathered: who is told what they come to has what is there, and is told of each once."""
+    chance = random.Random(seed)
+    watcher = store.watch("pods", store.revision)
+    there: dict[Key, Record] = {}
+    for _ in range(15):
+        raw = []
+        for _ in range(chance.randrange(1, 12)):
+            await happen(store, chance)
+            raw += watcher.read()
+        told = folded(raw)
+        born = [(event.record.key, event.record.create_revision) for event in told]
+        assert len(set(born)) == len(born)
+        for event in told:
+            known = there.pop(event.record.key, None)
+            assert event.previous is known
+            assert event.type is (EventType.ADDED if known is None else event.type)
+            if event.type is EventType.DELETED:
+                assert known is not None
+                assert known.create_revision == event.record.create_revision
+            else:
+                there[event.record.key] = event.record
+        assert sorted(there.values(), key=lambda one: one.key) == store.list("pods").records
+
+
+async def happen(store: Store, chance: random.Random) -> None:
+    """One change to one of three pods."""
+    key = pod(chance.choice("abc"))
+    known = store.get(key)
+    if known is None:
+        await store.create(key, made("new"))
+    elif chance.random() < 0.5:
+        await store.update(key, known.revision, made("newer"))
+    else:
+        await store.delete(key, known.revision, made("last"))

@@ -88,8 +88,8 @@ def test_the_timeline_is_read_off_what_is_there_and_what_was_seen() -> None:
     snapshot = dray.load(train, rule("bad"), node)
     (before,) = snapshot.objects(ResourceClaim)
     log = timeline.Log()
-    log.claim(before, None, "2026-06-01T12:50:00Z")
-    log.claim(None, before, "2026-06-01T12:55:00Z")
+    log.claim(before, None, lambda: "2026-06-01T12:50:00Z")
+    log.claim(None, before, lambda: "2026-06-01T12:55:00Z")
     seen = timeline.Evidence(
         [before],
         list(snapshot.objects(DeviceTaintRule)),
