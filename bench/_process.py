@@ -18,6 +18,12 @@ HERE = Path(__file__).resolve().parents[1]
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
+def cpu_seconds(pid: int) -> float:
+    """What a process has computed so far, for itself and in the kernel."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
 class Dray:
     """A process on a state directory, from its birth until `until` begins a line that it prints."""
 
@@ -76,8 +82,7 @@ class Dray:
 
     def cpu_seconds(self) -> float:
         """What the process has computed so far, for itself and in the kernel: what others do does not count."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return cpu_seconds(self._process.pid)
 
     def begin_sampling(self) -> None:
         """What it did so far does not count."""
