@@ -214,7 +214,7 @@ async def test_events_are_followed_from_when_somebody_asks() -> None:
     """There are several for each pod, and only histories tell of them."""
     async with controller_world() as world:
         about = {"kind": "Pod", "namespace": "default", "name": "p"}
-        told = {"involvedObject": about, "reason": "Evicted", "lastTimestamp": "2026-01-01T00:00:00Z"}
+        told: dict[str, Any] = {"involvedObject": about, "reason": "Evicted", "lastTimestamp": "2026-01-01T00:00:00Z"}
         await world.create(builders.manifest("v1", "Event", "one", **told))
         async with viewing(world) as viewer:
             assert list(viewer.of(kinds.EVENTS)) == []

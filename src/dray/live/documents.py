@@ -51,9 +51,20 @@ async def claims_and_pods(viewer: Viewer, _parameters: Parameters) -> dict[str, 
 
 async def rules(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
     """What is out of service."""
+    return {"rules": await rule_rows(viewer), "missing": viewer.missing}
+
+
+async def rule_rows(viewer: Viewer) -> list[service.RuleRow]:
+    """The rules, each with its devices in numbers: there may be tens of thousands, so they are counted in a thread."""
     found: list[DeviceTaintRule] = list(viewer.of(kinds.RULES))
-    counts = {rule.metadata.name: len(viewer.cluster.tracker.selected(rule.metadata.name)) for rule in found}
-    return {"rules": service.rule_rows(found, lambda name: counts[name]), "missing": viewer.missing}
+    selected = {rule.metadata.name: viewer.cluster.tracker.selected(rule.metadata.name) for rule in found}
+    holding = viewer.cluster.inventory.holding
+
+    def reach(name: str) -> service.Reach:
+        devices = selected[name]
+        return service.Reach(len(devices), sum(holding(one.id) is not None for one in devices))
+
+    return await asyncio.to_thread(service.rule_rows, found, reach)
 
 
 async def history(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:

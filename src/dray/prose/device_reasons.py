@@ -46,7 +46,7 @@ def blocked_by(node: NodeReport, now: datetime | None, *, named: bool = True) ->
     groups = _relevant(node)
     parts = [_tell_group(group, now, named=named) for group in groups[:MAX_REASONS]]
     if len(groups) > MAX_REASONS:
-        parts.append(f"{len(groups) - MAX_REASONS} more reasons")
+        parts.append(count(len(groups) - MAX_REASONS, "more reason"))
     parts += [tell_problem(problem) for problem in node.problems]
     return "; ".join(parts) or ("too few devices" if node.devices else "no devices here")
 

@@ -27,7 +27,7 @@ from dray.top.screen import Line
 from dray.top.seen import Seen
 from dray.top.tty import Terminal
 from dray.tracker.view import PoolView
-from dray.views import grouping, service, waiting
+from dray.views import grouping, waiting
 from dray.what_if.taint_preview_text import tell
 
 CALM_SECONDS: Final = 0.2
@@ -144,8 +144,7 @@ class TopSession:
         viewer, picks = self._viewer, self._picks
         views = dict(viewer.rows.views) if picks is not None else {}
         picked = await asyncio.to_thread(picks.of, views) if picks is not None else None
-        pods, rules = list(viewer.of(kinds.PODS)), list(viewer.of(kinds.RULES))
-        counts = {rule.metadata.name: len(viewer.cluster.tracker.selected(rule.metadata.name)) for rule in rules}
+        pods = list(viewer.of(kinds.PODS))
         ready, nodes = viewer.ready_nodes
         self.top.see(
             Seen(
@@ -156,7 +155,7 @@ class TopSession:
                 nodes=nodes,
                 rows=tuple(viewer.rows.rows.values()),
                 pods=tuple(await asyncio.to_thread(waiting.pod_rows, pods)),
-                rules=tuple(service.rule_rows(rules, counts.__getitem__)),
+                rules=tuple(await documents.rule_rows(viewer)),
                 missing=tuple(viewer.missing),
                 picked=picked,
                 details=viewer.rows.devices,

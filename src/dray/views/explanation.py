@@ -13,6 +13,7 @@ from dray.allocator.reasons import ClaimReport, DeviceReport, NodeReport, Reques
 from dray.prose.device_reasons import blocked_by, is_match, tell_device
 from dray.prose.explanations import tell_totals, tell_wish
 from dray.prose.remedies import Trials, find_closest, tell_remedies
+from dray.prose.wording import count
 from dray.scheduling.text import tell_preemption
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pod_explanation import PodExplanation
@@ -53,6 +54,8 @@ class RequestPicture(Document, frozen=True, kw_only=True):
     closest: str | None
     remedies: tuple[str, ...]
     """Each continues "It would fit …", and was tried."""
+    hopeless: str = ""
+    """Said if nothing that was tried helps."""
     nodes: tuple[NodeStrip, ...]
     more_nodes: int
 
@@ -121,8 +124,10 @@ def _claims(explanation: ClaimExplanation, now: datetime) -> Iterator[ClaimPictu
 def _request(claim: ClaimReport, request: RequestReport, trials: Trials | None, now: datetime) -> RequestPicture:
     closest = None if any(node.fits for node in request.nodes) else find_closest(request)
     helps: Sequence[str] = ()
+    hopeless = ""
     if closest is not None and closest.matching and trials is not None:
         helps = tell_remedies(claim.claim, request, closest, trials)
+        hopeless = "" if helps else _tell_hopeless(request)
     nodes = sorted(request.nodes, key=lambda one: (not one.fits, not one.matching, one.missing, -one.free))
     return RequestPicture(
         name=request.name,
@@ -130,9 +135,15 @@ def _request(claim: ClaimReport, request: RequestReport, trials: Trials | None, 
         totals=tell_totals(request),
         closest=closest.node if closest is not None and closest.matching else None,
         remedies=tuple(helps),
+        hopeless=hopeless,
         nodes=tuple(_node(node, now) for node in nodes[:MOST_NODES]),
         more_nodes=max(0, len(nodes) - MOST_NODES),
     )
+
+
+def _tell_hopeless(request: RequestReport) -> str:
+    most = max(node.matching for node in request.nodes)
+    return f"Nothing that was tried makes it fit. No node has more than {count(most, 'device')} that match."
 
 
 def _node(node: NodeReport, now: datetime) -> NodeStrip:

@@ -65,7 +65,7 @@ def _seen(snapshot: Snapshot) -> Seen:
         nodes=3,
         rows=found,
         pods=tuple(waiting.pod_rows(pods)),
-        rules=tuple(service.rule_rows(rules, lambda _name: 3)),
+        rules=tuple(service.rule_rows(rules, lambda _name: service.Reach(3, 1))),
         details=rows.devices,
     )
 

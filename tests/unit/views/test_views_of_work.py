@@ -115,18 +115,45 @@ def _event(document: dict[str, Any]) -> Event:
     return found
 
 
-def test_rules_that_are_held_come_first() -> None:
+def _held_rule(**annotations: str) -> dict[str, Any]:
     waits = rule("waits")
-    waits["metadata"]["generation"] = 1
+    waits["metadata"] |= {"generation": 1, "annotations": annotations}
     waits["status"] = {
         "conditions": [
             {"type": "EvictionHeld", "status": "True", "reason": "TooManyPods", "message": "90 of 100 pods"},
             {"type": "EvictionInProgress", "status": "True", "reason": "PodsPendingEviction", "message": "90 pods"},
         ]
     }
-    snapshot = dray.load(rule("a", "NoSchedule"), waits)
-    rows = service.rule_rows(snapshot.objects(DeviceTaintRule), lambda _name: 3)
-    assert [(row.name, row.held, row.in_progress, row.devices) for row in rows] == [
-        ("waits", "90 of 100 pods", True, 3),
-        ("a", "", False, 3),
+    return waits
+
+
+def _rule_rows(*rules: dict[str, Any]) -> list[service.RuleRow]:
+    return service.rule_rows(dray.load(*rules).objects(DeviceTaintRule), lambda _name: service.Reach(3, 1))
+
+
+def test_rules_that_are_held_come_first() -> None:
+    rows = _rule_rows(rule("a", "NoSchedule"), _held_rule())
+    assert [(row.name, row.held, row.in_progress, row.devices, row.in_use) for row in rows] == [
+        ("waits", "90 of 100 pods", True, 3, 1),
+        ("a", "", False, 3, 1),
     ]
+
+
+def test_what_was_confirmed_is_not_held_though_its_status_still_says_so() -> None:
+    """Controllers write the status every ten seconds: until then nobody is asked to confirm once more."""
+    confirm = "dray.dev/confirm-evictions"
+    assert [(row.held, row.progress) for row in _rule_rows(_held_rule(**{confirm: "1"}))] == [
+        ("", "Confirmed: its pods leave.")
+    ]
+    assert [(row.held, row.progress) for row in _rule_rows(_held_rule(**{confirm: "2"}))] == [
+        ("90 of 100 pods", "90 pods")
+    ]
+
+
+def test_a_picture_says_when_nothing_would_help() -> None:
+    """Nodes have three devices, and four are wanted: whoever waits for a holder to go waits for ever."""
+    request = _explained(_cluster(claim("big", 4))).claims[0].requests[0]
+    assert request.remedies == ()
+    assert request.hopeless == "Nothing that was tried makes it fit. No node has more than 3 devices that match."
+    helped = _explained(_cluster(claim("big", 3), *(held(claim(f"s{n}"), f"node-{n}", "gpu-0") for n in (1, 2))))
+    assert helped.claims[0].requests[0].hopeless == ""

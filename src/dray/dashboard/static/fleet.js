@@ -63,7 +63,7 @@ export function show(main, route) {
   const selection = h("div", { class: "selection", hidden: true });
   const rows = h("div", { class: "rows" });
   const shown = h("p", { class: "quiet shown" });
-  fill(main, h("h1", { class: "unseen" }, "Fleet"), form, notice, totals, problem, selection, map.element, rows, shown);
+  fill(main, h("h1", { class: "unseen" }, "Fleet"), form, notice, totals, problem, selection, shown, map.element, rows);
   paintView();
   paintChosen();
   connect();

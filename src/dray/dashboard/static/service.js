@@ -45,6 +45,7 @@ function list(view) {
         { title: "Rule", value: (row) => row.name },
         { title: "Taint", value: (row) => row.taint, show: (row) => h("code", {}, row.taint) },
         { title: "Devices", value: (row) => row.devices, isNumber: true },
+        { title: "In use", value: (row) => row.inUse, isNumber: true },
         { title: "Since", value: (row) => row.since ?? "", show: (row) => [ago(row.since), row.until ? [" until ", moment(row.until)] : ""].flat() },
         { title: "Progress", value: (row) => row.held || row.progress, show: progress },
         { title: "", value: () => "", show: actions },

@@ -99,7 +99,8 @@ export function downloads(name, columns, rows) {
  * @param {any[]} rows
  */
 export function csv(columns, rows) {
-  return [columns.map((column) => cell(column.title)), ...rows.map((row) => columns.map((column) => cell(column.value(row))))]
+  const told = columns.filter((column) => column.title);
+  return [told.map((column) => cell(column.title)), ...rows.map((row) => told.map((column) => cell(column.value(row))))]
     .map((line) => line.join(","))
     .join("\r\n");
 }

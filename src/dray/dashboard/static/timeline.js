@@ -33,6 +33,15 @@ export function show(main, route) {
 }
 
 /**
+ * Of all devices, in percent.
+ * @param {any} totals
+ * @param {string} state
+ */
+function share(totals, state) {
+  return totals.devices ? (100 * totals[state]) / totals.devices : 0;
+}
+
+/**
  * @param {any} view
  * @param {string} kind
  */
@@ -43,8 +52,8 @@ function page(view, kind) {
     h(
       "div",
       { class: "columns" },
-      h("section", { class: "card" }, h("h2", {}, "Utilisation"), chart(view.samples, (totals) => (totals.devices ? (100 * totals.held) / totals.devices : 0), "held", "% of devices are held")),
-      h("section", { class: "card" }, h("h2", {}, "Fragmentation"), chart(view.samples, (totals) => (totals.free ? (100 * (totals.free - totals.whole)) / totals.free : 0), "tainted", "% of free devices are on nodes that are not wholly free")),
+      h("section", { class: "card" }, h("h2", {}, "Utilisation"), chart(view.samples, (totals) => share(totals, "held"), "held", (totals) => `% of devices are held, ${share(totals, "free").toFixed(0)}% are free, ${share(totals, "blocked").toFixed(0)}% blocked`)),
+      h("section", { class: "card" }, h("h2", {}, "Fragmentation"), chart(view.samples, (totals) => (totals.free ? (100 * (totals.free - totals.whole)) / totals.free : 0), "tainted", () => "% of free devices are on nodes that are not wholly free")),
     ),
     entries("timeline", "The last hour", list, "Nothing happened in the last hour."),
   ];
