@@ -99,8 +99,11 @@ def _numbers(fleet: Fleet, *, is_grouped: bool) -> Iterator[Rows | Picture]:
 
 
 def _rules(snapshot: Snapshot) -> Rows | str:
-    found = list(snapshot.objects(DeviceTaintRule))
-    rows = service.rule_rows(found, lambda name: len(list(snapshot.selected_devices(name))))
+    def reach(name: str) -> service.Reach:
+        devices = snapshot.selected_devices(name)
+        return service.Reach(len(devices), sum(bool(snapshot.holders(one)) for one in devices))
+
+    rows = service.rule_rows(snapshot.objects(DeviceTaintRule), reach)
     if not rows:
         return "No rule taints a device."
     cells = [(one.name, one.taint, str(one.devices), one.since or "–", one.held or one.progress or "–") for one in rows]

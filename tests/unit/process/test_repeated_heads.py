@@ -100,7 +100,12 @@ def _cut(rng: random.Random, piece: bytes) -> list[bytes]:
 async def test_the_same_headers_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Told | None] = []
     read = RepeatedHead.read
-    monkeypatch.setattr(RepeatedHead, "read", lambda self, data: told.append(read(self, data)) or told[-1])
+
+    def noted(self: RepeatedHead, data: bytes) -> Told | None:
+        told.append(read(self, data))
+        return told[-1]
+
+    monkeypatch.setattr(RepeatedHead, "read", noted)
     asked, _ = await heard([HEADS[0], HEADS[1], HEADS[3], HEADS[4]])
     assert told == [Told("GET", "/b?c=d", b""), None, Told("POST", "/b", b"ydob")]
     assert [(method, uri, body) for method, uri, *_, body in asked] == [
