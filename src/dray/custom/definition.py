@@ -16,6 +16,7 @@ from dray.api.generated.apiextensions import (
     JSONSchemaProps,
 )
 from dray.custom.defaulting import Default, compile_defaults
+from dray.custom.embedded import Places, compile_embedded, compile_places
 from dray.custom.list_types import compile_list_types
 from dray.custom.problems import Check
 from dray.custom.pruning import META_FIELDS, Prune, compile_pruning
@@ -25,7 +26,7 @@ from dray.custom.value_checks import compile_checks
 EVERYTHING = JSONSchemaProps(x_kubernetes_preserve_unknown_fields=True)
 """The schema of a version that has none."""
 _LARGE_SCHEMA: Final = 32 * 1024
-_COMPILED: Final = frozenset(("prune", "default", "checks", "rules", "metadata_check", "is_large"))
+_COMPILED: Final = frozenset(("prune", "embedded", "default", "checks", "rules", "metadata_check", "is_large"))
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
@@ -68,6 +69,11 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return compile_pruning(self.schema, is_root=True)
 
     @cached_property
+    def embedded(self) -> Places | None:
+        """Finds the objects inside of a document."""
+        return compile_places(self._of_content)
+
+    @cached_property
     def default(self) -> Default | None:
         """Sets what is missing."""
         return compile_defaults(self._of_content)
@@ -75,7 +81,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """What the schema says of values."""
-        checks = (compile_checks(self._of_content), compile_list_types(self._of_content))
+        schema = self._of_content
+        checks = (compile_checks(schema), compile_embedded(schema), compile_list_types(schema))
         return tuple(check for check in checks if check is not None)
 
     @cached_property

@@ -11,6 +11,7 @@ from dray.api import codec
 from dray.api.custom import CustomObject
 from dray.api.field import FieldError, Reason
 from dray.api.meta import ObjectMeta
+from dray.custom import embedded
 from dray.custom.defaulting import DefaultsTooLarge, drop_nulls
 from dray.custom.kinds import CustomKind
 from dray.custom.pruning import shown
@@ -44,7 +45,10 @@ def _read(kind: CustomKind, document: dict[str, Any], duplicates: tuple[str, ...
     unknown = sorted(map(shown, dropped)) if dropped is not None else []
     meta = codec.read(document.get("metadata") or {}, ObjectMeta)
     errors = tuple(_in_metadata(error) for error in meta.errors)
-    if meta.obj is None:
+    if version.embedded is not None:
+        found, wrong = embedded.read(version.embedded, document)
+        unknown, errors = sorted((*unknown, *found)), (*errors, *wrong[: codec.MOST_PROBLEMS])
+    if meta.obj is None or errors:
         return codec.Reading(None, errors=errors)
     content = {name: value for name, value in document.items() if name not in NAMELESS}
     if version.default is not None:

@@ -80,7 +80,7 @@ class CustomRules(Rules, frozen=True, kw_only=True):
         for check in version.checks:
             problems = check(new.content)
             if problems is not None:
-                found += problems
+                found += _distinct(problems)
         if version.metadata_check is not None and old is None:
             found += below("metadata", version.metadata_check(metadata_document(new.metadata)) or [])
         if version.rules is not None:
@@ -117,6 +117,11 @@ _UNCHECKED = Problem(
 def _is_blocked(problems: list[Problem]) -> bool:
     """Whether an object is so wrong that rules could not make sense of it."""
     return any(problem.error().reason in _BLOCKING for problem in problems[:MOST_PROBLEMS])
+
+
+def _distinct(problems: list[Problem]) -> list[Problem]:
+    """Problems without those that several alternatives have in common, which are told once."""
+    return list({problem.error(): problem for problem in reversed(problems[:MOST_PROBLEMS])}.values())[::-1]
 
 
 def _told(problems: list[Problem]) -> Errors:

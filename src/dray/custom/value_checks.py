@@ -19,6 +19,9 @@ from dray.custom.text_formats import text_format
 
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
 _BEYOND = 2**63
+_EXACT = 2**53
+_NEARLY = 1e-9
+"""How far a number with a point may be from a multiple: 0.3 is one of 0.1."""
 _NOWHERE = "<nil>"
 """Where kube-apiserver puts errors of alternatives."""
 
@@ -181,7 +184,9 @@ def _number(schema: JSONSchemaProps) -> Check | None:
 def _is_multiple(value: float, step: float) -> bool:
     if isinstance(value, int) and isinstance(step, int):
         return value % step == 0
-    return (value / step).is_integer()
+    count = value / step if step >= 1 else 1 / step * value
+    whole = round(count) if abs(count) < _EXACT else 0
+    return abs(count) < _EXACT and (count == whole or abs(count - whole) < _NEARLY * abs(whole))
 
 
 def _list(schema: JSONSchemaProps) -> Check | None:
@@ -195,25 +200,18 @@ def _list(schema: JSONSchemaProps) -> Check | None:
             return None
         found: list[Problem] = []
         count = len(value)
-        if most is not None and count > most:
-            return _one(lambda path: too_many(path, count, most))
-        if least is not None and count < least:
-            found += _rule(count, f"should have at least {least} items")
         if item is not None:
             for index, element in enumerate(value):
                 problems = item(element)
                 if problems is not None:
                     found += below(index, problems)
+        if least is not None and count < least:
+            found += _rule(count, f"should have at least {least} items")
+        if most is not None and count > most:
+            found += _one(lambda path: too_many(path, count, most))
         return found or None
 
     return check
-
-
-def _empty(name: str, value: dict[str, Any]) -> Problem:
-    """A name that an embedded object does not have, or that is empty."""
-    if name not in value:
-        return _missing(name, "must not be empty")
-    return Problem((name,), lambda path: invalid(path, value[name], "must not be empty"))
 
 
 def _object(schema: JSONSchemaProps) -> Check | None:
@@ -223,8 +221,7 @@ def _object(schema: JSONSchemaProps) -> Check | None:
     others = schema.additional_properties
     values = compile_checks(others) if isinstance(others, JSONSchemaProps) else None
     declared = frozenset(schema.properties)
-    is_embedded = schema.x_kubernetes_embedded_resource
-    if not parts and not needed and values is None and least is None and most is None and not is_embedded:
+    if not parts and not needed and values is None and least is None and most is None:
         return None
 
     def check(value: Any) -> list[Problem] | None:
@@ -243,8 +240,6 @@ def _object(schema: JSONSchemaProps) -> Check | None:
         for name in needed:
             if name not in value:
                 found.append(_missing(name))
-        if is_embedded:
-            found += [_empty(name, value) for name in ("apiVersion", "kind") if not value.get(name)]
         if least is not None and len(value) < least:
             found += _rule(len(value), f"should have at least {least} properties")
         if most is not None and len(value) > most:
@@ -255,8 +250,8 @@ def _object(schema: JSONSchemaProps) -> Check | None:
     return check
 
 
-def _missing(name: str, detail: str = "") -> Problem:
-    return Problem((), lambda path: required(f"{path}.{name}" if path else name, detail))
+def _missing(name: str) -> Problem:
+    return Problem((), lambda path: required(f"{path}.{name}" if path else name))
 
 
 def _alternatives(schema: JSONSchemaProps) -> list[Check]:

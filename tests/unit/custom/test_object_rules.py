@@ -17,13 +17,18 @@ from dray.validation.metadata import NameRule
 
 CONTEXT = Context(now=Time.parse("2026-01-01T00:00:00Z"), more=lambda: 1_000_000)
 UNCHECKED = ("FieldValueInvalid", "<nil>")
+INNER = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
 PARTS: dict[str, Any] = {
     "mode": {"type": "string", "enum": ["A", "B"]},
     "either": {"type": "object", "properties": {"a": {}, "b": {}}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
     "maybe": {"type": "string", "nullable": True, "enum": ["A"]},
     "text": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]+$"},
     "whole": {"type": "integer"},
-    "inner": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+    "inner": INNER,
+    "inners": {"type": "object", "additionalProperties": INNER},
+    "few": {"type": "array", "maxItems": 1, "items": {"type": "string"}},
+    "tenths": {"type": "number", "multipleOf": 0.1},
+    "needs": {"type": "object", "properties": {"a": {}}, "required": ["a"], "anyOf": [{"required": ["a"]}]},
 }
 
 
@@ -42,14 +47,17 @@ def rules(parts: dict[str, Any], rule: str = "true") -> CustomRules:
     return CustomRules(namespaced=True, name=NameRule(names.dns_subdomain, None), version=version)
 
 
-def wrong(spec: dict[str, Any], made: CustomRules | None = None, **more: Any) -> list[tuple[str, str]]:
+def widget(spec: dict[str, Any], **more: Any) -> CustomObject:
     meta = {"name": "one", "namespace": "default"}
     reading = codec.read({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": meta}, CustomObject)
     assert reading.obj is not None
-    obj = CustomObject(
+    return CustomObject(
         api_version="example.com/v1", kind="Widget", metadata=reading.obj.metadata, content={"spec": spec, **more}
     )
-    found = (made or rules(PARTS)).validate_create(obj, CONTEXT)
+
+
+def wrong(spec: dict[str, Any], made: CustomRules | None = None, **more: Any) -> list[tuple[str, str]]:
+    found = (made or rules(PARTS)).validate_create(widget(spec, **more), CONTEXT)
     return [(error.reason, error.field) for error in found]
 
 
@@ -66,6 +74,33 @@ def wrong(spec: dict[str, Any], made: CustomRules | None = None, **more: Any) ->
         ({"whole": 1e30}, [("FieldValueTypeInvalid", "spec.whole"), UNCHECKED]),
         ({"inner": {"apiVersion": "v1"}}, [("FieldValueRequired", "spec.inner.kind"), UNCHECKED]),
         ({"inner": {"apiVersion": "v1", "kind": ""}}, [("FieldValueInvalid", "spec.inner.kind")]),
+        (
+            {"inner": {"apiVersion": "a/b/c", "kind": "Two Words"}},
+            [
+                ("FieldValueInvalid", "spec.inner.apiVersion"),
+                ("FieldValueInvalid", "spec.inner.kind"),
+            ],
+        ),
+        (
+            {"inner": {"apiVersion": "v1", "kind": "A", "metadata": {"name": "a/b", "labels": {"-": ""}}}},
+            [
+                ("FieldValueInvalid", "spec.inner.metadata.name"),
+                ("FieldValueInvalid", "spec.inner.metadata.labels"),
+            ],
+        ),
+        ({"inners": {"x y": {"apiVersion": "v1"}}}, [("FieldValueRequired", "spec.inners[x y].kind"), UNCHECKED]),
+        (
+            {"few": ["a", 1]},
+            [
+                ("FieldValueTypeInvalid", "spec.few[1]"),
+                ("FieldValueTooMany", "spec.few"),
+                UNCHECKED,
+            ],
+        ),
+        ({"tenths": 0.3}, []),
+        ({"tenths": 0.35}, [("FieldValueInvalid", "spec.tenths")]),
+        ({"tenths": 1e30}, [("FieldValueInvalid", "spec.tenths")]),
+        ({"needs": {}}, [UNCHECKED, ("FieldValueRequired", "spec.needs.a"), UNCHECKED]),
     ],
 )
 def test_a_value_is_judged_by_all_that_its_schema_says(spec: dict[str, Any], found: list[tuple[str, str]]) -> None:
@@ -81,3 +116,11 @@ def test_numbers_of_replicas_are_numbers_that_can_be(number: Any) -> None:
     free = rules({"replicas": {"x-kubernetes-preserve-unknown-fields": True}})
     assert wrong({"replicas": number}, free) == [("FieldValueInvalid", ".spec.replicas")]
     assert wrong({"replicas": 3}, free, status={"replicas": number})[-1] == ("FieldValueInvalid", ".status.replicas")
+
+
+def test_names_and_metadata_of_embedded_objects_are_judged_although_they_were_so_before() -> None:
+    made = rules(PARTS)
+    inner = {"apiVersion": "v1", "kind": "Two Words"}
+    old = widget({"inner": inner, "text": "old"})
+    found = made.validate_update(widget({"inner": inner, "text": "new"}), old, CONTEXT)
+    assert found[-1].field == "spec.inner.kind"
