@@ -184,8 +184,9 @@ class ApiServer:
         self._mounted[path] = application
 
     def _mounted_at(self, request: Request) -> Mounted | None:
+        asked = request.path
         for path, application in self._mounted.items():
-            if request.path.startswith(path) or request.path == path.rstrip("/"):
+            if asked.startswith(path[:-1]) and (len(asked) < len(path) or asked[len(path) - 1] == "/"):
                 return application
         return None
 

@@ -14,6 +14,7 @@ from dray.server.security.identity import ANONYMOUS_IDENTITY, Identity, authenti
 from dray.server.security.tokens import Clock, ServiceAccountTokens, TokenError, digest_of
 
 MAX_CACHED_CERTIFICATES = 4096
+MAX_SEEN = 1024
 
 
 class _CertificateHolder(msgspec.Struct, frozen=True):
@@ -39,6 +40,8 @@ class Authenticator:
         self._clock = clock
         self._nobody = ANONYMOUS_IDENTITY if anonymous else None
         self._holders: dict[tuple[Any, ...], _CertificateHolder] = {}
+        self._seen: dict[int, tuple[str, Identity]] = {}
+        """Headers with static tokens, by their identity: requests of one connection share theirs."""
 
     def authenticate(self, headers: Mapping[str, str], peer_certificate: Mapping[str, Any] | None) -> Identity | None:
         """Who sent a request; None if a credential is bad (401).
@@ -58,14 +61,27 @@ class Authenticator:
         authorization = headers.get("authorization")
         if authorization is None:
             return self._nobody
+        seen = self._seen.get(id(authorization))
+        if seen is not None:
+            return seen[1]
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             return self._nobody
+        identity = self._static.get(digest_of(token))
+        if identity is not None:
+            self._remember(authorization, identity)
+            return identity
         try:
             return self.authenticate_token(token)[0]
         except TokenError:
             return None
+
+    def _remember(self, authorization: str, identity: Identity) -> None:
+        if len(authorization) <= LONGEST:
+            if len(self._seen) >= MAX_SEEN:
+                self._seen.clear()
+            self._seen[id(authorization)] = (authorization, identity)
 
     def authenticate_token(self, token: str, audiences: tuple[str, ...] = ()) -> tuple[Identity, tuple[str, ...]]:
         """Whose token this is and which of `audiences` (by default this server's) it is for. Raises TokenError."""
