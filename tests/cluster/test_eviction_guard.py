@@ -4,23 +4,28 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from controller_world import World, controller_world, manifest
 from dray.controllers.settings import ControllerSettings
 from dray.eviction.settings import EvictionSettings, Limit
 from eviction_objects import KEY, ago, device_slice, leaving, rule, run_pod, taint, use_devices
+from local_server import LocalServer, local_server
 
 DEVICE = "device-taint-eviction-controller"
 NODE = "taint-eviction-controller"
 CONFIRM = "dray.dev/confirm-evictions"
 
 
+def settings_with(limit: str) -> ControllerSettings:
+    return ControllerSettings(eviction=EvictionSettings(max_evictions=Limit.parse(limit)))
+
+
 @contextlib.asynccontextmanager
-async def guarded_world(limit: str) -> AsyncIterator[World]:
+async def guarded_world(limit: str, server: LocalServer | None = None) -> AsyncIterator[World]:
     """Runs a story with both eviction controllers, two nodes and one pool."""
-    settings = ControllerSettings(eviction=EvictionSettings(max_evictions=Limit.parse(limit)))
-    async with controller_world(DEVICE, NODE, settings=settings) as world:
+    async with controller_world(DEVICE, NODE, server=server, settings=settings_with(limit)) as world:
         for name in ("node-1", "node-2", "node-3"):
             await world.create(manifest("v1", "Node", name))
         await world.create(device_slice("pool", "gpu-0", "gpu-1"))
@@ -243,3 +248,60 @@ async def test_without_a_limit_nothing_is_held() -> None:
         await world.settle(20)
         assert len(await leaving(world)) == 20
         assert list(await conditions(world, "devicetaintrules", "rule")) == ["EvictionInProgress"]
+
+
+@contextlib.asynccontextmanager
+async def started_anew(server: LocalServer, limit: str) -> AsyncIterator[World]:
+    """Other controllers on the same server, who know what they read."""
+    async with controller_world(DEVICE, NODE, server=server, settings=settings_with(limit)) as world:
+        yield world
+
+
+async def test_controllers_that_start_anew_go_on_counting() -> None:
+    """Else whoever can make them start anew lets one burst after the other through."""
+    async with local_server() as server:
+        async with guarded_world("3", server) as world:
+            await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
+            await world.create(rule())
+            await world.settle(5)
+            assert await leaving(world) == {"a", "b"}
+        async with started_anew(server, "3") as world:
+            await use_devices(world, "late", "old-1", pods=("c", "d"))
+            await world.settle(60)
+            assert await leaving(world) == {"a", "b"}
+            held = (await conditions(world, "devicetaintrules", "rule"))["EvictionHeld"]
+            assert held.status == "True"
+            await world.settle(60)
+        # Who left counts for an hour for what comes up, and what is held came up within that hour.
+        async with started_anew(server, "3") as world:
+            await world.settle(2 * 3600)
+            assert await leaving(world) == {"a", "b"}
+        async with started_anew(server, "3") as world:
+            await world.settle(3600)
+            assert await leaving(world) == {"a", "b"}
+            await world.delete("devicetaintrules", "rule")
+            await world.settle(60)
+        async with started_anew(server, "3") as world:
+            await world.create(rule("another"))
+            await world.settle(60)
+            assert await leaving(world) == {"a", "b", "c", "d"}
+
+
+async def test_who_cannot_be_written_down_does_not_leave() -> None:
+    """A controller that is killed has not evicted anybody whom the next one does not count."""
+    async with guarded_world("3") as world:
+        roles = await world.objects("clusterroles")
+        role = next(one for one in roles if one.metadata.name == f"system:controller:{DEVICE}")
+        rules = msgspec.to_builtins(role.rules)
+        others = [one for one in rules if "resourceNames" not in one]
+        assert len(others) == len(rules) - 1
+        await world.patch("clusterroles", role.metadata.name, {"rules": others})
+        await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
+        await world.create(rule())
+        await world.settle(20)
+        assert await leaving(world) == set()
+        await world.patch("clusterroles", role.metadata.name, {"rules": rules})
+        await world.settle(120)
+        assert await leaving(world) == {"a", "b"}
+        told = (await world.get("namespaces", "kube-system")).metadata.annotations["dray.dev/recent-evictions"]
+        assert [pods for _, *pods in msgspec.json.decode(told)["left"]] == [[2, 2]]

@@ -10,7 +10,7 @@ since one window before the group came up, those who are to leave for groups tha
 together no more than the limit. So in no window more leave than that, however they are spread, and time alone never
 lets go of what is held. Groups that came first are judged first. Nothing is allowed before it was judged, so that the
 first of many pods are not gone before the last ones are counted. A group that spares nobody is held however few it has:
-in a small cluster these are all.
+in a small cluster these are all. What a guard has counted outlives it (`recent.Past`): the next one goes on counting.
 """
 
 from __future__ import annotations
@@ -158,9 +158,11 @@ class Guard(Generic[P]):
         """A pod is being evicted, or (not so) stays for the time being. One that goes counts as left when gone."""
         if not is_so:
             self._going.discard(pod)
+            self._recent.stay(pod)
             self._recount(pod, tick)
         elif pod in self._counted:
             self._going.add(pod)
+            self._recent.begin(pod, uses_devices=self._has_devices(pod))
 
     def confirm(self, source: Source, *, is_so: bool, tick: float) -> None:
         """Somebody said that what a source evicts is meant, or (not so) took that back."""
@@ -266,7 +268,7 @@ class Guard(Generic[P]):
             self._held.pop(name, None)
             self._set_allowed(group, tick, is_so=True)
         else:
-            others = self._others(group) + self._left(group.since - self._window)
+            others = self._others(group) + self._left(self._came_up(group) - self._window)
             self._held[name] = Hold(len(group.pods), others, of, self._limit, name in self._sweeping)
 
     def _others(self, group: _Group[P]) -> int:
@@ -275,7 +277,7 @@ class Guard(Generic[P]):
         return len(self._counted) - sum(pod in many for pod in few)
 
     def _fits(self, group: _Group[P]) -> bool:
-        room = self._allowance - len(self._counted) - self._left(group.since - self._window)
+        room = self._allowance - len(self._counted) - self._left(self._came_up(group) - self._window)
         if len(group.pods) - len(self._counted) > room:
             return False  # whoever of them is counted already
         return sum(pod not in self._counted and not self._is_meant(pod) for pod in group.pods) <= room
@@ -325,12 +327,18 @@ class Guard(Generic[P]):
             self._counted.discard(pod)
             if pod in self._going:
                 self._going.discard(pod)
-                uses_devices = self._uses_devices is None or self._uses_devices(pod)
-                self._recent.add(pod, tick, uses_devices=uses_devices)
+                self._recent.add(pod, tick, uses_devices=self._has_devices(pod))
             else:
                 self._is_roomier = True
 
+    def _has_devices(self, pod: P) -> bool:
+        return self._uses_devices is None or self._uses_devices(pod)
+
     def _forget(self, tick: float) -> None:
         """Nobody needs to know for ever who left; whatever is held still counts from when it came up."""
-        oldest = min((self._groups[name].since for name in self._held), default=tick)
-        self._recent.forget(self, min(oldest, tick) - self._window)
+        oldest = min((self._came_up(self._groups[name]) for name in self._held), default=None)
+        self._recent.hold(self, oldest)
+        self._recent.forget(self, (tick if oldest is None else min(oldest, tick)) - self._window)
+
+    def _came_up(self, group: _Group[P]) -> float:
+        return self._recent.came_up(group.since)

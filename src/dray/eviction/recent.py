@@ -1,50 +1,125 @@
-"""Who has left without a confirmation, and when. Guards that share it count each other's evictions, each pod once."""
+"""Who has left without a confirmation, and when. Guards that share it count each other's evictions, each pod once.
+
+What has to outlive the process is told as a `Past`: how many have left in which minute, how many are on their way, and
+since when something is held. Whoever starts anew begins with it.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 P = TypeVar("P", bound=Hashable)
 
 SLACK: Final = 1000
 """So many may be kept longer than needed, so that forgetting costs little."""
+MINUTE: Final = 60.0
+"""Seconds. Those who left in one minute are told together, and what is up so soon after a start was up before it."""
+
+
+class Departed(NamedTuple):
+    """So many have left by a time, and so many of them used devices."""
+
+    by: float
+    pods: int
+    with_devices: int
+
+
+class Past(NamedTuple):
+    """What a guard that starts anew has to know."""
+
+    departed: tuple[Departed, ...] = ()
+    held_since: float | None = None
+    """When that came up which is held for longest."""
 
 
 class Recent(Generic[P]):
     """Pods in the order in which they left. Ticks are of a clock that never jumps."""
 
     def __init__(self) -> None:
-        self._pods: list[P] = []
+        self._pods: list[P | None] = []
         self._ticks: list[float] = []
         self._device_ticks: list[float] = []
-        self._known: set[P] = set()
+        self._known: set[P | None] = set()
         self._needs: dict[int, float] = {}
+        self._minutes: dict[int, Departed] = {}
+        self._going: dict[P, bool] = {}
+        self._held: dict[int, float] = {}
+        self._past: tuple[float, float] | None = None
+        """When the guard before held something since, and until when that is believed to be what comes up."""
+        self.begun = 0
+        """How many have been on their way, ever."""
+        self.is_restored = False
 
     def __len__(self) -> int:
         return len(self._pods)
 
+    def begin(self, pod: P, *, uses_devices: bool) -> None:
+        """A pod is on its way out."""
+        if pod not in self._going and pod not in self._known:
+            self._going[pod] = uses_devices
+            self.begun += 1
+
+    def stay(self, pod: P) -> None:
+        """A pod that was on its way stays for the time being."""
+        self._going.pop(pod, None)
+
     def add(self, pod: P, tick: float, *, uses_devices: bool) -> None:
         """A pod has left."""
-        if pod in self._known:
-            return
+        self._going.pop(pod, None)
+        if pod not in self._known:
+            self._known.add(pod)
+            self._add(pod, tick, uses_devices=uses_devices)
+
+    def _add(self, pod: P | None, tick: float, *, uses_devices: bool) -> None:
         tick = max(tick, self._ticks[-1]) if self._ticks else tick
-        self._known.add(pod)
         self._pods.append(pod)
         self._ticks.append(tick)
         if uses_devices:
             self._device_ticks.append(tick)
+        minute = int(tick // MINUTE)
+        _, pods, with_devices = self._minutes.get(minute, (tick, 0, 0))
+        self._minutes[minute] = Departed(tick, pods + 1, with_devices + uses_devices)
 
     def since(self, tick: float, *, only_devices: bool) -> int:
         """How many have left from that time on, of all or of those that use devices."""
         ticks = self._device_ticks if only_devices else self._ticks
         return len(ticks) - bisect_left(ticks, tick)
 
+    def hold(self, who: object, since: float | None) -> None:
+        """Somebody holds something since a time, or nothing."""
+        if since is None:
+            self._held.pop(id(who), None)
+        else:
+            self._held[id(who)] = since
+
+    def came_up(self, tick: float) -> float:
+        """When something really came up that was first seen at a time: what is there at a start may have been held."""
+        return min(tick, self._past[0]) if self._past is not None and tick <= self._past[1] else tick
+
+    def past(self, tick: float) -> Past:
+        """What a guard that starts anew has to know; who is on the way counts as left by now."""
+        departed = tuple(self._minutes.values())
+        if self._going:
+            departed += (Departed(tick, len(self._going), sum(self._going.values())),)
+        return Past(departed, min(self._held.values(), default=None))
+
+    def restore(self, past: Past, tick: float) -> None:
+        """Begins with what was told before a start, which is now. Once, and before anybody leaves."""
+        self.is_restored = True
+        for by, pods, with_devices in sorted(past.departed):
+            for number in range(pods):
+                self._add(None, min(by, tick), uses_devices=number < with_devices)
+        if past.held_since is not None:
+            self._past = (past.held_since, tick + MINUTE)
+
     def forget(self, who: object, tick: float) -> None:
         """Somebody who asks does not ask about the time before that."""
         self._needs[id(who)] = tick
         needed = min(self._needs.values())
+        for minute in [minute for minute, departed in self._minutes.items() if departed.by < needed]:
+            del self._minutes[minute]
         old = bisect_left(self._ticks, needed)
         if old > SLACK:
             self._known.difference_update(self._pods[:old])

@@ -6,6 +6,7 @@
     controller: the shell of both ─▶ evictor: asks the policy ─▶ removal: mark and delete, or the eviction API
                                         └─ deciders: built in, a plugin (entry point), or a webhook
 
+    past: who leaves is written down first, so that a guard that starts anew goes on counting
     progress: follows an eviction from outside, for whoever waits for its end
 
 Who leaves, when and how fast is decided in `dray.eviction`, and what a policy is told and may say is described in

@@ -26,6 +26,7 @@ from dray.controllers.eviction.deletion_metrics import DeletionMetrics
 from dray.controllers.eviction.evictor import Evictor, Later, Left, Outcome
 from dray.controllers.eviction.identity import Identity
 from dray.controllers.eviction.keys import Cancelled, FollowUp, Key
+from dray.controllers.eviction.past import ToldPast
 from dray.controllers.queue_controller import QueueController
 from dray.eviction import Causes, Taken
 from dray.eviction.departures import Departures
@@ -52,6 +53,7 @@ class EvictionController(QueueController[Key]):
         self._recorder = context.recorder(self.name)
         self._evictor = Evictor(context, self._recorder, self.identity)
         self._metrics = DeletionMetrics(self.identity.metrics, context.metrics)
+        self._past = ToldPast(context, self._namespaces, self.name)
         self._wakeup = Wakeup(context.clock)
         held = Gauge(
             f"{self.identity.metrics}_held_pods",
@@ -100,10 +102,17 @@ class EvictionController(QueueController[Key]):
             async with asyncio.TaskGroup() as group:
                 group.create_task(super().run())
                 group.create_task(self._tell_limit())
+                group.create_task(self._past.keep_written())
                 for one in beside:
                     group.create_task(one)
         finally:
             await self._evictor.close()
+
+    async def _begin(self) -> None:
+        """Waits until there is something to plan with, and the guard knows who left before this start."""
+        for informer in self.informers:
+            await informer.synced()
+        self._past.restore()
 
     async def _tell_limit(self) -> None:
         """Writes down how much the guard lets go, for previews. Both controllers say the same; one writes it."""
@@ -138,6 +147,7 @@ class EvictionController(QueueController[Key]):
             self.queue.add(each.pod)
 
     async def _evict(self, ref: ObjectRef) -> None:
+        await self._past.written()
         pod, taken = self._current(ref), self._taken.get(ref)
         if pod is None or taken is None or not self._departures.must_leave(ref):
             self._taken.pop(ref, None)

@@ -61,8 +61,7 @@ class TaintEvictionController(EvictionController):
         return EvictionCause(kind="node", due=self._clock.now())
 
     async def _hand_out_in_time(self) -> None:
-        for informer in self.informers:
-            await informer.synced()
+        await self._begin()
         while True:
             self._status.report(self.planner.take_changed_nodes())
             if self.is_stopped:
