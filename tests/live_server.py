@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from dray.server.protobuf import MEDIA_TYPE, wire
+from dray.api import wire
+from dray.api.wire import MEDIA_TYPE
 from dray.server.protobuf import read as protobuf
 from patience import PATIENCE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
-from dray.server.protobuf import MEDIA_TYPE
+from dray.api.wire import MEDIA_TYPE
 from dray.server.protobuf import read as protobuf
 from live_server import LiveServer
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from dray.api import schema
+from dray.api import schema, wire
 from dray.server.discovery.openapi import descriptions, documents, field_texts
 from dray.server.discovery.openapi.v2_protobuf import encode_document
-from dray.server.protobuf import wire
 from dray.server.routes import Table
 from live_server import LiveServer
 

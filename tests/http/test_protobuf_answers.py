@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dray.api import registry
-from dray.server.protobuf import MEDIA_TYPE as MEDIA
+from dray.api.wire import MEDIA_TYPE as MEDIA
 from live_server import LiveServer
 from served_kinds import TYPED
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dray.server.protobuf import MAGIC, tables, write
-from dray.server.protobuf import MEDIA_TYPE as MEDIA
+from dray.api.wire import MAGIC, WireError, bytes_field, number_field, varint
+from dray.api.wire import MEDIA_TYPE as MEDIA
 from dray.server.protobuf import read as protobuf
-from dray.server.protobuf.wire import WireError, bytes_field, number_field, varint
+from dray.server.protobuf import tables, write
 from live_server import LiveServer
 from served_kinds import TYPED
 

@@ -17,13 +17,14 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
-from dray.api import codec
+from dray.api import codec, wire
 from dray.api.generated.core import Event, Pod
 from dray.api.meta import DeleteOptions, Object
 from dray.api.registry import Kind, by_kind
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.api.struct import encode_value
+from dray.client import opaque_parts
 from dray.client.documents import Form, graft, read_page
 from dray.client.foreign_kinds import find_foreign_kinds
 from dray.client.interface import ObjectList, PatchFormat, WatchEvent, WatchExpired
@@ -117,7 +118,12 @@ class HttpClient:
         form = await self._form(by_kind(obj.api_version, obj.kind))
         path = _path(form, obj.metadata.namespace, obj.metadata.name, subresource)
         if form.kind.resource not in self._incomplete:
-            return cast(T, self._read(form, await self._request("PUT", form, path, form.write(obj))))
+            try:
+                return cast(T, self._read(form, await self._request("PUT", form, path, form.write(obj))))
+            except ApiError as error:
+                if error.code != 422 or subresource or form.kind.resource not in opaque_parts.KINDS:
+                    raise
+                return cast(T, await self._update_finalizers(form, path, obj, error))
         for attempt in range(UPDATE_ATTEMPTS):
             body = await self._completed(form, obj)
             try:
@@ -127,6 +133,21 @@ class HttpClient:
                 if error.code != 409 or obj.metadata.resource_version or attempt == UPDATE_ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable")
+
+    async def _update_finalizers(self, form: Form, path: str, obj: Object, refused: ApiError) -> Object:
+        """Stores the finalizers of an object that is refused because the server told its opaque parts in other bytes.
+
+        Raises ApiError: `refused` if there is nothing of the kind to it.
+        """
+        stored = self._read(form, await self._request("GET", form, path))
+        if not opaque_parts.differ_in_finalizers(stored, obj):
+            raise refused
+        data = await self._transport.request("GET", path, accept=wire.MEDIA_TYPE)
+        try:
+            body = opaque_parts.with_finalizers(data, obj.metadata.finalizers)
+        except wire.WireError:
+            raise refused from None
+        return self._read(form, await self._request("PUT", form, path, body, content_type=wire.MEDIA_TYPE))
 
     async def update_with_status(self, obj: T) -> T:
         """Replaces an object, then its status, with a request for each. Raises ApiError (409)."""

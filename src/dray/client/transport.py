@@ -26,6 +26,7 @@ from dray.client.exec_credential import CredentialError, ExecCredential
 from dray.client.kubeconfig import Connection, KubeconfigError
 from dray.client.retries import pause_before_retry
 
+JSON = "application/json"
 REQUEST_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 SHOWN_BYTES = 500
@@ -71,9 +72,10 @@ class Transport:
         path: str,
         query: Mapping[str, str] | None = None,
         body: bytes | None = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
         *,
         retry: bool = True,
+        accept: str = JSON,
     ) -> bytes:
         """The body of a good answer. Raises ApiError for any other, OSError (TimeoutError) if there is none."""
         attempt = 0
@@ -81,7 +83,9 @@ class Transport:
         while True:
             attempt += 1
             token = await self._credential.current()
-            code, headers, data = await self._send(method, path, query or {}, body, content_type, token)
+            code, headers, data = await self._send(
+                method, path, query or {}, body, content_type, token=token, accept=accept
+            )
             if code < 400:
                 return data
             if code == HTTPStatus.UNAUTHORIZED and not renewed and await self._credential.renew(token):
@@ -114,11 +118,21 @@ class Transport:
             self._session = None
 
     async def _send(
-        self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str, token: str
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: bytes | None,
+        content_type: str,
+        *,
+        token: str,
+        accept: str,
     ) -> tuple[int, Mapping[str, str], bytes]:
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
         try:
-            async with self._open(method, path, query, body, content_type, token=token, timeout=timeout) as response:
+            async with self._open(
+                method, path, query, body, content_type, token=token, timeout=timeout, accept=accept
+            ) as response:
                 for text in response.headers.getall("Warning", ()):
                     self._warn(_warning_text(text))
                 return response.status, response.headers, await response.read()
@@ -135,10 +149,11 @@ class Transport:
         *,
         token: str,
         timeout: aiohttp.ClientTimeout,
+        accept: str = JSON,
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=Connector(None, self._proxy if self._is_socks else None))
-        headers = [("Accept", "application/json"), ("User-Agent", self._agent), *self._connection.headers]
+        headers = [("Accept", accept), ("User-Agent", self._agent), *self._connection.headers]
         if body is not None:
             headers.append(("Content-Type", content_type))
         if token:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from dray.api.generated.core import ConfigMap, Pod
 from dray.api.registry import by_kind
 from dray.api.status import ApiError
+from dray.api.wire import MAGIC, MEDIA_TYPE, bytes_field
 from dray.client import Informer, WatchExpired
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection
@@ -22,6 +23,7 @@ from scripted_http import Script, scripted_http
 
 CONFIG_MAPS = by_kind("v1", "ConfigMap")
 PODS = by_kind("v1", "Pod")
+CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
 PATCHES = by_kind("resource.k8s.io/v1alpha3", "ResourceSlicePatch")
 SLICES = by_kind("resource.k8s.io/v1", "ResourceSlice")
 
@@ -369,3 +371,46 @@ async def test_an_informer_goes_on_without_a_kind_that_is_missing_and_says_what_
     assert [record.getMessage() for record in caplog.records if record.name == "dray.client.informer"] == [
         "cannot list pods: you cannot list that; it is tried again"
     ]
+
+
+class ByteByByte:
+    """A server that compares a claim's parameters with what was written, which it tells in JSON without its spaces."""
+
+    def __init__(self) -> None:
+        self.written = b'{"kind": "Config",  "mode" : 1}'
+        self.finalizers = ["old"]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        meta = {"name": "c", "namespace": "default", "resourceVersion": "7", "uid": "u", "finalizers": self.finalizers}
+        opaque = {"driver": "d.example.com", "parameters": json.loads(self.written)}
+        spec = {"devices": {"config": [{"opaque": opaque}]}}
+        return {"kind": "ResourceClaim", "apiVersion": "resource.k8s.io/v1", "metadata": meta, "spec": spec}
+
+    @property
+    def message(self) -> bytes:
+        named = b"".join(bytes_field(14, name.encode()) for name in self.finalizers)
+        return MAGIC + bytes_field(2, bytes_field(1, named) + bytes_field(2, self.written))
+
+    def __call__(self, request: Request) -> Answer:
+        if request.path == "/apis/resource.k8s.io/v1":
+            return as_json({"kind": "APIResourceList", "resources": [{"name": "resourceclaims"}]})
+        if request.method == "GET":
+            in_protobuf = request.header("accept") == MEDIA_TYPE
+            return Response(200, self.message, MEDIA_TYPE) if in_protobuf else as_json(self.document)
+        if request.header("content-type") != MEDIA_TYPE or self.written not in request.body:
+            return as_json(status(422, "Invalid", "field is immutable"), 422)
+        self.finalizers = ["new"] if b"new" in request.body else []
+        return as_json(self.document)
+
+
+async def test_finalizers_of_claims_are_written_where_a_server_compares_bytes() -> None:
+    server = ByteByByte()
+    async with scripted_client(server) as client:
+        found = await client.get(CLAIMS, "default", "c")
+        for wanted in (("new",), ()):
+            changed = replace(found, metadata=replace(found.metadata, finalizers=wanted))
+            assert (await client.update(changed)).metadata.finalizers == wanted == tuple(server.finalizers)
+        other = replace(found, metadata=replace(found.metadata, labels={"a": "b"}))
+        with pytest.raises(ApiError, match="immutable"):
+            await client.update(other)

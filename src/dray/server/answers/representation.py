@@ -5,8 +5,9 @@ from __future__ import annotations
 from dray.api import codec
 from dray.api.meta import ListMeta, ObjectMeta, Status, StatusDetails
 from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP, RESOURCE_GROUP, Kind
+from dray.api.wire import MEDIA_TYPE
 from dray.process.http import JSON, Request, Response
-from dray.server import errors, objects, protobuf
+from dray.server import errors, objects
 from dray.server.answers.accepted import ANY_JSON, Accepted, accepted
 from dray.server.answers.tables import Tables
 from dray.server.answers.yaml_answers import YAML
@@ -16,8 +17,8 @@ from dray.server.strategies import View
 from dray.server.verbs.reads import Page
 from dray.store import Record
 
-OFFERED = (JSON, YAML, protobuf.MEDIA_TYPE)
-OFFERED_TO_WATCHES = ("application/json;stream=watch", f"{protobuf.MEDIA_TYPE};stream=watch")
+OFFERED = (JSON, YAML, MEDIA_TYPE)
+OFFERED_TO_WATCHES = ("application/json;stream=watch", f"{MEDIA_TYPE};stream=watch")
 _RETURNS_DELETED = frozenset({"pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims"})
 
 
@@ -123,23 +124,23 @@ def choose(engine: Engine, request: Request, call: Call) -> Representation:
         return Representation(call)
     for wanted in accepted(header):
         if (form := _form(wanted, request, call)) is not None:
-            form.in_protobuf = wanted.media == protobuf.MEDIA_TYPE
+            form.in_protobuf = wanted.media == MEDIA_TYPE
             return form
     raise errors.not_acceptable(OFFERED_TO_WATCHES if call.route.verb == "watch" else OFFERED)
 
 
 def _form(wanted: Accepted, request: Request, call: Call) -> Representation | None:
     """What a client gets that accepts this; None if the server does not have it."""
-    if wanted.media not in (*ANY_JSON, protobuf.MEDIA_TYPE) and (wanted.media != YAML or call.route.verb == "watch"):
+    if wanted.media not in (*ANY_JSON, MEDIA_TYPE) and (wanted.media != YAML or call.route.verb == "watch"):
         return None
     match wanted.shape:
-        case "Table" if wanted.media != protobuf.MEDIA_TYPE and _is_stored(call):
+        case "Table" if wanted.media != MEDIA_TYPE and _is_stored(call):
             version = wanted.parameters.get("v", "v1")
             return AsTable(call, version, request.query.get("includeObject", "Metadata"))
         case "PartialObjectMetadata" | "PartialObjectMetadataList" as form:
             is_one = form == "PartialObjectMetadata"
             return MetadataOnly(call) if _is_stored(call) and (is_one or not call.route.name) else None
-        case "" if wanted.media != protobuf.MEDIA_TYPE or _has_messages(call):
+        case "" if wanted.media != MEDIA_TYPE or _has_messages(call):
             return Representation(call)
     return None
 

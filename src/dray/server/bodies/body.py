@@ -12,6 +12,8 @@ from dray.api.meta import Object
 from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind
 from dray.api.shared_parts import share
 from dray.api.status import ApiError
+from dray.api.wire import MEDIA_TYPE as PROTOBUF
+from dray.api.wire import WireError
 from dray.custom import documents as custom_documents
 from dray.custom.kinds import CustomKind
 from dray.server import errors
@@ -19,10 +21,8 @@ from dray.server.beside import LARGE
 from dray.server.bodies import number_ranges, pod_bodies
 from dray.server.bodies.options import WriteOptions
 from dray.server.patch.formats import APPLY_PATCH, FORMATS, Patch
-from dray.server.protobuf import MEDIA_TYPE as PROTOBUF
 from dray.server.protobuf import read as protobuf
 from dray.server.protobuf.tables import UnknownMessage
-from dray.server.protobuf.wire import WireError
 from dray.server.routes import Route
 from dray.validation import to_hub
 

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from google.protobuf.message import DecodeError
 
-from dray.api import codec
-from dray.server.protobuf import MAGIC, MEDIA_TYPE, tables, wire
+from dray.api import codec, wire
+from dray.api.wire import MAGIC, MEDIA_TYPE, WireError
+from dray.server.protobuf import tables
 from dray.server.protobuf.descriptors import RECURSIVE, message_class
-from dray.server.protobuf.wire import WireError
 
 MOST_FIELDS = 200_000
 """What one body may hold, so that a few bytes per field cannot become much memory."""

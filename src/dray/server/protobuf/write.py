@@ -12,10 +12,10 @@ import msgspec
 
 from dray.api import schema
 from dray.api.text_memory import remember_texts
-from dray.server.protobuf import MAGIC, tables
+from dray.api.wire import MAGIC, bytes_field
+from dray.server.protobuf import tables
 from dray.server.protobuf.descriptors import RECURSIVE, identifier, message_class
 from dray.server.protobuf.tables import META, Field
-from dray.server.protobuf.wire import bytes_field
 
 Change = Callable[[Any], Any]
 

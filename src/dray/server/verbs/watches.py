@@ -8,11 +8,12 @@ from typing import Protocol
 
 from dray.api import codec
 from dray.api.meta import Object, ObjectMeta
+from dray.api.wire import MEDIA_TYPE
 from dray.server import errors
 from dray.server.beside import LARGE, MANY
 from dray.server.bodies.options import ListOptions
 from dray.server.engine import Call, Engine
-from dray.server.protobuf import MEDIA_TYPE, write
+from dray.server.protobuf import write
 from dray.server.verbs import reads
 from dray.store import Event, EventType, Expired, Record, StorageError, StoreError, Watcher
 

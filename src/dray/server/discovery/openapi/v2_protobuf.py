@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dray.server.protobuf.wire import bytes_field, number_field
+from dray.api.wire import bytes_field, number_field
 
 Plain = Mapping[str, Any]
 Encode = Callable[[Any], bytes]

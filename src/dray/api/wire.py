@@ -5,6 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
+MAGIC = b"k8s\x00"
+"""How every object of Kubernetes begins, before its envelope."""
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
 
