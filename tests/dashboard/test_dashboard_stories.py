@@ -211,7 +211,8 @@ def test_an_admin_looks_after_the_fleet(one_browser: Page) -> None:
             _picture(page, "placement", 560)
             _is_usable_without_a_mouse(page)
             _is_usable_by_everybody(here, page)
-        assert [one for one in page.complaints() if "422" not in one] == []
+            _comes_back_after_the_session_has_ended(page, _way_in(here)[1])
+        assert [one for one in page.complaints() if "422" not in one and "401" not in one] == []
 
 
 def _looks_at_the_map(here: Cluster, page: Page) -> None:
@@ -337,6 +338,35 @@ def _is_usable_by_everybody(here: Cluster, page: Page) -> None:
         for theme in ("light", "dark"):
             page.script("document.documentElement.dataset.theme = arguments[0]", theme)
             assert page.faults() == [], f"{view} in {theme} colours"
+
+
+def _comes_back_after_the_session_has_ended(page: Page, token: str) -> None:
+    page.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    page.open("#/timeline?kind=allocation")
+    page.sees("Your session has ended.")
+    page.type("#token", token)
+    page.press("Log in")
+    page.sees("The last hour")
+    assert page.script("return location.hash") == "#/timeline?kind=allocation"
+
+
+def test_where_nothing_is_it_is_said_so(one_browser: Page) -> None:
+    with cluster(nodes=0) as here:
+        page = one_browser.turn_to(_way_in(here)[0])
+        views = {
+            "fleet": "There are no devices: no driver has published any",
+            "fleet?as=table": "No device matches.",
+            "waiting": "No pod waits",
+            "service": "No rule taints a device.",
+            "timeline": "Nothing happened in the last hour.",
+            "placement": "No cluster has joined.",
+        }
+        with _logged_in(page, _way_in(here)[1]):
+            for view, told in views.items():
+                page.open(f"#/{view}")
+                page.sees(told)
+                assert page.faults() == [], view
+        assert page.complaints() == []
 
 
 HUB = """

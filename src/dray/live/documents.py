@@ -58,13 +58,8 @@ async def rule_rows(viewer: Viewer) -> list[service.RuleRow]:
     """The rules, each with its devices in numbers: there may be tens of thousands, so they are counted in a thread."""
     found: list[DeviceTaintRule] = list(viewer.of(kinds.RULES))
     selected = {rule.metadata.name: viewer.cluster.tracker.selected(rule.metadata.name) for rule in found}
-    holding = viewer.cluster.inventory.holding
-
-    def reach(name: str) -> service.Reach:
-        devices = selected[name]
-        return service.Reach(len(devices), sum(holding(one.id) is not None for one in devices))
-
-    return await asyncio.to_thread(service.rule_rows, found, reach)
+    inventory = viewer.cluster.inventory
+    return await asyncio.to_thread(service.rule_rows, found, lambda name: service.Reach.of(selected[name], inventory))
 
 
 async def history(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:

@@ -99,15 +99,17 @@ def _numbers(fleet: Fleet, *, is_grouped: bool) -> Iterator[Rows | Picture]:
 
 
 def _rules(snapshot: Snapshot) -> Rows | str:
-    def reach(name: str) -> service.Reach:
-        devices = snapshot.selected_devices(name)
-        return service.Reach(len(devices), sum(bool(snapshot.holders(one)) for one in devices))
-
-    rows = service.rule_rows(snapshot.objects(DeviceTaintRule), reach)
+    found = list(snapshot.objects(DeviceTaintRule))
+    with snapshot.rehearsal() as rehearsal:
+        inventory = rehearsal.cluster.inventory
+        rows = service.rule_rows(found, lambda name: service.Reach.of(snapshot.selected_devices(name), inventory))
     if not rows:
         return "No rule taints a device."
-    cells = [(one.name, one.taint, str(one.devices), one.since or "–", one.held or one.progress or "–") for one in rows]
-    return Rows("Rules", ("rule", "taint", "devices", "since", "progress"), cells)
+    cells = [
+        (one.name, one.taint, str(one.devices), str(one.in_use), one.since or "–", one.held or one.progress or "–")
+        for one in rows
+    ]
+    return Rows("Rules", ("rule", "taint", "devices", "in use", "since", "progress"), cells)
 
 
 def _waiting(waits: list[waiting.PodRow]) -> Rows | str:

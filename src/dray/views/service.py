@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from dray.allocator import Inventory
 from dray.api.conditions import find_condition
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.rule_annotations import EXPIRES_AT
 from dray.api.taints import taint_text
 from dray.eviction.confirmations import is_confirmed
 from dray.eviction.rule_condition import EVICTION_HELD, EVICTION_IN_PROGRESS
+from dray.tracker.view import EffectiveDevice
 from dray.views.device import Document
 
 
@@ -37,6 +39,11 @@ class Reach(NamedTuple):
 
     devices: int
     in_use: int
+
+    @classmethod
+    def of(cls, devices: Sequence[EffectiveDevice], inventory: Inventory) -> Reach:
+        """Devices that a rule selects."""
+        return cls(len(devices), sum(inventory.holding(one.id) is not None for one in devices))
 
 
 def rule_rows(rules: Iterable[DeviceTaintRule], reach: Callable[[str], Reach]) -> list[RuleRow]:

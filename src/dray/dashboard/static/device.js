@@ -96,7 +96,7 @@ function taints(list) {
     "section",
     { class: "card", "aria-label": "Taints" },
     h("h2", {}, "Taints"),
-    list.length === 0 && h("p", { class: "empty" }, "None: any claim may have it."),
+    list.length === 0 && h("p", { class: "empty" }, "None: no claim has to tolerate anything."),
     list.map((one) =>
       h(
         "div",

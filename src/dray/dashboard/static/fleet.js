@@ -120,8 +120,13 @@ export function show(main, route) {
       map.draw(changed);
     }
     if (isTable) paintTable();
-    shown.textContent = cel ? `${count(model.shown, "device")} match the filter.` : "";
+    shown.textContent = tellShown();
     main.dataset.ready = "yes";
+  }
+
+  function tellShown() {
+    if (model.rows.size === 0) return "There are no devices: no driver has published any, or you may not see them.";
+    return cel ? `${count(model.shown, "device")} ${model.shown === 1 ? "matches" : "match"} the filter.` : "";
   }
 
   /** @param {{by: string, title: string}[]} choices */

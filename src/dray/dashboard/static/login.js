@@ -8,9 +8,10 @@ import { rename } from "./routes.js";
  * @param {HTMLElement} main
  * @param {import("./routes.js").Route} route
  * @param {() => void} onIn
+ * @param {string} why what happened, empty if somebody just comes in
  */
-export function show(main, route, onIn) {
-  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+export function show(main, route, onIn, why) {
+  const problem = h("p", { class: "problem", role: "alert", hidden: !why }, why);
   const token = /** @type {HTMLInputElement} */ (h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false" }));
   const namespace = /** @type {HTMLInputElement} */ (h("input", { id: "namespace", autocomplete: "off", spellcheck: "false" }));
   const form = h(

@@ -42,6 +42,7 @@ let stop = () => {};
 let session = null;
 let pending = 0;
 let wanted = "";
+let hasEnded = false;
 
 function open() {
   stop();
@@ -56,7 +57,8 @@ function open() {
     stop = login.show(main, route, () => {
       location.hash = wanted && !wanted.startsWith("#/login") ? wanted : "#/fleet";
       wanted = "";
-    });
+    }, hasEnded ? "Your session has ended. Log in again to go on where you were." : "");
+    hasEnded = false;
     return;
   }
   const show = VIEWS[route.view];
@@ -103,6 +105,8 @@ function paintTop(view) {
     themeButton(),
     h("button", { type: "button", onclick: leave }, "Log out"),
   );
+  // On a phone there is room for some of them only.
+  top.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function themeButton() {
@@ -137,6 +141,7 @@ document.documentElement.dataset.theme = localStorage.getItem("dray-theme") ?? "
 whenLoggedOut(() => {
   if (current().view !== "login") {
     wanted = location.hash;
+    hasEnded = true;
     location.hash = "#/login";
   }
 });

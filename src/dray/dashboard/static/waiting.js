@@ -153,7 +153,7 @@ function claim(one) {
       h("p", { class: "quiet" }, request.totals, "."),
       request.remedies.length > 0 &&
         h("div", { class: "helps" }, h("h4", {}, "What would help"), h("p", {}, `It would fit on ${request.closest}`), h("ul", {}, request.remedies.map((/** @type {string} */ text) => h("li", {}, text)))),
-      request.hopeless && h("div", { class: "helps" }, h("h4", {}, "What would help"), h("p", {}, request.hopeless)),
+      request.hopeless && h("div", { class: "notice" }, h("h4", {}, "What would help"), h("p", {}, request.hopeless)),
       strips(request),
     ]).flat(),
   );
