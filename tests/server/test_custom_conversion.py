@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dray.api.custom import CustomObject
+from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.custom import conversion
 from dray.process.http import Peer, Request, Response
@@ -19,6 +20,7 @@ from dray.server.engine import Call
 from local_server import ADMIN, LocalServer, local_server, typed
 from webhook_server import WebhookServer, webhook_server
 
+DEFINITIONS = by_kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 BASE = "/apis/example.com/{version}/namespaces/default/hosts"
 
 
@@ -122,6 +124,25 @@ async def test_an_answer_that_cannot_be_used_fails_the_request(path: str, why: s
             await http("POST", "v2", body=host("v2", address="x"))
         assert failure.value.code == 500
         assert server.engine.get("hosts.example.com", "default", "a") is None
+
+
+async def test_a_service_leads_to_its_endpoints() -> None:
+    async with world() as (server, http, hooks):
+        admin = server.client()
+        metadata = {"name": "hook", "namespace": "default"}
+        ports = {"ports": [{"port": 443, "name": "https"}]}
+        await admin.create(typed({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": ports}))
+        labelled = {**metadata, "labels": {"kubernetes.io/service-name": "hook"}}
+        where = {"addressType": "IPv4", "endpoints": [{"addresses": ["127.0.0.1"]}]}
+        listens = {"ports": [{"port": hooks.port, "name": "https"}]}
+        version = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice"}
+        await admin.create(typed({**version, "metadata": labelled, **where, **listens}))
+        reference = {"namespace": "default", "name": "hook", "path": "/rename"}
+        client = {"url": None, "service": reference, "caBundle": hooks.bundle}
+        change = {"spec": {"conversion": {"webhook": {"clientConfig": client}}}}
+        await admin.patch(DEFINITIONS, "", "hosts.example.com", change)
+        await http("POST", "v1", body=host("v1", host="x"))
+        assert (await http("GET", "v2", "a"))["spec"] == {"address": "x"}
 
 
 async def test_questions_and_answers_are_written_and_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,16 @@ async def test_what_cannot_be_done_is_up_to_the_failure_policy(mutation: str, wh
         assert (failure.value.code, failure.value.reason) == (403, "Invalid")
 
 
+async def test_a_patch_that_adds_a_field_that_nobody_knows_is_told_so() -> None:
+    async with local_server(with_roles=False) as server:
+        admin = server.client()
+        await admin.create(mutating_policy("p", "[JSONPatch{op: 'add', path: '/unheard', value: 'y'}]"))
+        await admin.create(mutating_binding("p"))
+        with pytest.raises(ApiError, match='unknown field "unheard"') as refused:
+            await admin.create(config_map())
+        assert refused.value.code == 500
+
+
 async def test_nothing_that_has_no_parts_is_replaced_by_one_of_its_fields() -> None:
     async with local_server(with_roles=False) as server:
         admin = server.client()

@@ -130,7 +130,7 @@ async def _changed(asked: AdmissionRequest, resource: Resource, change: WantedCh
         try:
             grows = json_patch.may_grow(operations)
             return await patched(
-                asked, resource, lambda document: json_patch.apply(document, operations), may_grow=grows
+                asked, resource, lambda document: json_patch.apply(document, operations), may_grow=grows, is_strict=True
             )
         except FailedTest:  # a patch whose test fails is no patch for this object
             return asked.new

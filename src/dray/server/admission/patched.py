@@ -21,19 +21,21 @@ Change = Callable[[dict[str, Any]], Any]
 """Makes another document of one. Raises PatchError."""
 
 
-async def patched(asked: AdmissionRequest, resource: Resource, change: Change, *, may_grow: bool) -> Object:
+async def patched(
+    asked: AdmissionRequest, resource: Resource, change: Change, *, may_grow: bool, is_strict: bool = False
+) -> Object:
     """The new object after a change of it, worked out beside the loop if it is large, or may become so.
 
-    Raises PatchError, ApiError.
+    `is_strict`: fields that nobody knows are an error, and not dropped. Raises PatchError, ApiError.
     """
     call = asked.call
     call.is_large = call.is_large or may_grow
     if call.is_large:
-        return await asked.engine.beside(call, _patched, asked, resource, change)
-    return _patched(asked, resource, change)
+        return await asked.engine.beside(call, _patched, asked, resource, change, is_strict)
+    return _patched(asked, resource, change, is_strict)
 
 
-def _patched(asked: AdmissionRequest, resource: Resource, change: Change) -> Object:
+def _patched(asked: AdmissionRequest, resource: Resource, change: Change, is_strict: bool) -> Object:
     """The new object after a change of it in one of its versions, with defaults. Raises PatchError, ApiError."""
     assert asked.new is not None
     shown = asked.in_version(asked.new, resource)
@@ -41,7 +43,7 @@ def _patched(asked: AdmissionRequest, resource: Resource, change: Change) -> Obj
     if not isinstance(document, dict):
         raise errors.internal("the patch does not leave an object")
     try:
-        changed = _read(asked, resource, document)
+        changed = _read(asked, resource, document, is_strict)
     except errors.ApiError as error:
         raise errors.internal(str(error)) from None
     before = asked.new.metadata
@@ -55,7 +57,7 @@ def _patched(asked: AdmissionRequest, resource: Resource, change: Change) -> Obj
     return asked.with_defaults(with_metadata(changed, **kept))
 
 
-def _read(asked: AdmissionRequest, resource: Resource, document: dict[str, Any]) -> Object:
+def _read(asked: AdmissionRequest, resource: Resource, document: dict[str, Any], is_strict: bool) -> Object:
     if asked.view is not None:
         assert asked.new is not None
         return asked.view.merge(asked.new, asked.view.read(document, asked.name))
@@ -65,4 +67,5 @@ def _read(asked: AdmissionRequest, resource: Resource, document: dict[str, Any])
             raise errors.bad_request("; ".join(map(str, reading.errors)))
         return reading.obj
     route = replace(asked.call.route, kind=asked.kind_of(resource), version=resource.version)
-    return body.from_value(document, route, WriteOptions(field_validation="Ignore"), [])
+    validation = "Strict" if is_strict and not route.kind.is_custom else "Ignore"
+    return body.from_value(document, route, WriteOptions(field_validation=validation), [])
