@@ -6,6 +6,7 @@ must not be empty, and a text from a closed set must be one of the set. Nothing 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from dray.api import codec, schema
@@ -47,12 +48,14 @@ _MAY_BE_EMPTY: Final = frozenset(("group",))
 _PATH_NAMES: Final = frozenset(("APIService", "CustomResourceDefinition", "ClusterTrustBundle"))
 
 
-def rules_from_schema(kind: Kind) -> Rules:
-    """The rules for a kind, from its schema."""
+def rules_from_schema(kind: Kind, more: Callable[[Errors, Any, Any, Context], None] | None = None) -> Rules:
+    """The rules for a kind, from its schema; `more` are checks of its own."""
     definition = schema.for_kind(kind.group, kind.versions[0], kind.kind)
 
-    def check(errors: Errors, new: Any, _old: Any, _ctx: Context) -> None:
+    def check(errors: Errors, new: Any, old: Any, ctx: Context) -> None:
         _check_object(errors, codec.to_builtins(new), definition, "", _DEPTH)
+        if more is not None:
+            more(errors, new, old, ctx)
 
     return Rules(
         namespaced=kind.namespaced,

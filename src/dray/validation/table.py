@@ -39,6 +39,7 @@ _GROUPS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "config_data": ("ConfigMap", "Secret"),
         "service": ("Service",),
         "event": ("Event",),
+        "endpoints": ("Endpoints",),
         "persistent_volume_claim": ("PersistentVolumeClaim",),
         "workloads": ("ReplicationController",),
     },
@@ -51,13 +52,16 @@ _GROUPS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "batch": {"job": ("Job", "CronJob")},
     "certificates.k8s.io": {"certificate_signing_request": ("CertificateSigningRequest",)},
     "coordination.k8s.io": {"lease": ("Lease",)},
+    "discovery.k8s.io": {"endpoints": ("EndpointSlice",)},
     "events.k8s.io": {"event": ("Event",)},
+    "node.k8s.io": {"runtime_class": ("RuntimeClass",)},
     "policy": {"pod_disruption_budget": ("PodDisruptionBudget",)},
     "scheduling.k8s.io": {
         "priority_class": ("PriorityClass",),
         "pod_group": ("PodGroup",),
         "workload": ("Workload",),
     },
+    "storage.k8s.io": {"storage_class": ("StorageClass",)},
     "rbac.authorization.k8s.io": {"rbac": ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")},
 }
 MODULES: Final = {

@@ -27,6 +27,13 @@ JOB = template(restartPolicy="Never")
 ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}
 RBAC = "rbac.authorization.k8s.io/v1"
 
+ZONE = {"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}
+
+
+def endpoint_slice(**endpoint: Any) -> dict[str, Any]:
+    return obj("EndpointSlice", "discovery.k8s.io/v1", addressType="IPv4", endpoints=[endpoint])
+
+
 CASES = [
     (obj("Node"), set()),
     (obj("Node", spec={"taints": [{"key": "a", "effect": "NoSchedule"}]}), set()),
@@ -135,6 +142,44 @@ CASES = [
     ),
     (obj("StorageClass", "storage.k8s.io/v1", provisioner="p.example.com"), set()),
     (obj("StorageClass", "storage.k8s.io/v1"), {("Required", "provisioner")}),
+    (obj("StorageClass", "storage.k8s.io/v1", provisioner="a b"), {("Invalid", "provisioner")}),
+    (
+        obj("StorageClass", "storage.k8s.io/v1", provisioner="p", allowedTopologies=[ZONE, ZONE]),
+        {("Duplicate", "allowedTopologies[1].matchLabelExpressions")},
+    ),
+    (obj("RuntimeClass", "node.k8s.io/v1", handler="h"), set()),
+    (obj("RuntimeClass", "node.k8s.io/v1", handler="a/b"), {("Invalid", "handler")}),
+    (
+        obj("RuntimeClass", "node.k8s.io/v1", handler="h", scheduling={"tolerations": [{"operator": "Exists"}] * 2}),
+        {("Duplicate", "scheduling.tolerations[1]")},
+    ),
+    (
+        obj("RuntimeClass", "node.k8s.io/v1", handler="h", scheduling={"nodeSelector": {"a b": "c"}}),
+        {("Invalid", "scheduling.nodeSelector")},
+    ),
+    (
+        obj("RuntimeClass", "node.k8s.io/v1", handler="h", overhead={"podFixed": {"cpu": "-1"}}),
+        {("Invalid", "overhead.limits[cpu]")},
+    ),
+    (endpoint_slice(addresses=["1.2.3.4"]), set()),
+    (endpoint_slice(addresses=["127.0.0.1"]), set()),
+    (endpoint_slice(addresses=[]), {("Required", "endpoints[0].addresses")}),
+    (endpoint_slice(addresses=["::1"]), {("Invalid", "endpoints[0].addresses[0]")}),
+    (endpoint_slice(addresses=["01.2.3.4"]), {("Invalid", "endpoints[0].addresses[0]")}),
+    (endpoint_slice(addresses=["169.254.169.254"]), {("Invalid", "endpoints[0].addresses[0]")}),
+    (endpoint_slice(addresses=["0.0.0.0"]), {("Invalid", "endpoints[0].addresses[0]")}),
+    (endpoint_slice(addresses=["1.2.3.4"], hostname="a.b"), {("Invalid", "endpoints[0].hostname")}),
+    (obj("Endpoints", subsets=[{"ports": [{"port": 1}]}]), {("Required", "subsets[0]")}),
+    (
+        obj("Endpoints", subsets=[{"addresses": [{"ip": "224.0.0.1"}], "ports": [{"port": 0}]}]),
+        {("Invalid", "subsets[0].addresses[0].ip"), ("Invalid", "subsets[0].ports[0].port")},
+    ),
+    (
+        obj(
+            "Endpoints", subsets=[{"addresses": [{"ip": "1.2.3.4"}], "ports": [{"port": 1}, {"port": 2, "name": "b"}]}]
+        ),
+        {("Required", "subsets[0].ports[0].name")},
+    ),
 ]
 
 
@@ -175,10 +220,26 @@ def test_defaults() -> None:
     service = default(obj("Service", spec={"ports": [{"port": 80}]}))["spec"]
     assert (service["type"], service["sessionAffinity"]) == ("ClusterIP", "None")
     assert service["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
+    storage = default(obj("StorageClass", "storage.k8s.io/v1", provisioner="p"))
+    assert (storage["reclaimPolicy"], storage["volumeBindingMode"]) == ("Delete", "Immediate")
     binding = default(
         obj("RoleBinding", RBAC, roleRef={"kind": "Role", "name": "r"}, subjects=[{"kind": "User", "name": "u"}])
     )
     assert binding["roleRef"]["apiGroup"] == binding["subjects"][0]["apiGroup"] == "rbac.authorization.k8s.io"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "changes"),
+    [
+        (obj("StorageClass", "storage.k8s.io/v1", provisioner="p"), {"provisioner": "q", "parameters": {"a": "b"}}),
+        (obj("RuntimeClass", "node.k8s.io/v1", handler="h"), {"handler": "i"}),
+        (endpoint_slice(addresses=["1.2.3.4"]), {"addressType": "FQDN"}),
+    ],
+)
+def test_what_cannot_be_changed_later(manifest: dict[str, Any], changes: dict[str, Any]) -> None:
+    stored = {**manifest, "metadata": {"name": "x", "resourceVersion": "1"}}
+    found = validation.validate({**stored, **changes}, stored)
+    assert {error.field for error in found} >= changes.keys()
 
 
 def created(manifest: dict[str, Any]) -> Any:
