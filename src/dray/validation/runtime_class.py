@@ -19,7 +19,6 @@ from dray.validation.schema_rules import rules_from_schema
 def _check_runtime_class(errors: Errors, new: RuntimeClass, old: RuntimeClass | None, _ctx: Context) -> None:
     if old is not None:
         check.immutable(errors, "handler", new.handler, old.handler)
-        return
     if new.handler:
         check.name(errors, "handler", new.handler, names.dns_label)
     if new.overhead is not None:

@@ -7,13 +7,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from dray.api.field import forbidden, invalid
+from dray.api.field import forbidden, invalid, not_supported
 from dray.api.generated.core import Service, ServicePort, ServiceSpec
 from dray.validation.context import Context, Errors
 
 HEADLESS: Final = "None"
 SINGLE: Final = "SingleStack"
 DUAL: Final = "RequireDualStack"
+POLICIES: Final = (SINGLE, "PreferDualStack", DUAL)
 FAMILIES: Final = ("IPv4", "IPv6")
 
 
@@ -103,6 +104,8 @@ def check(errors: Errors, new: Service, old: Service | None) -> None:
         if address != HEADLESS and not _is_address(address):
             message = f"must be empty, '{HEADLESS}', or a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
             errors.append(invalid(f"spec.clusterIPs[{index}]", address, message))
+    if spec.ip_family_policy and spec.ip_family_policy not in POLICIES:
+        errors.append(not_supported("spec.ipFamilyPolicy", spec.ip_family_policy, POLICIES))
     is_anybodys = spec.cluster_ip == HEADLESS and not spec.selector
     if not is_anybodys and spec.ip_family_policy == DUAL:
         message = "this cluster is not configured for dual-stack services"

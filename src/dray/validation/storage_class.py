@@ -25,7 +25,6 @@ def _check_storage_class(errors: Errors, new: StorageClass, old: StorageClass | 
         check.immutable(errors, "provisioner", new.provisioner, old.provisioner)
         check.immutable(errors, "reclaimPolicy", new.reclaim_policy, old.reclaim_policy)
         check.immutable(errors, "volumeBindingMode", new.volume_binding_mode, old.volume_binding_mode)
-        return
     if new.provisioner:
         check.name(errors, "provisioner", new.provisioner.lower(), names.label_key)
     _check_parameters(errors, new.parameters)
@@ -64,8 +63,8 @@ def _check_topologies(errors: Errors, terms: tuple[TopologySelectorTerm, ...]) -
 def _default_storage_class(given: StorageClass, _now: Time) -> StorageClass:
     return replace(
         given,
-        reclaim_policy=given.reclaim_policy or "Delete",
-        volume_binding_mode=given.volume_binding_mode or "Immediate",
+        reclaim_policy="Delete" if given.reclaim_policy is None else given.reclaim_policy,
+        volume_binding_mode="Immediate" if given.volume_binding_mode is None else given.volume_binding_mode,
     )
 
 

@@ -70,6 +70,10 @@ CASES = [
     (obj("Service"), {("Required", "spec.ports")}),
     (obj("Service", spec={"clusterIP": "None"}), set()),
     (
+        obj("Service", spec={"ports": [{"port": 80}], "ipFamilyPolicy": "Any"}),
+        {("NotSupported", "spec.ipFamilyPolicy")},
+    ),
+    (
         obj("Service", spec={"ports": [{"port": 0}]}),
         {("Invalid", "spec.ports[0].port"), ("Invalid", "spec.ports[0].targetPort")},
     ),

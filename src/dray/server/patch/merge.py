@@ -10,7 +10,12 @@ from dray.server.patch.shape import Elements, Keyed, Object, Shape
 
 
 def merge(shape: Shape, live: Any, applied: Any) -> Any:
-    """The live value with the applied one put in. Both are there; Raises ElementError."""
+    """The live value with the applied one put in. Both are there; Raises ElementError.
+
+    Null where there are parts is nothing that is applied: what others have there stays.
+    """
+    if applied is None and isinstance(shape, Object | Elements):
+        return live
     if isinstance(shape, Object) and isinstance(live, dict) and isinstance(applied, dict):
         merged = dict(live)
         for name, value in applied.items():

@@ -318,3 +318,17 @@ def test_an_object_that_is_applied_empty_stays() -> None:
 
     stored = Stored(POD).apply("m1", volume(medium="Memory")).apply("m1", volume())
     assert stored.plain == volume()
+
+
+def test_null_where_there_are_parts_applies_nothing() -> None:
+    """Templates leave keys without a value behind: that must not take from others what they have below."""
+    containers = [{"name": "c", "image": "i", "env": [{"name": "A", "value": "1"}]}]
+    stored = Stored(POD).update("other", of_kind(POD, {"labels": {"a": "b"}}, spec={"containers": containers}))
+    before = stored.plain
+    stored.apply("me", of_kind(POD, {"labels": None}, spec={"containers": None}))
+    stored.apply("me", of_kind(POD, spec={"containers": [{"name": "c", "env": None}]}))
+    assert stored.plain == before
+    stored.apply("me", of_kind(POD, spec=None))
+    assert stored.plain == before
+    with pytest.raises(ConflictsError):  # a value is another matter
+        stored.apply("me", of_kind(POD, spec={"containers": [{"name": "c", "image": None}]}))
