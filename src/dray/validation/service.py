@@ -18,6 +18,7 @@ from dray.validation.service_addresses import HEADLESS
 
 TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 AFFINITIES: Final = ("ClientIP", "None")
+TRAFFIC: Final = ("Cluster", "Local")
 AFFINITY_SECONDS: Final = 10800
 
 
@@ -58,6 +59,8 @@ def _check(errors: Errors, new: Service, old: Service | None, _ctx: Context) -> 
     validate_labels(errors, spec.selector, "spec.selector")
     check.required_one_of(errors, "spec.type", spec.type, TYPES)
     check.required_one_of(errors, "spec.sessionAffinity", spec.session_affinity, AFFINITIES)
+    if spec.internal_traffic_policy is not None:
+        check.one_of(errors, "spec.internalTrafficPolicy", spec.internal_traffic_policy, TRAFFIC)
     if spec.type == "ExternalName":
         name = spec.external_name.removesuffix(".")
         check.required_name(errors, "spec.externalName", name, names.dns_subdomain)

@@ -70,6 +70,10 @@ CASES = [
     (obj("Service"), {("Required", "spec.ports")}),
     (obj("Service", spec={"clusterIP": "None"}), set()),
     (
+        obj("Service", spec={"clusterIP": "None", "internalTrafficPolicy": "Some"}),
+        {("NotSupported", "spec.internalTrafficPolicy")},
+    ),
+    (
         obj("Service", spec={"ports": [{"port": 80}], "ipFamilyPolicy": "Any"}),
         {("NotSupported", "spec.ipFamilyPolicy")},
     ),
