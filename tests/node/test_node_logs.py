@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dray.node.runtime.attempt import Attempt, Attempts
+from dray.node.runtime.console import DRAIN_SECONDS, Console
 from dray.node.runtime.launch import Launch
 from dray.node.runtime.log_reader import LogOptions, read_log
 from dray.node.runtime.log_times import LogTimes, Times
@@ -30,8 +31,10 @@ class HandClock:
 
     def __init__(self) -> None:
         self.time = 1_000_000.0
+        self.asked = 0
 
     def now(self) -> float:
+        self.asked += 1
         return self.time
 
     def monotonic(self) -> float:
@@ -45,6 +48,7 @@ class Log:
     """A log that a test writes as a container does."""
 
     def __init__(self, root: Path) -> None:
+        self.root = root
         self.attempt: Attempt = Attempts(root).of("uid", "main", 0)
         with self.attempt.fresh(LAUNCH) as (standard, _):
             self._output = os.dup(standard.output)
@@ -52,8 +56,14 @@ class Log:
     def write(self, text: bytes) -> None:
         os.write(self._output, text)
 
+    def lock(self) -> None:
+        """As who holds a terminal does."""
+        fcntl.flock(self._output, fcntl.LOCK_EX)
+
     def close(self) -> None:
-        os.close(self._output)
+        if self._output >= 0:
+            os.close(self._output)
+        self._output = -1
 
 
 @pytest.fixture
@@ -140,6 +150,43 @@ async def test_a_log_that_is_followed_ends_with_its_container(log: Log) -> None:
     assert await anext(chunks) == b"last"
     with pytest.raises(StopAsyncIteration):
         await anext(chunks)
+
+
+def followed(log: Log, clock: HandClock) -> AsyncIterator[bytes]:
+    """The log of a container that has ended, as somebody who is attached sees it."""
+    console = Console(Attempts(log.root), None, None, clock.now)  # type: ignore[arg-type]  # not needed to read
+    return console.log("uid", "main", LogOptions(follow=True, look_seconds=0.0))
+
+
+async def until_looked(clock: HandClock, waiting: asyncio.Future[bytes]) -> None:
+    """Until it was looked some times whether there is more, and nothing came of it."""
+    while clock.asked < 6:
+        assert not waiting.done(), "it was not waited for"
+        await asyncio.sleep(0)
+
+
+async def test_what_a_terminal_showed_last_is_waited_for(log: Log) -> None:
+    """Who holds the terminal of a container writes it down beside it, and may be slower than its end."""
+    log.lock()
+    clock = HandClock()
+    chunks = followed(log, clock)
+    waiting = asyncio.ensure_future(anext(chunks))
+    await until_looked(clock, waiting)
+    log.write(b"last")
+    assert await waiting == b"last"
+    log.close()
+    with pytest.raises(StopAsyncIteration):
+        await anext(chunks)
+
+
+async def test_what_a_container_left_behind_with_its_terminal_is_not_waited_for(log: Log) -> None:
+    log.lock()
+    clock = HandClock()
+    waiting = asyncio.ensure_future(anext(followed(log, clock)))
+    await until_looked(clock, waiting)
+    clock.time += DRAIN_SECONDS
+    with pytest.raises(StopAsyncIteration):
+        await waiting
 
 
 async def test_of_a_log_that_goes_on_and_on_the_newest_part_is_kept(log: Log) -> None:

@@ -15,6 +15,7 @@ A container gets descriptors of its log and, through the shell around it, of the
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,22 @@ class Attempt:
         """A descriptor of the log. Raises OSError."""
         with self._open() as directory:
             return directory.open_file(f"{self.number}.log", os.O_WRONLY if to_write else os.O_RDONLY)
+
+    def is_written(self) -> bool:
+        """Whether somebody holds its terminal, and may not have written down yet what it showed last."""
+        try:
+            log = self.open_log()
+        except OSError:
+            return False
+        try:
+            fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(log)
+        return False
 
     def open_input(self) -> int:
         """A descriptor to write to its input with. Raises OSError if it has none, or has ended."""

@@ -20,6 +20,8 @@ from dray.node.runtime.log_reader import LogOptions, read_log
 from dray.node.runtime.machine import Machine
 
 TERMINAL: Final = "xterm"
+DRAIN_SECONDS: Final = 10.0
+"""So long what a container showed last may take to its log; usually it is there at once."""
 
 
 class NotThere(LookupError):
@@ -87,7 +89,7 @@ class Console:
     def log(self, uid: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
         """The log of a container, or of the attempt before. Raises NotThere; iterating raises OSError."""
         attempt = self._find(uid, container, previous=options.previous)
-        return read_log(attempt, options, lambda: self._has_ended(attempt), self._now)
+        return read_log(attempt, options, self._end_of(attempt), self._now)
 
     async def execute(
         self, uid: str, container: str, command: tuple[str, ...], *, terminal: bool, has_input: bool
@@ -156,6 +158,22 @@ class Console:
         if not wanted:
             raise NotThere(f"container {container} was not started{' before' if previous else ' yet'}")
         return wanted[0]
+
+    def _end_of(self, attempt: Attempt) -> Callable[[], bool]:
+        """Tells whether nothing comes any more: a container has ended, and what its terminal showed is written down.
+
+        What it left behind may hold the terminal open: nobody waits for that for long.
+        """
+        noticed: float | None = None
+
+        def is_over() -> bool:
+            nonlocal noticed
+            if not self._has_ended(attempt):
+                return False
+            noticed = self._now() if noticed is None else noticed
+            return self._now() - noticed >= DRAIN_SECONDS or not attempt.is_written()
+
+        return is_over
 
     def _has_ended(self, attempt: Attempt) -> bool:
         started = attempt.started()

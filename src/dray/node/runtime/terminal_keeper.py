@@ -1,11 +1,13 @@
 """Holds the terminal of a container, also while no agent is there: `python -I -S terminal_keeper.py MASTER LOG INPUT`.
 
 What the container shows goes into its log; what comes through its pipe (INPUT, -1 for none) is what it reads. Ends when
-nobody has the terminal open any more. The numbers are of descriptors that it is started with.
+nobody has the terminal open any more. The numbers are of descriptors that it is started with. The log is locked as long
+as something may still come.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import sys
@@ -16,6 +18,7 @@ CHUNK = 65536
 def main() -> None:
     """Lets the agent go, so that nobody has to wait for this process, and holds the terminal."""
     master, log, typed = (int(number) for number in sys.argv[1:4])
+    fcntl.flock(log, fcntl.LOCK_EX)
     if os.fork():
         os._exit(0)
     os.setsid()
