@@ -16,12 +16,13 @@ from dray.api.kinds import ENDPOINT_SLICES, LEASES
 from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
+from dray.process.http import Peer, Request
 from dray.server.security.certificates import create_private_key
 from dray.server.security.identity import MASTERS, authenticated
 from dray.server.upkeep import own_endpoints, together
 from etcd_world import Etcd, EtcdServer, etcd_servers, etcd_store, new_prefix
 from eviction_objects import DRIVER, V1, device_slice
-from local_server import refused
+from local_server import ADMIN, refused
 
 CLAIMS = by_kind(V1, "ResourceClaim")
 QUOTAS = by_kind("v1", "ResourceQuota")
@@ -191,6 +192,32 @@ async def test_servers_that_start_at_the_same_moment_make_what_every_cluster_has
         for server in servers:
             assert len((await server.client().list(NAMESPACES)).items) == 4
             await server.stop()
+
+
+async def test_reads_that_wait_for_etcd_do_not_count_as_busy(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else few of them would be let in at a time, and each would ask etcd by itself."""
+    now = 0.0
+    monkeypatch.setattr("dray.process.busy.perf_counter", lambda: now)
+
+    def pass_time() -> None:
+        nonlocal now
+        now += 1000.0
+
+    async with two_servers(etcd) as (_, server):
+        slowly = server.store.catch_up
+
+        async def catch_up() -> int:
+            asyncio.get_running_loop().call_soon(pass_time)
+            await asyncio.sleep(0)
+            return await slowly()
+
+        monkeypatch.setattr(server.store, "catch_up", catch_up)
+        for path, code in (("default", 200), ("absent", 404)):
+            request = Request("GET", f"/api/v1/namespaces/{path}", {}, {}, b"", Peer(""))
+            monkeypatch.setattr(server.application._gate, "identify", lambda _request: ADMIN)
+            answer: Any = await server.application(request)
+            assert (answer.code, now > 0) == (code, True)
+        assert server.application._fairness.flow(ADMIN.user).estimate < 1.0
 
 
 async def test_roles_made_on_one_server_count_on_the_other(etcd: Etcd) -> None:

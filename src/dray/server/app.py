@@ -11,6 +11,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from dray.process.busy import Stopwatch, counted
 from dray.process.http import JSON, MAX_BODY_BYTES, Answer, Request, Response
 from dray.server import errors, handlers, routes
 from dray.server.answers import compression, other_forms, route_warnings
@@ -173,14 +174,14 @@ class App:
             kind = "" if route is None else route.kind.resource
             vital, refusable = is_vital(caller, route), may_be_refused(caller, route)
             await fairness.wait(flow, kind, vital=vital, refusable=refusable)
-        began = time.perf_counter()
+        busy = Stopwatch()
         try:
-            return await self._answer(handling, caller)
+            return await counted(self._answer(handling, caller), busy)
         finally:
-            taken = time.perf_counter() - began - handling.seconds_beside
-            # Writes wait for the disk: how long they keep the loop busy is guessed from their size.
+            # Writes are stored for several at once: how long they keep the loop busy is guessed from their size.
             is_write = handling.request.method not in ("GET", "HEAD")
-            fairness.leave(flow, WRITE_SECONDS + len(handling.request.body) * BYTE_SECONDS if is_write else taken)
+            guess = WRITE_SECONDS + len(handling.request.body) * BYTE_SECONDS
+            fairness.leave(flow, guess if is_write else busy.seconds)
 
     def _unexpected(self, handling: Handling, error: Exception) -> Response:
         """The disk has failed, or dray has a bug: the log has the details, the client the id to find them by."""
@@ -265,6 +266,4 @@ class App:
             answer = failure(error)
         except RecursionError:  # whatever follows an object step by step goes as deep as that is
             answer = failure(errors.bad_request("an object is nested deeper than the server can follow"))
-        finally:
-            handling.seconds_beside += call.seconds_beside
         return with_warnings(answer, call.warnings)

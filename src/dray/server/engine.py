@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
@@ -74,8 +73,6 @@ class Call(msgspec.Struct):
     turn: Turn | None = None
     """What to step out of while the request waits for somebody else; None where there are no turns."""
     is_large: bool = False
-    seconds_beside: float = 0.0
-    """How long it was waited for what is done beside the loop."""
     _key: Key | None = None
 
     @property
@@ -230,11 +227,7 @@ class Engine:
 
     async def beside(self, call: Call, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """What a pure function gives, worked out beside the loop when it is the caller's turn."""
-        began = time.perf_counter()
-        try:
-            return await self.workers.run(call.caller.user, function, *args, **kwargs)
-        finally:
-            call.seconds_beside += time.perf_counter() - began
+        return await self.workers.run(call.caller.user, function, *args, **kwargs)
 
     def new_uid(self) -> str:
         """A fresh uid: a random UUID (version 4). `uuid.UUID` does the same in three times the time."""

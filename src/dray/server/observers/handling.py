@@ -30,8 +30,6 @@ class Handling(msgspec.Struct):
     route: Route | None = None
     annotations: Mapping[str, str] | None = None
     """What admission wants the audit log to have."""
-    seconds_beside: float = 0.0
-    """How long it was waited for what is done beside the event loop."""
     _id: str = ""
 
     @property

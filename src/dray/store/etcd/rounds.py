@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
-from dray.store.errors import Closed, StorageError, Unreachable
+from dray.store.errors import Closed, StorageError, StoreError, Unreachable
 from dray.store.watch import Progress
 
 REACH_SECONDS: Final = 5.0
@@ -26,7 +26,7 @@ class Rounds:
         self._ask = ask
         self._nudge = nudge
         self._progress = progress
-        self._next: asyncio.Future[int] | None = None
+        self._next: list[asyncio.Future[int]] = []
         self._task: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._number = 0
@@ -35,11 +35,12 @@ class Rounds:
 
     async def join(self) -> int:
         """Everything acknowledged before this call is visible afterwards; the revision. Raises Unreachable."""
-        if self._next is None:
-            self._next = asyncio.get_running_loop().create_future()
-            if self._task is None:
-                self._task = asyncio.get_running_loop().create_task(self._run())
-        return await asyncio.shield(self._next)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[int] = loop.create_future()
+        self._next.append(future)
+        if self._task is None:
+            self._task = loop.create_task(self._run())
+        return await future
 
     async def reach(self, revision: int) -> None:
         """Waits until a revision is visible. Raises Unreachable."""
@@ -71,8 +72,7 @@ class Rounds:
         """Nobody waits any longer."""
         if self._task is not None:
             self._task.cancel()
-        for future in (self._next, *(future for *_, future in self._waiting)):
-            _refuse(future)
+        _refuse([*self._next, *(future for *_, future in self._waiting)])
 
     async def _run(self) -> None:
         """One round after the other, as long as somebody waits."""
@@ -81,30 +81,36 @@ class Rounds:
         finally:  # whatever ended it, who asks from now on begins anew
             self._task = None
             _refuse(self._next)
-            self._next = None
+            self._next = []
 
     async def _rounds(self) -> None:
-        while self._next is not None:
+        while self._next:
             await asyncio.sleep(0)  # all who ask in this turn
-            current, self._next = self._next, None
+            current, self._next = self._next, []
             began = time.perf_counter()
             try:
                 revision = await self._ask()
                 await self.reach(revision)
             except StorageError as error:
-                current.set_exception(error)
-                current.exception()  # those who wait may have gone
+                _fail(current, error)
             except (Exception, asyncio.CancelledError):
                 _refuse(current)
                 raise
             else:
-                current.set_result(revision)
+                for future in current:
+                    if not future.done():  # else who waits has gone
+                        future.set_result(revision)
                 self.count += 1
                 self.seconds += time.perf_counter() - began
 
 
-def _refuse(future: asyncio.Future[Any] | None) -> None:
+def _refuse(futures: Iterable[asyncio.Future[Any]]) -> None:
     """Whoever waits is told that there is nothing to wait for. Cancelled, they would seem to be told to end."""
-    if future is not None and not future.done():
-        future.set_exception(Closed("the store is closing"))
-        future.exception()  # those who wait may have gone
+    _fail(futures, Closed("the store is closing"))
+
+
+def _fail(futures: Iterable[asyncio.Future[Any]], error: StoreError) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(error)
+            future.exception()  # those who wait may have gone
