@@ -35,11 +35,10 @@ class Display:
 
     def __enter__(self) -> Display:
         if self._file.isatty():
-            from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn
 
             columns = (TextColumn("Evicting"), BarColumn(), TextColumn("{task.fields[told]}"))
-            self._bar = Progress(*columns, console=Console(file=self._file), transient=True)
+            self._bar = Progress(*columns, console=output.console_on(self._file), transient=True)
             self._bar.start()
         return self
 

@@ -68,9 +68,7 @@ def busy(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"{what} …"):
+    with output.console_on(sys.stderr).status(f"{what} …"):
         yield
 
 
@@ -79,7 +77,6 @@ def track(names: Sequence[str], what: str) -> Iterator[str]:
     if not sys.stderr.isatty() or len(names) < 50:
         yield from names
         return
-    from rich.console import Console
     from rich.progress import track as show
 
-    yield from show(names, description=what, console=Console(stderr=True), transient=True)
+    yield from show(names, description=what, console=output.console_on(sys.stderr), transient=True)

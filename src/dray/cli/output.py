@@ -6,7 +6,7 @@ import sys
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
@@ -55,6 +55,11 @@ def fail(message: str) -> NoReturn:
 @cache
 def console() -> Console:
     """Standard output for people: tables and colour on a terminal, plain text otherwise."""
+    return console_on(sys.stdout if sys.stdout.isatty() else None)
+
+
+def console_on(screen: IO[str] | None) -> Console:
+    """A terminal for tables, bars and spinners, guarded or not; without one, whatever standard output is then."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
@@ -66,9 +71,8 @@ def console() -> Console:
                 text = segment.text if segment.control else terminal.visible_lines(segment.text)
                 yield segment if text is segment.text else segment._replace(text=text)
 
-    is_terminal = sys.stdout.isatty()
-    stream = terminal.unguarded(sys.stdout) if is_terminal else None
-    return VisibleConsole(highlight=False, soft_wrap=not is_terminal, file=stream)
+    file = terminal.unguarded(screen) if screen is not None else None
+    return VisibleConsole(highlight=False, soft_wrap=screen is None, file=file)
 
 
 API_VERSION = "dray.dev/v1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -188,7 +189,17 @@ class Transport:
         return self._tls
 
     def _broken(self, error: aiohttp.ClientError) -> OSError:
-        return ConnectionError(f"{self._connection.server}: {error or type(error).__name__}")
+        return ConnectionError(f"{self._connection.server}: {_why(error)}")
+
+
+def _why(error: aiohttp.ClientError) -> str:
+    """What went wrong, without what only the library that says it can use."""
+    if isinstance(error, aiohttp.ClientConnectorError) and (number := error.os_error.errno):
+        cause = error.os_error
+        is_of_the_system = not isinstance(cause, ssl.SSLError | socket.gaierror)
+        told = (os.strerror(number) if is_of_the_system else cause.strerror or str(cause)).lower()
+        return f"{error.host}:{error.port}: {told}" if isinstance(error, aiohttp.ClientProxyConnectionError) else told
+    return str(error) or type(error).__name__
 
 
 def _credential(connection: Connection) -> Credential:

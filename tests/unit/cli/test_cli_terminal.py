@@ -8,11 +8,14 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dray.cli import output, terminal
+from dray.cli import inputs, output, terminal
+from dray.cli.eviction_display import Display
+from dray.controllers.eviction.progress import Standing
 
 HOSTILE = "a\x1b]0;owned\x07b\x9b31mc\u202ed\re"
 MANIFEST = f"""
@@ -60,6 +63,34 @@ def test_tables_have_colours_of_their_own_and_nothing_else(monkeypatch: pytest.M
     shown = screen.getvalue()
     assert "\x1b[" in shown
     assert COLOUR.sub("", shown).replace("\n", "").isprintable()
+
+
+def _show_a_spinner() -> None:
+    with inputs.busy("Reading"):
+        pass
+
+
+def _show_a_bar() -> None:
+    assert len(list(inputs.track([HOSTILE] * 50, "Allocating"))) == 50
+
+
+def _show_evictions() -> None:
+    with Display(quiet=True) as display:
+        display.show(Standing(total=5, evicted=2, gone=2, hold=HOSTILE))
+
+
+@pytest.mark.parametrize("show", [_show_a_spinner, _show_a_bar, _show_evictions])
+def test_what_moves_does_so_behind_the_guard(monkeypatch: pytest.MonkeyPatch, show: Callable[[], None]) -> None:
+    """Spinners and bars are control sequences of our own: the guard lets them through, and nothing of others."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    terminal.guard()
+    show()
+    shown = screen.getvalue()
+    assert "\x1b[?25l" in shown  # the cursor is hidden meanwhile
+    assert "\\x1b[" not in shown
+    assert COLOUR.sub("", shown).replace("\n", "").replace("\r", "").isprintable()
 
 
 def test_a_command_at_a_terminal(tmp_path: Path) -> None:
