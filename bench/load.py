@@ -53,8 +53,13 @@ def _cluster(directory: Path, checkout: Path, samples: Path | None = None) -> Dr
 
 
 def _generate(cluster: Dray, nodes: int, devices: int, pods: int, *options: str) -> dict[str, Any]:
-    load = [sys.executable, str(GENERATOR), "--server", f"https://127.0.0.1:{cluster.port}"]
-    load += ["--token", cluster.token, "--nodes", str(nodes), "--devices", str(devices), "--pods", str(pods), *options]
+    return generate(f"https://127.0.0.1:{cluster.port}", cluster.token, nodes, devices, pods, *options)
+
+
+def generate(server: str, token: str, nodes: int, devices: int, pods: int, *options: str) -> dict[str, Any]:
+    """One load on whatever API server that is, as the generator reports it."""
+    load = [sys.executable, str(GENERATOR), "--server", server, "--token", token]
+    load += ["--nodes", str(nodes), "--devices", str(devices), "--pods", str(pods), *options]
     result: dict[str, Any] = json.loads(subprocess.run(load, capture_output=True, text=True, check=True).stdout)
     return result
 

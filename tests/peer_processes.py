@@ -70,6 +70,11 @@ class Running:
         self._processes.append(process)
         return process
 
+    @property
+    def pids(self) -> list[int]:
+        """Those that run."""
+        return [process.pid for process in self._processes]
+
     def stop(self) -> None:
         """Ends all of them, the last first: an API server without its etcd takes a minute to end."""
         for process in reversed(self._processes):
@@ -95,6 +100,12 @@ class ApiServer:
         """The kubeconfig of somebody who may do everything."""
         return self.kubeconfigs["admin"]
 
+    @property
+    def url(self) -> str:
+        """Where it listens, for the admin."""
+        found: str = yaml.safe_load(self.admin.read_text())["clusters"][0]["cluster"]["server"]
+        return found
+
     def start_component(self, name: str, *more: object) -> subprocess.Popen[bytes]:
         """Starts kube-scheduler or kube-controller-manager as its own user."""
         config = self.kubeconfigs["scheduler" if name == "kube-scheduler" else "manager"]
@@ -114,7 +125,7 @@ class ApiServer:
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
         """What the server answers to the admin; None for what is not there. AssertionError for other failures."""
         config = yaml.safe_load(self.admin.read_text())
-        parts = urlsplit(config["clusters"][0]["cluster"]["server"])
+        parts = urlsplit(self.url)
         connection = http.client.HTTPSConnection(str(parts.hostname), parts.port, timeout=PATIENCE, context=_trusting())
         headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}", "Content-Type": content_type}
         try:
@@ -166,8 +177,8 @@ def dray_servers_on_etcd(peers: Path, directory: Path) -> Iterator[ApiServer]:
         running.stop()
 
 
-def _start_etcd(running: Running, peers: Path) -> str:
-    """A fresh etcd; its address."""
+def _start_etcd(running: Running, peers: Path, *, durable: bool = False) -> str:
+    """A fresh etcd; its address. Only a `durable` one waits for the disk."""
     client, peer = free_port(), free_port()
     running.start(
         "etcd",
@@ -176,19 +187,19 @@ def _start_etcd(running: Running, peers: Path) -> str:
         f"--listen-client-urls=http://127.0.0.1:{client}",
         f"--advertise-client-urls=http://127.0.0.1:{client}",
         f"--listen-peer-urls=http://127.0.0.1:{peer}",
-        "--unsafe-no-fsync",
         "--log-level=error",
+        *(() if durable else ("--unsafe-no-fsync",)),
     )
     return f"http://127.0.0.1:{client}"
 
 
 @contextlib.contextmanager
-def kube_apiserver(peers: Path, directory: Path, *flags: str) -> Iterator[ApiServer]:
+def kube_apiserver(peers: Path, directory: Path, *flags: str, durable: bool = False) -> Iterator[ApiServer]:
     """A fresh kube-apiserver on a fresh etcd, with RBAC, ready."""
     running = Running(directory)
     port = free_port()
     try:
-        etcd = _start_etcd(running, peers)
+        etcd = _start_etcd(running, peers, durable=durable)
         key = _write_key(directory / "accounts.key")
         tokens = _write_tokens(directory)
         running.start(

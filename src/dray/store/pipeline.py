@@ -2,7 +2,8 @@
 
 The event loop hands a whole batch to one writer thread and hears back when it is durable. A batch is formed at the
 end of a loop turn, or once it is large enough: writers that were acknowledged together and write again travel together
-again, and the loop need not wait for the disk.
+again, and the loop need not wait for the disk. While further ones come in each turn, a batch waits for them, for a few
+turns: every commit costs the disk, the writer thread and whoever watches about the same, however much is in it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from dray.store.records import Event, needs_room
 
 EARLY = 16
 """So many submissions do not wait for the end of the turn: the loop works on the next ones while the disk is busy."""
+
+GATHERING_TURNS = 4
+"""So many turns of the loop a batch of several waits for more."""
 
 FORGET_AT = 1024
 """So many unneeded revisions are worth removing from disk along with the next write."""
@@ -75,6 +79,9 @@ class Pipeline:
         self._horizons: dict[str, int] = {}
         self._busy = False
         self._scheduled = False
+        self._gathered = 0
+        """How many were there a turn ago."""
+        self._turns = 0
         self._outcome: tuple[list[Submission], Batch, StorageError | None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._inbox: SimpleQueue[tuple[list[Submission], Batch] | None] = SimpleQueue()
@@ -111,14 +118,27 @@ class Pipeline:
     def _start(self) -> None:
         if not self._busy and not self._scheduled:
             self._scheduled = True
+            self._gathered = self._turns = 0
             self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self._send_waiting)
 
     def _send_waiting(self) -> None:
-        """At the end of a turn: what has gathered goes, unless it went early."""
+        """At the end of a turn: what has gathered goes, unless it went early, or more is coming."""
+        if self._is_gathering():
+            assert self._loop is not None
+            self._loop.call_soon(self._send_waiting)
+            return
         self._scheduled = False
         if self._waiting and not self._busy:
             self._send()
+
+    def _is_gathering(self) -> bool:
+        """Whether there are several, and more than a turn ago. One alone waits for nobody."""
+        before, self._gathered = self._gathered, len(self._waiting)
+        self._turns += 1
+        if self._busy or not self._backend.blocking or self._turns > GATHERING_TURNS:
+            return False
+        return self._gathered > max(before, 1)
 
     def _send(self) -> None:
         """Form a batch of all that waits and have it committed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import uuid4
 
 import pytest
 
@@ -18,10 +19,11 @@ from dray.store import (
     MemoryBackend,
     NotFound,
     Operation,
+    Record,
     Store,
     Update,
 )
-from dray.store.pipeline import EARLY
+from dray.store.pipeline import EARLY, GATHERING_TURNS
 
 POD = Key("pods", "default", "a")
 OTHER = Key("pods", "default", "b")
@@ -120,6 +122,29 @@ async def test_many_writes_in_one_turn_are_in_order_and_share_few_commits(store:
     records = await asyncio.gather(*tasks)
     assert [record.revision for record in records] == list(range(2, 10 * EARLY + 2))
     assert store.stats().commits <= 2
+
+
+async def test_writes_that_come_turn_after_turn_share_a_commit() -> None:
+    """On a disk: one alone goes at once, several wait while more come, but not for ever."""
+    backend = MemoryBackend()
+    backend.blocking = True
+    store = LocalStore(backend, decode=lambda resource, data: (resource, data))
+
+    async def turns(*counts: int) -> int:
+        tasks: list[asyncio.Future[Record]] = []
+        before = store.stats().commits
+        for count in counts:
+            tasks += [
+                asyncio.ensure_future(store.create(Key("pods", "", uuid4().hex), made("x"))) for _ in range(count)
+            ]
+            await asyncio.sleep(0)
+        await asyncio.gather(*tasks)
+        return store.stats().commits - before
+
+    assert await turns(1) == 1
+    assert await turns(2, 2, 2) == 1
+    assert await turns(*[2] * (GATHERING_TURNS + 1), 0, 2) == 2
+    await store.close()
 
 
 async def test_a_failing_finish_uses_up_no_revision(store: Store) -> None:
