@@ -154,8 +154,16 @@ def _defined(module: Module) -> Iterator[tuple[FunctionNode, bool]]:
 
 @cache
 def own_classes() -> frozenset[str]:
-    found = {node.name for each in modules() for node in ast.walk(each.tree) if isinstance(node, ast.ClassDef)}
-    return frozenset({*found, "Protocol", "Generic", "NamedTuple", "ABC"})
+    """Those that have no class of another library above them; of a name that several have, if that is so of all."""
+    bases: defaultdict[str, set[str]] = defaultdict(set)
+    for each in modules():
+        for node in ast.walk(each.tree):
+            if isinstance(node, ast.ClassDef):
+                bases[node.name] |= {ast.unparse(base).partition("[")[0] for base in node.bases}
+    found = {*bases, "Protocol", "Generic", "NamedTuple", "ABC", "msgspec.Struct", "Exception", "StrEnum"}
+    while others := {name for name in found & bases.keys() if not bases[name] <= found}:
+        found -= others
+    return frozenset(found)
 
 
 def test_tests_wait_as_long_as_it_takes() -> None:

@@ -41,7 +41,7 @@ def told_past(namespace: Namespace | None, now: float, jump: float) -> Past:
     text = "" if namespace is None else namespace.metadata.annotations.get(PAST_ANNOTATION, "")
     try:
         told = msgspec.json.decode(text or "{}", type=_Told)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return Past()
     if any(pods < 0 for _, pods, _ in told.left) or sum(pods for _, pods, _ in told.left) > MOST_PODS:
         return Past()

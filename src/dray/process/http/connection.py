@@ -95,7 +95,7 @@ class Connection(Writing):
         certificate = transport.get_extra_info("peercert") or None
         self._encrypted = transport.get_extra_info("ssl_object") is not None
         if self._encrypted:  # who waits to read on does so with little in hand
-            self._transport.set_read_buffer_limits(PIECE)  # type: ignore[union-attr]
+            self._transport.set_read_buffer_limits(PIECE)  # type: ignore[union-attr]  # that of TLS has it
         self._peer = Peer(str(address[0]) if address else "", certificate)
         if not self._server.take(self):
             self._end_with(failure(503, "too many connections"))
