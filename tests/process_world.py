@@ -11,7 +11,7 @@ from typing import Any
 
 from dray.api.generated.core import Pod
 from dray.cdi import Cache, CdiDevice, ContainerEdits, Spec, write_spec
-from dray.node.runtime.machine import find_machine
+from dray.node.runtime.machine import Machine, find_machine
 from dray.node.runtime.process import ProcessRuntime
 from node_world import LocalWorld, NodeWorld, local_world
 
@@ -21,10 +21,10 @@ MACHINE = find_machine()
 
 
 @contextlib.asynccontextmanager
-async def process_world() -> AsyncIterator[LocalWorld]:
+async def process_world(machine: Machine = MACHINE) -> AsyncIterator[LocalWorld]:
     """A world with real processes; whatever a test leaves running is ended."""
     async with local_world(started=False) as world:
-        world.runtime = process_runtime(world)
+        world.runtime = process_runtime(world, machine)
         await world.start()
         try:
             yield world
@@ -34,8 +34,8 @@ async def process_world() -> AsyncIterator[LocalWorld]:
                 kill_group(pid)
 
 
-def process_runtime(world: NodeWorld) -> ProcessRuntime:
-    return ProcessRuntime(world.root, Cache((world.root / "cdi",)), world.clock, MACHINE)
+def process_runtime(world: NodeWorld, machine: Machine = MACHINE) -> ProcessRuntime:
+    return ProcessRuntime(world.root, Cache((world.root / "cdi",)), world.clock, machine)
 
 
 def kill_group(pid: int) -> None:

@@ -70,6 +70,15 @@ def run(
             "--pod-network", help="Pods without hostNetwork use the machine's network, or have only a loopback device."
         ),
     ] = PodNetwork.HOST,
+    most_processes: Annotated[
+        int,
+        typer.Option(
+            "--max-processes",
+            metavar="N",
+            help="How many processes and threads a container can have, where control groups can be; by default 4096.",
+            min=0,
+        ),
+    ] = 0,
     cdi_vendors: Annotated[
         list[str] | None,
         typer.Option(
@@ -115,7 +124,7 @@ def run(
     import msgspec
 
     from dray.api import names
-    from dray.node.options import Options
+    from dray.node.options import MOST_PROCESSES, Options
     from dray.process import switches
     from dray.validation import pod
 
@@ -149,6 +158,7 @@ def run(
         container_user=_user(container_user),
         container_ids=_ids(container_ids, container_user),
         pod_network=pod_network.value,
+        most_processes=most_processes or MOST_PROCESSES,
         cdi_vendors=_vendors(cdi_vendors or ()),
     )
     _become_agent(msgspec.json.encode(options).decode())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+MOST_PROCESSES: Final = 4096
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,5 +34,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     container_ids: tuple[int, int] | None = None
     """The first and the last of the users and groups that pods may ask for; None for all."""
     pod_network: str = "host"
+    most_processes: int = MOST_PROCESSES
+    """How many processes and threads a container can have."""
     cdi_vendors: dict[str, tuple[str, ...]] = {}
     """By driver, vendors of CDI devices that are not named after it."""

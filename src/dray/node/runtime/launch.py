@@ -8,6 +8,7 @@ import marshal
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -45,6 +46,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     directory: str = "/"
     host_name: str = ""
     binds: tuple[Bind, ...] = ()
+    control_group: str = ""
+    """The name of the group in which processes are counted, where the machine has such groups."""
 
 
 class Traces(msgspec.Struct, frozen=True):
@@ -134,6 +137,8 @@ def _plan(launch: Launch, machine: Machine) -> dict[str, Any]:
         "no_new_privileges": rights.no_new_privileges,
         "seccomp": seccomp.default_filter(machine.architecture, rights.capabilities) if rights.seccomp else b"",
         "open_files": machine.open_files,
+        "control_group": str(Path(machine.control_groups, launch.control_group)) if machine.control_groups else "",
+        "processes": machine.most_processes,
         "directory": launch.directory,
         "command": list(launch.command),
         "environment": dict(launch.environment),

@@ -1,6 +1,7 @@
 """Turns a process into a container's: `python -I -S launcher.py FD`, where FD has a `launch.Launch`, marshalled.
 
-    namespaces ─▶ a child in them ─▶ host name, mounts, limits ─▶ groups, capabilities, user ─▶ directory ─▶ exec
+    control group ─▶ namespaces ─▶ a child in them ─▶ host name, mounts, limits ─▶ groups, capabilities, user ─▶
+        directory ─▶ exec
 
 A program of its own, and not a function of the agent, because what it does to itself must not happen to the agent, and
 because an agent with threads cannot fork. It starts with every container, so it loads nothing but what the kernel needs
@@ -36,7 +37,7 @@ FILTER = 2
 HIGHEST_CAPABILITY = 63
 CAPABILITY_VERSION = 0x20080522
 IGNORED_BY_PYTHON = (13, 25)
-LIMIT_OPEN_FILES = 7
+LIMIT_PROCESSES, LIMIT_OPEN_FILES = 6, 7
 CONTROLLING_TERMINAL = 0x540E
 LINKS_AT_MOST = 40
 HELD_DESCRIPTOR, EXIT_DESCRIPTOR = 8, 9
@@ -104,6 +105,8 @@ def probe() -> None:
 
 
 def launch(plan: Plan) -> None:
+    if plan["control_group"]:
+        join(plan["control_group"], plan["processes"])
     if plan["enter"] >= 0:
         if plan["namespaces"]:
             call("enter the container's namespaces", libc.setns(plan["enter"], plan["namespaces"]))
@@ -133,6 +136,15 @@ def launch(plan: Plan) -> None:
         raise Failed(f"workingDir {plan['directory']}: {error.strerror}", error.errno) from None
     keep({HELD_DESCRIPTOR: plan["held"], EXIT_DESCRIPTOR: plan["exit"]})
     execute(plan["command"], plan["environment"])
+
+
+def join(group: str, processes: int) -> None:
+    """Counts among the processes of a container from here on, of which there can be so many."""
+    if not os.path.isdir(group):
+        os.mkdir(group)
+    for name, value in (("pids.max", processes), ("cgroup.procs", 0)):
+        with open(f"{group}/{name}", "wb", buffering=0) as file:
+            file.write(b"%d" % value)
 
 
 def keep(descriptors: dict[int, int]) -> None:
@@ -246,9 +258,9 @@ def drop_rights(plan: Plan) -> None:
     if plan["no_new_privileges"]:
         call("set no_new_privs", libc.prctl(SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     filter_calls(plan["seccomp"])  # while the process may still do that; nothing below needs what is refused
-    soft, hard = plan["open_files"]
-    limits = (ctypes.c_ulong * 2)(soft, hard)
-    call("set the limit of open files", libc.setrlimit(LIMIT_OPEN_FILES, ctypes.byref(limits)))
+    limit(LIMIT_OPEN_FILES, *plan["open_files"])
+    if not plan["control_group"] and plan["user"] not in (0, os.getuid()):
+        limit(LIMIT_PROCESSES, plan["processes"], plan["processes"])
     os.umask(0o022)
     for number in IGNORED_BY_PYTHON:
         libc.signal(number, None)
@@ -262,6 +274,12 @@ def drop_rights(plan: Plan) -> None:
         libc.prctl(AMBIENT, CLEAR_AMBIENT, 0, 0, 0)
         os.setresuid(plan["user"], plan["user"], plan["user"])
         set_capabilities(allowed if plan["user"] == 0 else 0)
+
+
+def limit(what: int, soft: int, hard: int) -> None:
+    limits = (ctypes.c_ulong * 2)(soft, hard)
+    name = "open files" if what == LIMIT_OPEN_FILES else "processes"
+    call(f"set the limit of {name}", libc.setrlimit(what, limits))
 
 
 def set_capabilities(allowed: int) -> None:

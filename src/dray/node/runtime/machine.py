@@ -13,6 +13,9 @@ from typing import Final
 
 import msgspec
 
+from dray.node.options import MOST_PROCESSES
+from dray.node.runtime.control_groups import find_control_groups
+
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 """Runs by itself, for every container, so it does without everything that takes time to load."""
 INTERPRETER: Final = (sys.executable, "-I", "-S")
@@ -42,6 +45,10 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """`host`: pods use the machine's. `none`: they have only a loopback device, unless they ask for the machine's."""
     open_files: tuple[int, int] = (1024, 4096)
     """The soft and hard limit that containers start with."""
+    control_groups: str = ""
+    """The directory for groups that bound how many processes a container has; empty if none can be made."""
+    most_processes: int = MOST_PROCESSES
+    """How many processes and threads a container can have."""
 
     @property
     def is_root(self) -> bool:
@@ -54,12 +61,16 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             yield f"the agent is not root: containers run as user {self.user}; pods that ask for another wait"
         if not self.namespaces:
             yield "no namespaces can be made: containers see all processes of this machine, hostPID or not"
+        if not self.control_groups:
+            who = "that run as root have" if self.is_root else "have"
+            yield f"no control groups can be made: containers {who} no limit of processes of their own"
 
 
 def find_machine(
     default_user: tuple[int, int] | None = None,
     container_ids: tuple[int, int] | None = None,
     pod_network: str = "host",
+    most_processes: int = MOST_PROCESSES,
 ) -> Machine:
     """This machine, as it is for this process."""
     user, group = os.geteuid(), os.getegid()
@@ -78,6 +89,8 @@ def find_machine(
         container_ids=container_ids,
         pod_network=pod_network,
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE),
+        control_groups=find_control_groups(),
+        most_processes=most_processes,
     )
 
 

@@ -25,6 +25,7 @@ from dray.node.runtime import edits as cdi_edits
 from dray.node.runtime import launch, terminals
 from dray.node.runtime.attempt import Attempt, Attempts, boot_id
 from dray.node.runtime.console import Console
+from dray.node.runtime.control_groups import remove_groups
 from dray.node.runtime.edits import Applied
 from dray.node.runtime.held_inputs import HeldInputs
 from dray.node.runtime.hooks import AFTER, BEFORE, END, ContainerInfo, run_hooks
@@ -121,6 +122,7 @@ class ProcessRuntime:
     def clean(self, uid: str) -> None:
         """Removes the pod's directory, logs and all."""
         self._attempts.clean(uid)
+        remove_groups(self._machine.control_groups, self._attempts.pods())
 
     async def close(self) -> None:
         """Looks at no process any more; they go on."""
@@ -241,6 +243,7 @@ def _launch(order: Order, applied: Applied, rights: Rights) -> Launch:
         directory=container.working_dir or "/",
         host_name=order.pod.spec.hostname or meta.name,
         binds=applied.binds,
+        control_group=f"{meta.uid}.{container.name}".replace("/", "_"),
     )
 
 
