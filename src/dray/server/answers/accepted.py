@@ -7,6 +7,8 @@ import msgspec
 from dray.api.text_memory import remember_texts
 from dray.process.http import JSON
 
+MOST_FORMS = 64
+MOST_PARAMETERS = 16
 ANY_JSON = (JSON, "application/*", "*/*")
 """What JSON is an answer to."""
 
@@ -33,10 +35,13 @@ class Accepted(msgspec.Struct, frozen=True):
 
 @remember_texts(256)
 def accepted(header: str) -> tuple[Accepted, ...]:
-    """The forms in an Accept header: by weight, named ones before those with a star, then in the order given."""
+    """The forms in an Accept header: by weight, named ones before those with a star, then in the order given.
+
+    The first ones: each costs, here and where an answer is tried to be given its form.
+    """
     found = []
-    for part in header.split(","):
-        media, *rest = [piece.strip() for piece in part.split(";")]
+    for part in header.split(",", MOST_FORMS)[:MOST_FORMS]:
+        media, *rest = [piece.strip() for piece in part.split(";", MOST_PARAMETERS)]
         pairs = (piece.partition("=") for piece in rest)
         found.append(Accepted(media.lower(), {name.strip(): value.strip() for name, _, value in pairs}))
     return tuple(sorted(found, key=lambda one: one._weight))
