@@ -20,7 +20,12 @@ def test_an_answer_is_tried_to_be_written_a_few_times_only(monkeypatch: pytest.M
     """Anybody gets an answer, and each try reads it."""
     tried: list[bytes] = []
     name_in = write.name_in
-    monkeypatch.setattr(write, "name_in", lambda body: tried.append(body) or name_in(body))
+
+    def noted(body: bytes) -> tuple[str, str]:
+        tried.append(body)
+        return name_in(body)
+
+    monkeypatch.setattr(write, "name_in", noted)
     answer = Response(403, b'{"kind":"Unheard","apiVersion":"example.com/v1"}')
     assert other_forms.written_now(answer, f"{MEDIA_TYPE}," * 1_500) is answer
     assert 0 < len(tried) <= MOST_FORMS
