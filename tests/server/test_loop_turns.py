@@ -324,6 +324,33 @@ def test_policies_change_and_judge_large_objects_beside_the_loop(world: World) -
     assert {name: turn for name, turn in longest.items() if turn > LONGEST_TURN} == {}
 
 
+def test_whoever_creates_parameters_of_a_policy_does_not_hold_up_others(world: World) -> None:
+    """A binding selects them, and each of them is one evaluation more for every write that the policy is about."""
+    server, kind = world.server, {"apiVersion": "v1", "kind": "ConfigMap"}
+    for number in range(250):
+        made = _configmap(metadata={"name": f"parameter-{number}", "labels": {"is": "parameter"}}, data={"a": "b"})
+        assert server.request("POST", CONFIGMAPS, made).code == 201
+    rule = {**RULE, "resources": ["secrets"]}
+    checks = [{"expression": "params.data.a != object.metadata.name"}]
+    spec = {"paramKind": kind, "matchConstraints": {"resourceRules": [rule]}, "validations": checks}
+    policy = {"metadata": {"name": "with"}, "spec": spec}
+    assert server.request("POST", f"{POLICIES}/validatingadmissionpolicies", policy).code == 201
+    reference = {"selector": {"matchLabels": {"is": "parameter"}}, "parameterNotFoundAction": "Deny"}
+    bound = {"policyName": "with", "validationActions": ["Deny"], "paramRef": reference}
+    for number in range(4):
+        binding = {"metadata": {"name": f"with-{number}"}, "spec": bound}
+        assert server.request("POST", f"{POLICIES}/validatingadmissionpolicybindings", binding).code == 201
+    secrets = "/api/v1/namespaces/default/secrets?dryRun=All"
+    try:
+        eventually(lambda: server.request("POST", secrets, {"metadata": {"name": "b"}}).code == 422)
+        world.turns.reset()
+        assert server.request("POST", secrets, {"metadata": {"name": "a"}}).code == 201
+        assert world.turns.longest < LONGEST_TURN
+    finally:
+        server.request("DELETE", f"{POLICIES}/validatingadmissionpolicybindings")
+        server.request("DELETE", f"{POLICIES}/validatingadmissionpolicies")
+
+
 def test_others_are_answered_meanwhile(world: World) -> None:
     """While a thread is at a megabyte of YAML, small requests come and go."""
     data = _yaml(_NEW, 40_000)

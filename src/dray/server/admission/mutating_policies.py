@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,14 +12,13 @@ from dray.admission.conditions import ConditionsFailed
 from dray.admission.evaluation import ExpressionFailed, OutOfBudget
 from dray.admission.matching import BadSelector
 from dray.admission.mutating_policy import Binding, MutatingPolicy, WantedChange
-from dray.admission.params import BadParams, UnknownParamKind, collect_params
+from dray.admission.params import BadParams, UnknownParamKind
 from dray.admission.request import Resource
 from dray.api.meta import Object, StatusCause
 from dray.api.status import ApiError
 from dray.server import errors
 from dray.server.admission.admission_request import AdmissionRequest
 from dray.server.admission.patched import patched
-from dray.server.admission.policy_inputs import StoredParams
 from dray.server.admission.policy_runner import PolicyRunner
 from dray.server.admission.reinvocation import Reinvocation
 from dray.server.admission.slow_policies import TookTooLong
@@ -29,6 +29,8 @@ from dray.server.patch.errors import FailedTest, PatchError
 
 __all__ = ["MutatingPolicies"]
 
+AT_ONCE = 4
+"""Changes that policies make to one object before others get a turn of the loop."""
 _FAILURES = (BadSelector, BadParams, ConditionsFailed, ExpressionFailed, OutOfBudget, PatchError, TookTooLong)
 """What is up to the failure policy."""
 
@@ -68,7 +70,9 @@ class MutatingPolicies:
             return
         again.begin(asked.new)
         problems: list[_Problem] = []
-        for each in list(self._invocations(asked, hooks, problems)):
+        for number, each in enumerate([one async for one in self._invocations(asked, hooks, problems)], 1):
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)  # others have their turn: there may be many parameters
             if again.includes(each.key):
                 try:
                     await self._invoke(asked, each, again)
@@ -78,9 +82,9 @@ class MutatingPolicies:
         if problems:
             raise _refusal(asked, problems)
 
-    def _invocations(
+    async def _invocations(
         self, asked: AdmissionRequest, hooks: Sequence[BoundMutating], problems: list[_Problem]
-    ) -> Iterator[_Invocation]:
+    ) -> AsyncIterator[_Invocation]:
         for policy, bindings in hooks:
             try:
                 resource = self._runner.matched(asked, policy.matcher)
@@ -93,9 +97,7 @@ class MutatingPolicies:
                 try:
                     if self._runner.matched(asked, binding.matcher) is None:
                         continue
-                    params = collect_params(
-                        policy.param_kind, binding.params, asked.request.namespace, StoredParams(asked.engine)
-                    )
+                    params = await self._runner.params(asked, policy.param_kind, binding.params)
                 except UnknownParamKind as error:
                     _note(policy, "", f"failed to configure policy: {error}", problems)
                     break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dray.admission.authorizer import Ask, Authorizer, Decision, ResourceCheck
 from dray.api.generated.admissionregistration import ParamKind
@@ -13,8 +13,28 @@ from dray.server.engine import Engine
 from dray.server.security.authorization import Attributes, selected_fields
 from dray.server.security.authorization import Authorizer as Rights
 from dray.server.security.identity import Identity, authenticated, service_account_groups, service_account_user
-from dray.store import Key
+from dray.store import Key, Record
 from dray.validation import from_hub
+
+
+class TakenParams(NamedTuple):
+    """Parameters of one kind in one namespace, for a binding that selects some of them."""
+
+    namespaced: bool | None
+    records: tuple[Record, ...] = ()
+
+    def is_namespaced(self, _kind: ParamKind) -> bool | None:
+        """Whether objects of the kind are in namespaces; None if there is no such kind."""
+        return self.namespaced
+
+    def get(self, kind: ParamKind, namespace: str, name: str) -> Any:
+        """The object of a name; None if there is none."""
+        found = (one for one in self.records if one.key.name == name and one.key.namespace == namespace)
+        return next((from_hub(one.obj, kind.api_version) for one in found), None)
+
+    def list(self, kind: ParamKind, _namespace: str) -> Sequence[Any]:
+        """All objects."""
+        return [from_hub(record.obj, kind.api_version) for record in self.records]
 
 
 class StoredParams:
@@ -36,11 +56,15 @@ class StoredParams:
 
     def list(self, kind: ParamKind, namespace: str) -> Sequence[Any]:
         """All objects of a kind in a namespace."""
+        return self.taken(kind, namespace).list(kind, namespace)
+
+    def taken(self, kind: ParamKind, namespace: str) -> TakenParams:
+        """What there is of a kind in a namespace now, to be looked at in a thread, where the store is not."""
         found = self._kind(kind)
-        if found is None:
-            return ()
-        records = self._engine.store.list(found.storage.resource, namespace or None).records
-        return [from_hub(record.obj, kind.api_version) for record in records]
+        if found is None or (found.namespaced and not namespace):
+            return TakenParams(None if found is None else found.namespaced)
+        place = namespace if found.namespaced else None
+        return TakenParams(found.namespaced, tuple(self._engine.store.list(found.storage.resource, place).records))
 
     def _kind(self, kind: ParamKind) -> Kind | None:
         try:

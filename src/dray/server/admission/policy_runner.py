@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -14,12 +14,15 @@ from dray import cel
 from dray.admission.authorizer import Authorizer, Decision, ResourceCheck
 from dray.admission.evaluation import Given
 from dray.admission.matching import Matcher, NamespaceMissing
+from dray.admission.params import collect_params
 from dray.admission.request import Resource
+from dray.api.generated.admissionregistration import ParamKind, ParamRef
 from dray.api.kinds import NAMESPACES
 from dray.server import errors
 from dray.server.admission.admission_request import AdmissionRequest
-from dray.server.admission.policy_inputs import asking, namespace_labels
+from dray.server.admission.policy_inputs import StoredParams, asking, namespace_labels
 from dray.server.admission.slow_policies import within_time
+from dray.server.beside import MANY
 from dray.server.security.authorization import Authorizer as Rights
 
 __all__ = ["PolicyRunner"]
@@ -69,6 +72,19 @@ class PolicyRunner:
             Authorizer(self._ask, asked.call.caller),
         )
 
+    async def params(
+        self, asked: AdmissionRequest, kind: ParamKind | None, reference: ParamRef | None
+    ) -> Sequence[Any]:
+        """The objects that a policy is evaluated with. Among many they are looked for beside the loop: whoever may
+        create them decides how many there are. Raises BadParams."""
+        namespace, source = asked.request.namespace, StoredParams(asked.engine)
+        if kind is None or reference is None or reference.name:
+            return collect_params(kind, reference, namespace, source)
+        taken = source.taken(kind, reference.namespace or namespace)
+        if len(taken.records) <= MANY:
+            return collect_params(kind, reference, namespace, taken)
+        return await asked.engine.beside(asked.call, collect_params, kind, reference, namespace, taken)
+
     async def compiled(self, asked: AdmissionRequest, policy: _Compilable) -> None:
         """Makes sure that expressions are compiled."""
         if policy.is_compiled:
@@ -78,14 +94,22 @@ class PolicyRunner:
         else:
             await asked.engine.beside(asked.call, policy.compile)
 
-    async def evaluate(self, asked: AdmissionRequest, given: Given, evaluate: Callable[[Given, cel.Budget], T]) -> T:
+    async def evaluate(
+        self,
+        asked: AdmissionRequest,
+        given: Given,
+        evaluate: Callable[[Given, cel.Budget], T],
+        *,
+        is_long: bool = False,
+    ) -> T:
         """What expressions say: at once, or beside the event loop if that takes too long, when it is the caller's turn.
 
         Raises TookTooLong.
 
-        Large objects go there right away: only to make them what expressions see takes long.
+        Large objects, and what `is_long` for another reason, go there right away: only to make a large object what
+        expressions see takes long.
         """
-        if not asked.call.is_large:
+        if not asked.call.is_large and not is_long:
             with contextlib.suppress(cel.Postponed):
                 return evaluate(given, cel.NOW)
         patient = msgspec.structs.replace(given, authorizer=_asked_from_thread(given.authorizer))

@@ -12,13 +12,12 @@ from dray import cel
 from dray.admission import validating_policy
 from dray.admission.evaluation import Given
 from dray.admission.matching import BadSelector
-from dray.admission.params import BadParams, UnknownParamKind, collect_params
+from dray.admission.params import BadParams, UnknownParamKind
 from dray.admission.validating_policy import Binding, ValidatingPolicy, Verdict, Violation
 from dray.api.meta import StatusCause
 from dray.api.status import ApiError
 from dray.server import errors
 from dray.server.admission.admission_request import AdmissionRequest
-from dray.server.admission.policy_inputs import StoredParams
 from dray.server.admission.policy_runner import PolicyRunner
 from dray.server.admission.slow_policies import TookTooLong
 from dray.server.indexes.admission_configuration import Bound
@@ -27,6 +26,8 @@ __all__ = ["ValidatingPolicies"]
 
 FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 MOST_FAILURES: Final = 50
+AT_ONCE: Final = 16
+"""Evaluations of one policy for one request that are made on the loop; with more parameters they go beside it."""
 LONGEST_ANNOTATION: Final = 10 * 1024
 _NO_PARAMS: Final = (None,)
 _CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
@@ -90,7 +91,7 @@ class ValidatingPolicies:
             try:
                 if runner.matched(asked, binding.matcher) is None:
                     continue
-                params = _params(asked, policy, binding)
+                params = await self._params(asked, policy, binding)
             except UnknownParamKind as error:
                 _deny(policy, "", f"failed to configure policy: {error}", denials)
                 return
@@ -99,14 +100,33 @@ class ValidatingPolicies:
                 continue
             if given is None:
                 given = runner.given(asked, resource)
-            for each in params:
-                verdict = await self._judge(asked, policy, given, each)
+            for verdict in await self._judge_all(asked, policy, given, params, len(verdicts)):
                 verdicts.append(verdict)
                 _act(asked, policy, binding, verdict, denials, failures)
         if not policy.has_annotations:
             return
         for key, value in validating_policy.join_annotations(verdicts).items():
             asked.call.annotations[f"{policy.name}/{key}"] = value[:LONGEST_ANNOTATION]
+
+    async def _params(self, asked: AdmissionRequest, policy: ValidatingPolicy, binding: Binding) -> Sequence[Any]:
+        """The objects that a policy is evaluated with. Raises BadParams."""
+        if policy.param_kind is None:
+            return _NO_PARAMS
+        return await self._runner.params(asked, policy.param_kind, binding.params)
+
+    async def _judge_all(
+        self, asked: AdmissionRequest, policy: ValidatingPolicy, given: Given, params: Sequence[Any], before: int
+    ) -> Sequence[Verdict]:
+        """What a policy says, with each of its parameters: of many, after so many before, beside the loop."""
+        if before + len(params) <= AT_ONCE:
+            return [await self._judge(asked, policy, given, each) for each in params]
+        await self._runner.compiled(asked, policy)
+        try:
+            return await self._runner.evaluate(
+                asked, given, lambda given, budget: [policy.judge(given, each, budget) for each in params], is_long=True
+            )
+        except TookTooLong as error:
+            return () if policy.ignores_failures else [Verdict((Violation(0, str(error)),))]
 
     async def _judge(self, asked: AdmissionRequest, policy: ValidatingPolicy, given: Given, params: Any) -> Verdict:
         try:
@@ -117,13 +137,6 @@ class ValidatingPolicies:
             return await self._runner.evaluate(asked, given, lambda given, budget: policy.judge(given, params, budget))
         except TookTooLong as error:
             return Verdict() if policy.ignores_failures else Verdict((Violation(0, str(error)),))
-
-
-def _params(asked: AdmissionRequest, policy: ValidatingPolicy, binding: Binding) -> Sequence[Any]:
-    """The objects that a policy is evaluated with. Raises BadParams."""
-    if policy.param_kind is None:
-        return _NO_PARAMS
-    return collect_params(policy.param_kind, binding.params, asked.request.namespace, StoredParams(asked.engine))
 
 
 def _deny(policy: ValidatingPolicy, binding: str, message: str, denials: list[_Denial]) -> None:
