@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -83,6 +83,39 @@ def _compile(schema: JSONSchemaProps) -> _Fill | None:
                     value[name] = values(value[name], room)
 
     return fill
+
+
+class Growth(NamedTuple):
+    """How much defaults add at most: so many bytes `once`, and so many for `each` element of a list or map."""
+
+    once: int = 0
+    each: int = 0
+
+    def added_to(self, size: int) -> int:
+        """Bytes that an object of some size in JSON may get; an element takes at least two."""
+        return self.once + size // 2 * self.each
+
+
+def growth_of(schema: JSONSchemaProps) -> Growth:
+    """What the defaults of a schema may do to a value."""
+    once, each = 0, 0
+    for name, found in schema.properties.items():
+        inner = growth_of(found)
+        once += inner.once + _made(name, found, inner)
+        each = max(each, inner.each)
+    for element in (schema.items, schema.additional_properties):
+        if isinstance(element, JSONSchemaProps):
+            inner = growth_of(element)
+            each = max(each, inner.once + inner.each + _made("", element, inner))
+    return Growth(once, each)
+
+
+def _made(name: str, schema: JSONSchemaProps, inner: Growth) -> int:
+    """The bytes of a default, and of those that its own elements get."""
+    if not _has(schema):
+        return 0
+    size = len(msgspec.json.encode(schema.default))
+    return len(name) + len('"":,') + size + size // 2 * inner.each
 
 
 def drop_nulls(value: Any, schema: JSONSchemaProps | None) -> None:

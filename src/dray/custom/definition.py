@@ -15,7 +15,7 @@ from dray.api.generated.apiextensions import (
     CustomResourceSubresourceScale,
     JSONSchemaProps,
 )
-from dray.custom.defaulting import Default, compile_defaults
+from dray.custom.defaulting import Default, Growth, compile_defaults, growth_of
 from dray.custom.embedded import Places, compile_embedded, compile_places
 from dray.custom.list_types import compile_list_types
 from dray.custom.problems import Check
@@ -26,7 +26,9 @@ from dray.custom.value_checks import compile_checks
 EVERYTHING = JSONSchemaProps(x_kubernetes_preserve_unknown_fields=True)
 """The schema of a version that has none."""
 _LARGE_SCHEMA: Final = 32 * 1024
-_COMPILED: Final = frozenset(("prune", "embedded", "default", "checks", "rules", "metadata_check", "is_large"))
+_COMPILED: Final = frozenset(
+    ("prune", "embedded", "default", "growth", "checks", "rules", "metadata_check", "is_large")
+)
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
@@ -77,6 +79,11 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     def default(self) -> Default | None:
         """Sets what is missing."""
         return compile_defaults(self._of_content)
+
+    @cached_property
+    def growth(self) -> Growth:
+        """How much defaults may add."""
+        return growth_of(self._of_content)
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.custom import CustomObject
 from dray.api.generated.apiextensions import CustomResourceDefinition, JSONSchemaProps
 from dray.custom.default_rules import check_defaults
-from dray.custom.defaulting import MOST_BYTES, DefaultsTooLarge, compile_defaults
+from dray.custom.defaulting import MOST_BYTES, DefaultsTooLarge, compile_defaults, growth_of
 from dray.custom.definition import compile_version
 from dray.custom.documents import read_value
 from dray.custom.kinds import CustomKind, kinds_of
+from dray.server.bodies.body import is_large
 from dray.validation.context import Errors
 
 LARGE = {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string", "default": "x" * 1000}}}}
@@ -97,3 +100,42 @@ def test_everything_is_made_at_once_for_whoever_has_the_time() -> None:
     version.compile()
     assert version.is_compiled
     assert version.default is not None
+
+
+TEXT = {"type": "string", "default": "x" * 50}
+PART = {"type": "object", "properties": {"a": TEXT}}
+LISTED = {"type": "array", "items": PART}
+
+
+@pytest.mark.parametrize(
+    ("properties", "content"),
+    [
+        ({"a": TEXT}, {}),
+        ({"a": {**PART, "default": {}}}, {}),
+        ({"l": LISTED}, {"l": [{}] * 20}),
+        ({"l": {**LISTED, "default": [{}] * 20}}, {}),
+        ({"l": {"type": "array", "items": {"type": "string", "default": "x" * 50}}}, {"l": [None] * 20}),
+        ({"m": {"type": "object", "additionalProperties": PART}}, {"m": {str(number): {} for number in range(20)}}),
+        ({"l": {"type": "array", "items": LISTED}}, {"l": [[{}] * 5] * 5}),
+        ({"l": {"type": "array", "items": {**LISTED, "default": [{}, {}]}}}, {"l": [None] * 20}),
+    ],
+)
+def test_how_much_defaults_may_add_is_known_before(properties: dict[str, Any], content: dict[str, Any]) -> None:
+    schema = _schema({"type": "object", "properties": properties})
+    before = len(msgspec.json.encode(content))
+    default = compile_defaults(schema)
+    assert default is not None
+    filled = msgspec.json.decode(msgspec.json.encode(content))
+    default(filled)
+    added = len(msgspec.json.encode(filled)) - before
+    assert 0 < added <= growth_of(schema).added_to(before)
+
+
+def test_only_objects_that_may_become_large_are_looked_at_beside_the_loop() -> None:
+    kind = _kind()
+    kind.version.compile()
+    assert not is_large(b"x" * 64, "application/json", kind)
+    assert is_large(b"x" * 128, "application/json", kind)  # sixty elements, and each may get a thousand letters
+    flat = replace(kind, version=replace(kind.version, schema=_schema({"type": "object", "properties": {"a": TEXT}})))
+    flat.version.compile()
+    assert not is_large(b"x" * 30_000, "application/json", flat)

@@ -32,8 +32,6 @@ LARGE_YAML = 4 * 1024
 """Bytes from which on a body that may be YAML is read beside the loop: each takes as long as a hundred of JSON."""
 LARGE_WITH_SELECTORS = 1024
 """The same for objects with selectors, rules or policies in CEL: to compile a kilobyte takes twenty milliseconds."""
-LARGE_WITH_DEFAULTS = 2 * 1024
-"""The same for custom objects that may get defaults: a few letters may become many."""
 _MAY_SEARCH = (b"matches", b"find", b"pattern", b"\\")
 """What a body has that may have a regular expression in it, plain or escaped: those may take long at any length."""
 _WITH_EXPRESSIONS = (RESOURCE_GROUP, DRAY_GROUP, "apiextensions.k8s.io", "admissionregistration.k8s.io")
@@ -63,9 +61,7 @@ def is_large(body: bytes, content_type: str, kind: Kind) -> bool:
         return True
     if isinstance(kind, CustomKind):
         version = kind.version
-        return (
-            not version.is_compiled or version.is_large or (version.default is not None and size > LARGE_WITH_DEFAULTS)
-        )
+        return not version.is_compiled or version.is_large or size + version.growth.added_to(size) > LARGE
     if kind.group not in _WITH_EXPRESSIONS or kind is SLICES:
         return False
     return size > LARGE_WITH_SELECTORS or any(word in body for word in _MAY_SEARCH)
