@@ -21,7 +21,7 @@ from dray.server.beside import LARGE, MANY
 from dray.server.bodies import body, options
 from dray.server.bodies.options import ListOptions, WriteOptions
 from dray.server.bodies.owner_references import without_duplicates
-from dray.server.bodies.request_namespace import in_namespace
+from dray.server.bodies.request_namespace import check_namespace, in_namespace
 from dray.server.engine import Call, Engine
 from dray.server.patch.formats import APPLY_PATCH
 from dray.server.routes import Route
@@ -125,7 +125,7 @@ async def update(engine: Engine, request: Request, call: Call) -> Response:
     given = _write_options(request, call, "UpdateOptions")
     view = engine.strategies.update(call.route.kind, call.route.subresource).view
     if view is not None:
-        return form.one(await _update_view(engine, request, call, view))
+        return form.one(await _update_view(engine, request, call, view, given))
     obj = await _read(engine, request, call, lambda: _decoded(request, call, given))
     writes.current(engine, call)
     conditional_updates.check(call.route, obj)
@@ -134,11 +134,15 @@ async def update(engine: Engine, request: Request, call: Call) -> Response:
     return form.one(record)
 
 
-async def _update_view(engine: Engine, request: Request, call: Call, view: View) -> Record:
-    content_type = request.header("content-type")
-    shape = await _read(
-        engine, request, call, lambda: view.read(body.parse(request.body, content_type), call.route.name)
-    )
+async def _update_view(engine: Engine, request: Request, call: Call, view: View, given: WriteOptions) -> Record:
+    def read() -> Object:
+        value = body.parse(request.body, request.header("content-type"))
+        shape: Object = view.read(value, call.route.name)
+        body.complain(codec.read(value, type(shape)), view.kind, call.route.version, given, call.warnings)
+        return shape
+
+    shape = await _read(engine, request, call, read)
+    check_namespace(shape, call.route.namespace)
     meta = shape.metadata
     return await writes.update(
         engine, call, lambda old: view.merge(old, shape), expected=meta.resource_version, uid=meta.uid
@@ -213,10 +217,12 @@ def _posted(request: Request, call: Call, given: WriteOptions, post: PostStrateg
     if not call.route.subresource:
         return body.decode(request.body, content_type, call.route, given, call.warnings)
     value = {} if post.may_be_empty and not request.body else body.parse(request.body, content_type)
+    body.check_part(value, post.takes.__name__, post.group)
     reading = codec.read(value, post.takes)
     if reading.obj is None:
         raise errors.bad_request("; ".join(map(str, reading.errors)))
     body.complain(reading, post.takes.__name__, call.route.version, given, call.warnings)
+    check_namespace(reading.obj, call.route.namespace)
     return reading.obj
 
 

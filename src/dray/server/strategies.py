@@ -64,6 +64,8 @@ class PostStrategy(msgspec.Struct, frozen=True, kw_only=True):
     """Given what was posted, does it and gives the answer. Raises ApiError."""
     may_be_empty: bool = False
     """Whether no body at all stands for one in which nothing is set."""
+    group: str = ""
+    """The group of what is posted below an object."""
 
 
 MakeUpdate = Callable[[Rules], UpdateStrategy]

@@ -217,6 +217,21 @@ def check_type(value: Any, route: Route) -> None:
     _check_names(api_version or "", given or "", route)
 
 
+def check_part(value: Any, kind: str, group: str) -> None:
+    """That a body that is sent to a part of an object is of the kind that goes there. Raises ApiError."""
+    if not isinstance(value, dict):
+        raise errors.bad_request(f"the object provided is unrecognized (must be of type {kind}): it is not an object")
+    api_version, given = value.get("apiVersion") or "", value.get("kind") or ""
+    if not isinstance(api_version, str) or not isinstance(given, str):
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type {kind}): kind and apiVersion must be strings"
+        )
+    is_other_group = bool(api_version) and registry.split_api_version(api_version)[0] != group
+    if given not in ("", kind) or is_other_group:
+        said = f"{given or kind} of {api_version or 'no version'} cannot be handled as a {kind}"
+        raise errors.bad_request(said + (f" of {group}" if group else ""))
+
+
 def _check_names(api_version: str, given: str, route: Route) -> None:
     kind = route.kind.kind
     if given and given != kind:

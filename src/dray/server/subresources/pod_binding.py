@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from dray.api.field import FieldError, not_supported, required
+from dray.api.field import FieldError, invalid, not_supported, required
 from dray.api.generated.core import Binding, ObjectReference, Pod, PodCondition
 from dray.api.kinds import PODS
 from dray.api.meta import Status, StatusDetails
@@ -17,6 +17,7 @@ from dray.server.objects import with_metadata
 from dray.server.subresources.posted_about import check_named
 from dray.server.verbs import reservations
 from dray.server.verbs.rewrites import rewrite
+from dray.validation import names
 
 DONE = Status(status="Success", code=201)
 
@@ -57,7 +58,10 @@ def assigned(pod: Pod, binding: Binding, now: Time) -> Pod:
 def _target_problem(target: ObjectReference) -> FieldError | None:
     if target.kind not in ("", "Node"):
         return not_supported("target.kind", target.kind, ("Node", "<empty>"))
-    return None if target.name else required("target.name")
+    if not target.name:
+        return required("target.name")
+    problems = names.dns_subdomain(target.name)
+    return invalid("target.name", target.name, ", ".join(problems)) if problems else None
 
 
 def _check_bindable(pod: Pod, binding: Binding) -> None:

@@ -23,13 +23,13 @@ DONE = Status(status="Success", code=201)
 
 async def evict(engine: Engine, call: Call, eviction: Eviction) -> Status:
     """Deletes a pod if its disruption budget allows it. Raises ApiError (429) if not now."""
-    check_named(call, eviction)
+    check_named(call, eviction, must_say=True)
     name = call.route.name
     pod = engine.get(PODS.resource, call.route.namespace, name)
     await engine.admission.check(engine, call, None, pod)  # a node evicts only pods of its own
     if not isinstance(pod, Pod):
         raise errors.not_found(PODS, name)
-    given = eviction.delete_options or DeleteOptions()
+    given = deletes.checked(eviction.delete_options or DeleteOptions())
     dry_run = call.dry_run or bool(given.dry_run)
     is_guarded = is_active(pod) and pod.status.phase != PENDING
     spares = is_guarded and not await _spend_budget(engine, call, pod, dry_run)

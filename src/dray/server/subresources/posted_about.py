@@ -7,8 +7,8 @@ from dray.server import errors
 from dray.server.engine import Call
 
 
-def check_named(call: Call, posted: Object) -> None:
-    """That what was posted names the object of the path, if it names any. Raises ApiError."""
+def check_named(call: Call, posted: Object, *, must_say: bool = False) -> None:
+    """That what was posted names the object of the path, if it names any, or `must_say`. Raises ApiError."""
     name = posted.metadata.name
-    if call.route.name and name and name != call.route.name:
+    if call.route.name and (name or must_say) and name != call.route.name:
         raise errors.bad_request(f"name in URL does not match name in {type(posted).__name__} object")

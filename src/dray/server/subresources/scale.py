@@ -14,6 +14,7 @@ from dray.api.meta import Object, ObjectMeta, StatusCause, StatusDetails
 from dray.api.status import ApiError
 from dray.server import errors
 from dray.server.bodies import number_ranges
+from dray.server.bodies.body import check_part
 from dray.server.strategies import View
 
 API_VERSION = "autoscaling/v1"
@@ -49,6 +50,7 @@ def scale_of(obj: Any) -> Scale:
 
 def read_any(value: Any, name: str) -> Scale:
     """A scale that is about the workload of a name. Raises ApiError."""
+    check_part(value, "Scale", "autoscaling")
     reading = codec.read(value, Scale)
     if reading.obj is None:
         raise errors.bad_request("; ".join(map(str, reading.errors)))

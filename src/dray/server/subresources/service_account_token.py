@@ -24,4 +24,4 @@ def strategy(tokens: ServiceAccountTokens) -> PostStrategy:
         call.warnings.extend(issued.warnings)
         return issued.request
 
-    return PostStrategy(takes=TokenRequest, do=issue, may_be_empty=True)
+    return PostStrategy(takes=TokenRequest, do=issue, may_be_empty=True, group="authentication.k8s.io")

@@ -106,7 +106,7 @@ UPDATES: Table = {
 POSTS: Table = {
     ("bindings", ""): PostStrategy(takes=Binding, do=pod_binding.bind),
     ("pods", "binding"): PostStrategy(takes=Binding, do=pod_binding.bind),
-    ("pods", "eviction"): PostStrategy(takes=Eviction, do=pod_eviction.evict),
+    ("pods", "eviction"): PostStrategy(takes=Eviction, do=pod_eviction.evict, group="policy"),
 }
 
 
