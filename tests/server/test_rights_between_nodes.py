@@ -152,7 +152,7 @@ async def _may(client: LocalClient, what: str, of: str) -> list[str]:
     if kind.has_subresource("status"):
         attempts["status"] = client.patch(kind, namespace, name, {"status": {}}, subresource="status")
     if what == "pod":
-        attempts["evict"] = client.post(kind, namespace, name, "eviction", {"kind": "Eviction"})
+        attempts["evict"] = client.post(kind, namespace, name, "eviction", {"metadata": {"name": name}})
         attempts["bind"] = client.post(kind, namespace, name, "binding", {"target": {"name": of}})
     if what == "serviceaccount":
         attempts["token"] = client.post(kind, namespace, name, "token", {"spec": {"audiences": ["a"]}})

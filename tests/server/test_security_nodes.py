@@ -78,11 +78,11 @@ async def test_a_node_evicts_its_own_pods_and_spends_no_budget_for_others() -> N
         await admin.patch(budgets, "default", "all", allowed, subresource="status")
         for name in ("on-n1", "on-n2"):
             await admin.patch(PODS, "default", name, {"status": {"phase": "Running"}}, subresource="status")
-        eviction = {"apiVersion": "policy/v1", "kind": "Eviction"}
+        eviction: dict[str, Any] = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "on-n2"}}
         await refused(n1.post(PODS, "default", "on-n2", "eviction", eviction), "can only evict pods")
         stored: Any = await admin.get(budgets, "default", "all")
         assert stored.status.disruptions_allowed == 1
-        await n1.post(PODS, "default", "on-n1", "eviction", eviction)
+        await n1.post(PODS, "default", "on-n1", "eviction", eviction | {"metadata": {"name": "on-n1"}})
         stored = await admin.get(budgets, "default", "all")
         assert stored.status.disruptions_allowed == 0
 
