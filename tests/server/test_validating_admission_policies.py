@@ -297,3 +297,17 @@ async def test_however_many_wait_for_expressions_that_take_long_nobody_is_refuse
         await admin.create(binding("p"))
         made = await asyncio.gather(*(admin.create(config_map(f"c-{number}")) for number in range(70)))
         assert len(made) == 70
+
+
+@pytest.mark.parametrize(("data", "said"), [({"a": "3"}, "found 3"), ({"b": "3"}, "found none")])
+async def test_a_variable_may_hold_a_value_that_may_be_missing(data: dict[str, str], said: str) -> None:
+    async with local_server(with_roles=False) as server:
+        admin = server.client()
+        rule = {
+            "expression": "!variables.found.hasValue() && false",
+            "messageExpression": "'found ' + variables.found.optMap(x, string(x)).orValue('none')",
+        }
+        variables = [{"name": "found", "expression": "object.data[?'a']"}]
+        await admin.create(policy("p", rule, variables=variables))
+        await admin.create(binding("p"))
+        await denied(admin, config_map(**data), said)

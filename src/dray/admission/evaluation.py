@@ -100,13 +100,14 @@ class Evaluation:
         self._params = params if params is None else value_of(params)
         self._request: _RequestView | None = None
 
-    def run(self, compiled: Compiled) -> Any:
+    def run(self, compiled: Compiled, *, keeps_optional: bool = False) -> Any:
         """The value of an expression. Raises ExpressionFailed, OutOfBudget, Postponed, or what the budget raises."""
         program = compiled.program
         if program is None:
             raise ExpressionFailed(f"compilation error: {compiled.fault}")
         try:
-            value, cost = program.evaluate(self._values_of(program), self._budget_of(program))
+            values, budget = self._values_of(program), self._budget_of(program)
+            value, cost = program.evaluate(values, budget, keeps_optional=keeps_optional)
         except cel.EvaluationError as error:
             self._spend(error.cost)
             raise ExpressionFailed(f"expression '{compiled.expression}' resulted in error: {error.message}") from None
@@ -228,7 +229,7 @@ class _Variables(MapValue):
         if compiled.program is None:
             return CelError(f'composited variable "{name}" fails to compile: {compiled.fault}')
         try:
-            return self._evaluation.run(compiled)
+            return self._evaluation.run(compiled, keeps_optional=True)
         except ExpressionFailed as error:
             return CelError(f'composited variable "{name}" fails to evaluate: {error}')
 

@@ -98,8 +98,12 @@ class Program:
         self._finds_all = finds_all(root)
         self._straight = None if is_deep else straight(planned.root)
 
-    def evaluate(self, values: tuple[Any, ...], budget: Budget = UNHURRIED) -> tuple[Any, int]:
+    def evaluate(
+        self, values: tuple[Any, ...], budget: Budget = UNHURRIED, *, keeps_optional: bool = False
+    ) -> tuple[Any, int]:
         """The value of the expression and what it cost, for the variables' values in the environment's order.
+
+        Of an optional value it is what is in it, unless another expression goes on with it (`keeps_optional`).
 
         Raises EvaluationError, Postponed if the budget is light and used up, and whatever ``budget.more`` raises.
         """
@@ -125,7 +129,7 @@ class Program:
             raise EvaluationError(f"internal error: {error}", frame.ledger.cost) from None
         except RecursionError:
             raise EvaluationError(_TOO_DEEP, frame.ledger.cost) from None
-        while value.__class__ is Optional and value.has_value:
+        while value.__class__ is Optional and value.has_value and not keeps_optional:
             value = value.value
         if budget.is_light and value.__class__ is ConcatList and value.size > LIGHT_STEPS:
             raise Postponed  # a list that is added to itself, variable by variable, is quick to make and slow to use
