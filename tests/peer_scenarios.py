@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import peer_scenarios_of_claims
+import peer_scenarios_of_controllers
 import peer_scenarios_of_scheduling
 import peer_scenarios_of_workloads
 from patience import eventually
@@ -203,7 +204,12 @@ def gated_pods_wait(world: World) -> None:
 
 def scenarios() -> Iterator[Callable[[World], None]]:
     """All of them, in the order in which they are written."""
-    more = (peer_scenarios_of_claims, peer_scenarios_of_scheduling, peer_scenarios_of_workloads)
+    more = (
+        peer_scenarios_of_claims,
+        peer_scenarios_of_scheduling,
+        peer_scenarios_of_workloads,
+        peer_scenarios_of_controllers,
+    )
     for found in [*globals().values(), *(each for module in more for each in vars(module).values())]:
         is_one = callable(found) and getattr(found, "__annotations__", {}) == {"world": "World", "return": "None"}
         if is_one and not found.__name__.startswith("_"):
