@@ -27,7 +27,7 @@ from dray.server.latest import was_early
 from dray.server.observers.handling import Handling, Observer
 from dray.server.routes import Route
 from dray.server.security.identity import Identity
-from dray.store import Closed, StorageError
+from dray.store import Closed, StorageError, TooLarge
 
 CLIENT_GONE = 499
 """The code that logs and metrics show for a client that did not wait for its answer."""
@@ -264,6 +264,8 @@ class App:
                 answer = await handlers.VERBS[route.verb](self._engine, request, call)
         except ApiError as error:
             answer = failure(error)
+        except TooLarge as error:
+            answer = failure(errors.storage(error))
         except RecursionError:  # whatever follows an object step by step goes as deep as that is
             answer = failure(errors.bad_request("an object is nested deeper than the server can follow"))
         return with_warnings(answer, call.warnings)

@@ -80,6 +80,10 @@ class OutOfSpace(StorageError):
     """There is no room for more: the disk is full, or the database has its quota. What needs none is written still."""
 
 
+class TooLarge(StorageError):
+    """A write is larger than the store takes, whatever room there is."""
+
+
 class Unreachable(StorageError):
     """The cluster that keeps the data does not answer. Nothing was changed by who is told so."""
 

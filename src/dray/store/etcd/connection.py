@@ -10,7 +10,7 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 
-from dray.store.errors import OutOfSpace, StorageError, Uncertain, Unreachable
+from dray.store.errors import OutOfSpace, StorageError, TooLarge, Uncertain, Unreachable
 from dray.store.etcd.address import OPTIONS, EtcdAddress
 from dray.store.etcd.calls import WATCH, Method
 from dray.store.etcd.layout import Layout
@@ -46,6 +46,12 @@ class Refused(StorageError):
         self.code = code
 
 
+def is_too_large(error: Any) -> bool:
+    """Whether a call was refused because of its size: by etcd, or by the gRPC in front of it."""
+    details = error.details() or ""
+    return "request is too large" in details or "message larger than max" in details
+
+
 class Connection:
     """Channels to the members of a cluster, one of which is used as long as it answers."""
 
@@ -61,7 +67,7 @@ class Connection:
         """Why the last call got no answer; empty if it got one."""
 
     async def call(self, method: Method, request: Any, seconds: float = CALL_SECONDS) -> Any:
-        """One call to one member. Raises Unreachable, Uncertain, Refused or OutOfSpace."""
+        """One call to one member. Raises Unreachable, Uncertain, Refused, OutOfSpace or TooLarge."""
         member = self._member
         try:
             answer = await self._method(member, method)(request, timeout=seconds)
@@ -73,7 +79,7 @@ class Connection:
     async def send(self, method: Method, request: Any) -> Any:
         """A call that must not be made twice: another member is tried only if this one has not heard of it.
 
-        Raises Unreachable, Uncertain, Refused or OutOfSpace.
+        Raises Unreachable, Uncertain, Refused, OutOfSpace or TooLarge.
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + CALL_SECONDS
@@ -135,6 +141,8 @@ class Connection:
             self.failure = ""
             if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "space" in details:
                 return OutOfSpace(f"etcd at {where}: {details}. Give it more room (--quota-backend-bytes), or delete.")
+            if is_too_large(error):
+                return TooLarge(f"etcd at {where}: {details}. Send less, or let etcd take more (--max-request-bytes).")
             return Refused(f"etcd at {where}: {details}", code)
         self.failure = f"etcd at {where} does not answer: {details or code.name}"
         if member == self._member:

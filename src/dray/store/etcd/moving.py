@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +16,12 @@ from dray.store.encryption import is_sealed
 from dray.store.errors import BackupError, Corrupt
 from dray.store.etcd.address import EtcdAddress
 from dray.store.etcd.calls import RANGE, TXN
+from dray.store.etcd.connection import is_too_large
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import Loader
 from dray.store.etcd.revisions import last_number, marked, unmarked
-from dray.store.etcd.transactions import MOST_OPERATIONS
+from dray.store.etcd.transactions import MOST_BYTES, MOST_OPERATIONS
 from dray.store.frame import FrameError, decode_entry, decode_revision, encode_event, encode_revision
 from dray.store.probe import probe
 from dray.store.records import Event, EventType, Key, Record
@@ -65,10 +65,16 @@ def restore(path: Path, address: EtcdAddress, layout: Layout) -> int:
     try:
         if loader.call(RANGE, pb.RangeRequest(key=start, range_end=end, count_only=True)).count:
             raise BackupError(f"cannot restore into {address}: there is something under {layout.prefix} already.")
-        todo = iter(records.items())
-        while some := list(islice(todo, MOST_OPERATIONS)):
-            loader.call(TXN, pb.TxnRequest(success=[_put(layout, *one, position) for position, one in enumerate(some)]))
+        for part in _parts(records):
+            puts = [_put(layout, key, records[key], position) for position, key in enumerate(part)]
+            largest = part[0]
+            loader.call(TXN, pb.TxnRequest(success=puts))
     except grpc.RpcError as error:
+        if is_too_large(error):
+            raise BackupError(
+                f"cannot restore into {address}: {largest} has {len(records[largest])} bytes: {error.details()}. "
+                "Nothing was restored; let etcd take more (--max-request-bytes)."
+            ) from error
         raise BackupError(
             f"cannot restore into {address}: {error.details()}. A part may be there: remove what is under "
             f"{layout.prefix} before you try again."
@@ -76,6 +82,20 @@ def restore(path: Path, address: EtcdAddress, layout: Layout) -> int:
     finally:
         loader.close()
     return len(records)
+
+
+def _parts(records: Mapping[Key, bytes]) -> Iterator[list[Key]]:
+    """Records for one transaction each. The largest come first: if etcd takes one of them, it takes all."""
+    part: list[Key] = []
+    size = 0
+    for key in sorted(records, key=lambda key: -len(records[key])):
+        if part and (len(part) == MOST_OPERATIONS or size + len(records[key]) > MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(key)
+        size += len(records[key])
+    if part:
+        yield part
 
 
 def _frames(layout: Layout, values: list[Any]) -> list[tuple[bytes, bytes]]:

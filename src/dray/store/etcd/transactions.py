@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
-from dray.store.errors import StorageError
+from dray.store.errors import TooLarge
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.revisions import POSITIONS, marked
 from dray.store.pipeline import Submission
@@ -29,10 +29,6 @@ MOST_BYTES: Final = 1 << 20
 """etcd takes 1.5 MiB by default (`--max-request-bytes`)."""
 
 _MOD: Final = pb.Compare.CompareTarget.MOD
-
-
-class TooLarge(StorageError):
-    """A write of more changes than a transaction can have."""
 
 
 class Change(NamedTuple):
