@@ -7,11 +7,14 @@ commands from what a version of Kubernetes does not have.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -135,6 +138,69 @@ def test_who_may_view_sees_claims(commands: Commands) -> None:
     assert "too-many" in commands.run("get", "claims", "-n", commands.world.name, who="viewer").stdout
     refused = commands.run("get", "nodes", who="viewer", code=2)
     assert "nodes" in refused.stderr
+
+
+class Visitor:
+    """Somebody who opens the link that `dray dashboard` prints."""
+
+    def __init__(self, link: str) -> None:
+        self._address, _, code = link.partition("/dashboard/#/login?code=")
+        self._headers = {"Content-Type": "application/json"}
+        answer = self._open("login", json.dumps({"code": code}).encode())
+        self._headers["Cookie"] = str(answer.headers["Set-Cookie"]).partition(";")[0]
+        self._headers["X-Dray-Key"] = json.loads(answer.read())["key"]
+
+    def _open(self, path: str, body: bytes | None = None) -> Any:
+        request = urllib.request.Request(f"{self._address}/dashboard/api/{path}", body, self._headers)
+        return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=PATIENCE)
+
+    def look(self, view: str) -> Any:
+        """A view as it is now."""
+        return json.loads(self._open(f"watch?view={view}&once=1").read())
+
+    def fleet(self) -> list[dict[str, Any]]:
+        """What the map is drawn from, up to the first summary."""
+        found: list[dict[str, Any]] = []
+        with self._open("fleet") as stream:
+            while not found or found[-1]["type"] != "summary":
+                found.append(json.loads(stream.readline()))
+        return found
+
+
+@contextlib.contextmanager
+def visiting(commands: Commands, who: str) -> Iterator[Visitor]:
+    config = str(commands.server.kubeconfigs[who])
+    command = [sys.executable, "-m", "dray", "dashboard", "--kubeconfig", config, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = next(line for line in process.stdout if "#/login?code=" in line)
+            yield Visitor(next(word for word in said.split() if "#/login" in word))
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+@pytest.mark.parametrize("who", ["admin", "reader"])
+def test_whoever_may_read_looks_at_the_page(commands: Commands, who: str) -> None:
+    with visiting(commands, who) as visitor:
+        *_, rows, summary = visitor.fleet()
+        assert summary["totals"]["devices"] == 4
+        assert summary["missing"] == []
+        assert {row["n"] for row in rows["rows"]} == set(commands.world.nodes)
+        waiting = visitor.look("waiting")
+        assert f"{commands.world.name}/too-many" in {one["name"] for one in waiting["claims"]}
+        assert visitor.look("rules")["rules"] == []
+        assert visitor.look("timeline")["missing"] == []
+
+
+def test_who_may_view_is_told_what_the_page_leaves_out(commands: Commands) -> None:
+    with visiting(commands, "viewer") as visitor:
+        summary = visitor.fleet()[-1]
+        assert summary["totals"]["devices"] == 0
+        assert "you may not list and watch nodes" in summary["missing"]
+        assert "you may not list and watch resourceslices.resource.k8s.io" in summary["missing"]
+        assert f"{commands.world.name}/too-many" in {one["name"] for one in visitor.look("waiting")["claims"]}
 
 
 def test_a_device_is_taken_out_of_service_and_put_back(commands: Commands) -> None:

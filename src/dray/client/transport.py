@@ -26,6 +26,7 @@ from dray.client.credentials import Credential, GivenToken
 from dray.client.exec_credential import CredentialError, ExecCredential
 from dray.client.kubeconfig import Connection, KubeconfigError
 from dray.client.retries import pause_before_retry
+from dray.client.trust import trusting
 
 JSON = "application/json"
 REQUEST_SECONDS = 60.0
@@ -209,7 +210,7 @@ def _credential(connection: Connection) -> Credential:
 def _tls_context(connection: Connection) -> ssl.SSLContext:
     try:
         authority = connection.authority.decode("ascii") if connection.authority is not None else None
-        context = ssl.create_default_context(cadata=authority)
+        context = trusting(authority)
         if connection.certificate is not None and connection.key is not None:
             with _as_file(connection.certificate + b"\n" + connection.key) as path:
                 context.load_cert_chain(path)

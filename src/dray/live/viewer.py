@@ -345,7 +345,7 @@ class Viewer:
             except ApiError as error:
                 self.is_outdated = error.code in (401, 403)
             except OSError as error:
-                self._note_loss(f"this is how it was at {self._now()}: the cluster does not answer ({error})")
+                self._note_loss(f"the cluster does not answer, this is how it was at {self._now()} ({error})")
                 continue
             self._note_loss("")
         self._tell()

@@ -74,10 +74,10 @@ def grouper(by: str, labels: Labels, classes: Mapping[str, DeviceClass]) -> Call
         return lambda device: device.access.node_name or NOTHING
     if by == "class":
         return _by_class(classes)
-    if by.startswith(LABEL):
+    if by.startswith(LABEL) and by != LABEL:
         name = by.removeprefix(LABEL)
         return lambda device: labels.get(device.access.node_name or "", {}).get(name, NOTHING)
-    if by.startswith(ATTRIBUTE):
+    if by.startswith(ATTRIBUTE) and by != ATTRIBUTE:
         return _by_attribute(by.removeprefix(ATTRIBUTE))
     known = f"{', '.join(PLAIN)}, {LABEL}NAME or {ATTRIBUTE}DOMAIN/NAME"
     raise GroupingError(f"cannot group by {by!r}: give {known}")

@@ -95,7 +95,7 @@ def test_devices_are_grouped_and_picked_as_they_count(snapshot: Snapshot) -> Non
     assert by[""] == [""] * 8
     is_picked = grouping.picker(f'device.attributes["{DRIVER}"].numa == 0')
     assert [is_picked(one) for one in devices[:4]] == [True, False, True, False]
-    for wrong in ("colour", "label"):
+    for wrong in ("colour", "label", "label:", "attribute:"):
         with pytest.raises(grouping.GroupingError, match="cannot group by"):
             grouping.grouper(wrong, {}, {})
     with pytest.raises(grouping.GroupingError, match="line 1"):

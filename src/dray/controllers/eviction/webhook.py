@@ -12,6 +12,7 @@ import msgspec
 from dray.api import codec
 from dray.api.generated.core import Pod
 from dray.api.times import Time
+from dray.client.trust import trusting
 from dray.eviction.policy import Decision, EvictionCause, Force, Never, Now, PolicyState, Wait
 from dray.eviction.settings import SettingsError, Webhook
 from dray.files import home
@@ -134,12 +135,15 @@ def _moment(seconds: float) -> str:
     return str(Time.of(dt.datetime.fromtimestamp(seconds, dt.UTC)))
 
 
+def _certificates(file: str) -> str:
+    """Comments between certificates may have any letters."""
+    return home.expand(file).read_text("ascii", "ignore")
+
+
 def _trust(webhook: Webhook) -> ssl.SSLContext:
     if not webhook.url.startswith("https://"):
         raise SettingsError(f"eviction policy {webhook.name}: url must start with https://, not {webhook.url!r}")
-    if not webhook.ca_file:
-        return ssl.create_default_context()
     try:
-        return ssl.create_default_context(cafile=str(home.expand(webhook.ca_file)))
-    except (OSError, ssl.SSLError) as error:
+        return trusting(_certificates(webhook.ca_file) if webhook.ca_file else None)
+    except (OSError, ValueError, ssl.SSLError) as error:
         raise SettingsError(f"eviction policy {webhook.name}: caFile {webhook.ca_file}: {error}") from error

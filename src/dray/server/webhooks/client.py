@@ -11,6 +11,7 @@ from collections import OrderedDict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from dray.client.trust import trusting
 from dray.server.webhooks.own_loop import OwnLoop
 from dray.server.webhooks.targets import Target
 
@@ -116,10 +117,8 @@ def _reason(error: BaseException) -> str:
 
 
 def _context(bundle: str) -> ssl.SSLContext:
-    if not bundle:
-        return ssl.create_default_context()
     try:
-        return ssl.create_default_context(cadata=base64.b64decode(bundle).decode("ascii"))
+        return trusting(base64.b64decode(bundle).decode("ascii") if bundle else None)
     except (binascii.Error, ValueError, ssl.SSLError) as error:
         raise WebhookFailed(f"the CA bundle cannot be used: {error}") from None
 
