@@ -8,9 +8,11 @@ from typing import Final
 
 from dray.allocator.aside import Verdict
 from dray.allocator.budget import Budget, TurnOver
+from dray.allocator.flow import members
 from dray.allocator.inventory import Inventory
 from dray.allocator.layout import Layout, reorder
 from dray.allocator.output import Chosen, build_result
+from dray.allocator.plain import pick
 from dray.allocator.problem import Problem
 from dray.allocator.results import (
     TIMED_OUT,
@@ -25,7 +27,7 @@ from dray.allocator.results import (
     Undecided,
     Unsatisfiable,
 )
-from dray.allocator.search import NoWay, Search, is_plain, solve_plain
+from dray.allocator.search import NoWay, Search
 from dray.allocator.shapes import Shape
 from dray.allocator.state import State
 from dray.api.references import full_name
@@ -145,6 +147,9 @@ def _allocate_on(layout: Layout, shape: Shape, claims: Sequence[ResourceClaim], 
         layout = reorder(layout, options.preference)
     question = _Question(layout, shape, [full_name(claim) for claim in claims], options)
     try:
+        picked = None if shape.only is None else pick(layout, shape.only, options)
+        if picked is not None:
+            return _picked(question, picked, claims[0])
         verdict = question.answer()
         if verdict is None:
             return Undecided(node, is_searching=True)
@@ -153,8 +158,7 @@ def _allocate_on(layout: Layout, shape: Shape, claims: Sequence[ResourceClaim], 
         if verdict.no_way is not None:
             raise verdict.no_way.refusal(question.problem)
         if verdict.state is None:
-            problems = tuple(pool.problem for pool in layout.problems if pool.problem is not None)
-            return Unsatisfiable(problems, node, verdict.steps)
+            return _unsatisfiable(layout, verdict.steps)
         return Allocated(node, _results(question, verdict.state, claims), verdict.steps)
     except Refusal as refusal:
         return Failed(str(refusal), node)
@@ -162,6 +166,23 @@ def _allocate_on(layout: Layout, shape: Shape, claims: Sequence[ResourceClaim], 
         return BudgetExceeded(f"node {node}: {TIMED_OUT}", node)
     except StillJudging:
         return Undecided(node)
+
+
+def _unsatisfiable(layout: Layout, steps: int) -> Unsatisfiable:
+    problems = tuple([pool.problem for pool in layout.problems if pool.problem is not None])
+    return Unsatisfiable(problems, layout.node_name, steps)
+
+
+def _picked(question: _Question, picked: int, claim: ResourceClaim) -> Allocated | Unsatisfiable:
+    """What a claim gets that asks for some devices and nothing else. Raises Refusal."""
+    layout, shape, only = question.layout, question.shape, question.shape.only
+    if not picked:
+        return _unsatisfiable(layout, 1)
+    assert only is not None
+    name, chosen = question.names[0], [(only, position) for position in members(picked)]
+    share_id = question.options.share_id
+    result = build_result(name, claim, shape.claims[0], (0,), chosen, layout, share_id=share_id)
+    return Allocated(layout.node_name, {name: result}, 1)
 
 
 class _Question:
@@ -195,8 +216,6 @@ class _Question:
         problem = self.problem
         budget = Budget(self.options, aside.between_steps if aside is not None else None)
         try:
-            if is_plain(problem):
-                return Verdict(solve_plain(problem, Budget(self.options)), steps=1)
             if aside is not None and problem.weight > HEAVY:
                 raise TurnOver
             return Verdict(Search(problem).run(budget), steps=budget.steps)

@@ -14,8 +14,9 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from dray.allocator.nodes import NodeSet
+from dray.allocator.plain import only_alternative
 from dray.allocator.pools import Pool
-from dray.allocator.requests import Claim
+from dray.allocator.requests import Alternative, Claim
 from dray.allocator.selection import Criteria
 from dray.api.resource import DeviceClass, ResourceClaim, ResourceClaimSpec
 from dray.api.sharing import remembered
@@ -96,6 +97,11 @@ class Shape:
         """The number of changes of pools (`faults`) after which all devices could be judged."""
         self._candidates = NodeSet(0)
         self._seen: int | None = None
+
+    @cached_property
+    def only(self) -> Alternative | None:
+        """What is asked for, if that is some devices and nothing else."""
+        return only_alternative(self.claims)
 
     @cached_property
     def criteria(self) -> tuple[Criteria, ...]:

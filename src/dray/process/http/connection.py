@@ -45,7 +45,7 @@ LARGE_HEAD = failure(431, f"request headers larger than {MAX_HEADER_BYTES} bytes
 log = logging.getLogger(__name__)
 
 
-class Connection(Writing):
+class Connection(Writing, asyncio.Protocol):
     """One client. Requests of a connection are answered one after the other."""
 
     def __init__(self, server: Server) -> None:
@@ -200,6 +200,14 @@ class Connection(Writing):
             return not self._encrypted
         self._closing = self._closing or self._encrypted or not (self._worker or self._queue or self._rest)
         return not self._closing
+
+    def pause_writing(self) -> None:
+        """Called by the loop when the client reads too slowly."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Called by the loop when the client has caught up."""
+        self._writable.set()
 
     def on_message_begin(self) -> None:
         """Called by the parser at the start of a request."""

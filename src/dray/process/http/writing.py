@@ -10,7 +10,7 @@ SLICE = 256 * 1024
 """So much of a large answer is written before looking whether the client reads."""
 
 
-class Writing(asyncio.Protocol):
+class Writing:
     """One end of a connection that can be written to."""
 
     def __init__(self, patience: float) -> None:
@@ -20,14 +20,6 @@ class Writing(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._closing = False
-
-    def pause_writing(self) -> None:
-        """Called by the loop when the client reads too slowly."""
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        """Called by the loop when the client has caught up."""
-        self._writable.set()
 
     def _write(self, data: bytes | memoryview) -> None:
         if self._transport is not None and not self._transport.is_closing():
