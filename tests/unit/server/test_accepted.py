@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from dray.api.wire import MEDIA_TYPE
 from dray.process.http import Response
 from dray.server.answers import other_forms
 from dray.server.answers.accepted import MOST_FORMS, accepted
-from dray.server.protobuf import MEDIA_TYPE, write
+from dray.server.protobuf import write
 
 
 def test_the_first_forms_of_many_count() -> None:
