@@ -6,7 +6,9 @@
 
 One turn of the loop starts only a few requests, by what those of their callers usually take, so a caller with many
 connections waits for itself. Too many of one caller are refused with 429 and told to come again. The control plane's
-own components, the leases of nodes and health checks are never refused.
+own components, the leases of nodes and health checks are never refused. A few of each of these go first, not all that
+one of them may bring: a node that renews its lease without end takes no more than its share, and in every turn somebody
+else goes on, too.
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ from dray.server.security.identity import MASTERS, NODES, Identity
 
 TURN_SECONDS = 0.002
 """What the requests that are started in one turn of the loop may take, by estimate."""
+MOST_OF_VITAL = 4
+"""So many times that goes to what the cluster lives on, if there is so much of it."""
 FIRST_ESTIMATE = 0.0003
 LEARNING = 0.1
 MOST_RUNNING = 256
 MOST_WAITING = 512
 """Of one caller."""
+MOST_FIRST = 8
+"""Requests of one caller that wait before all others, for the cluster lives on them; more of them wait in its queue."""
 RETRY_AFTER_SECONDS = 1
 MOST_IDLE_FLOWS = 4096
 
@@ -36,12 +42,14 @@ _VITAL_FOR_NODES = frozenset({"leases.coordination.k8s.io", "nodes"})
 class Flow:
     """The requests of one caller."""
 
-    __slots__ = ("estimate", "kinds", "name", "running", "used", "waiting")
+    __slots__ = ("estimate", "first", "kinds", "name", "running", "used", "waiting")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.running = 0
         self.waiting = 0
+        self.first = 0
+        """How many wait before all others."""
         self.used = 0.0
         """What has been used, in seconds of estimates; the least is next."""
         self.estimate = FIRST_ESTIMATE
@@ -111,7 +119,7 @@ class Fairness:
         return found
 
     def _forget_idle(self) -> None:
-        self._flows = {name: flow for name, flow in self._flows.items() if flow.running or flow.waiting}
+        self._flows = {name: flow for name, flow in self._flows.items() if flow.running or flow.waiting or flow.first}
 
     def try_enter(self, flow: Flow) -> bool:
         """True if a request may go on at once; `leave` must follow. Otherwise it has to `wait`."""
@@ -125,9 +133,10 @@ class Fairness:
     async def wait(self, flow: Flow, kind: str, *, vital: bool, refusable: bool = True) -> None:
         """Waits for the turn of a request; `leave` must follow. Raises ApiError (429) if too many wait already."""
         waiter = asyncio.get_running_loop().create_future()
-        if vital:
+        if vital and flow.first < MOST_FIRST:
+            flow.first += 1
             self._vital.append((flow, waiter))
-        elif refusable and flow.waiting >= MOST_WAITING:
+        elif refusable and not vital and flow.waiting >= MOST_WAITING:
             self.refused += 1
             message = f"too many requests of {flow.name} wait to be answered; try again later"
             raise errors.too_many_requests(message, RETRY_AFTER_SECONDS)
@@ -177,20 +186,23 @@ class Fairness:
         self._spent = 0.0
         if not self._queued and not self._vital:
             return
-        while self._vital:
+        while self._vital and self._spent < MOST_OF_VITAL * TURN_SECONDS:
             flow, waiter = self._vital.popleft()
+            flow.first -= 1
             self._release(flow, waiter)
-        while self._spent < TURN_SECONDS:
+        is_next = True  # somebody is, whatever goes first
+        while is_next or self._spent < TURN_SECONDS:
+            is_next = False
             ready = [flow for flow in self._queued.values() if flow.running < MOST_RUNNING]
             if not ready:
-                return
+                break
             flow = min(ready, key=_by_use)
             self._floor = max(self._floor, flow.used)
             waiter = flow.next()
             if not flow.waiting:
                 del self._queued[flow.name]
             self._release(flow, waiter)
-        if self._queued:
+        if self._vital or any(flow.running < MOST_RUNNING for flow in self._queued.values()):
             self._keep_turning()
 
     def _release(self, flow: Flow, waiter: asyncio.Future[None]) -> None:

@@ -10,7 +10,16 @@ import pytest
 
 from dray.api.registry import by_kind
 from dray.server.errors import ApiError
-from dray.server.fairness import MOST_RUNNING, MOST_WAITING, TURN_SECONDS, Fairness, Turn, is_vital, may_be_refused
+from dray.server.fairness import (
+    MOST_FIRST,
+    MOST_RUNNING,
+    MOST_WAITING,
+    TURN_SECONDS,
+    Fairness,
+    Turn,
+    is_vital,
+    may_be_refused,
+)
 from dray.server.routes import Route
 from dray.server.security.identity import authenticated
 
@@ -105,6 +114,28 @@ async def test_what_is_vital_goes_first() -> None:
     assert (await loop.turn())[0] == "node/leases"
     while loop.fairness.waiting:
         await loop.turn()
+
+
+async def test_who_floods_with_what_is_vital_takes_no_more_than_its_share() -> None:
+    """A node, or a component gone wild, that renews a lease without end: others go on, and so do other nodes."""
+    loop = Loop()
+    for _ in range(300):
+        loop.come("node-1", "leases", vital=True)
+    await loop.turn()
+    for _ in range(20):
+        loop.come("ann")
+    loop.come("node-2", "leases", vital=True)
+    await asyncio.sleep(0)
+    first = await loop.turn()
+    assert "node-2/leases" in first
+    assert "ann/pods" in first
+    assert first.count("node-1/leases") <= MOST_FIRST + 1
+    for _ in range(40):
+        await loop.turn()
+    assert loop.order.count("ann/pods") == 20
+    while loop.fairness.waiting:
+        await loop.turn()
+    assert loop.order.count("node-1/leases") == 300  # and nothing is refused
 
 
 @pytest.mark.parametrize("seed", range(20))
