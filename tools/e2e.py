@@ -118,7 +118,7 @@ AREAS = (
     Area(
         "Jobs",
         r"sig-apps.*\] Job .*Conformance",
-        r"matching on DisruptionTarget condition|sometimes fail and are locally restarted",
+        r"matching on DisruptionTarget condition|locally restarted|container restart policy",
         "needs programs that do something else when they are started again",
     ),
 )
