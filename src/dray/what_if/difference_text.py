@@ -172,6 +172,7 @@ def _tell_workloads(difference: Difference) -> Iterator[str | Rows]:
     rows = []
     for change in difference.workloads:
         what = "all made anew" if change.replaced else f"{change.pods} → {change.wanted}"
+        what = f"all but {change.kept} made anew" if change.kept else what
         fits = f"{change.fitting} of {change.tried} new ones" if change.tried else "–"
         rows.append((change.workload, what, fits, shorten(change.why_not, 200) or "–"))
     if rows:

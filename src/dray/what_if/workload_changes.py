@@ -38,7 +38,9 @@ class WorkloadChange(Report, frozen=True, kw_only=True):
     """How many it has now."""
     wanted: int
     replaced: bool = False
-    """Its template is another one, so that all its pods are made anew."""
+    """Its template is another one, so that its pods are made anew, but for those that are `kept`."""
+    kept: int = 0
+    """Pods of a StatefulSet below its partition stay as they are."""
     fitting: int = 0
     """How many of those that are to be made find a place."""
     tried: int = 0
@@ -64,15 +66,18 @@ def compare_workloads(
         there_are = [pod for pod in after.objects(Pod) if is_active(pod) and _is_of(pod, workload)]
         wanted = _wanted(new) if new is not None else 0
         replaced = old is not None and new is not None and old.spec.template != new.spec.template and _makes_anew(new)
-        missing = wanted if replaced else max(wanted - len(there_are), 0)
+        leave = [pod for pod in there_are if not _is_kept(pod, workload)] if replaced else []
+        replaced, stay = bool(leave), len(there_are) - len(leave)
+        missing = max(wanted - stay, 0)
         if not missing and wanted == len(there_are):
             continue
-        told = _try(after, workload, min(missing, MAX_TRIED), there_are if replaced else []) if new else _Tried()
+        told = _try(after, workload, missing, leave) if new else _Tried()
         yield WorkloadChange(
             workload=f"{workload.kind} {full_name(workload)}",
             pods=len(there_are),
             wanted=wanted,
             replaced=replaced,
+            kept=stay if replaced else 0,
             fitting=told.fitting,
             tried=told.tried,
             why_not=told.why_not,
@@ -84,6 +89,16 @@ def _makes_anew(workload: Workload) -> bool:
     if isinstance(workload, Deployment):
         return not workload.spec.paused
     return isinstance(workload, StatefulSet) and workload.spec.update_strategy.type != "OnDelete"
+
+
+def _is_kept(pod: Pod, workload: Workload) -> bool:
+    """Whether a StatefulSet leaves a pod as it is although its template is another one: below the partition."""
+    update = workload.spec.update_strategy.rolling_update if isinstance(workload, StatefulSet) else None
+    ordinal = pod.metadata.name.removeprefix(f"{workload.metadata.name}-")
+    if not isinstance(workload, StatefulSet) or update is None or not ordinal.isdecimal():
+        return False
+    first = workload.spec.ordinals.start if workload.spec.ordinals is not None else 0
+    return int(ordinal) < (first or 0) + (update.partition or 0)
 
 
 def _wanted(workload: Workload) -> int:
@@ -117,8 +132,9 @@ class _Tried(NamedTuple):
     why_not: str = ""
 
 
-def _try(after: Snapshot, workload: Workload, count: int, old: Sequence[Pod]) -> _Tried:
-    """Whether so many new pods fit, while old ones go for them as the workload says."""
+def _try(after: Snapshot, workload: Workload, missing: int, old: Sequence[Pod]) -> _Tried:
+    """Whether so many new pods fit, or the first of them, while old ones go for them as the workload says."""
+    count = min(missing, MAX_TRIED)
     made = [_pod_of(workload, number) for number in range(count)]
     names = {full_name(pod) for pod in made}
     waiting = pending_pods(after.with_typed(made))
@@ -131,7 +147,7 @@ def _try(after: Snapshot, workload: Workload, count: int, old: Sequence[Pod]) ->
         unknown = next((why for pod in rehearsal.pending if (why := cannot_judge(pod, volumes)) is not None), None)
         if unknown is not None:
             return _Tried(why_not=f"cannot be judged: {tell_pod(unknown)}")
-        bounds = bounds_of(workload, _wanted(workload)) if old else Bounds(count)
+        bounds = bounds_of(workload, missing) if old else Bounds(count)
         rollout = Rollout(rehearsal, old, rehearsal.pending, bounds)
         rollout.play()
         return _Tried(count, rollout.fitting, rollout.why_not)

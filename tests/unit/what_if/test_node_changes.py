@@ -154,6 +154,15 @@ def test_pods_that_are_not_made_anew_stay(how: Manifest) -> None:
     assert apply(full_cluster(training("1", **how)), training("2", **how)).workloads == ()
 
 
+@pytest.mark.parametrize(("partition", "kept"), [(0, 0), (1, 1), (2, None), (9, None)])
+def test_pods_of_a_stateful_set_below_its_partition_stay(partition: int, kept: int | None) -> None:
+    how = {"kind": "StatefulSet", "updateStrategy": {"rollingUpdate": {"partition": partition}}}
+    found = apply(full_cluster(training("1", **how)), training("2", **how))
+    told = [(one.replaced, one.kept, one.tried, one.fitting) for one in found.workloads]
+    assert told == ([] if kept is None else [(True, kept, 2 - kept, 2 - kept)])
+    assert ("all but 1 made anew" in str(found)) == (kept == 1)
+
+
 def test_whether_pods_of_another_scheduler_fit_is_not_said() -> None:
     strange = deployment(2)
     strange["spec"]["template"]["spec"]["schedulerName"] = "volcano"
