@@ -58,6 +58,23 @@ def test_a_drain_keeps_a_budget_that_allows_nobody_and_says_so(cluster: TaintClu
     assert json.loads(late.stdout)["result"]["evicted"] == 2
 
 
+def test_a_pod_under_two_budgets_stays_is_told_of_and_keeps_nobody_else(cluster: TaintCluster) -> None:
+    (stuck,) = cluster.run_pods("api", 1, "node-1")
+    cluster.run_pods("web", 1, "node-1")
+    protect(cluster, "api", 0)
+    selector = {"matchLabels": {"app": "api"}}
+    cluster.create(BUDGETS, {"metadata": {"name": "more"}, "spec": {"minAvailable": 0, "selector": selector}})
+    done = cluster.dray("drain", "node", "node-1", "--timeout", "2s")
+    assert done.exit_code == 1, done.stderr
+    assert f"under several disruption budgets (api, more): default/{stuck} stays until" in " ".join(done.stdout.split())
+    assert "1 of 2 pods evicted · 1 waiting for a disruption budget" in done.stdout
+    assert re.search(rf"  default/{stuck}: .*more than one PodDisruptionBudget", done.stdout)
+    table = cluster.dray("get", "nodes").stdout
+    assert "1 pod leaves, 1 waits for budget default/api and default/more" in table
+    cluster.delete(f"{BUDGETS}/more")
+    assert cluster.dray("drain", "node", "node-1", "--timeout", f"{PATIENCE:g}s").exit_code == 0
+
+
 def test_a_drain_of_more_than_the_guard_allows_asks_first(tmp_path: Path) -> None:
     with taint_cluster(tmp_path, "--max-evictions", "1") as guarded:
         pods = guarded.run_pods("api", 2, "node-1")

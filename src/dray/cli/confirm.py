@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -67,9 +69,23 @@ def _list(format_: output.Format) -> Any:
             tables.print_table(("HELD", "WHY"), [(one.target, one.why) for one in found])
         else:
             print("Nothing is held.")
+        await _warn_if_stopped(client)
         return output.YES if found else output.NO
 
     return work
+
+
+async def _warn_if_stopped(client: HttpClient) -> None:
+    """What is not held does not leave either, as long as everything is stopped; who may not look is told nothing."""
+    from dray.api.generated.core import Namespace
+    from dray.api.kinds import NAMESPACES
+    from dray.api.status import ApiError
+    from dray.eviction.stop import PLACE, is_stopped
+
+    with contextlib.suppress(ApiError):
+        place = await client.get(NAMESPACES, "", PLACE)
+        if isinstance(place, Namespace) and is_stopped(place):
+            print("dray: all evictions are stopped. `dray stop-evictions --resume` lets them go on.", file=sys.stderr)
 
 
 async def _held(client: HttpClient) -> Any:
@@ -100,6 +116,7 @@ def _each(targets: Iterable[str], change: Any, verb: str) -> Any:
             else:
                 idle += 1
                 print(f"Not {verb.lower()}: {target} evicts nobody, since it has no taint with NoExecute.")
+        await _warn_if_stopped(client)
         return output.NO if idle else output.YES
 
     return work

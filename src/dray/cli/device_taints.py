@@ -54,7 +54,8 @@ def taint(selection: DeviceSelection, text: TaintText, terms: Terms, place: Plac
         preview = preview_rules(snapshot, as_stored(rules, snapshot, now), now.datetime())
         if manner.drain is not None:
             rules = tuple(_as_kept_away(rule) for rule in rules)
-            preview = paced(preview, manner.drain, tuple(dict.fromkeys(taint_text(rule.spec.taint) for rule in rules)))
+            told = tuple(dict.fromkeys(taint_text(rule.spec.taint) for rule in rules))
+            preview = paced(preview, manner.drain, told, snapshot)
         elif preview.evicts:
             preview = replace(preview, notes=(*tell_broken(preview), *preview.notes))
         return await _go_on(client, snapshot, request, rules, preview, manner)

@@ -81,5 +81,6 @@ class Display:
     @staticmethod
     def _waiting(standing: Standing) -> str:
         budget = f" · {standing.blocked} waiting for a disruption budget" if standing.blocked else ""
+        budget += f" · {standing.refused} refused by the server" if standing.refused else ""
         budget += f" · {standing.replacing} waiting for replacements" if standing.replacing else ""
         return budget + (f" · {standing.put_off} put off by the eviction policy" if standing.put_off else "")

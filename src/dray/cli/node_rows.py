@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from dray.api.conditions import is_true
 from dray.api.nodes import is_known_unready, is_ready
 from dray.api.pods import is_finished
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.eviction.budgets import waiting_for
-from dray.eviction.drain import is_drained, last_leaves, must_leave
+from dray.eviction.drain import is_drained, is_paused, last_leaves, must_leave
+from dray.eviction.rule_condition import EVICTION_HELD
 from dray.prose.wording import count, names
 
 if TYPE_CHECKING:
@@ -100,6 +102,7 @@ class NodeRow(NamedTuple):
             return ""
         told = f"{count(len(self.leaving), 'pod')} {'leaves' if len(self.leaving) == 1 else 'leave'}"
         waiting = sum(self.waiting.values())
+        told += self._tell_standstill()
         if self.last_leaves is not None and self.last_leaves > now:
             here = self.last_leaves.astimezone()
             day = "" if here.date() == now.astimezone().date() else f"{here:%Y-%m-%d} "
@@ -108,6 +111,14 @@ class NodeRow(NamedTuple):
             return told
         which = f"budget{'' if len(self.waiting) == 1 else 's'} {names(sorted(self.waiting), 3)}"
         return f"{told}, {waiting} {'waits' if waiting == 1 else 'wait'} for {which}"
+
+    def _tell_standstill(self) -> str:
+        """What keeps all of them: the guard, or somebody who paused the drain."""
+        if self.node is None:
+            return ""
+        if is_true(self.node.status.conditions, EVICTION_HELD):
+            return ", held until `dray confirm`"
+        return ", paused" if is_drained(self.node) and is_paused(self.node.metadata.annotations) else ""
 
 
 def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:

@@ -68,7 +68,7 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
         drains = manner.drain is not None
         preview = preview_nodes(snapshot, found, evicting, current_time().datetime(), ration, drains=drains)
         if manner.drain is not None:
-            preview = paced(preview, manner.drain, tuple(map(taint_text, taints)))
+            preview = paced(preview, manner.drain, tuple(map(taint_text, taints)), snapshot)
         elif preview.evicts:
             preview = replace(preview, notes=(*tell_broken(preview), *preview.notes))
         answer: dict[str, Any] = {"dryRun": manner.dry_run, "preview": preview.to_dict()}

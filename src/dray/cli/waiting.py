@@ -46,7 +46,9 @@ class Ending(msgspec.Struct, frozen=True):
     @property
     def goes_on(self) -> str:
         """What becomes of those who are left."""
-        return "Nobody else leaves; go on with the same command, or put back with" if self.drains else GOES_ON
+        if self.drains:
+            return "Nobody else leaves; go on with the same command, or put back with"
+        return "Nobody leaves while it is held; to take it back" if self.standing.hold else GOES_ON
 
     def tell_refusals(self) -> str:
         """Who could not leave, and why."""

@@ -3,59 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from dray.api.generated.core import Pod
 from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.kinds import PODS
-from dray.api.labels import LabelSelector, SelectorError
-from dray.api.references import ObjectRef
+from dray.api.references import ObjectRef, full_name
+from dray.eviction.budgets import Keepers
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if.evictions import Budget, Eviction
 
 
 def with_budgets(snapshot: Snapshot, leaving: Mapping[ObjectRef, Eviction]) -> dict[ObjectRef, Eviction]:
-    """The evictions, each with the tightest budget of its pod."""
-    budgets = _by_namespace(snapshot.objects(PodDisruptionBudget))
-    if not budgets:
-        return dict(leaving)
-    found = {ref: _tightest(snapshot.get(PODS.resource, ref.namespace, ref.name), budgets) for ref in leaving}
-    needed = Counter(_place(budget) for budget in found.values() if budget is not None)
+    """The evictions, each with the budgets that are asked about its pod, the tightest first."""
+    keepers = Keepers(snapshot.objects(PodDisruptionBudget))
+    found = {ref: _keepers(keepers, snapshot.get(PODS.resource, ref.namespace, ref.name)) for ref in leaving}
+    needed = Counter(full_name(budget) for budgets in found.values() for budget in budgets)
+    told = {ref: sorted((_tell(one, needed) for one in budgets), key=_tightness) for ref, budgets in found.items()}
     return {
-        ref: eviction if (budget := found[ref]) is None else replace(eviction, budget=_tell(budget, needed))
+        ref: replace(eviction, budget=told[ref][0], more_budgets=tuple(told[ref][1:])) if told[ref] else eviction
         for ref, eviction in leaving.items()
     }
 
 
-def _by_namespace(
-    budgets: Iterable[PodDisruptionBudget],
-) -> dict[str, list[tuple[LabelSelector, PodDisruptionBudget]]]:
-    grouped: dict[str, list[tuple[LabelSelector, PodDisruptionBudget]]] = {}
-    for budget in budgets:
-        try:
-            selector = LabelSelector.of(budget.spec.selector)
-        except SelectorError:
-            continue  # selects nothing, as for who keeps the budget
-        grouped.setdefault(budget.metadata.namespace, []).append((selector, budget))
-    return grouped
+def _keepers(keepers: Keepers, pod: object) -> list[PodDisruptionBudget]:
+    return keepers.of(pod) if isinstance(pod, Pod) else []
 
 
-def _tightest(
-    pod: object, budgets: Mapping[str, list[tuple[LabelSelector, PodDisruptionBudget]]]
-) -> PodDisruptionBudget | None:
-    if not isinstance(pod, Pod):
-        return None
-    mine = [
-        budget for selector, budget in budgets.get(pod.metadata.namespace, ()) if selector.matches(pod.metadata.labels)
-    ]
-    return min(mine, key=lambda budget: (budget.status.disruptions_allowed, budget.metadata.name), default=None)
+def _tell(budget: PodDisruptionBudget, needed: Mapping[str, int]) -> Budget:
+    name = budget.metadata.name
+    return Budget(name=name, allowed=budget.status.disruptions_allowed, needed=needed[full_name(budget)])
 
 
-def _place(budget: PodDisruptionBudget) -> tuple[str, str]:
-    return budget.metadata.namespace, budget.metadata.name
-
-
-def _tell(budget: PodDisruptionBudget, needed: Mapping[tuple[str, str], int]) -> Budget:
-    return Budget(name=budget.metadata.name, allowed=budget.status.disruptions_allowed, needed=needed[_place(budget)])
+def _tightness(budget: Budget) -> tuple[int, int, str]:
+    """How many it lacks comes first: with many pods to go, a budget that allows more may be the tighter one."""
+    return budget.granted - budget.needed, budget.allowed, budget.name

@@ -7,13 +7,15 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
+from dray.api.kinds import NODES, RULES
 from dray.api.times import Time
-from dray.eviction.drain import DrainTerms
+from dray.eviction.drain import DrainTerms, is_paused
 from dray.prose.wording import count, names
+from dray.snapshot.snapshot import Snapshot
 from dray.what_if.taint_preview import TaintPreview
 
 
-def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...]) -> TaintPreview:
+def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...], snapshot: Snapshot) -> TaintPreview:
     """The preview of the same pods leaving one by one, with the taints that are really written."""
     now = Time.parse(preview.now).datetime()
     free = now
@@ -23,8 +25,8 @@ def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...]) -> 
         pods.append(replace(pod, expected=str(Time.of(leaves))))
         if terms.rate:
             free = leaves + timedelta(seconds=1.0 / terms.rate)
-    budgets = tell_budgets(preview)
-    notes = (*_tell_pace(terms), *budgets, *_tell_homeless(preview), *preview.notes)
+    budgets = (*_tell_stuck(preview, terms), *tell_budgets(preview))
+    notes = (*_tell_pause(preview, snapshot), *_tell_pace(terms), *budgets, *_tell_homeless(preview), *preview.notes)
     finished = max((one.expected for one in pods), default=None)
     guard = replace(preview.guard, asks=True) if preview.guard is not None else None
     waits = bool(budgets) or terms.wait_for_replacements
@@ -49,16 +51,41 @@ def tell_budgets(preview: TaintPreview) -> tuple[str, ...]:
     )
 
 
+def _tell_stuck(preview: TaintPreview, terms: DrainTerms) -> Iterator[str]:
+    """Who is never let go: the eviction API refuses pods of several budgets, whatever these allow."""
+    stuck = [pod for pod in preview.pods if pod.budget is not None and pod.more_budgets]
+    if stuck:
+        budgets = sorted({one.name for pod in stuck for one in (pod.budget, *pod.more_budgets) if one is not None})
+        until = "the deadline" if terms.deadline is not None else "no more than one is about them"
+        yield (
+            f"the eviction API lets nobody go who is under several disruption budgets ({names(budgets, 4)}): "
+            f"{names([pod.pod for pod in stuck], 5)} {_verb(len(stuck), 'stay')} until {until}"
+        )
+
+
 def _verb(number: int, verb: str) -> str:
     return f"{verb}s" if number == 1 else verb
 
 
 def _short(preview: TaintPreview) -> Iterator[tuple[str, int, int]]:
     """Budgets that allow less than is needed: name, needed, allowed."""
-    found = {f"{pod.pod.partition('/')[0]}/{pod.budget.name}": pod.budget for pod in preview.pods if pod.budget}
+    found = {
+        f"{pod.pod.partition('/')[0]}/{budget.name}": budget
+        for pod in preview.pods
+        for budget in (pod.budget, *pod.more_budgets)
+        if budget is not None
+    }
     for name, budget in sorted(found.items()):
         if budget.granted < budget.needed:
             yield name, budget.needed, budget.granted
+
+
+def _tell_pause(preview: TaintPreview, snapshot: Snapshot) -> Iterator[str]:
+    targets = [("rule", RULES, name) for name in preview.rules] + [("node", NODES, name) for name in preview.nodes]
+    for word, kind, name in targets:
+        found = snapshot.get(kind.resource, "", name)
+        if found is not None and is_paused(found.metadata.annotations):
+            yield f"the drain is paused: nobody leaves until `dray drain resume {word}/{name}`"
 
 
 def _tell_pace(terms: DrainTerms) -> Iterator[str]:

@@ -79,6 +79,9 @@ class Eviction(Report, frozen=True, kw_only=True, gc=False):
     owner: str = ""
     priority: int | None = None
     budget: Budget | None = None
+    """The tightest of those that are asked about it."""
+    more_budgets: tuple[Budget, ...] = ()
+    """Further ones. The eviction API lets nobody go who has more than one."""
     fits: bool | None = None
     """Whether it fits elsewhere, after the pods that leave before it; absent if not tried, or not to be judged."""
     fits_on: str | None = None

@@ -73,6 +73,8 @@ def read_plan(data: bytes) -> Plan:
 def effect_of(answer: Any) -> Any:
     """What matters of the answer of a command that was tried."""
     if isinstance(answer, Mapping):
+        if answer.keys() >= {"allowed", "needed"}:  # a budget that allows more than is needed, or not so much more
+            answer = {**answer, "allowed": max(min(answer["allowed"], answer["needed"]), 0)}
         return {name: effect_of(value) for name, value in answer.items() if name not in _PASSING}
     if isinstance(answer, list | tuple):
         return sorted((effect_of(one) for one in answer), key=_label)

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from dray.allocator.reasons import Report
-from dray.api.generated.core import Node, Pod, Taint
-from dray.api.kinds import PODS
+from dray.api.generated.core import Namespace, Node, Pod, Taint
+from dray.api.kinds import NAMESPACES, PODS
 from dray.api.node_annotations import Ration, write_rations
 from dray.api.pod_groups import group_of
 from dray.api.references import ObjectRef, full_name
@@ -28,6 +28,7 @@ from dray.eviction.causes import names_device
 from dray.eviction.drain import belongs_to_node
 from dray.eviction.group_members import shared_by
 from dray.eviction.node_planner import NodePlanner
+from dray.eviction.stop import PLACE, is_stopped
 from dray.prose import wording
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import DeviceId
@@ -149,7 +150,12 @@ def _tell_pods(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], now: date
     namespaces: dict[str, int] = {}
     for ref in leaving:
         namespaces[ref.namespace] = namespaces.get(ref.namespace, 0) + 1
-    note = f"a new place was looked for only for the first {MAX_MOVED} of {len(leaving)} pods"
+    notes: list[str] = []
+    if len(leaving) > MAX_MOVED:
+        notes.append(f"a new place was looked for only for the first {MAX_MOVED} of {len(leaving)} pods")
+    place = after.get(NAMESPACES.resource, "", PLACE)
+    if leaving and is_stopped(place if isinstance(place, Namespace) else None):
+        notes.append("all evictions are stopped: nobody leaves until `dray stop-evictions --resume`")
     return TaintPreview(
         now=str(Time.of(now)),
         taints=(),
@@ -157,7 +163,7 @@ def _tell_pods(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], now: date
         pods=moved,
         namespaces=dict(sorted(namespaces.items())),
         finished=max((one.expected for one in moved), default=None),
-        notes=(note,) if len(leaving) > MAX_MOVED else (),
+        notes=tuple(notes),
     )
 
 

@@ -98,6 +98,7 @@ def _row(pod: Eviction, now: datetime, *, timed: bool) -> list[str]:
     wait = Time.parse(pod.expected).datetime() - now
     leaves = f"in {span(wait)}" if wait.total_seconds() >= 1 else "at once"
     budget = NOTHING if pod.budget is None else f"{pod.budget.granted} of {pod.budget.needed} allowed"
+    budget += f", {len(pod.more_budgets) + 1} budgets" if pod.more_budgets else ""
     priority = NOTHING if pod.priority is None else str(pod.priority)
     return [pod.pod, pod.owner or NOTHING, priority, budget, *([leaves] if timed else []), _elsewhere(pod)]
 

@@ -13,6 +13,7 @@ from dray.api.meta import ObjectMeta
 from dray.api.resource import DeviceTaintRule
 from dray.eviction.drain import DrainTerms
 from dray.eviction.settings import Limit
+from dray.eviction.stop import STOP_ANNOTATION
 from dray.eviction.told_limit import LIMIT_ANNOTATION, limit_text, told_limit
 from dray.snapshot import Snapshot
 from dray.what_if.drain_preview import paced
@@ -60,22 +61,24 @@ def look(snapshot: Snapshot) -> TaintPreview:
 def test_a_preview_says_how_many_of_how_many_leave_and_what_the_limit_is(
     told: str, allowed: int, is_over: bool
 ) -> None:
-    found = look(cluster(told, here=3, elsewhere=7))
+    snapshot = cluster(told, here=3, elsewhere=7)
+    found = look(snapshot)
     assert found.guard is not None
     assert (found.guard.pods, found.guard.of, found.guard.allowed, found.guard.is_over) == (3, 10, allowed, is_over)
     said = f"Guard: 3 of 10 pods (30.0%), limit {told}: {allowed} pods."
     assert said in tell(found)
     assert ("They stay until `dray confirm`." in tell(found)) == is_over
-    drain = paced(found, DrainTerms(), ("maintenance:NoSchedule",))
+    drain = paced(found, DrainTerms(), ("maintenance:NoSchedule",), snapshot)
     assert said in tell(drain)
     assert ("It asks first; --yes for scripts." in tell(drain)) == is_over
 
 
 def test_what_may_take_longer_is_not_promised() -> None:
-    found = look(cluster(None, here=3, elsewhere=7))
-    rated = paced(found, DrainTerms(rate=1), ("maintenance:NoSchedule",))
+    snapshot = cluster(None, here=3, elsewhere=7)
+    found = look(snapshot)
+    rated = paced(found, DrainTerms(rate=1), ("maintenance:NoSchedule",), snapshot)
     assert "in 1 namespace within 2 s;" in tell(rated)
-    careful = paced(found, DrainTerms(rate=1, wait_for_replacements=True), ("maintenance:NoSchedule",))
+    careful = paced(found, DrainTerms(rate=1, wait_for_replacements=True), ("maintenance:NoSchedule",), snapshot)
     assert "in 1 namespace in 2 s or later;" in tell(careful)
     assert "leaves, earliest" in tell(careful)
 
@@ -105,7 +108,7 @@ def test_an_empty_selector_is_told_to_be_held_however_few_leave() -> None:
 
     assert "An empty selector is held however few leave" in tell(look_at())
     assert "held" not in tell(look_at(driver=DRIVER)).partition("Guard:")[2]
-    drain = paced(look_at(), DrainTerms(), ("maintenance:NoSchedule",))
+    drain = paced(look_at(), DrainTerms(), ("maintenance:NoSchedule",), base)
     assert "held" not in tell(drain).partition("Guard:")[2], "no controller evicts for it"
 
 
@@ -122,3 +125,17 @@ def test_a_drain_leaves_pods_alone_that_belong_to_their_node() -> None:
     assert "ml/daemon, ml/static stay: pods of DaemonSets and static pods belong to their node." in tell(drained)
     evicted = {one.pod: one.fits for one in preview_nodes(base, [there], EVICT, NOW).pods}
     assert evicted == {"ml/daemon": True, "ml/runs": True, "ml/static": False}
+
+
+def test_a_preview_says_that_nobody_leaves_while_all_is_stopped_or_the_drain_is_paused() -> None:
+    snapshot = cluster(None, here=1, elsewhere=0)
+    assert not look(snapshot).notes
+    said = "all evictions are stopped: nobody leaves until `dray stop-evictions --resume`"
+    assert look(snapshot.with_objects(place(**{STOP_ANNOTATION: "true"}))).notes == (said,)
+    paused: Manifest = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}
+    paused["metadata"]["annotations"] = {"dray.dev/drain-paused": "true"}
+    still = snapshot.with_objects(paused)
+    assert paced(look(still), DrainTerms(), (), still).notes[0] == (
+        "the drain is paused: nobody leaves until `dray drain resume node/node-1`"
+    )
+    assert not look(still).notes  # a taint with NoExecute does not wait for it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -51,3 +53,12 @@ def test_a_plan_is_read_as_it_was_written_and_other_files_are_refused() -> None:
     for data in (b"", b"{}", b'{"kind":"Plan"}', b"[]", msgspec.json.encode(plan).replace(b"dray.dev/v1", b"v2")):
         with pytest.raises(PlanError, match="is "):
             read_plan(data)
+
+
+def test_a_budget_matters_as_far_as_it_is_needed() -> None:
+    def effect(allowed: int) -> Any:
+        budget = {"name": "web", "allowed": allowed, "needed": 2}
+        return effect_of({"pods": [{"pod": "ml/a", "budget": budget, "moreBudgets": [budget]}]})
+
+    assert list(differences(effect(5), effect(2))) == []
+    assert len(list(differences(effect(5), effect(1)))) == 2

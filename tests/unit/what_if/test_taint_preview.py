@@ -17,10 +17,12 @@ from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dray.api.times import Time
 from dray.eviction import DevicePlanner
+from dray.eviction.drain import DrainTerms
 from dray.snapshot import Snapshot
 from dray.snapshot.device_selection import DeviceSelection, resolve
 from dray.snapshot.taint_rules import TaintRequest, as_stored, build_rules
 from dray.tracker import Upsert
+from dray.what_if.drain_preview import paced, tell_broken
 from dray.what_if.evictions import forecast
 from dray.what_if.taint_preview import TaintPreview, preview_nodes, preview_rules
 from dray.what_if.taint_preview_text import tell
@@ -88,7 +90,7 @@ def test_pods_with_owner_priority_budget_and_new_places() -> None:
     text = tell(found)
     assert "Would evict 1 pod in 1 namespace; 0 protected by tolerations." in text
     assert text.splitlines()[-1].split() == [
-        "ml/p", "Job", "ml/train", "1000", "0", "of", "1", "allowed", "yes:", "node-2,", "node-3",
+        "ml/p", "Job", "ml/train", "1000", "0", "of", "1", "allowed,", "2", "budgets", "yes:", "node-2,", "node-3",
     ]  # fmt: skip
     assert "Evicts 1 pod" in tell(found, is_done=True)
 
@@ -106,6 +108,41 @@ def test_of_those_that_have_to_leave_a_budget_allows_so_many(allowed: int, said:
     found = look(snapshot, node="node-1")
     assert [one.budget and one.budget.allowed for one in found.pods] == [allowed, allowed]
     assert tell(found).count(f"{said} allowed") == 2
+
+
+def test_every_budget_counts_all_of_its_pods_and_a_drain_says_who_has_several() -> None:
+    snapshot = cluster(
+        held(claim("a"), "node-1", "gpu-0", pods=("p", "q", "r")),
+        *(worker(name, owner="train") for name in "pq"),
+        worker("r", owner="tuned"),
+        budget("own", 1, app="tuned"),
+        {**budget("all", 2), "spec": {"selector": {}}},
+    )
+    found = look(snapshot, node="node-1")
+    assert [(one.pod, one.budget and one.budget.name, len(one.more_budgets)) for one in found.pods] == [
+        ("ml/p", "all", 0),
+        ("ml/q", "all", 0),
+        ("ml/r", "all", 1),
+    ]
+    assert tell_broken(found) == ("disruption budget ml/all is broken: 3 pods leave, and it allows 2",)
+    drained = paced(found, DrainTerms(), ("example.com/bad:NoSchedule",), snapshot)
+    said = "the eviction API lets nobody go who is under several disruption budgets (all, own): ml/r stays until"
+    assert drained.notes[0] == f"{said} no more than one is about them"
+    assert drained.may_wait
+    assert f"{said} the deadline" in paced(found, DrainTerms(deadline=9.0), (), snapshot).notes
+
+
+def test_who_goes_for_nothing_breaks_no_budget() -> None:
+    unready = {"conditions": [{"type": "Ready", "status": "False"}]}
+    policy = {"selector": {"matchLabels": {"app": "train"}}, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
+    sick = worker("p", owner="train")
+    sick["status"] |= unready
+    begins = worker("q", owner="train")
+    begins["status"]["phase"] = "Pending"
+    snapshot = cluster(
+        held(claim("a"), "node-1", "gpu-0", pods=("p", "q")), sick, begins, {**budget("web", 0), "spec": policy}
+    )
+    assert [one.budget for one in look(snapshot, node="node-1").pods] == [None, None]
 
 
 def test_pods_that_tolerate_it_are_protected_and_others_do_not_count() -> None:

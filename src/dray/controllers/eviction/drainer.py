@@ -1,7 +1,7 @@
 """Drains through any client: pods leave through the eviction API, at the pace and under the terms of `eviction.Drain`.
 
     Progress: who must leave ─▶ Drain.next ─▶ eviction API ─┬─ 201: told        ─▶ Drain.left
-                                                            └─ 429: a budget    ─▶ Drain.refused, later again
+                                                            └─ a budget says no ─▶ Drain.refused, later again
 
 Works wherever there are budgets, beside whatever controllers: it needs none of them.
 """
@@ -19,12 +19,11 @@ from dray.api.meta import DeleteOptions, Preconditions
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.controllers.eviction.progress import Progress
-from dray.controllers.eviction.removal import evict_pod
+from dray.controllers.eviction.removal import evict_pod, refusal
 from dray.eviction.drain import Drain
 from dray.reconcile import Clock
 
 LOOK_SECONDS: Final = 0.25
-TOO_MANY_REQUESTS: Final = 429
 PACE_SECONDS: Final = 0.02
 
 
@@ -59,9 +58,10 @@ class Drainer:
             try:
                 await evict_pod(self._client, pod)
             except ApiError as error:
-                if error.code != TOO_MANY_REQUESTS:
+                why = refusal(error)
+                if not why:
                     raise
-                self._drain.refused(pod, _refusal(error), now)
+                self._drain.refused(pod, why, now)
                 self._progress.changed.set()
                 return
         self._drain.left(pod, now)
@@ -106,9 +106,3 @@ async def draining(drainer: Drainer | None) -> AsyncIterator[None]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError, ApiError, OSError):
             await task
-
-
-def _refusal(error: ApiError) -> str:
-    details = error.status.details
-    told = "; ".join(cause.message for cause in details.causes) if details is not None else ""
-    return told or str(error)

@@ -16,7 +16,7 @@ from dray.controllers.eviction.deciders import Decider, PolicyFailed, ask
 from dray.controllers.eviction.identity import Identity
 from dray.controllers.eviction.policy_metrics import PolicyMetrics
 from dray.controllers.eviction.policy_sources import make_policies
-from dray.controllers.eviction.removal import evict_pod, remove_pod
+from dray.controllers.eviction.removal import evict_pod, refusal, remove_pod
 from dray.controllers.eviction.waiting_condition import WaitingCondition
 from dray.eviction.policy import Decision, EvictionCause, Force, Never, Now, PolicyState, Siblings, Wait
 from dray.eviction.replicas import Replicas
@@ -27,7 +27,6 @@ EVENT = "EvictionPolicy"
 FAILED_EVENT = "EvictionPolicyFailed"
 HOLD_SECONDS = 30.0
 REFUSED = Backoff(first=1.0, longest=30.0)
-TOO_MANY_REQUESTS = 429
 
 
 class Left(NamedTuple):
@@ -201,9 +200,9 @@ class Evictor:
         try:
             return Left(await self._carry_out(decision, pod))
         except ApiError as error:
-            if not (isinstance(decision, Now) and decision.respect_budgets and error.code == TOO_MANY_REQUESTS):
+            case.refused = refusal(error) if isinstance(decision, Now) and decision.respect_budgets else ""
+            if not case.refused:
                 raise
-            case.refused = _refusal(error)
         self._metrics.refused()
         case.refusals += 1
         await self._tell(decider, Wait(0.0, case.refused), pod, case)
@@ -233,8 +232,3 @@ class Evictor:
             await self._recorder.normal(pod, EVENT, text)
         if isinstance(decision, Wait):
             await self._waiting.set(pod, decider.name, decision.reason)
-
-
-def _refusal(error: ApiError) -> str:
-    details = error.status.details
-    return "; ".join(cause.message for cause in details.causes) if details is not None else str(error)

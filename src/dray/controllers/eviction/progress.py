@@ -31,7 +31,7 @@ from dray.client import Client, Informer
 from dray.controllers.eviction.waiting_condition import is_waiting
 from dray.eviction import DevicePlanner
 from dray.eviction.allocations import devices_of
-from dray.eviction.budgets import covers
+from dray.eviction.budgets import Keepers, holds_back
 from dray.eviction.drain import Drain, belongs_to_node, is_paused
 from dray.eviction.node_planner import NodePlanner
 from dray.eviction.rule_condition import EVICTION_HELD, EVICTION_IN_PROGRESS
@@ -58,9 +58,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[str, ...] = ()
     """Claims that hold a device that was to become idle."""
     blocked: int = 0
-    """Pods that a policy lets wait, and whose disruption budget allows none now."""
+    """Pods that wait for a disruption budget, because a policy or a drain keeps those."""
     put_off: int = 0
     """Pods that a policy lets wait for something else."""
+    refused: int = 0
+    """Pods that the server does not let go, for another reason than a budget."""
     replacing: int = 0
     """Pods that a drain lets wait for the replacement of another."""
     is_called_off: bool = False
@@ -156,15 +158,15 @@ class Progress(ABC):
         left = set(pending)
         self._moving |= left
         there = {ref for ref in self._moving if self._is_there(ref)}
-        blocked, put_off = self._waiting(left)
-        refused = {} if self.drain is None else self.drain.refusals
+        blocked, put_off, refused = self._waiting(left)
         return Standing(
             total=len(self._moving),
             evicted=len(self._moving) - len(left),
             gone=len(self._moving) - len(there | left),
             held=held,
-            blocked=blocked + sum(ref in left for ref in refused),
+            blocked=blocked,
             put_off=put_off,
+            refused=refused,
             replacing=0 if self.drain is None else len(self.drain.replacing & left),
             is_called_off=is_called_off,
             hold=self._standstill() or hold,
@@ -184,13 +186,24 @@ class Progress(ABC):
         pod = self._pods.get(ref.namespace, ref.name)
         return pod is not None and pod.metadata.uid == ref.uid
 
-    def _waiting(self, left: Iterable[ObjectRef]) -> tuple[int, int]:
-        """How many pods a policy lets wait, for a budget and otherwise. Without a policy nobody does (3902-14)."""
-        found = (self._pods.get(ref.namespace, ref.name) for ref in left)
-        waiting = [pod for pod in found if pod is not None and is_waiting(pod)]
-        strict = [budget for budget in self._budgets if budget.status.disruptions_allowed <= 0] if waiting else []
-        blocked = sum(any(covers(budget, pod) for budget in strict) for pod in waiting)
-        return blocked, len(waiting) - blocked
+    def _waiting(self, left: Iterable[ObjectRef]) -> tuple[int, int, int]:
+        """How many pods wait: for a budget, for something else that a policy wants, and because of other refusals.
+
+        Without a policy or a drain nobody does (3902-14).
+        """
+        refused = {} if self.drain is None else self.drain.refusals
+        found = ((self._pods.get(ref.namespace, ref.name), ref in refused) for ref in left)
+        waiting = [
+            (pod, is_refused) for pod, is_refused in found if pod is not None and (is_refused or is_waiting(pod))
+        ]
+        keepers = Keepers(self._budgets if waiting else ())
+        kept = [is_refused for pod, is_refused in waiting if not _is_kept(keepers.of(pod), is_refused)]
+        return len(waiting) - len(kept), kept.count(False), kept.count(True)
+
+
+def _is_kept(budgets: list[PodDisruptionBudget], is_refused: bool) -> bool:
+    """Whether a pod waits for these budgets; one that was refused does so even if they allow something by now."""
+    return bool(budgets) if is_refused else holds_back(budgets)
 
 
 class DeviceProgress(Progress):

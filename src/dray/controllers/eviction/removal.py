@@ -14,6 +14,8 @@ from dray.eviction import disruption_patch
 from dray.process.clock import as_time
 from dray.reconcile import Clock
 
+REFUSALS: Final = (429, 500)
+"""How the eviction API says no to a pod: a budget does not allow it now; several budgets are about it (500)."""
 TRIES: Final = 5
 PAUSE: Final = 0.01
 
@@ -49,7 +51,7 @@ async def _remove(client: Client, clock: Clock, pod: Pod, target: DisruptionTarg
 async def evict_pod(client: Client, pod: Pod) -> bool:
     """Asks the server to evict a pod, if disruption budgets allow it. False if it was gone already.
 
-    The server marks the pod. Raises ApiError (429 if it is not allowed now) or OSError.
+    The server marks the pod. Raises ApiError (see `refusal`) or OSError.
     """
     meta = pod.metadata
     body = {
@@ -63,6 +65,15 @@ async def evict_pod(client: Client, pod: Pod) -> bool:
     except ApiError as error:
         return await _was_gone(client, pod, error)
     return True
+
+
+def refusal(error: ApiError) -> str:
+    """Why the server does not let this one pod go now; empty if something else failed, of which others suffer, too."""
+    if error.code not in REFUSALS:
+        return ""
+    details = error.status.details
+    told = "; ".join(cause.message for cause in details.causes) if details is not None else ""
+    return told or str(error)
 
 
 async def _was_gone(client: Client, pod: Pod, error: ApiError) -> bool:

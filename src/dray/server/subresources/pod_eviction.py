@@ -7,11 +7,11 @@ from msgspec.structs import replace
 from dray.api.generated.core import Pod, PodCondition
 from dray.api.generated.policy import Eviction, PodDisruptionBudget
 from dray.api.kinds import BUDGETS, PODS
-from dray.api.labels import LabelSelector
 from dray.api.meta import DeleteOptions, Status, StatusCause
-from dray.api.pods import PENDING, is_active, is_ready
+from dray.api.pods import is_ready
 from dray.api.status import ApiError
 from dray.api.times import Time
+from dray.eviction.budgets import Keepers, is_spared
 from dray.server import errors
 from dray.server.engine import Call, Engine
 from dray.server.subresources.posted_about import check_named
@@ -31,8 +31,7 @@ async def evict(engine: Engine, call: Call, eviction: Eviction) -> Status:
         raise errors.not_found(PODS, name)
     given = deletes.checked(eviction.delete_options or DeleteOptions())
     dry_run = call.dry_run or bool(given.dry_run)
-    is_guarded = is_active(pod) and pod.status.phase != PENDING
-    spares = is_guarded and not await _spend_budget(engine, call, pod, dry_run)
+    spares = not await _spend_budget(engine, call, pod, dry_run)
     if given.preconditions is None or given.preconditions.uid in (None, "", pod.metadata.uid):
         await rewrite(
             engine,
@@ -68,13 +67,14 @@ def _disrupted(pod: Pod, now: Time, *, if_unready: bool) -> Pod:
 
 async def _spend_budget(engine: Engine, call: Call, pod: Pod, dry_run: bool) -> bool:
     """Charges the pod's budget, and says whether it had to. Raises ApiError if the pod may not go."""
-    budgets = _budgets(engine, pod)
+    stored = [record.obj for record in engine.store.list(BUDGETS.resource, pod.metadata.namespace).records]
+    budgets = Keepers(stored).covering(pod)
     if len(budgets) > 1:
         raise errors.internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
     for budget in budgets:
-        if not is_ready(pod) and _lets_unready_go(budget):
+        if is_spared(pod, budget):
             return False  # as long as it is not ready
         await rewrite(
             engine,
@@ -87,26 +87,10 @@ async def _spend_budget(engine: Engine, call: Call, pod: Pod, dry_run: bool) -> 
     return True
 
 
-def _lets_unready_go(budget: PodDisruptionBudget) -> bool:
-    """Whether a pod that is not ready may go for nothing: it never counted, and those that do are enough."""
-    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
-        return True
-    return (budget.status.current_healthy or 0) >= (budget.status.desired_healthy or 0) > 0
-
-
 def _refused(cause: StatusCause, retry_after: int) -> ApiError:
     return errors.too_many_requests(
         "Cannot evict pod as it would violate the pod's disruption budget.", retry_after=retry_after, cause=cause
     )
-
-
-def _budgets(engine: Engine, pod: Pod) -> list[PodDisruptionBudget]:
-    stored = [record.obj for record in engine.store.list(BUDGETS.resource, pod.metadata.namespace).records]
-    return [
-        budget
-        for budget in stored
-        if budget.spec.selector is not None and LabelSelector.of(budget.spec.selector).matches(pod.metadata.labels)
-    ]
 
 
 def _spend(budget: PodDisruptionBudget, pod: str, now: Time) -> PodDisruptionBudget:
