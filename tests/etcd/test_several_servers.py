@@ -20,6 +20,7 @@ from dray.process.http import Peer, Request
 from dray.server.security.certificates import create_private_key
 from dray.server.security.identity import MASTERS, authenticated
 from dray.server.upkeep import own_endpoints, together
+from dray.store import Basis
 from etcd_world import Etcd, EtcdServer, etcd_servers, etcd_store, new_prefix
 from eviction_objects import DRIVER, V1, device_slice
 from local_server import ADMIN, refused
@@ -172,6 +173,24 @@ async def test_addresses_and_ports_of_services_are_given_once(etcd: Etcd) -> Non
                 *(client.create(service(f"s{number}")) for client in clients), return_exceptions=True
             )
             assert [getattr(each, "code", each) for each in taken] == [409] * 2
+
+
+async def test_without_their_guard_addresses_would_be_given_twice(etcd: Etcd) -> None:
+    async with two_servers(etcd) as servers:
+        for server in servers:
+            server.engine.service_addresses.basis = Basis()
+        twice = 0
+        for number in range(8):
+            spec = {"clusterIP": f"10.96.0.{20 + number}", "ports": [{"port": 80}]}
+            made = await asyncio.gather(
+                *(
+                    server.client().create(typed(manifest("v1", "Service", f"s{number}-{n}", spec=spec)))
+                    for n, server in enumerate(servers)
+                ),
+                return_exceptions=True,
+            )
+            twice += not any(isinstance(each, BaseException) for each in made)
+        assert twice, "nobody noticed"
 
 
 async def test_a_name_is_given_once(etcd: Etcd) -> None:
