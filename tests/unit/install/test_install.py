@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 import dray
-from dray.install import DEFAULTS, ValuesError, chart_files, manifests, read_values
+from dray.install import DEFAULTS, ValuesError, chart_files, manifests, read_values, rights
 from dray.install.values import CHOICES, MEANINGS
+from dray.live.viewer import ASKED_FOR, FOLLOWED
 from server_process import run_dray
 
 
@@ -117,3 +118,12 @@ def test_the_chart_is_written_with_its_values(tmp_path: Path) -> None:
     assert yaml.safe_load((tmp_path / "chart/Chart.yaml").read_text())["appVersion"] == dray.__version__
     refused = run_dray("install", "--set", "nothing=1")
     assert (refused.returncode, refused.stdout) == (2, "")
+
+
+def test_readers_see_everything_that_is_on_the_page() -> None:
+    rules = rights.reader()["rules"]
+    for kind in (*FOLLOWED, *ASKED_FOR):
+        granted = [
+            one for one in rules if kind.group in one["apiGroups"] and {"*", kind.plural} & set(one["resources"])
+        ]
+        assert any({"list", "watch"} <= set(one["verbs"]) for one in granted), kind.plural

@@ -100,7 +100,7 @@ _EDIT = cluster_role(
 
 _READER = cluster_role(
     READER,
-    rule(READ, CORE, "namespaces nodes persistentvolumeclaims persistentvolumes pods resourcequotas"),
+    rule(READ, CORE, "events namespaces nodes persistentvolumeclaims persistentvolumes pods resourcequotas"),
     rule(READ, f"{RESOURCE} {DRAY}", "*"),
     rule(READ, "policy", "poddisruptionbudgets"),
     rule(READ, "apps", "deployments replicasets statefulsets"),
@@ -109,7 +109,7 @@ _READER = cluster_role(
     rule(READ, "storage.k8s.io", "storageclasses"),
     rule(READ, CLUSTER, "*"),
 )
-"""Whatever `dray get`, `explain`, `what-if`, `scale-up` and `report` look at, and no more; to be bound by the admin."""
+"""What commands that only look, `dray top` and the page look at, and no more; to be bound by the admin."""
 
 _ADMIN = cluster_role(
     "system:aggregate-to-admin",
