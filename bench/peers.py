@@ -17,12 +17,16 @@ from bench import load
 from bench._process import HERE
 
 sys.path.append(str(HERE / "tests"))
+from patience import eventually
 from peer_processes import ApiServer, kube_apiserver, peers_directory
 
 NODES, DEVICES, PODS = 100, 10, 500
 UNLIMITED = ("--kube-api-qps=10000", "--kube-api-burst=10000")
-CONTROLLERS = "--controllers=*,-node-lifecycle-controller"
-"""The nodes of the load have no kubelets: nobody should find out."""
+CONTROLLERS = ("--controllers=*,-node-lifecycle-controller", "--use-service-account-credentials")
+"""The nodes of the load have no kubelets: nobody should find out. Each controller has its own rights."""
+
+COMPONENTS: dict[str, tuple[str, ...]] = {"kube-scheduler": (), "kube-controller-manager": CONTROLLERS}
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 LIMITS = {"times_the_pods_per_second": 50, "times_the_plain_pods_per_second": 12}
 
@@ -32,9 +36,11 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 def on_kubernetes(peers: Path, *options: str) -> dict[str, Any]:
     """One load on a fresh control plane of Kubernetes, as the generator reports it, and `cpu_ms_per_pod`."""
     with tempfile.TemporaryDirectory() as name, kube_apiserver(peers, Path(name), durable=True) as server:
-        server.start_component("kube-scheduler", *UNLIMITED)
-        accounts = f"--service-account-private-key-file={Path(name) / 'accounts.key'}"
-        server.start_component("kube-controller-manager", *UNLIMITED, CONTROLLERS, accounts)
+        for component, flags in COMPONENTS.items():
+            server.start_component(component, *UNLIMITED, *flags)
+        eventually(
+            lambda: all(server.ask("GET", f"{LEASES}/{component}") for component in COMPONENTS)
+        )  # they have started
         before = _cpu_seconds(server)
         result = load.generate(server.url, "admin", NODES, DEVICES, PODS, *options)
         spent = _cpu_seconds(server) - before
