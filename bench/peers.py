@@ -38,9 +38,8 @@ def on_kubernetes(peers: Path, *options: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name, kube_apiserver(peers, Path(name), durable=True) as server:
         for component, flags in COMPONENTS.items():
             server.start_component(component, *UNLIMITED, *flags)
-        eventually(
-            lambda: all(server.ask("GET", f"{LEASES}/{component}") for component in COMPONENTS)
-        )  # they have started
+        # Whoever has its lease has started.
+        eventually(lambda: all(server.ask("GET", f"{LEASES}/{component}") for component in COMPONENTS))
         before = _cpu_seconds(server)
         result = load.generate(server.url, "admin", NODES, DEVICES, PODS, *options)
         spent = _cpu_seconds(server) - before
