@@ -38,6 +38,10 @@ _REFUSALS: Final = frozenset(
 _NOT_CONNECTED: Final = ("failed to connect", "connections to all backends failing", "Connection refused")
 
 
+_TOO_LARGE: Final = ("request is too large", "message larger than max")
+"""What etcd and gRPC say. Their codes mean other things as well, and there is nothing else to tell them apart by."""
+
+
 class Refused(StorageError):
     """etcd has said no, and nothing was changed."""
 
@@ -49,7 +53,7 @@ class Refused(StorageError):
 def is_too_large(error: Any) -> bool:
     """Whether a call was refused because of its size: by etcd, or by the gRPC in front of it."""
     details = error.details() or ""
-    return "request is too large" in details or "message larger than max" in details
+    return any(each in details for each in _TOO_LARGE)
 
 
 class Connection:
