@@ -33,7 +33,7 @@ async def test_the_pod_is_told_and_scheduled_when_there_is_time() -> None:
     async with local_server() as server:
         admin = server.client()
         here = node("node-1")
-        objects = [here, device_class(), resource_slice("node-1", device("gpu-0")), claim("c")]
+        objects = [here, device_class(), resource_slice("node-1", device("gpu-0")), claim("c", match="numa")]
         await admin.create(typed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}))
         for obj in (*objects, waiting("slow", claim="c")):
             await admin.create(typed(obj))

@@ -65,6 +65,13 @@ class _Transport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.is_over = False
+        self.is_paused = False
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         assert bytes(data[:9]) in (b"HTTP/1.1 ", b"") or data
@@ -112,11 +119,13 @@ def framing(data: bytes) -> None:
     server = _server()
 
     async def talk() -> None:
-        connection = Connection(server)
-        connection.connection_made(_Transport())
+        connection, transport = Connection(server), _Transport()
+        connection.connection_made(transport)
         size = data[0] * 7 + 1 if data else 1
         for start in range(1, len(data), size):
             connection.data_received(data[start : start + size])
+            while transport.is_paused and not transport.is_over:
+                await asyncio.sleep(0)
         for _ in range(4):
             await asyncio.sleep(0)
         connection.connection_lost(None)

@@ -11,9 +11,11 @@ from prometheus_client import CollectorRegistry
 from dray.all_in_one import leadership
 from dray.all_in_one.dashboards import admin_link, mount_dashboard
 from dray.api.kinds import SLICES
+from dray.api.nodes import is_known_unready, is_ready
 from dray.api.resource import ResourceSlice
 from dray.controllers import ControllerSettings, Manager
 from dray.controllers.catalog import CATALOG
+from dray.controllers.node_lifecycle import NodeLifecycleController
 from dray.controllers.resource_claim import ResourceClaimController
 from dray.hub_agent import Access, Agent, Membership, Observer
 from dray.live.counted_devices import CountedDevices
@@ -140,11 +142,24 @@ class Cluster:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(READY_SECONDS):
                 await self.manager.ready()
-                while not (self.simulator.knows(self.registration.nodes) and self.simulator.idle):
+                while not self._is_settled():
                     await asyncio.sleep(LOOK_SECONDS)
-                slices = self._informers.of(SLICES, ResourceSlice)
-                while len(slices) < self.registration.slices:  # what is told then counts all of their devices
-                    await asyncio.sleep(LOOK_SECONDS)
+
+    def _is_settled(self) -> bool:
+        """Whether the scheduler knows the simulated nodes as they are, and their slices: all are counted then."""
+        nodes, slices = self.registration.nodes, self._informers.of(SLICES, ResourceSlice)
+        return (
+            self.simulator.knows(nodes)
+            and self.simulator.idle
+            and len(slices) >= self.registration.slices
+            and all(map(self._is_settled_node, nodes))
+        )
+
+    def _is_settled_node(self, name: str) -> bool:
+        """Whether a node that says it is ready has lost the taint of new nodes, if somebody is there to take it off."""
+        info = self.scheduler.cluster.nodes.get(name)
+        is_watched = NodeLifecycleController.name in self.manager.controllers
+        return info is not None and not (is_watched and is_ready(info.node) and is_known_unready(info.node))
 
     @property
     def leads(self) -> bool:

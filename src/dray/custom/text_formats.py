@@ -28,7 +28,7 @@ _DURATION: Final = re.compile(
     r"[-+]?(?:0|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h)"
     r"(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))*)"
 )
-_COUNTED: Final = re.compile(r"[0-9]+\s*([A-Za-zµ]+)")
+_COUNTED: Final = re.compile(r"(?<![0-9])[0-9]+\s*([A-Za-zµ]+)")
 _UNITS: Final = frozenset(("ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"))
 _UNIT_STARTS: Final = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
 
