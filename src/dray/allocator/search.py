@@ -25,7 +25,6 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from dray.allocator.budget import Budget
-from dray.allocator.flow import lowest, members
 from dray.allocator.lookahead import Lookahead, allowed_devices, blocked_devices
 from dray.allocator.problem import Option, Problem
 from dray.allocator.requests import Alternative
@@ -114,31 +113,9 @@ class NoWay(Exception):
 def solve(problem: Problem, budget: Budget) -> State | None:
     """The final state of a search, or None if the claims do not fit. Raises Refusal and OutOfBudget."""
     try:
-        return solve_plain(problem, budget) if is_plain(problem) else Search(problem).run(budget)
+        return Search(problem).run(budget)
     except NoWay as end:
         raise end.refusal(problem) from None
-
-
-def is_plain(problem: Problem) -> bool:
-    """Whether it is the most common problem: some devices that have nothing to do with each other."""
-    if len(problem.requests) != 1 or len(problem.requests[0].options) != 1:
-        return False
-    option = problem.requests[0].options[0]
-    if option.everything is not None or option.alternative.constraints or option.faulty:
-        return False
-    return not option.usable & (problem.layout.metered | problem.layout.shareable | problem.shared)
-
-
-def solve_plain(problem: Problem, budget: Budget) -> State | None:
-    """As `solve`; a plain problem needs no search."""
-    budget.step()
-    option = problem.requests[0].options[0]
-    if option.usable.bit_count() < option.count:
-        return None
-    last: Pick | None = None
-    for position in members(lowest(option.usable, option.count)):
-        last = Pick(last, 0, 0, position)
-    return State(request=1, last=last, options=(0,))
 
 
 class Search:
