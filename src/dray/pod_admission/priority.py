@@ -19,6 +19,10 @@ class Priority(NamedTuple):
     name: str
 
 
+NO_CLASS = Priority(0, PREEMPTS, "")
+"""That of a pod that names no class, where there is none for such pods."""
+
+
 def find_priority(
     name: str, find: Callable[[str], object], classes: Callable[[], Iterable[PriorityClass]]
 ) -> Priority | None:

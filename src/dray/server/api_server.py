@@ -175,7 +175,8 @@ class ApiServer:
         self.keep(keep_definitions(self.engine, self.defined_kinds, self._clock))
         around = self._options.around
         application = self._application if around is None else around(self._application)
-        self._http = Server(application, self._options.limits, self._admit)
+        at_once = self.application.at_once if around is None else lambda _request: None
+        self._http = Server(application, self._options.limits, self._admit, at_once)
         self.ports = tuple([await self._http.listen(listener) for listener in self._options.listeners])
         self.keep(warm_up(self.engine, self._clock))
 
@@ -190,8 +191,8 @@ class ApiServer:
                 return application
         return None
 
-    async def _application(self, request: Request) -> Answer:
-        return await (self._mounted_at(request) or self.application)(request)
+    def _application(self, request: Request) -> Coroutine[Any, Any, Answer]:
+        return (self._mounted_at(request) or self.application)(request)
 
     def _admit(self, request: Request) -> Response | None:
         return (self._mounted_at(request) or self.application).admit(request)

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from dray.process.busy import Stopwatch, counted
 from dray.process.http import JSON, MAX_BODY_BYTES, Answer, Request, Response
-from dray.server import errors, handlers, routes
+from dray.server import errors, handlers, objects, routes
 from dray.server.answers import compression, other_forms, route_warnings
 from dray.server.answers.failures import failure
 from dray.server.answers.warnings import with_warnings
@@ -21,7 +21,7 @@ from dray.server.bodies.options import time_limit
 from dray.server.discovery.pages import Pages
 from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
-from dray.server.fairness import Fairness, Turn, is_vital, may_be_refused
+from dray.server.fairness import Fairness, Flow, is_vital, may_be_refused
 from dray.server.kubelets.proxy import Kubelets
 from dray.server.latest import was_early
 from dray.server.observers.handling import Handling, Observer
@@ -32,6 +32,9 @@ from dray.store import Closed, StorageError, TooLarge
 CLIENT_GONE = 499
 """The code that logs and metrics show for a client that did not wait for its answer."""
 
+_GONE = Response(CLIENT_GONE)
+
+READ_SECONDS = 0.0001
 WRITE_SECONDS = 0.0003
 BYTE_SECONDS = 1e-7
 
@@ -108,6 +111,47 @@ class App:
         length = request.header("content-length") or "0"
         return length.isdigit() and int(length) <= SMALL_BODY and not request.header("transfer-encoding")
 
+    def at_once(self, request: Request) -> Response | None:
+        """One stored object as it is, if nobody has to wait for it; None if the request is to be answered as others.
+
+        Nothing else is asked for as often, and there is nothing to it: what is made for others that may have to wait
+        would take most of the time.
+        """
+        if request.method != "GET" or request.query or self._engine.store.is_shared:
+            return None
+        if request.headers.get("accept", JSON) != JSON:
+            return None
+        handling = Handling(request, time.perf_counter(), time.time())
+        try:
+            self._admit(handling)
+            answer = self._stored(handling)
+        except (ApiError, Closed):
+            return None  # it is told why as others are
+        if answer is None:
+            request.admitted = handling
+            return None
+        for observer in self._observers:
+            observer.began(handling)
+            observer.answered(handling, answer)
+        return answer
+
+    def _stored(self, handling: Handling) -> Response | None:
+        """What a request that was admitted asks for, if that is a small object just as it is stored."""
+        route, caller, fairness = handling.route, handling.caller, self._fairness
+        if route is None or caller is None or route.verb != "get" or route.subresource:
+            return None
+        kind = route.kind
+        if kind.is_custom or not objects.is_stored_form(kind, route.version):
+            return None
+        record = self._engine.store.get((kind.resource, route.namespace, route.name))
+        if record is None or len(record.data) > compression.LARGE_ANSWER:
+            return None
+        flow = fairness.flow(caller.user)
+        if not fairness.try_enter(flow):
+            return None
+        fairness.leave(flow, READ_SECONDS)
+        return Response(200, record.data)
+
     async def __call__(self, request: Request) -> Answer:
         """Answers every request; failures become Status objects, even those that nobody thought of."""
         admitted: Handling | None = request.admitted
@@ -115,11 +159,17 @@ class App:
         handling = admitted or Handling(request, time.perf_counter(), time.time())
         for observer in self._observers:
             observer.began(handling)
-        answer: Answer = Response(CLIENT_GONE)
+        answer: Answer = _GONE
         try:
             if admitted is None:
-                await self._admit_late(handling)
-            answer = await self._answer_in_time(handling)
+                try:
+                    self._admit(handling)
+                except ApiError as refusal:
+                    await self._admit_again(handling, refusal)
+            if "timeout" in request.query:
+                answer = await self._answer_in_time(handling)
+            else:
+                answer = await self._answer_in_turn(handling)
         except ApiError as error:
             answer = failure(error)
         except Closed:
@@ -129,10 +179,12 @@ class App:
         finally:
             for observer in self._observers:
                 observer.answered(handling, answer)
-        if isinstance(answer, Response):
-            return await self._as_accepted(handling, answer)
-        answer.ended = lambda: self._ended(handling)
-        return answer
+        if not isinstance(answer, Response):
+            answer.ended = lambda: self._ended(handling)
+            return answer
+        if len(answer.body) <= compression.LARGE_ANSWER and request.headers.get("accept", JSON) == JSON:
+            return answer
+        return await self._as_accepted(handling, answer)
 
     async def _as_accepted(self, handling: Handling, answer: Response) -> Answer:
         """An answer in the form and the coding that the client accepts."""
@@ -150,7 +202,7 @@ class App:
         """Answers within the time that the client allows, if it says so. Watches have their own. Raises ApiError."""
         request, route = handling.request, handling.route
         goes_on = route is not None and (route.verb == "watch" or route.subresource in routes.OF_KUBELETS)
-        seconds = None if goes_on or "timeout" not in request.query else time_limit(request.query)
+        seconds = None if goes_on else time_limit(request.query)
         if seconds is None:
             return await self._answer_in_turn(handling)
         limit = asyncio.timeout(seconds)
@@ -174,14 +226,17 @@ class App:
             kind = "" if route is None else route.kind.resource
             vital, refusable = is_vital(caller, route), may_be_refused(caller, route)
             await fairness.wait(flow, kind, vital=vital, refusable=refusable)
+        seconds = _usual_seconds(handling.request, route)
+        if seconds is not None:
+            try:
+                return await self._answer(handling, caller, flow)
+            finally:
+                fairness.leave(flow, seconds)
         busy = Stopwatch()
         try:
-            return await counted(self._answer(handling, caller), busy)
+            return await counted(self._answer(handling, caller, flow), busy)
         finally:
-            # Writes are stored for several at once: how long they keep the loop busy is guessed from their size.
-            is_write = handling.request.method not in ("GET", "HEAD")
-            guess = WRITE_SECONDS + len(handling.request.body) * BYTE_SECONDS
-            fairness.leave(flow, guess if is_write else busy.seconds)
+            fairness.leave(flow, busy.seconds)
 
     def _unexpected(self, handling: Handling, error: Exception) -> Response:
         """The disk has failed, or dray has a bug: the log has the details, the client the id to find them by."""
@@ -206,16 +261,13 @@ class App:
         for observer in self._observers:
             observer.ended(handling)
 
-    async def _admit_late(self, handling: Handling) -> None:
-        """Lets a request in whose body was read, or that has none. Raises ApiError."""
-        try:
-            self._admit(handling)
-        except ApiError as refusal:
-            if not self._may_be_early(handling.request, refusal):
-                raise
-            with contextlib.suppress(StorageError):
-                await self._engine.store.catch_up()
-            self._admit(handling)
+    async def _admit_again(self, handling: Handling, refusal: ApiError) -> None:
+        """Lets a request in if another server knows better than to refuse it. Raises ApiError."""
+        if not self._may_be_early(handling.request, refusal):
+            raise refusal
+        with contextlib.suppress(StorageError):
+            await self._engine.store.catch_up()
+        self._admit(handling)
 
     def _admit(self, handling: Handling) -> None:
         """Finds out who asks for what, and whether they may. Raises ApiError."""
@@ -234,27 +286,31 @@ class App:
             # WebSockets begin with a GET: who may only read must not type.
             self._gate.check(caller, "create", replace(route, verb="create"), request)
 
-    async def _answer(self, handling: Handling, caller: Identity) -> Answer:
-        """Raises ApiError."""
+    def _answer(self, handling: Handling, caller: Identity, flow: Flow) -> Coroutine[Any, Any, Answer]:
+        """Who answers: a page, or a verb. Raises ApiError."""
         request, route = handling.request, handling.route
         if route is None:
             page = self._pages.find(request.path)
             assert page is not None
             if request.method not in ("GET", "HEAD"):
                 raise errors.method_not_allowed()
-            return await page(request, caller)
+            return page(request, caller)
         if request.oversized:
             raise errors.too_large(MAX_BODY_BYTES)
+        answers = self._answer_by_latest if self._engine.store.is_shared else self._answer_verb
+        return answers(handling, caller, flow, route)
+
+    async def _answer_by_latest(self, handling: Handling, caller: Identity, flow: Flow, route: Route) -> Answer:
+        """A refusal counts only by the latest state, which other servers may have written."""
         seen = self._engine.store.revision
-        answer = await self._answer_verb(handling, caller, route)
+        answer = await self._answer_verb(handling, caller, flow, route)
         if isinstance(answer, Response) and await was_early(self._engine.store, seen, answer.code):
-            answer = await self._answer_verb(handling, caller, route)
+            answer = await self._answer_verb(handling, caller, flow, route)
         return answer
 
-    async def _answer_verb(self, handling: Handling, caller: Identity, route: Route) -> Answer:
+    async def _answer_verb(self, handling: Handling, caller: Identity, flow: Flow, route: Route) -> Answer:
         request = handling.request
-        turn = Turn(self._fairness, self._fairness.flow(caller.user))
-        call = Call(route, caller, self._engine.clock(), warnings=route_warnings.warnings(route), turn=turn)
+        call = Call(route, caller, self._engine.clock(), warnings=route_warnings.warnings(route), turn=flow)
         handling.annotations = call.annotations
         answer: Answer
         try:
@@ -268,4 +324,14 @@ class App:
             answer = failure(errors.storage(error))
         except RecursionError:  # whatever follows an object step by step goes as deep as that is
             answer = failure(errors.bad_request("an object is nested deeper than the server can follow"))
-        return with_warnings(answer, call.warnings)
+        return with_warnings(answer, call.warnings) if call.warnings else answer
+
+
+def _usual_seconds(request: Request, route: Route | None) -> float | None:
+    """How long an answer keeps the loop busy, where that is guessed; None where it is measured.
+
+    Writes are stored for several at once, and one object is read in no time. What is listed or made up takes its time.
+    """
+    if request.method not in ("GET", "HEAD"):
+        return WRITE_SECONDS + len(request.body) * BYTE_SECONDS
+    return READ_SECONDS if route is not None and route.verb == "get" and not route.subresource else None

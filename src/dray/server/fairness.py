@@ -42,9 +42,10 @@ _VITAL_FOR_NODES = frozenset({"leases.coordination.k8s.io", "nodes"})
 class Flow:
     """The requests of one caller."""
 
-    __slots__ = ("estimate", "first", "kinds", "name", "running", "used", "waiting")
+    __slots__ = ("_fairness", "estimate", "first", "kinds", "name", "running", "used", "waiting")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, fairness: Fairness, name: str) -> None:
+        self._fairness = fairness
         self.name = name
         self.running = 0
         self.waiting = 0
@@ -71,23 +72,14 @@ class Flow:
         self.waiting -= 1
         return waiter
 
-
-class Turn:
-    """The place of one request in its caller's flow."""
-
-    __slots__ = ("_fairness", "_flow")
-
-    def __init__(self, fairness: Fairness, flow: Flow) -> None:
-        self._fairness = fairness
-        self._flow = flow
-
     def step_out(self) -> None:
-        """The request waits for somebody else."""
-        self._fairness.step_out(self._flow)
+        """A request waits for somebody else, and keeps none of its caller's others waiting; `step_in` must follow."""
+        self.running -= 1
+        self._fairness.go_on()
 
     def step_in(self) -> None:
-        """The request goes on."""
-        self._fairness.step_in(self._flow)
+        """A request goes on that has waited for somebody else."""
+        self.running += 1
 
 
 class Fairness:
@@ -114,7 +106,7 @@ class Fairness:
         if found is None:
             if len(self._flows) >= MOST_IDLE_FLOWS:
                 self._forget_idle()
-            found = self._flows[caller] = Flow(caller)
+            found = self._flows[caller] = Flow(self, caller)
             found.used = self._floor
         return found
 
@@ -160,15 +152,10 @@ class Fairness:
         if self._queued:
             self._keep_turning()
 
-    def step_out(self, flow: Flow) -> None:
-        """A request waits for somebody else, and keeps none of its caller's others waiting; `step_in` must follow."""
-        flow.running -= 1
+    def go_on(self) -> None:
+        """Somebody takes up less: perhaps others that wait can go on."""
         if self._queued:
             self._keep_turning()
-
-    def step_in(self, flow: Flow) -> None:
-        """A request goes on that has waited for somebody else."""
-        flow.running += 1
 
     def _let_in(self, flow: Flow) -> None:
         flow.running += 1

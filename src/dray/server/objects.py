@@ -83,7 +83,8 @@ def _first_bytes(kind: Kind) -> bytes:
     return b'{"kind":"%b","apiVersion":"%b",' % (kind.kind.encode(), kind.api_version.encode())
 
 
-def _is_stored_form(kind: Kind, version: str) -> bool:
+def is_stored_form(kind: Kind, version: str) -> bool:
+    """Whether objects of a built-in kind are stored as they are shown in a version."""
     return version == kind.versions[0] and kind.storage is kind
 
 
@@ -91,7 +92,7 @@ def render(kind: Kind, version: str, record: Record) -> bytes:
     """The object of a record in a version of the API."""
     if isinstance(kind, CustomKind):
         return _render_custom(kind, record)
-    if _is_stored_form(kind, version):
+    if is_stored_form(kind, version):
         return record.data
     return render_object(kind, version, record.obj)
 
@@ -112,7 +113,7 @@ def render_list(kind: Kind, version: str, records: Iterable[Record], meta: ListM
     """A list of objects in a version of the API. Those of custom resources say what they are, each of them."""
     if isinstance(kind, CustomKind):
         items = [_render_custom(kind, record) for record in records]
-    elif _is_stored_form(kind, version):
+    elif is_stored_form(kind, version):
         cut = len(_head(kind))
         items = [b"{" + record.data[cut:] for record in records]
     else:

@@ -61,6 +61,7 @@ from dray.store.local_store import LocalStore
 from dray.store.log import Retention
 from dray.store.memory_backend import MemoryBackend
 from dray.store.records import (
+    ITSELF,
     Basis,
     Create,
     Decode,
@@ -79,6 +80,7 @@ from dray.store.store import SharedStats, Stats, Store
 from dray.store.watch import Watcher
 
 __all__ = [
+    "ITSELF",
     "Backend",
     "BackupError",
     "Basis",

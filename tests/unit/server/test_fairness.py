@@ -16,7 +16,6 @@ from dray.server.fairness import (
     MOST_WAITING,
     TURN_SECONDS,
     Fairness,
-    Turn,
     is_vital,
     may_be_refused,
 )
@@ -230,8 +229,7 @@ async def test_who_waits_for_somebody_else_takes_up_nothing() -> None:
     for _ in range(MOST_RUNNING):
         assert fairness.try_enter(flow)
     assert not fairness.try_enter(flow)
-    turn = Turn(fairness, flow)
-    turn.step_out()
+    flow.step_out()
     assert fairness.try_enter(flow)
-    turn.step_in()
+    flow.step_in()
     assert flow.running == MOST_RUNNING + 1

@@ -42,6 +42,10 @@ class Policy(NamedTuple):
         return all(standard.level == PRIVILEGED for standard in self)
 
 
+FREE: Final = Policy()
+"""That of a namespace that says nothing."""
+
+
 @remembered
 def read(meta: ObjectMeta) -> tuple[Policy, tuple[FieldError, ...]]:
     """The policy of a namespace, and what is wrong with its labels.
@@ -50,7 +54,7 @@ def read(meta: ObjectMeta) -> tuple[Policy, tuple[FieldError, ...]]:
     """
     labels = {key.removeprefix(PREFIX): value for key, value in meta.labels.items() if key.startswith(PREFIX)}
     if not labels:
-        return Policy(), ()
+        return FREE, ()
     errors: list[FieldError] = []
     enforce = _standard(labels, "enforce", RESTRICTED, errors)
     audit = _standard(labels, "audit", PRIVILEGED, errors)

@@ -343,13 +343,28 @@ class Connection(Writing, asyncio.Protocol):
         request = None if self._is_flooded() else self._request(told.method, told.uri, head.headers)
         if request is None:
             return True
-        refusal = self._server.admit(request) if told.body else None
-        if told.body and refusal is None:
+        if not told.body:
+            if not self._answer_at_once(request):
+                self._enqueue(Queued(request, None, last=False))
+            return True
+        refusal = self._server.admit(request)
+        if refusal is None:
             if not self._server.bodies.take(request.owner, len(told.body)):
                 self._refuse(request, failure(429, "too many large requests at once; try again later"))
                 return True
             request.body = told.body
         self._enqueue(Queued(request, refusal, last=False))
+        return True
+
+    def _answer_at_once(self, request: Request) -> bool:
+        """Answers without a task, if nothing is before the request and nobody has to wait; False if it is not so."""
+        if self._worker is not None or self._server.leaving or not self._writable.is_set():
+            return False
+        answer = self._server.at_once(request)
+        if answer is None:
+            return False
+        self._write_small(answer)
+        self.idle_since = self._loop.time()
         return True
 
     def _enqueue(self, queued: Queued) -> None:

@@ -10,7 +10,7 @@ from dray.process.http.messages import Peer, Request
 
 HEADER_BYTES: Final = 32
 """What a header counts besides its letters: each of them has a cost, also one without any."""
-MOST_PARAMETERS: Final = 2_000
+MOST_PARAMETERS: Final = 1_000
 
 
 class HeadError(Exception):
@@ -25,7 +25,7 @@ def header_key(name: bytes) -> str:
 
 def request_of(method: str, uri: str, headers: dict[str, str], peer: Peer) -> Request:
     """A request without its body. Raises HeadError."""
-    path, query = _path_and_query(uri)
+    path, query = _path_and_query(uri) if "?" in uri or "%" in uri else (uri, {})
     return Request(method, path, query, headers, b"", peer, uri)
 
 

@@ -17,6 +17,8 @@ from dray.process.http.reading_turns import ReadingTurns
 Application = Callable[[Request], Awaitable[Answer]]
 Admission = Callable[[Request], Response | None]
 """Looks at the head of a request; the answer if it is refused."""
+AtOnce = Callable[[Request], Response | None]
+"""Answers a request without a body that nobody has to wait for, with a few bytes; None if the application does."""
 
 CROWDED = 0.8
 """From this share of all connections on, those that could be ended are kept in mind."""
@@ -28,11 +30,19 @@ class Server:
     """Listens, and keeps the connections."""
 
     def __init__(
-        self, application: Application, limits: Limits | None = None, admit: Admission = lambda _request: None
+        self,
+        application: Application,
+        limits: Limits | None = None,
+        admit: Admission = lambda _request: None,
+        at_once: AtOnce = lambda _request: None,
     ) -> None:
-        """`admit` sees the head of a request that has a body, before that is read."""
+        """`admit` sees the head of a request that has a body, before that is read.
+
+        `at_once` is asked before `application` where that saves a task: for one more request of a connection.
+        """
         self.application = application
         self.admit = admit
+        self.at_once = at_once
         self.limits = limits or Limits()
         self.bodies = HeldBodies(self.limits)
         self.loop = asyncio.get_running_loop()

@@ -25,14 +25,18 @@ class Writing:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
+    def _write_small(self, response: Response, close: bool = False) -> None:
+        """Writes an answer in one piece."""
+        self._write(_head(response, close) + response.body)
+
     async def _send(self, response: Response, close: bool, no_body: bool) -> None:
         """Writes an answer, a large one in slices; waits for a client that does not read, but not for ever."""
-        framing = f"Content-Length: {len(response.body)}"
-        head = head_bytes(response.code, response.content_type, response.headers, framing, close)
-        if no_body or len(response.body) <= SLICE:
-            self._write(head if no_body else head + response.body)
+        if no_body:
+            self._write(_head(response, close))
+        elif len(response.body) <= SLICE:
+            self._write_small(response, close)
         else:
-            self._write(head)
+            self._write(_head(response, close))
             if not await self._write_slices(response.body):
                 return
         if not self._writable.is_set():
@@ -68,3 +72,8 @@ class Writing:
         self._closing = True
         if self._transport is not None:
             self._transport.abort()
+
+
+def _head(response: Response, close: bool) -> bytes:
+    framing = f"Content-Length: {len(response.body)}"
+    return head_bytes(response.code, response.content_type, response.headers, framing, close)

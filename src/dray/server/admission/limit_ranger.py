@@ -21,6 +21,8 @@ class LimitRanger(Plugin):
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Gives containers what they do not ask for."""
+        if not engine.store.count(LIMIT_RANGES.resource):
+            return new
         if not isinstance(new, Pod) or not _is_looked_at(call, new, old):
             return new
         for found in _ranges(engine, call):
@@ -32,7 +34,7 @@ class LimitRanger(Plugin):
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Refuses what is too little or too much. Raises ApiError."""
-        if new is None or not _is_looked_at(call, new, old):
+        if not engine.store.count(LIMIT_RANGES.resource) or new is None or not _is_looked_at(call, new, old):
             return
         for found in _ranges(engine, call):
             if isinstance(new, Pod):
@@ -54,7 +56,5 @@ def _is_looked_at(call: Call, new: Object, old: Object | None) -> bool:
 
 
 def _ranges(engine: Engine, call: Call) -> list[limit_range.Range]:
-    if not engine.store.count(LIMIT_RANGES.resource):
-        return []
     records = engine.store.list(LIMIT_RANGES.resource, call.route.namespace).records
     return [limit_range.range_of(record.obj) for record in records]

@@ -11,13 +11,14 @@ from dray.api.meta import Object
 from dray.api.nodes import NOT_READY, UNREACHABLE
 from dray.api.pod_groups import FINALIZER
 from dray.api.sharing import remembered
-from dray.pod_admission.priority import find_priority
+from dray.pod_admission import priority
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
 
 SECONDS = 300
 POLICY_GATE = "PodGroupPreemptionPolicy"
+_WITH_PRIORITY = (Pod, PodGroup)
 
 
 class PodTolerations(Plugin):
@@ -55,12 +56,10 @@ class Priority(Plugin):
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Resolves the class of a new pod or group. Raises ApiError if there is no such class."""
-        if old is not None or not isinstance(new, Pod | PodGroup) or call.route.subresource:
+        if old is not None or not isinstance(new, _WITH_PRIORITY) or call.route.subresource:
             return new
         asked = new.spec.priority_class_name
-        found = find_priority(
-            asked, lambda name: engine.get(PRIORITY_CLASSES.resource, "", name), lambda: _classes(engine)
-        )
+        found = _priority(engine, asked)
         if found is None:
             why = f"no PriorityClass with name {asked} was found"
             raise errors.forbidden(call.route.kind, new.metadata.name, why)
@@ -85,10 +84,15 @@ class Priority(Plugin):
         return replace(new, spec=spec)
 
 
-def _classes(engine: Engine) -> list[PriorityClass]:
-    if not engine.store.count(PRIORITY_CLASSES.resource):
-        return []
-    return [record.obj for record in engine.store.list(PRIORITY_CLASSES.resource).records]
+def _priority(engine: Engine, asked: str) -> priority.Priority | None:
+    """What the class of a name says, or the one for pods without a name. None if there is no such class."""
+    if not asked and not engine.store.count(PRIORITY_CLASSES.resource):
+        return priority.NO_CLASS
+
+    def classes() -> list[PriorityClass]:
+        return [record.obj for record in engine.store.list(PRIORITY_CLASSES.resource).records]
+
+    return priority.find_priority(asked, lambda name: engine.get(PRIORITY_CLASSES.resource, "", name), classes)
 
 
 @remembered

@@ -10,7 +10,7 @@ from dray.api.generated.core import Namespace, Pod, PodTemplate, PodTemplateSpec
 from dray.api.kinds import PODS
 from dray.api.meta import Object
 from dray.pod_admission.security import policy, standards
-from dray.pod_admission.security.policy import PREFIX, PRIVILEGED, Policy
+from dray.pod_admission.security.policy import FREE, PREFIX, PRIVILEGED, Policy
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
@@ -45,7 +45,7 @@ class PodSecurity(Plugin):
         if namespace is None:
             return
         wanted, _ = policy.read(namespace.metadata)
-        if wanted.is_free:
+        if wanted is FREE or wanted.is_free:
             return
         if isinstance(new, Pod):
             if not isinstance(old, Pod) or _has_other_images(new, old):

@@ -15,7 +15,8 @@ _WRITES = frozenset({"create", "update", "patch"})
 def warnings(route: Route) -> list[str]:
     """What a client should hear about the version that it uses, and about what it stores."""
     kind = route.kind
-    if isinstance(kind, CustomKind):
+    if kind.is_custom:
+        assert isinstance(kind, CustomKind)
         return [kind.version.warning] if kind.version.warning else []
     if kind.group == RESOURCE_GROUP and route.version in _SINCE and kind.kind in _KINDS:
         since, until = _SINCE[route.version]

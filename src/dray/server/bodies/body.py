@@ -59,7 +59,8 @@ def is_large(body: bytes, content_type: str, kind: Kind) -> bool:
     size = len(body)
     if size > LARGE or (size > LARGE_YAML and media_type(content_type) in (YAML_TYPE, APPLY_PATCH)):
         return True
-    if isinstance(kind, CustomKind):
+    if kind.is_custom:
+        assert isinstance(kind, CustomKind)
         version = kind.version
         return not version.is_compiled or version.is_large or size + version.growth.added_to(size) > LARGE
     if kind.group not in _WITH_EXPRESSIONS or kind is SLICES:
@@ -176,6 +177,8 @@ def _judge(reading: codec.Reading[Any], route: Route, options: WriteOptions, war
 
 def complain(reading: codec.Reading[Any], kind: str, version: str, options: WriteOptions, warnings: list[str]) -> None:
     """Warns of unknown and duplicate fields, or refuses them (ApiError), as `fieldValidation` says."""
+    if not reading.unknown and not reading.duplicates:
+        return
     complaints = [f'unknown field "{_escaped(path)}"' for path in reading.unknown]
     complaints += [f'duplicate field "{_escaped(path)}"' for path in reading.duplicates]
     if complaints and options.field_validation == "Strict":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from dray.process.http import Answer, Request, Response
 from dray.server.discovery.groups import AGGREGATED, Discovery, etag, wants_aggregated
 from dray.server.security.identity import Identity
 
-Page = Callable[[Request, Identity], Awaitable[Answer]]
+Page = Callable[[Request, Identity], Coroutine[Any, Any, Answer]]
 KUBERNETES_MINOR = 37
 
 

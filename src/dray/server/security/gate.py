@@ -23,8 +23,11 @@ class SecurityGate:
 
     def identify(self, request: Request) -> Identity | None:
         """Whom a request acts as; None if its credential is bad. Raises ApiError if it may not act as them."""
-        sender = self.sender(request)
-        return None if sender is None else impersonate(sender, request.headers, self._authorizer)
+        headers = request.headers
+        sender = self._authenticator.authenticate(headers, request.peer.certificate)
+        if sender is None or "impersonate-" not in " ".join(headers):  # which is faster than to ask each header
+            return sender
+        return impersonate(sender, headers, self._authorizer)
 
     def check(self, caller: Identity, verb: str, route: Route | None, request: Request) -> None:
         """Raises ApiError unless the roles allow this."""

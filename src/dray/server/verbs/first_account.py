@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from dray.api.generated.core import Namespace, ServiceAccount
 from dray.api.kinds import SERVICE_ACCOUNTS
-from dray.api.meta import Object, ObjectMeta
+from dray.api.meta import ObjectMeta
 from dray.pod_admission.service_account import DEFAULT
 from dray.server.engine import Call, Engine
 from dray.server.objects import finish
 from dray.store import Create, Key
 
 
-def beside(engine: Engine, call: Call, obj: Object) -> list[Create]:
-    """What is stored together with a new object: the account, if that is a namespace."""
-    if not isinstance(obj, Namespace):
-        return []
-    key = Key(SERVICE_ACCOUNTS.resource, obj.metadata.name, DEFAULT)
+def beside(engine: Engine, call: Call, namespace: Namespace) -> list[Create]:
+    """What is stored together with a new namespace: its account."""
+    key = Key(SERVICE_ACCOUNTS.resource, namespace.metadata.name, DEFAULT)
     return [] if engine.store.get(key) is not None else [Create(key, finish(account(engine, call, key.namespace)))]
 
 

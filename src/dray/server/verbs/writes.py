@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import Pod, Service
+from dray.api.generated.core import Namespace, Pod, Service
 from dray.api.idle_fields import idle_fields
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import Object
@@ -31,7 +31,7 @@ from dray.server.engine import Call, Engine, FirstClaims, PlacedPod
 from dray.server.objects import finish, finish_ahead, with_metadata
 from dray.server.strategies import UpdateStrategy
 from dray.server.verbs import dropped_fields, field_owners, first_account, quota, reservations
-from dray.store import Basis, Conflict, Create, Exists, Finish, Key, NotFound, Record, Update
+from dray.store import ITSELF, Conflict, Create, Exists, Finish, Key, NotFound, Record, Update
 from dray.validation import Context
 from dray.validation.rules import Rules
 
@@ -113,7 +113,7 @@ async def admitted(engine: Engine, call: Call, obj: Object, *, track: bool) -> O
         written = await engine.admission.mutate(engine, call, obj, None)
     else:
         written = await engine.admission.mutate(engine, call, _completed(call, rules, obj, track), None)
-    obj = await _in_time(engine, call, context, lambda given: _judged(call, rules, written, given))
+    obj = await _in_time(engine, call, context, partial(_judged, call, rules, written))
     await engine.admission.check(engine, call, obj, None)
     return obj
 
@@ -151,7 +151,8 @@ def _judged(call: Call, rules: Rules, written: Object, context: Context) -> Obje
 async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
     """Stores a new object and what it uses up of quotas. Raises Exists or ApiError."""
     key = _key(call.route.kind, obj)
-    complete, basis = await finishing(engine, call, obj), Basis()
+    complete = await finishing(engine, call, obj) if call.is_large else finish(obj)
+    basis = ITSELF
     if isinstance(obj, Service):
         complete = engine.service_addresses.completing(key, obj, keep=not call.dry_run)
         basis = engine.service_addresses.basis
@@ -161,13 +162,14 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
             raise Exists(stored)
         await quota.charges(engine, call, obj)
         return dry(complete, engine.store.revision)
-    if isinstance(obj, Pod):
+    if isinstance(obj, Pod) and (obj.spec.resource_claims or engine.first_nodes is not None):
         together = await _insert_pod(engine, call, obj)
         if together is not None:
             return together
     for _ in range(UPDATE_ATTEMPTS):
         others: list[Create | Update] = [*await quota.charges(engine, call, obj)]
-        others += first_account.beside(engine, call, obj)
+        if isinstance(obj, Namespace):
+            others += first_account.beside(engine, call, obj)
         if not others:
             return await engine.store.create(key, complete, basis)
         try:
@@ -188,8 +190,6 @@ async def _insert_pod(engine: Engine, call: Call, pod: Pod) -> Record | None:
         if made is None:
             return None
         pod, claims = made
-    elif engine.first_nodes is None:
-        return None
     if await quota.charges(engine, call, pod):
         return None
     placed = None if engine.first_nodes is None else await engine.first_nodes.of(pod, claims)
@@ -343,7 +343,7 @@ async def _changed(engine: Engine, call: Call, new: Object, old: Object) -> Obje
     else:
         new = strategy.default(new, call.now)
     written = await engine.admission.mutate(engine, call, new, old)
-    new = await _in_time(engine, call, context, lambda given: _judged_update(call, strategy, written, old, given))
+    new = await _in_time(engine, call, context, partial(_judged_update, call, strategy, written, old))
     await engine.admission.check(engine, call, new, old)
     return new
 
@@ -369,13 +369,13 @@ async def _store(engine: Engine, call: Call, new: Object, record: Record, comple
     if isinstance(new, ResourceClaim):
         guard = engine.held_devices.guarded
         complete = guard(call.key, new, record.obj, complete, is_judged=_is_decision(call, new))
-        basis = Basis()
+        basis = ITSELF
         if reservations.is_judged(call):
             complete, basis = reservations.release(engine, new, record.obj, complete)
         guards = engine.held_devices.guards(new, record.obj)
         return await engine.store.update(call.key, record.revision, complete, basis._replace(guards=guards))
     charges = await quota.charges(engine, call, new, record.obj)
-    basis = engine.service_addresses.basis if isinstance(new, Service) else Basis()
+    basis = engine.service_addresses.basis if isinstance(new, Service) else ITSELF
     if charges:
         return (await engine.store.transact([Update(call.key, record.revision, complete), *charges], basis))[0]
     return await engine.store.update(call.key, record.revision, complete, basis)
