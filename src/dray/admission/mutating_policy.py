@@ -21,13 +21,12 @@ from dray.admission.policies import IGNORE, matcher_of, offers_of
 from dray.admission.views import json_of, type_faults
 from dray.api.generated.admissionregistration import (
     MutatingAdmissionPolicy,
-    MutatingAdmissionPolicyBinding,
     Mutation,
 )
 from dray.cel.types import list_of
 from dray.cel.values import MapValue, StructValue, is_list
 
-__all__ = ["Binding", "MutatingPolicy", "WantedChange"]
+__all__ = ["MutatingPolicy", "WantedChange"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +35,6 @@ class WantedChange:
 
     applied: dict[str, Any] | None = None
     operations: list[dict[str, Any]] | None = None
-
-
-class Binding:
-    """A binding, compiled."""
-
-    def __init__(self, stored: MutatingAdmissionPolicyBinding) -> None:
-        self.name: Final = stored.metadata.name
-        self.policy: Final = stored.spec.policy_name
-        self.params: Final = stored.spec.param_ref
-        self.matcher: Final = matcher_of(stored.spec.match_resources)
 
 
 class MutatingPolicy:

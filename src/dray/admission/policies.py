@@ -1,16 +1,30 @@
-"""What both sorts of policies have: what they are about, and what their expressions are offered."""
+"""What both sorts of policies have: what they and their bindings are about, and what their expressions are offered."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from dray.admission.matching import Matcher
-from dray.api.generated.admissionregistration import MatchResources
+from dray.api.generated.admissionregistration import (
+    MatchResources,
+    MutatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicyBinding,
+)
 
-__all__ = ["IGNORE", "matcher_of", "offers_of"]
+__all__ = ["IGNORE", "Binding", "matcher_of", "offers_of"]
 
 IGNORE: Final = "Ignore"
 """The failure policy of who does not mind."""
+
+
+class Binding:
+    """A binding, compiled."""
+
+    def __init__(self, stored: MutatingAdmissionPolicyBinding | ValidatingAdmissionPolicyBinding) -> None:
+        self.name: Final = stored.metadata.name
+        self.policy: Final = stored.spec.policy_name
+        self.params: Final = stored.spec.param_ref
+        self.matcher: Final = matcher_of(stored.spec.match_resources)
 
 
 def matcher_of(resources: MatchResources | None) -> Matcher:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dray import cel
+from dray.admission import policies
 from dray.admission.conditions import Conditions, ConditionsFailed
 from dray.admission.evaluation import (
     Compiled,
@@ -53,15 +54,12 @@ class Verdict:
 _FINE: Final = Verdict()
 
 
-class Binding:
-    """A binding, compiled."""
+class Binding(policies.Binding):
+    """A binding that also says what is done about violations."""
 
     def __init__(self, stored: ValidatingAdmissionPolicyBinding) -> None:
-        self.name: Final = stored.metadata.name
-        self.policy: Final = stored.spec.policy_name
-        self.params: Final = stored.spec.param_ref
+        super().__init__(stored)
         self.actions: Final = stored.spec.validation_actions
-        self.matcher: Final = matcher_of(stored.spec.match_resources)
 
 
 class ValidatingPolicy:

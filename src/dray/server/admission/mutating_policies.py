@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from dray.admission.conditions import ConditionsFailed
 from dray.admission.evaluation import ExpressionFailed, OutOfBudget
-from dray.admission.matching import BadSelector
-from dray.admission.mutating_policy import Binding, MutatingPolicy, WantedChange
-from dray.admission.params import BadParams, UnknownParamKind
+from dray.admission.mutating_policy import MutatingPolicy, WantedChange
 from dray.admission.request import Resource
 from dray.api.meta import Object, StatusCause
 from dray.api.status import ApiError
 from dray.server import errors
 from dray.server.admission.admission_request import AdmissionRequest
 from dray.server.admission.patched import patched
-from dray.server.admission.policy_runner import PolicyRunner
+from dray.server.admission.policy_runner import PolicyRunner, Unusable
 from dray.server.admission.reinvocation import Reinvocation
 from dray.server.admission.slow_policies import TookTooLong
 from dray.server.indexes.admission_configuration import BoundMutating
@@ -31,7 +29,7 @@ __all__ = ["MutatingPolicies"]
 
 AT_ONCE = 4
 """Changes that policies make to one object before others get a turn of the loop."""
-_FAILURES = (BadSelector, BadParams, ConditionsFailed, ExpressionFailed, OutOfBudget, PatchError, TookTooLong)
+_FAILURES = (ConditionsFailed, ExpressionFailed, OutOfBudget, PatchError, TookTooLong)
 """What is up to the failure policy."""
 
 
@@ -47,7 +45,7 @@ class _Invocation:
     """A policy that is concerned, with one object as its parameters."""
 
     policy: MutatingPolicy
-    binding: Binding
+    binding: str
     params: Any
     resource: Resource
 
@@ -55,7 +53,7 @@ class _Invocation:
     def key(self) -> tuple[str, ...]:
         meta = None if self.params is None else self.params.metadata
         place = () if meta is None else (meta.namespace, meta.name)
-        return (self.policy.name, self.binding.name, *place)
+        return (self.policy.name, self.binding, *place)
 
 
 class MutatingPolicies:
@@ -70,42 +68,30 @@ class MutatingPolicies:
             return
         again.begin(asked.new)
         problems: list[_Problem] = []
-        for number, each in enumerate([one async for one in self._invocations(asked, hooks, problems)], 1):
+        for number, each in enumerate(await self._invocations(asked, hooks, problems), 1):
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)  # others have their turn: there may be many parameters
             if again.includes(each.key):
                 try:
                     await self._invoke(asked, each, again)
                 except _FAILURES as error:
-                    _note(each.policy, each.binding.name, str(error), problems, "Invalid")
+                    _note(each.policy, each.binding, str(error), problems, "Invalid")
         again.end(asked.new)
         if problems:
             raise _refusal(asked, problems)
 
     async def _invocations(
         self, asked: AdmissionRequest, hooks: Sequence[BoundMutating], problems: list[_Problem]
-    ) -> AsyncIterator[_Invocation]:
+    ) -> list[_Invocation]:
+        """Who is concerned, before anybody has changed anything; adds whom nobody can ask to `problems`."""
+        found: list[_Invocation] = []
         for policy, bindings in hooks:
-            try:
-                resource = self._runner.matched(asked, policy.matcher)
-            except BadSelector as error:
-                _note(policy, "", f"failed to configure policy: {error}", problems)
-                continue
-            if resource is None:
-                continue
-            for binding in bindings:
-                try:
-                    if self._runner.matched(asked, binding.matcher) is None:
-                        continue
-                    params = await self._runner.params(asked, policy.param_kind, binding.params)
-                except UnknownParamKind as error:
-                    _note(policy, "", f"failed to configure policy: {error}", problems)
-                    break
-                except (BadSelector, BadParams) as error:
-                    _note(policy, binding.name, f"failed to configure binding: {error}", problems)
-                    continue
-                for each in params:
-                    yield _Invocation(policy, binding, each, resource)
+            async for each in self._runner.concerns(asked, policy, bindings):
+                if isinstance(each, Unusable):
+                    _note(policy, each.binding, each.message, problems)
+                else:
+                    found += [_Invocation(policy, each.binding.name, one, each.resource) for one in each.params]
+        return found
 
     async def _invoke(self, asked: AdmissionRequest, each: _Invocation, again: Reinvocation) -> None:
         """Raises what is up to the failure policy, and ApiError."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from dray import cel
 from dray.admission.authorizer import Authorizer, Decision, ResourceCheck
 from dray.admission.evaluation import Given
-from dray.admission.matching import Matcher, NamespaceMissing
-from dray.admission.params import collect_params
+from dray.admission.matching import BadSelector, Matcher, NamespaceMissing
+from dray.admission.params import BadParams, UnknownParamKind, collect_params
+from dray.admission.policies import Binding
 from dray.admission.request import Resource
 from dray.api.generated.admissionregistration import ParamKind, ParamRef
 from dray.api.kinds import NAMESPACES
@@ -25,12 +26,13 @@ from dray.server.admission.slow_policies import within_time
 from dray.server.beside import MANY
 from dray.server.security.authorization import Authorizer as Rights
 
-__all__ = ["PolicyRunner"]
+__all__ = ["Concern", "PolicyRunner", "Unusable"]
 
 QUICK_TO_COMPILE: Final = 1_000
 """Letters. What is longer is compiled beside the event loop."""
 
 T = TypeVar("T")
+B = TypeVar("B", bound=Binding)
 
 
 class _Compilable(Protocol):
@@ -40,6 +42,29 @@ class _Compilable(Protocol):
     def size(self) -> int: ...
 
     def compile(self) -> None: ...
+
+
+class _Policy(Protocol):
+    @property
+    def matcher(self) -> Matcher: ...
+
+    @property
+    def param_kind(self) -> ParamKind | None: ...
+
+
+class Concern(NamedTuple, Generic[B]):
+    """A binding that makes a policy concern a request: the resource it is about, and the parameters to use in turn."""
+
+    resource: Resource
+    binding: B
+    params: Sequence[Any]
+
+
+class Unusable(NamedTuple):
+    """Why a policy cannot be asked; with the name of a `binding`, on account of that one alone."""
+
+    message: str
+    binding: str = ""
 
 
 class PolicyRunner:
@@ -72,7 +97,32 @@ class PolicyRunner:
             Authorizer(self._ask, asked.call.caller),
         )
 
-    async def params(
+    async def concerns(
+        self, asked: AdmissionRequest, policy: _Policy, bindings: Iterable[B]
+    ) -> AsyncIterator[Concern[B] | Unusable]:
+        """The bindings by which a policy is about a request, and what is wrong with it or with others of them.
+        Raises ApiError."""
+        try:
+            resource = self.matched(asked, policy.matcher)
+        except BadSelector as error:
+            yield Unusable(f"failed to configure policy: {error}")
+            return
+        if resource is None:
+            return
+        for binding in bindings:
+            try:
+                if self.matched(asked, binding.matcher) is None:
+                    continue
+                params = await self._params(asked, policy.param_kind, binding.params)
+            except UnknownParamKind as error:
+                yield Unusable(f"failed to configure policy: {error}")
+                return
+            except (BadSelector, BadParams) as error:
+                yield Unusable(f"failed to configure binding: {error}", binding.name)
+                continue
+            yield Concern(resource, binding, params)
+
+    async def _params(
         self, asked: AdmissionRequest, kind: ParamKind | None, reference: ParamRef | None
     ) -> Sequence[Any]:
         """The objects that a policy is evaluated with. Among many they are looked for beside the loop: whoever may

@@ -11,16 +11,14 @@ from typing import Any, Final
 from dray import cel
 from dray.admission import validating_policy
 from dray.admission.evaluation import Given
-from dray.admission.matching import BadSelector
-from dray.admission.params import BadParams, UnknownParamKind
 from dray.admission.validating_policy import Binding, ValidatingPolicy, Verdict, Violation
 from dray.api.meta import StatusCause
 from dray.api.status import ApiError
 from dray.server import errors
 from dray.server.admission.admission_request import AdmissionRequest
-from dray.server.admission.policy_runner import PolicyRunner
+from dray.server.admission.policy_runner import PolicyRunner, Unusable
 from dray.server.admission.slow_policies import TookTooLong
-from dray.server.indexes.admission_configuration import Bound
+from dray.server.indexes.admission_configuration import BoundValidating
 
 __all__ = ["ValidatingPolicies"]
 
@@ -29,7 +27,6 @@ MOST_FAILURES: Final = 50
 AT_ONCE: Final = 16
 """Evaluations of one policy for one request that are made on the loop; with more parameters they go beside it."""
 LONGEST_ANNOTATION: Final = 10 * 1024
-_NO_PARAMS: Final = (None,)
 _CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
 
 
@@ -54,7 +51,7 @@ class ValidatingPolicies:
     def __init__(self, runner: PolicyRunner) -> None:
         self._runner = runner
 
-    async def check(self, asked: AdmissionRequest, hooks: Sequence[Bound]) -> None:
+    async def check(self, asked: AdmissionRequest, hooks: Sequence[BoundValidating]) -> None:
         """Asks all policies. Raises ApiError with the first denial."""
         denials: list[_Denial] = []
         failures: list[_Denial] = []
@@ -74,45 +71,22 @@ class ValidatingPolicies:
         failures: list[_Denial],
     ) -> None:
         """Adds what one policy denies, and what it wants to be noted as failed."""
-        runner = self._runner
-        fault = ""
-        try:
-            resource = runner.matched(asked, policy.matcher)
-        except BadSelector as error:
-            resource, fault = asked.request.resource, f"failed to configure policy: {error}"
-        if resource is None:
-            return
-        if fault:
-            _deny(policy, "", fault, denials)
-            return
         verdicts: list[Verdict] = []
         given: Given | None = None
-        for binding in bindings:
-            try:
-                if runner.matched(asked, binding.matcher) is None:
-                    continue
-                params = await self._params(asked, policy, binding)
-            except UnknownParamKind as error:
-                _deny(policy, "", f"failed to configure policy: {error}", denials)
-                return
-            except (BadSelector, BadParams) as error:
-                _deny(policy, binding.name, f"failed to configure binding: {error}", denials)
+        async for each in self._runner.concerns(asked, policy, bindings):
+            if isinstance(each, Unusable):
+                if not policy.ignores_failures:
+                    denials.append(_Denial(policy.name, each.binding, each.message))
                 continue
             if given is None:
-                given = runner.given(asked, resource)
-            for verdict in await self._judge_all(asked, policy, given, params, len(verdicts)):
+                given = self._runner.given(asked, each.resource)
+            for verdict in await self._judge_all(asked, policy, given, each.params, len(verdicts)):
                 verdicts.append(verdict)
-                _act(asked, policy, binding, verdict, denials, failures)
+                _act(asked, policy, each.binding, verdict, denials, failures)
         if not policy.has_annotations:
             return
         for key, value in validating_policy.join_annotations(verdicts).items():
             asked.call.annotations[f"{policy.name}/{key}"] = value[:LONGEST_ANNOTATION]
-
-    async def _params(self, asked: AdmissionRequest, policy: ValidatingPolicy, binding: Binding) -> Sequence[Any]:
-        """The objects that a policy is evaluated with. Raises BadParams."""
-        if policy.param_kind is None:
-            return _NO_PARAMS
-        return await self._runner.params(asked, policy.param_kind, binding.params)
 
     async def _judge_all(
         self, asked: AdmissionRequest, policy: ValidatingPolicy, given: Given, params: Sequence[Any], before: int
@@ -137,11 +111,6 @@ class ValidatingPolicies:
             return await self._runner.evaluate(asked, given, lambda given, budget: policy.judge(given, params, budget))
         except TookTooLong as error:
             return Verdict() if policy.ignores_failures else Verdict((Violation(0, str(error)),))
-
-
-def _deny(policy: ValidatingPolicy, binding: str, message: str, denials: list[_Denial]) -> None:
-    if not policy.ignores_failures:
-        denials.append(_Denial(policy.name, binding, message))
 
 
 def _act(
@@ -176,7 +145,7 @@ def _refusal(asked: AdmissionRequest, denial: _Denial) -> ApiError:
     return ApiError(_CODES.get(reason, 422), reason, status.message, status.details)
 
 
-def _as_json(failures: list[_Denial], hooks: Sequence[Bound]) -> str:
+def _as_json(failures: list[_Denial], hooks: Sequence[BoundValidating]) -> str:
     actions = {(policy.name, binding.name): binding.actions for policy, bindings in hooks for binding in bindings}
     return json.dumps(
         [

@@ -6,9 +6,11 @@ One counts from the moment its write is acknowledged: every question first reads
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from dray.admission import mutating_policy, validating_policy
+from dray.admission import policies, validating_policy
+from dray.admission.mutating_policy import MutatingPolicy
+from dray.admission.validating_policy import ValidatingPolicy
 from dray.admission.webhook import Webhook, webhooks_of
 from dray.server.indexes.followed import Followed
 from dray.store import Key, Store
@@ -18,25 +20,26 @@ __all__ = ["ADMISSION_GROUP", "AdmissionConfiguration", "Hooks"]
 ADMISSION_GROUP: Final = "admissionregistration.k8s.io"
 
 
-class Bound(NamedTuple):
+P = TypeVar("P")
+B = TypeVar("B", bound=policies.Binding)
+
+
+class Bound(NamedTuple, Generic[P, B]):
     """A policy with its bindings, in the order of their names."""
 
-    policy: validating_policy.ValidatingPolicy
-    bindings: tuple[validating_policy.Binding, ...]
+    policy: P
+    bindings: tuple[B, ...]
 
 
-class BoundMutating(NamedTuple):
-    """The same for a policy that changes objects."""
-
-    policy: mutating_policy.MutatingPolicy
-    bindings: tuple[mutating_policy.Binding, ...]
+BoundMutating = Bound[MutatingPolicy, policies.Binding]
+BoundValidating = Bound[ValidatingPolicy, validating_policy.Binding]
 
 
 class Hooks(NamedTuple):
     """Everything that has to be asked, in the order in which it is asked."""
 
     mutating_policies: tuple[BoundMutating, ...] = ()
-    validating_policies: tuple[Bound, ...] = ()
+    validating_policies: tuple[BoundValidating, ...] = ()
     mutating_webhooks: tuple[Webhook, ...] = ()
     validating_webhooks: tuple[Webhook, ...] = ()
 
@@ -63,10 +66,10 @@ class AdmissionConfiguration:
         self._progress = store.progress
         self._revision = -1
         self._hooks: Hooks | None = None
-        self._policies = _Compiled(store, "validatingadmissionpolicies", validating_policy.ValidatingPolicy)
+        self._policies = _Compiled(store, "validatingadmissionpolicies", ValidatingPolicy)
         self._bindings = _Compiled(store, "validatingadmissionpolicybindings", validating_policy.Binding)
-        self._mutating = _Compiled(store, "mutatingadmissionpolicies", mutating_policy.MutatingPolicy)
-        self._mutating_bindings = _Compiled(store, "mutatingadmissionpolicybindings", mutating_policy.Binding)
+        self._mutating = _Compiled(store, "mutatingadmissionpolicies", MutatingPolicy)
+        self._mutating_bindings = _Compiled(store, "mutatingadmissionpolicybindings", policies.Binding)
         self._mutating_webhooks = _Compiled(store, "mutatingwebhookconfigurations", webhooks_of)
         self._validating_webhooks = _Compiled(store, "validatingwebhookconfigurations", webhooks_of)
         self._all = (
@@ -96,8 +99,8 @@ class AdmissionConfiguration:
 
     def _arrange(self) -> Hooks | None:
         hooks = Hooks(
-            tuple(BoundMutating(*each) for each in _bound(self._mutating.by_name, self._mutating_bindings.by_name)),
-            tuple(Bound(*each) for each in _bound(self._policies.by_name, self._bindings.by_name)),
+            _bound(self._mutating.by_name, self._mutating_bindings.by_name),
+            _bound(self._policies.by_name, self._bindings.by_name),
             _in_order(self._mutating_webhooks.by_name),
             _in_order(self._validating_webhooks.by_name),
         )
@@ -109,9 +112,11 @@ def _in_order(configurations: dict[str, tuple[Webhook, ...]]) -> tuple[Webhook, 
     return tuple(webhook for _, webhooks in sorted(configurations.items()) for webhook in webhooks)
 
 
-def _bound(policies: dict[str, Any], bindings: dict[str, Any]) -> list[tuple[Any, tuple[Any, ...]]]:
+def _bound(policies: dict[str, P], bindings: dict[str, B]) -> tuple[Bound[P, B], ...]:
     """Policies in the order of their names, with their bindings; one that nobody has bound is not asked."""
-    by_policy: dict[str, list[Any]] = {}
+    by_policy: dict[str, list[B]] = {}
     for _, binding in sorted(bindings.items()):
         by_policy.setdefault(binding.policy, []).append(binding)
-    return [(policy, tuple(by_policy[name])) for name, policy in sorted(policies.items()) if name in by_policy]
+    return tuple(
+        Bound(policy, tuple(by_policy[name])) for name, policy in sorted(policies.items()) if name in by_policy
+    )
