@@ -14,6 +14,7 @@ import functools
 import inspect
 import json
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.pop("XDG_DATA_HOME", None)  # a test that says where home is says where state is
+# Hundreds of processes are started: what one has compiled, the others need not, even where people want no such files.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A busy machine is no finding: how long an example takes says nothing unless the test measures it. And who has changed
 # nothing gets the examples that were there before; `--hypothesis-profile exploring` looks for new ones.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +46,7 @@ def requirements() -> dict[str, str]:
     return dict(row for name in TEXTS for row in map(_read_row, _source(name)) if row is not None)
 
 
+@cache
 def citations() -> dict[str, set[Path]]:
     """The ids that tests cite, and the files that do."""
     found: dict[str, set[Path]] = {}
@@ -101,8 +103,9 @@ def _links(files: set[Path]) -> str:
 def _cited_in(file: Path) -> Iterator[str]:
     """The arguments of every `pytest.mark.req(…)`, wherever it stands: on a test, a class, a parameter, a module."""
     for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.req":
-            yield from (str(argument.value) for argument in node.args if isinstance(argument, ast.Constant))
+        match node:
+            case ast.Call(func=ast.Attribute(attr="req", value=ast.Attribute(attr="mark")), args=arguments):
+                yield from (str(argument.value) for argument in arguments if isinstance(argument, ast.Constant))
 
 
 if __name__ == "__main__":

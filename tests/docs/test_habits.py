@@ -25,13 +25,16 @@ SWITCH_OFF = re.compile(r"#\s*(noqa(: [A-Z0-9, ]+)?|type: ignore(\[[a-z, -]+\])?
 CALLED_BY_OTHERS = re.compile(r"__\w+__|on_\w+|pytest_\w+|writelines")
 """By the interpreter, by httptools, by pytest, by whoever writes to a file."""
 
+WITH_LIMIT = {"run", "communicate", "urlopen", "HTTPConnection", "HTTPSConnection", "run_dray"}
+"""What takes a `timeout`."""
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Module(NamedTuple):
     path: str
     text: str
-    tree: ast.Module
+    nodes: tuple[ast.AST, ...]
 
 
 @cache
@@ -41,12 +44,12 @@ def modules() -> tuple[Module, ...]:
     for path in sorted(SOURCES.rglob("*.py")):
         if "generated" not in path.parts and "template" not in path.parts:
             text = path.read_text()
-            found.append(Module(str(path.relative_to(SOURCES)), text, ast.parse(text)))
+            found.append(Module(str(path.relative_to(SOURCES)), text, tuple(ast.walk(ast.parse(text)))))
     return tuple(found)
 
 
 def functions(module: Module) -> Iterator[FunctionNode]:
-    return (node for node in ast.walk(module.tree) if isinstance(node, FunctionNode))
+    return (node for node in module.nodes if isinstance(node, FunctionNode))
 
 
 def test_modules_are_short() -> None:
@@ -84,7 +87,7 @@ def test_no_class_name_stands_for_many_things() -> None:
     places = defaultdict(list)
     for module in modules():
         if not module.path.startswith("api/"):
-            for node in ast.walk(module.tree):
+            for node in module.nodes:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places[node.name].append(module.path)
     assert {name: found for name, found in places.items() if len(found) > MOST_OF_A_NAME} == {}
@@ -94,7 +97,7 @@ def test_nothing_is_decided_by_what_a_sentence_says() -> None:
     """As soon as somebody compares or searches English, a type is missing."""
     found = []
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             words: list[ast.expr] = []
             match node:
                 case ast.Compare():
@@ -125,7 +128,7 @@ def test_every_function_is_called() -> None:
     pages = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
     used = set(re.findall(r"\w+", pages))
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             match node:
                 case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) | ast.keyword(arg=str(name)):
                     used.add(name)
@@ -142,7 +145,7 @@ def test_every_function_is_called() -> None:
 
 def _defined(module: Module) -> Iterator[tuple[FunctionNode, bool]]:
     """Every function, and whether only its callers find it: no decorator, and no class of another library above it."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Module | ast.ClassDef):
             bases = node.bases if isinstance(node, ast.ClassDef) else []
             is_own = {ast.unparse(base).partition("[")[0] for base in bases} <= own_classes()
@@ -157,7 +160,7 @@ def own_classes() -> frozenset[str]:
     """Those that have no class of another library above them; of a name that several have, if that is so of all."""
     bases: defaultdict[str, set[str]] = defaultdict(set)
     for each in modules():
-        for node in ast.walk(each.tree):
+        for node in each.nodes:
             if isinstance(node, ast.ClassDef):
                 bases[node.name] |= {ast.unparse(base).partition("[")[0] for base in node.bases}
     found = {*bases, "Protocol", "Generic", "NamedTuple", "ABC", "msgspec.Struct", "Exception", "StrEnum"}
@@ -179,10 +182,10 @@ def test_tests_wait_as_long_as_it_takes() -> None:
 
 
 def _limits(call: ast.Call) -> list[ast.expr]:
-    match ast.unparse(call.func).rpartition(".")[2]:
-        case "timeout" | "wait_for":
+    match call.func:
+        case ast.Attribute(attr="timeout" | "wait_for") | ast.Name(id="timeout" | "wait_for"):
             return call.args[-1:]
-        case "run" | "communicate" | "urlopen" | "HTTPConnection" | "HTTPSConnection" | "run_dray":
+        case ast.Attribute(attr=name) | ast.Name(id=name) if name in WITH_LIMIT:
             return [each.value for each in call.keywords if each.arg == "timeout"]
     return []
 

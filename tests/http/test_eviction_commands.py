@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from dray.cli.main import app
 from dray.process.switches import FEATURE_GATES
 from live_server import Kubectl, LiveServer
-from server_process import run_dray
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "eviction.md").read_text()
@@ -30,8 +31,8 @@ DOCS = (ROOT / "docs" / "eviction.md").read_text()
 )
 def test_mistakes_end_with_one_line(command: str, arguments: list[str], problem: str, tmp_path: Path) -> None:
     where = ["--dir", str(tmp_path), "--port", "0"] if command == "up" else []
-    done = run_dray(command, *where, *arguments)
-    assert done.returncode == 2
+    done = CliRunner().invoke(app, [command, *where, *arguments])
+    assert done.exit_code == 2
     assert done.stdout == ""
     assert done.stderr.startswith("dray: ")
     assert problem in done.stderr
@@ -41,8 +42,8 @@ def test_mistakes_end_with_one_line(command: str, arguments: list[str], problem:
 @pytest.mark.req("3902-36")
 @pytest.mark.parametrize("command", ["controllers", "up"])
 def test_the_old_flag_does_not_exist(command: str) -> None:
-    done = run_dray(command, "--enable-taint-manager=false")
-    assert done.returncode == 2
+    done = CliRunner().invoke(app, [command, "--enable-taint-manager=false"])
+    assert done.exit_code == 2
     assert "No such option: --enable-taint-manager" in done.stderr
 
 
