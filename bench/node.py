@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import signal
 import statistics
 import subprocess
@@ -23,7 +22,7 @@ from typing import Any
 
 import grpc.aio
 import uvloop
-from bench._process import Dray
+from bench._process import Dray, cpu_seconds
 
 from dray.api import codec
 from dray.api.generated.core import Pod
@@ -137,8 +136,7 @@ class Agent:
 
     def cpu_seconds(self) -> float:
         """Time used so far."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self._process.pid)
 
     def stop(self) -> None:
         """Ends the process as an operator would."""

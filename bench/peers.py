@@ -7,18 +7,17 @@ that what is compared is work, not rations. CPU time is that of all processes of
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from bench import load
-from bench._process import HERE
+from bench._process import HERE, cpu_seconds
 
 sys.path.append(str(HERE / "tests"))
 from patience import eventually
-from peer_processes import ApiServer, kube_apiserver, peers_directory
+from peer_processes import kube_apiserver, peers_directory
 
 NODES, DEVICES, PODS = 100, 10, 500
 UNLIMITED = ("--kube-api-qps=10000", "--kube-api-burst=10000")
@@ -30,8 +29,6 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 LIMITS = {"times_the_pods_per_second": 50, "times_the_plain_pods_per_second": 12}
 
-_TICKS = os.sysconf("SC_CLK_TCK")
-
 
 def on_kubernetes(peers: Path, *options: str) -> dict[str, Any]:
     """One load on a fresh control plane of Kubernetes, as the generator reports it, and `cpu_ms_per_pod`."""
@@ -40,15 +37,10 @@ def on_kubernetes(peers: Path, *options: str) -> dict[str, Any]:
             server.start_component(component, *UNLIMITED, *flags)
         # Whoever has its lease has started.
         eventually(lambda: all(server.ask("GET", f"{LEASES}/{component}") for component in COMPONENTS))
-        before = _cpu_seconds(server)
+        before = sum(map(cpu_seconds, server.running.pids))
         result = load.generate(server.url, "admin", NODES, DEVICES, PODS, *options)
-        spent = _cpu_seconds(server) - before
+        spent = sum(map(cpu_seconds, server.running.pids)) - before
     return result | {"cpu_ms_per_pod": round(spent * 1000 / PODS, 3)}
-
-
-def _cpu_seconds(server: ApiServer) -> float:
-    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in server.running.pids]
-    return sum(int(fields[11]) + int(fields[12]) for fields in stats) / _TICKS
 
 
 def run() -> dict[str, Any]:

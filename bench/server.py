@@ -115,6 +115,14 @@ async def connect(server: Dray, count: int) -> list[Connection]:
 async def create_pods(server: Dray, connections: int, names: Iterator[str], seconds: float = 0.0) -> float:
     """Pods per second, created until the names or the seconds are used up."""
     clients = await connect(server, connections)
+    rate = await create_over(server, clients, names, seconds)
+    for connection in clients:
+        connection.close()
+    return rate
+
+
+async def create_over(server: Dray, clients: list[Connection], names: Iterator[str], seconds: float = 0.0) -> float:
+    """The same over connections that there are, and stay."""
     began = time.perf_counter()
     created = 0
 
@@ -130,10 +138,7 @@ async def create_pods(server: Dray, connections: int, names: Iterator[str], seco
                 return
 
     await asyncio.gather(*map(client, clients))
-    rate = created / (time.perf_counter() - began)
-    for connection in clients:
-        connection.close()
-    return rate
+    return created / (time.perf_counter() - began)
 
 
 async def get_pod(server: Dray, connections: int, name: str) -> float:
