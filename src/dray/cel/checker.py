@@ -370,5 +370,5 @@ def _may_fit(params: tuple[Type, ...], args: tuple[Type, ...]) -> bool:
 
 
 def _suggestion(name: str, candidates: list[str]) -> str:
-    close = get_close_matches(name[:64], [c for c in candidates if c[0].isalpha()], n=1, cutoff=0.75)
+    close = get_close_matches(name[:64], [c for c in candidates if c[:1].isalpha()], n=1, cutoff=0.75)
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -359,6 +359,10 @@ def _check_conversion(errors: Errors, conversion: CustomResourceConversion) -> N
         elif config.url is not None and not config.url.startswith("https://"):
             said = "'https' is the only allowed URL scheme"
             errors.append(invalid(f"{path}.webhookClientConfig.url", config.url, said))
+        if config.service is not None:
+            for name, value in (("name", config.service.name), ("namespace", config.service.namespace)):
+                if not value:
+                    errors.append(required(f"{path}.webhookClientConfig.service.{name}"))
     versions = hook.conversion_review_versions if hook is not None else ()
     for index, version in enumerate(versions):
         _check_label(errors, version, f"{path}.conversionReviewVersions[{index}]", may_be_empty=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any
 
@@ -96,6 +97,21 @@ def not_found(errors: Errors, path: str, value: str, detail: str = "") -> None:
     """`value` refers to something that is not there."""
     text = f"Not found: {shown(value)}" + (f": {detail}" if detail else "")
     errors.append(FieldError(Reason.NOT_FOUND, path, text))
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def address(errors: Errors, path: str, value: str) -> None:
+    """`value` must be an IP address."""
+    if not is_address(value):
+        errors.append(invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
 
 
 def port(errors: Errors, path: str, value: int) -> None:

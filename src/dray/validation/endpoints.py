@@ -8,18 +8,23 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
+from msgspec.structs import replace
+
 from dray.api.field import duplicate, invalid, required, too_many
 from dray.api.generated.core import EndpointAddress, EndpointPort, Endpoints
 from dray.api.generated.discovery import Endpoint, EndpointSlice
 from dray.api.registry import by_kind
+from dray.api.times import Time
 from dray.validation import check, names
 from dray.validation.context import Context, Errors
 from dray.validation.metadata import validate_labels
+from dray.validation.rules import CONTENT
 from dray.validation.schema_rules import rules_from_schema
 
 MOST_ENDPOINTS: Final = 1000
 MOST_ADDRESSES: Final = 100
 MOST_PORTS: Final = 20_000
+_VERSIONS: Final = {"IPv4": (4,), "IPv6": (6,)}
 _LINK_LOCAL_MULTICAST: Final = (ipaddress.ip_network("224.0.0.0/24"), ipaddress.ip_network("ff02::/16"))
 
 
@@ -37,6 +42,11 @@ def _check_address(errors: Errors, text: str, path: str, versions: tuple[int, ..
         errors.append(invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
     if any(found.version == network.version and found in network for network in _LINK_LOCAL_MULTICAST):
         errors.append(invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
+
+
+def _default_slice(obj: EndpointSlice, _now: Time) -> EndpointSlice:
+    ports = tuple(replace(port, name=port.name or "", protocol=port.protocol or "TCP") for port in obj.ports)
+    return replace(obj, ports=ports)
 
 
 def _check_slice(errors: Errors, new: EndpointSlice, old: EndpointSlice | None, _ctx: Context) -> None:
@@ -70,8 +80,8 @@ def _check_endpoint(errors: Errors, endpoint: Endpoint, path: str, kind: str) ->
         inner = f"{path}.addresses[{index}]"
         if kind == "FQDN":
             check.name(errors, inner, address, names.dns_subdomain)
-        else:
-            _check_address(errors, address, inner, (4,) if kind == "IPv4" else (6,))
+        elif kind in _VERSIONS:
+            _check_address(errors, address, inner, _VERSIONS[kind])
     if endpoint.node_name is not None:
         check.name(errors, f"{path}.nodeName", endpoint.node_name, names.dns_subdomain)
     validate_labels(errors, endpoint.deprecated_topology, f"{path}.deprecatedTopology")
@@ -112,6 +122,10 @@ def _check_old_port(errors: Errors, port: EndpointPort, path: str, *, needs_name
 
 
 RULES: Final = {
-    "EndpointSlice": rules_from_schema(by_kind("discovery.k8s.io/v1", "EndpointSlice"), _check_slice),
+    "EndpointSlice": replace(
+        rules_from_schema(by_kind("discovery.k8s.io/v1", "EndpointSlice"), _check_slice),
+        generation_counts=(CONTENT, "labels"),
+        default=_default_slice,
+    ),
     "Endpoints": rules_from_schema(by_kind("v1", "Endpoints"), _check_endpoints),
 }

@@ -8,16 +8,17 @@ from msgspec.structs import replace
 
 from dray.api.cron_schedule import ScheduleError, parse_schedule, time_zone
 from dray.api.field import invalid, required
-from dray.api.generated.batch import CronJob, Job, JobSpec
+from dray.api.generated.batch import CronJob, Job, JobSpec, PodFailurePolicyRule
+from dray.api.generated.core import Affinity, Container, PodSpec
 from dray.api.meta import LabelSelector
 from dray.api.times import Time
 from dray.validation import check
 from dray.validation.context import Context, Errors
 from dray.validation.job_policies import validate_policies
-from dray.validation.label_selectors import validate_label_selector
+from dray.validation.job_status import check_status
 from dray.validation.metadata import with_metadata
 from dray.validation.rules import Rules
-from dray.validation.workloads import default_template, validate_template
+from dray.validation.workloads import default_template, validate_selector, validate_template
 
 BACKOFF_LIMIT: Final = 6
 _LONGEST_CRON_JOB: Final = 52
@@ -35,6 +36,9 @@ def _default_spec(spec: JobSpec) -> JobSpec:
     backoff = spec.backoff_limit
     if backoff is None:
         backoff = BACKOFF_LIMIT if spec.backoff_limit_per_index is None else _INT32_MAX
+    policy = spec.pod_failure_policy
+    if policy is not None:
+        policy = replace(policy, rules=tuple([_default_rule(rule) for rule in policy.rules]))
     replacement = "Failed" if spec.pod_failure_policy is not None else "TerminatingOrFailed"
     return replace(
         spec,
@@ -43,10 +47,16 @@ def _default_spec(spec: JobSpec) -> JobSpec:
         backoff_limit=backoff,
         completion_mode=spec.completion_mode or "NonIndexed",
         suspend=bool(spec.suspend),
+        pod_failure_policy=policy,
         pod_replacement_policy=spec.pod_replacement_policy or replacement,
         manual_selector=bool(spec.manual_selector),
         template=default_template(spec.template),
     )
+
+
+def _default_rule(rule: PodFailurePolicyRule) -> PodFailurePolicyRule:
+    patterns = tuple([replace(one, status=one.status or "True") for one in rule.on_pod_conditions])
+    return replace(rule, on_pod_conditions=patterns)
 
 
 def _default(obj: Job, _now: Time) -> Job:
@@ -63,6 +73,8 @@ def _change(new: Job, old: Job | None, _ctx: Context) -> Job:
     values = {_UID_LABEL: new.metadata.uid, _NAME_LABEL: new.metadata.name}
     labels = {**new.spec.template.metadata.labels, **values}
     labels.update({old_name: values[name] for old_name, name in _OLD_LABELS.items()})
+    if new.metadata.labels and new.metadata.labels is new.spec.template.metadata.labels:
+        new = with_metadata(new, labels=labels)  # they are those of its pods
     template = replace(new.spec.template, metadata=replace(new.spec.template.metadata, labels=labels))
     selector = new.spec.selector or LabelSelector()
     selector = replace(selector, match_labels={**selector.match_labels, _UID_LABEL: new.metadata.uid})
@@ -74,14 +86,64 @@ def _check(errors: Errors, new: Job, old: Job | None, _ctx: Context) -> None:
     if new.spec.selector is None:
         errors.append(required("spec.selector"))
     else:
-        validate_label_selector(errors, new.spec.selector, "spec.selector")
+        validate_selector(errors, new.spec.selector, new.spec.template, "spec")
     if old is not None:
-        check.immutable(errors, "spec.selector", new.spec.selector, old.spec.selector)
-        check.immutable(errors, "spec.completionMode", new.spec.completion_mode, old.spec.completion_mode)
-        if new.spec.completion_mode != "Indexed":
-            check.immutable(errors, "spec.completions", new.spec.completions, old.spec.completions)
-        if not old.spec.suspend:
-            check.immutable(errors, "spec.template", new.spec.template, old.spec.template)
+        _check_update(errors, new, old)
+
+
+def _check_update(errors: Errors, new: Job, old: Job) -> None:
+    """How pods are found, counted and judged stays; what they are like may change until they are first made."""
+    now, before = new.spec, old.spec
+    for field, value, known in (
+        ("selector", now.selector, before.selector),
+        ("completionMode", now.completion_mode, before.completion_mode),
+        ("podFailurePolicy", now.pod_failure_policy, before.pod_failure_policy),
+        ("backoffLimitPerIndex", now.backoff_limit_per_index, before.backoff_limit_per_index),
+        ("managedBy", now.managed_by, before.managed_by),
+        ("successPolicy", now.success_policy, before.success_policy),
+    ):
+        check.immutable(errors, f"spec.{field}", value, known)
+    if now.completion_mode != "Indexed":
+        check.immutable(errors, "spec.completions", now.completions, before.completions)
+    elif now.completions not in (None, before.completions, now.parallelism):
+        told = "can only be modified in tandem with spec.parallelism"
+        errors.append(invalid("spec.completions", now.completions, told))
+    if before.suspend and _is_at_rest(old):
+        check.immutable(
+            errors, "spec.template.spec", now.template.spec, _with_changeable(before.template.spec, now.template.spec)
+        )
+    else:
+        check.immutable(errors, "spec.template", now.template, before.template)
+
+
+def _is_at_rest(job: Job) -> bool:
+    """Whether a suspended job has no pods: it never had any, or the last of them are gone."""
+    told = any(one.type == "Suspended" and one.status == "True" for one in job.status.conditions)
+    return (job.status.start_time is None or told) and not job.status.active
+
+
+def _with_changeable(known: PodSpec, new: PodSpec) -> PodSpec:
+    """The spec of a job's pods with what may change while it rests: where they may go, and what they need."""
+    known_affinity, affinity = known.affinity or Affinity(), new.affinity or Affinity()
+    mixed = replace(known_affinity, node_affinity=affinity.node_affinity)
+    return replace(
+        known,
+        affinity=new.affinity if mixed == affinity else known.affinity,
+        node_selector=new.node_selector,
+        tolerations=new.tolerations,
+        scheduling_gates=new.scheduling_gates,
+        containers=_with_resources(known.containers, new.containers),
+        init_containers=_with_resources(known.init_containers, new.init_containers),
+    )
+
+
+def _with_resources(known: tuple[Container, ...], new: tuple[Container, ...]) -> tuple[Container, ...]:
+    if len(known) != len(new):
+        return known
+    return tuple(
+        replace(one, resources=other.resources) if one.name == other.name else one
+        for one, other in zip(known, new, strict=True)
+    )
 
 
 def _validate_spec(errors: Errors, spec: JobSpec, path: str) -> None:
@@ -181,6 +243,7 @@ RULES: Final = {
         default=_default,
         change=_change,
         check=_check,
+        check_status=check_status,
     ),
     "CronJob": Rules(
         has_generation=True,

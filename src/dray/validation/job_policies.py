@@ -7,7 +7,7 @@ from typing import Final
 
 from dray.api.field import invalid, required
 from dray.api.generated.batch import JobSpec, PodFailurePolicyRule, SuccessPolicyRule
-from dray.validation import check
+from dray.validation import check, names
 from dray.validation.context import Errors
 
 MOST_RULES: Final = 20
@@ -55,15 +55,15 @@ def _validate_failure_policy(errors: Errors, spec: JobSpec, path: str) -> None:
     where = f"{path}.podFailurePolicy.rules"
     if not check.fits(errors, where, policy.rules, MOST_RULES):
         return
-    names = {one.name for one in (*pod.containers, *pod.init_containers)}
+    known = {one.name for one in (*pod.containers, *pod.init_containers)}
     for position, rule in enumerate(policy.rules):
-        _validate_failure_rule(errors, rule, f"{where}[{position}]", names)
+        _validate_failure_rule(errors, rule, f"{where}[{position}]", known)
         if rule.action == "FailIndex" and spec.backoff_limit_per_index is None:
             told = "requires the backoffLimitPerIndex to be set"
             errors.append(invalid(f"{where}[{position}].action", rule.action, told))
 
 
-def _validate_failure_rule(errors: Errors, rule: PodFailurePolicyRule, path: str, names: set[str]) -> None:
+def _validate_failure_rule(errors: Errors, rule: PodFailurePolicyRule, path: str, containers: set[str]) -> None:
     check.required_one_of(errors, f"{path}.action", rule.action, _ACTIONS)
     codes = rule.on_exit_codes
     if codes is not None and rule.on_pod_conditions:
@@ -72,13 +72,14 @@ def _validate_failure_rule(errors: Errors, rule: PodFailurePolicyRule, path: str
         errors.append(invalid(path, "", "specifying one of OnExitCodes and OnPodConditions is required"))
     if check.fits(errors, f"{path}.onPodConditions", rule.on_pod_conditions, MOST_CONDITIONS):
         for position, pattern in enumerate(rule.on_pod_conditions):
-            where = f"{path}.onPodConditions[{position}].status"
-            check.required_one_of(errors, where, pattern.status or "True", _STATUSES)
+            where = f"{path}.onPodConditions[{position}]"
+            check.name(errors, f"{where}.type", pattern.type, names.label_key)
+            check.required_one_of(errors, f"{where}.status", pattern.status, _STATUSES)
     if codes is None:
         return
     where = f"{path}.onExitCodes"
     check.required_one_of(errors, f"{where}.operator", codes.operator, _OPERATORS)
-    if codes.container_name is not None and codes.container_name not in names:
+    if codes.container_name is not None and codes.container_name not in containers:
         told = "must be one of the container or initContainer names in the pod template"
         errors.append(invalid(f"{where}.containerName", codes.container_name, told))
     if not codes.values:
@@ -113,10 +114,10 @@ def _validate_success_rule(errors: Errors, rule: SuccessPolicyRule, path: str, c
         errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
     total = completions
     if text is not None:
-        problem, total = _read_intervals(text, completions)
+        problem, intervals = read_intervals(text, completions)
         if problem:
             errors.append(invalid(f"{path}.succeededIndexes", text, f"error parsing succeededIndexes: {problem}"))
-            return
+        total = sum(last - first + 1 for first, last in intervals)
     if count is not None:
         check.not_negative(errors, f"{path}.succeededCount", count)
         if count > total:
@@ -125,17 +126,17 @@ def _validate_success_rule(errors: Errors, rule: SuccessPolicyRule, path: str, c
             errors.append(invalid(f"{path}.succeededCount", count, told))
 
 
-def _read_intervals(text: str, completions: int) -> tuple[str, int]:
-    """What is wrong with `0-2,4`, if anything, and how many indexes it names."""
+def read_intervals(text: str, completions: int) -> tuple[str, list[tuple[int, int]]]:
+    """What is wrong with `0-2,4`, if anything, and its intervals, with their last index each."""
     if _INTERVALS.fullmatch(text) is None:
-        return "write indexes and intervals in ascending order, such as 0-2,4", 0
-    total, last = 0, -1
+        return "write indexes and intervals in ascending order, such as 0-2,4", []
+    found: list[tuple[int, int]] = []
     for part in text.split(","):
         first_text, _, last_text = part.partition("-")
-        first, end = int(first_text), int(last_text or first_text)
-        if first <= last or end < first or (last_text and end == first):
-            return f"non-increasing order at {part}", 0
-        if end >= completions:
-            return f"too large index {end}: there are {completions}", 0
-        total, last = total + end - first + 1, end
-    return "", total
+        first, last = int(first_text), int(last_text or first_text)
+        if (found and first <= found[-1][1]) or last < first or (last_text and last == first):
+            return f"non-increasing order at {part}", []
+        if last >= completions:
+            return f"too large index {last}: there are {completions}", []
+        found.append((first, last))
+    return "", found

@@ -11,7 +11,6 @@ from dray.api.field import FieldError, forbidden, invalid
 from dray.api.generated.core import Container, Pod, PodCondition, PodSpec, PodStatus
 from dray.api.sharing import remembered
 from dray.validation import check, names
-from dray.validation.conditions import STATUSES
 from dray.validation.containers import validate_image_spaces
 from dray.validation.context import Context, Errors
 from dray.validation.metadata import with_metadata
@@ -194,8 +193,7 @@ def _check_status(errors: Errors, new: Pod, old: Pod, _ctx: Context) -> None:
     status, before = new.status, old.status
     for index, condition in enumerate(status.conditions):
         inner = f"status.conditions[{index}]"
-        check.name(errors, f"{inner}.type", condition.type, names.label_key)
-        check.one_of(errors, f"{inner}.status", condition.status, STATUSES)
+        check.name(errors, f"{inner}.Type", condition.type, names.label_key)  # with the capital of Kubernetes
         check.not_negative(errors, f"{inner}.observedGeneration", condition.observed_generation)
     nominated = status.nominated_node_name
     if nominated and nominated != before.nominated_node_name:
@@ -203,12 +201,25 @@ def _check_status(errors: Errors, new: Pod, old: Pod, _ctx: Context) -> None:
         if old.spec.node_name:
             errors.append(forbidden("status.nominatedNodeName", "the pod has a node already"))
     check.not_negative(errors, "status.observedGeneration", status.observed_generation)
+    if status.pod_ips != before.pod_ips:
+        _check_addresses(errors, status, before)
     check.immutable(errors, "status.qosClass", status.qos_class, before.qos_class)
     validate_claim_statuses(
         errors, status.resource_claim_statuses, new.spec.resource_claims, "status.resourceClaimStatuses"
     )
     if status.extended_resource_claim_status is not None:
         validate_extended_claim(errors, status.extended_resource_claim_status, new.spec)
+
+
+def _check_addresses(errors: Errors, status: PodStatus, before: PodStatus) -> None:
+    """At most one address of each family."""
+    known = {one.ip for one in before.pod_ips}
+    for index, one in enumerate(status.pod_ips):
+        if one.ip not in known:
+            check.address(errors, f"status.podIPs[{index}]", one.ip)
+    families = [":" in one.ip for one in status.pod_ips]
+    if len(set(families)) < len(families):
+        errors.append(invalid("status.podIPs", status.pod_ips, "may specify no more than one IP for each IP family"))
 
 
 def _change_status(new: Pod, old: Pod, ctx: Context) -> Pod:

@@ -19,7 +19,7 @@ POLICIES: Final = ("Never", "PreemptLowerPriority")
 
 
 def _default(obj: PriorityClass, _now: Time) -> PriorityClass:
-    return obj if obj.preemption_policy else replace(obj, preemption_policy="PreemptLowerPriority")
+    return obj if obj.preemption_policy is not None else replace(obj, preemption_policy="PreemptLowerPriority")
 
 
 def _check(errors: Errors, new: PriorityClass, old: PriorityClass | None, _ctx: Context) -> None:
@@ -30,12 +30,14 @@ def _check(errors: Errors, new: PriorityClass, old: PriorityClass | None, _ctx: 
     elif new.value > HIGHEST:
         why = f"maximum allowed value of a user defined priority is {HIGHEST}"
         errors.append(forbidden("value", why))
-    if new.preemption_policy is not None:
-        check.one_of(errors, "preemptionPolicy", new.preemption_policy, POLICIES)
+    if old is None and new.preemption_policy is not None:
+        check.required_one_of(errors, "preemptionPolicy", new.preemption_policy, POLICIES)
     if old is not None:
         if new.value != old.value:
             errors.append(forbidden("value", "may not be changed in an update"))
         check.immutable(errors, "preemptionPolicy", new.preemption_policy, old.preemption_policy)
 
 
-RULES: Final = {"PriorityClass": Rules(namespaced=False, has_generation=True, default=_default, check=_check)}
+RULES: Final = {
+    "PriorityClass": Rules(namespaced=False, has_generation=True, generation_counts=(), default=_default, check=_check),
+}

@@ -12,7 +12,7 @@ All are pure: they return the changed object or the errors, and leave what they 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +28,8 @@ from dray.validation.metadata import (
     validate_metadata_update,
     with_metadata,
 )
+
+CONTENT: Final = "content"
 
 
 def _no_defaults(obj: Any, _now: Time) -> Any:
@@ -61,7 +63,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the names of finalizers need no domain in front."""
     name: NameRule = DNS_SUBDOMAIN
     has_generation: bool = False
-    generation_counts_annotations: bool = False
+    generation_counts: tuple[str, ...] = (CONTENT,)
+    """What is a new generation when it changes: everything but metadata and status, and parts of the metadata."""
     has_status: bool = False
     keeps_status_on_create: bool = False
     status_guards_metadata: bool = True
@@ -97,9 +100,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return new
 
     def _counts(self, new: Any, old: Any) -> bool:
-        if _content(new) != _content(old):
-            return True
-        return self.generation_counts_annotations and bool(new.metadata.annotations != old.metadata.annotations)
+        return any(
+            _content(new) != _content(old)
+            if part is CONTENT
+            else getattr(new.metadata, part) != getattr(old.metadata, part)
+            for part in self.generation_counts
+        )
 
     def prepare_status(self, new: Any, old: Any, ctx: Context) -> Any:
         """Only the status changes."""

@@ -24,8 +24,6 @@ _WITHOUT_GENERATION: Final = frozenset(
     (
         "ServiceAccount",
         "LimitRange",
-        "PersistentVolume",
-        "PodTemplate",
         "Endpoints",
         "StorageClass",
         "VolumeAttachment",
@@ -34,7 +32,6 @@ _WITHOUT_GENERATION: Final = frozenset(
         "ControllerRevision",
         "CSIStorageCapacity",
         "RuntimeClass",
-        "HorizontalPodAutoscaler",
         "APIService",
     )
 )
@@ -53,7 +50,7 @@ def rules_from_schema(kind: Kind, more: Callable[[Errors, Any, Any, Context], No
     definition = schema.for_kind(kind.group, kind.versions[0], kind.kind)
 
     def check(errors: Errors, new: Any, old: Any, ctx: Context) -> None:
-        _check_object(errors, codec.to_builtins(new), definition, "", _DEPTH)
+        check_object(errors, codec.to_builtins(new), definition, "")
         if more is not None:
             more(errors, new, old, ctx)
 
@@ -67,7 +64,10 @@ def rules_from_schema(kind: Kind, more: Callable[[Errors, Any, Any, Context], No
     )
 
 
-def _check_object(errors: Errors, value: dict[str, Any], definition: schema.Definition, path: str, depth: int) -> None:
+def check_object(
+    errors: Errors, value: dict[str, Any], definition: schema.Definition, path: str, depth: int = _DEPTH
+) -> None:
+    """What the schema says of an object, or of a part of one at a path."""
     for name, field in definition.properties.items():
         if not path and name in _SKIPPED:
             continue
@@ -85,7 +85,7 @@ def _check_value(errors: Errors, value: Any, field: schema.Property, path: str, 
     if field.enum and value and value not in field.enum:
         errors.append(not_supported(path, value, field.enum))
     elif field.ref and isinstance(value, dict):
-        _check_object(errors, value, schema.definition(field.ref), path, depth - 1)
+        check_object(errors, value, schema.definition(field.ref), path, depth - 1)
     elif field.items is not None and isinstance(value, list | tuple):
         for index, item in enumerate(value):
             _check_value(errors, item, field.items, f"{path}[{index}]", depth - 1)

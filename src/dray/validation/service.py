@@ -19,6 +19,7 @@ from dray.validation.service_addresses import HEADLESS
 TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 AFFINITIES: Final = ("ClientIP", "None")
 TRAFFIC: Final = ("Cluster", "Local")
+IP_MODES: Final = ("Proxy", "VIP")
 AFFINITY_SECONDS: Final = 10800
 
 
@@ -44,7 +45,12 @@ def _default(obj: Service, _now: Time) -> Service:
         spec = replace(spec, internal_traffic_policy="Cluster")
     if spec.allocate_load_balancer_node_ports is None and kind == "LoadBalancer":
         spec = replace(spec, allocate_load_balancer_node_ports=True)
-    return replace(obj, spec=spec)
+    balanced = tuple(
+        replace(one, ip_mode="VIP") if one.ip and one.ip_mode is None and kind == "LoadBalancer" else one
+        for one in obj.status.load_balancer.ingress
+    )
+    status = replace(obj.status, load_balancer=replace(obj.status.load_balancer, ingress=balanced))
+    return replace(obj, spec=spec, status=status)
 
 
 def _default_port(port: ServicePort) -> ServicePort:
@@ -69,6 +75,27 @@ def _check(errors: Errors, new: Service, old: Service | None, _ctx: Context) -> 
     service_addresses.check(errors, new, old)
 
 
+def _check_status(errors: Errors, new: Service, old: Service, _ctx: Context) -> None:
+    path = "status.loadBalancer.ingress"
+    ingress = new.status.load_balancer.ingress
+    if ingress and new.spec.type != "LoadBalancer":
+        errors.append(forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'"))
+        return
+    known = {one.ip for one in old.status.load_balancer.ingress}
+    for index, one in enumerate(ingress):
+        inner = f"{path}[{index}]"
+        if one.ip and one.ip not in known:
+            check.address(errors, f"{inner}.ip", one.ip)
+        if one.ip_mode is not None and not one.ip:
+            errors.append(forbidden(f"{inner}.ipMode", "may not be specified when `ip` is not set"))
+        elif one.ip:
+            check.required_one_of(errors, f"{inner}.ipMode", one.ip_mode or "", IP_MODES)
+        if one.hostname:
+            check.name(errors, f"{inner}.hostname", one.hostname, names.dns_subdomain)
+            if check.is_address(one.hostname):
+                errors.append(invalid(f"{inner}.hostname", one.hostname, "must be a DNS name, not an IP address"))
+
+
 def _validate_ports(errors: Errors, spec: ServiceSpec) -> None:
     seen_names: set[str] = set()
     for index, port in enumerate(spec.ports):
@@ -84,6 +111,8 @@ def _validate_ports(errors: Errors, spec: ServiceSpec) -> None:
         check.required_one_of(errors, f"{path}.protocol", port.protocol, PROTOCOLS)
         if isinstance(port.target_port, int):
             check.port(errors, f"{path}.targetPort", port.target_port)
+        elif port.target_port is not None:
+            check.name(errors, f"{path}.targetPort", port.target_port, names.port_name)
         if port.node_port and spec.type not in ("NodePort", "LoadBalancer"):
             errors.append(forbidden(f"{path}.nodePort", f"may not be used when `type` is '{spec.type}'"))
     check.unique(errors, "spec.ports", ((port.protocol, port.port) for port in spec.ports))
@@ -100,5 +129,6 @@ RULES: Final = {
         default=_default,
         change=service_addresses.complete,
         check=_check,
+        check_status=_check_status,
     ),
 }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Final
 
 from msgspec.structs import replace
 
 from dray.api.field import forbidden, invalid, not_supported
 from dray.api.generated.core import Service, ServicePort, ServiceSpec
+from dray.validation.check import is_address
 from dray.validation.context import Context, Errors
 
 HEADLESS: Final = "None"
@@ -101,7 +101,7 @@ def check(errors: Errors, new: Service, old: Service | None) -> None:
     if had and spec.cluster_ip != had[0]:
         errors.append(invalid("spec.clusterIPs[0]", spec.cluster_ip, "may not change once set"))
     for index, address in enumerate(spec.cluster_ips):
-        if address != HEADLESS and not _is_address(address):
+        if address != HEADLESS and not is_address(address):
             message = f"must be empty, '{HEADLESS}', or a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
             errors.append(invalid(f"spec.clusterIPs[{index}]", address, message))
     if spec.ip_family_policy and spec.ip_family_policy not in POLICIES:
@@ -117,11 +117,3 @@ def check(errors: Errors, new: Service, old: Service | None) -> None:
     if spec.health_check_node_port and not needs_health_check_port(spec):
         message = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         errors.append(forbidden("spec.healthCheckNodePort", message))
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -41,7 +41,8 @@ _GROUPS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "event": ("Event",),
         "endpoints": ("Endpoints",),
         "persistent_volume_claim": ("PersistentVolumeClaim",),
-        "workloads": ("ReplicationController",),
+        "persistent_volume": ("PersistentVolume",),
+        "workloads": ("ReplicationController", "PodTemplate"),
     },
     "admissionregistration.k8s.io": {
         "webhook_configuration": ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dray.api.field import duplicate, forbidden, required
+from dray.api.field import duplicate, forbidden, invalid, required
 from dray.api.generated.core import Volume
 from dray.validation import check, names
 from dray.validation.context import Errors
@@ -56,3 +56,9 @@ def _validate_source(errors: Errors, volume: Volume, path: str) -> None:
             errors.append(required(f"{path}.{field}"))
     if volume.empty_dir is not None and volume.empty_dir.size_limit is not None:
         check.not_negative(errors, f"{path}.emptyDir.sizeLimit", volume.empty_dir.size_limit.nanos)
+
+
+def validate_no_steps_back(errors: Errors, path: str, where: str) -> None:
+    """A path that leads where it seems to lead."""
+    if ".." in path.split("/"):
+        errors.append(invalid(where, path, "must not contain '..'"))

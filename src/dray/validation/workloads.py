@@ -10,25 +10,23 @@ from msgspec.structs import replace
 from dray.api import labels
 from dray.api.field import forbidden, invalid, required
 from dray.api.generated import apps
-from dray.api.generated.core import PodTemplateSpec, ReplicationController
+from dray.api.generated.core import PersistentVolumeClaim, PodTemplate, PodTemplateSpec, ReplicationController
 from dray.api.meta import LabelSelector
 from dray.api.times import Time
-from dray.validation import check
+from dray.validation import check, names
 from dray.validation.context import Context, Errors
 from dray.validation.label_selectors import validate_label_selector
 from dray.validation.metadata import validate_annotations, validate_labels, with_metadata
+from dray.validation.persistent_volume_claim import default_claim, validate_claim_spec
 from dray.validation.pod_defaults import default_pod_spec
 from dray.validation.pod_spec import validate_pod_spec
-from dray.validation.rules import Rules
+from dray.validation.rules import CONTENT, Rules
+from dray.validation.workload_status import status_check
 
 HISTORY: Final = 10
 PROGRESS_SECONDS: Final = 600
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _NONE: Final = (0, "0%")
-_CHANGEABLE: Final = (
-    "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
-    "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds'"
-)
 _PERCENT: Final = re.compile(r"[0-9]++%")
 
 
@@ -109,11 +107,14 @@ def _default_daemon_set(obj: apps.DaemonSet, _now: Time) -> apps.DaemonSet:
 
 def _default_stateful_set(obj: apps.StatefulSet, _now: Time) -> apps.StatefulSet:
     spec, strategy = obj.spec, obj.spec.update_strategy
+    rolling = strategy.rolling_update
     if not strategy.type:
-        rolling = strategy.rolling_update or apps.RollingUpdateStatefulSetStrategy()
-        strategy = replace(strategy, type="RollingUpdate", rolling_update=rolling)
-    if strategy.rolling_update is not None and strategy.rolling_update.partition is None:
-        strategy = replace(strategy, rolling_update=replace(strategy.rolling_update, partition=0))
+        rolling = rolling or apps.RollingUpdateStatefulSetStrategy()
+        strategy = replace(strategy, type="RollingUpdate")
+    if rolling is not None:
+        unavailable = 1 if rolling.max_unavailable is None else rolling.max_unavailable
+        rolling = replace(rolling, partition=rolling.partition or 0, max_unavailable=unavailable)
+        strategy = replace(strategy, rolling_update=rolling)
     retention = spec.persistent_volume_claim_retention_policy or apps.StatefulSetPersistentVolumeClaimRetentionPolicy()
     retention = replace(
         retention, when_deleted=retention.when_deleted or "Retain", when_scaled=retention.when_scaled or "Retain"
@@ -128,8 +129,21 @@ def _default_stateful_set(obj: apps.StatefulSet, _now: Time) -> apps.StatefulSet
             persistent_volume_claim_retention_policy=retention,
             revision_history_limit=HISTORY if spec.revision_history_limit is None else spec.revision_history_limit,
             template=default_template(spec.template),
+            volume_claim_templates=tuple([_default_claim(claim) for claim in spec.volume_claim_templates]),
         ),
     )
+
+
+def _default_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    return default_claim(replace(claim, api_version="v1", kind="PersistentVolumeClaim"))
+
+
+def _default_pod_template(obj: PodTemplate, _now: Time) -> PodTemplate:
+    return replace(obj, template=default_template(obj.template))
+
+
+def _check_pod_template(errors: Errors, new: PodTemplate, _old: PodTemplate | None, _ctx: Context) -> None:
+    validate_template(errors, new.template, "template")
 
 
 def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
@@ -142,7 +156,17 @@ def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
     ):
         if value is not None:
             check.not_negative(errors, f"spec.{field}", value)
-    _validate_selector(errors, spec.selector, spec.template, "spec")
+    is_daemon_set = isinstance(new, apps.DaemonSet)
+    if spec.selector is None:
+        if not is_daemon_set:
+            errors.append(required("spec.selector"))
+        where = "spec.template.metadata.labels"
+        errors.append(invalid(where, spec.template.metadata.labels, "must match the selector"))
+    else:
+        before = len(errors)
+        validate_selector(errors, spec.selector, spec.template, "spec")
+        if any(error.field.startswith("spec.selector.") for error in errors[before:]) and not is_daemon_set:
+            errors.append(invalid("spec.selector", spec.selector, "invalid label selector"))
     _validate_lasting(errors, spec.template)
     if old is not None:
         check.immutable(errors, "spec.selector", spec.selector, old.spec.selector)
@@ -174,16 +198,15 @@ def _check_replication_controller(
     _validate_lasting(errors, spec.template)
 
 
-def _validate_selector(errors: Errors, selector: LabelSelector | None, template: PodTemplateSpec, path: str) -> None:
-    if selector is None:
-        errors.append(required(f"{path}.selector"))
-        errors.append(invalid(f"{path}.template.metadata.labels", template.metadata.labels, "must match the selector"))
-        return
+def validate_selector(errors: Errors, selector: LabelSelector, template: PodTemplateSpec, path: str) -> None:
+    """A selector that finds the pods of the template."""
     before = len(errors)
     validate_label_selector(errors, selector, f"{path}.selector")
+    if len(errors) > before:
+        return
     if not selector.match_labels and not selector.match_expressions:
         errors.append(invalid(f"{path}.selector", {}, "must not be empty"))
-    elif len(errors) == before and not labels.LabelSelector.of(selector).matches(template.metadata.labels):
+    elif not labels.LabelSelector.of(selector).matches(template.metadata.labels):
         where = f"{path}.template.metadata.labels"
         errors.append(invalid(where, template.metadata.labels, "must match the selector"))
 
@@ -191,7 +214,7 @@ def _validate_selector(errors: Errors, selector: LabelSelector | None, template:
 def _check_deployment(errors: Errors, new: apps.Deployment, old: apps.Deployment | None, ctx: Context) -> None:
     _check(errors, new, old, ctx)
     spec = new.spec
-    check.required_one_of(errors, "spec.strategy.type", spec.strategy.type, ("Recreate", "RollingUpdate"))
+    check.one_of(errors, "spec.strategy", spec.strategy.type, ("Recreate", "RollingUpdate"))
     rolling = spec.strategy.rolling_update
     if rolling is not None and spec.strategy.type == "Recreate":
         errors.append(
@@ -199,8 +222,11 @@ def _check_deployment(errors: Errors, new: apps.Deployment, old: apps.Deployment
         )
     elif rolling is not None:
         path = "spec.strategy.rollingUpdate"
-        validate_int_or_percent(errors, rolling.max_unavailable or 0, f"{path}.maxUnavailable")
-        validate_int_or_percent(errors, rolling.max_surge or 0, f"{path}.maxSurge", limited=False)
+        unavailable = 0 if rolling.max_unavailable is None else rolling.max_unavailable
+        validate_int_or_percent(errors, unavailable, f"{path}.maxUnavailable")
+        validate_int_or_percent(
+            errors, 0 if rolling.max_surge is None else rolling.max_surge, f"{path}.maxSurge", limited=False
+        )
         if rolling.max_unavailable in (0, "0%") and rolling.max_surge in (0, "0%"):
             errors.append(invalid(f"{path}.maxUnavailable", rolling.max_unavailable, "may not be 0 with maxSurge 0"))
     deadline = spec.progress_deadline_seconds
@@ -214,14 +240,15 @@ def _check_deployment(errors: Errors, new: apps.Deployment, old: apps.Deployment
 def _check_daemon_set(errors: Errors, new: apps.DaemonSet, old: apps.DaemonSet | None, ctx: Context) -> None:
     _check(errors, new, old, ctx)
     strategy = new.spec.update_strategy
-    check.required_one_of(errors, "spec.updateStrategy.type", strategy.type, ("OnDelete", "RollingUpdate"))
+    check.one_of(errors, "spec.updateStrategy", strategy.type, ("OnDelete", "RollingUpdate"))
     if strategy.type != "RollingUpdate":
         return
     rolling, path = strategy.rolling_update, "spec.updateStrategy.rollingUpdate"
     if rolling is None:
         errors.append(required(path))
         return
-    unavailable, surge = rolling.max_unavailable or 0, rolling.max_surge or 0
+    unavailable = 0 if rolling.max_unavailable is None else rolling.max_unavailable
+    surge = 0 if rolling.max_surge is None else rolling.max_surge
     validate_int_or_percent(errors, unavailable, f"{path}.maxUnavailable")
     validate_int_or_percent(errors, surge, f"{path}.maxSurge")
     if unavailable not in _NONE and surge not in _NONE:
@@ -231,15 +258,20 @@ def _check_daemon_set(errors: Errors, new: apps.DaemonSet, old: apps.DaemonSet |
 
 
 def _check_stateful_set(errors: Errors, new: apps.StatefulSet, old: apps.StatefulSet | None, ctx: Context) -> None:
-    if old is not None and _fixed(new.spec) != _fixed(old.spec):
-        errors.append(
-            forbidden("spec", f"updates to statefulset spec for fields other than {_CHANGEABLE} are forbidden")
-        )
-        return
     _check(errors, new, old, ctx)
     spec, strategy = new.spec, new.spec.update_strategy
-    check.required_one_of(errors, "spec.podManagementPolicy", spec.pod_management_policy, ("OrderedReady", "Parallel"))
-    check.required_one_of(errors, "spec.updateStrategy.type", strategy.type, ("OnDelete", "RollingUpdate"))
+    if old is not None:
+        _check_kept(errors, spec, old.spec)
+    if spec.service_name and old is None:
+        check.name(errors, "spec.serviceName", spec.service_name, names.dns_label)
+    if spec.pod_management_policy not in ("OrderedReady", "Parallel"):
+        told = "must be 'OrderedReady' or 'Parallel'"
+        errors.append(invalid("spec.podManagementPolicy", spec.pod_management_policy, told))
+    if strategy.type not in ("OnDelete", "RollingUpdate"):
+        errors.append(invalid("spec.updateStrategy", strategy.type, "must be 'RollingUpdate' or 'OnDelete'"))
+    if old is None:
+        for index, claim in enumerate(spec.volume_claim_templates):
+            validate_claim_spec(errors, claim.spec, f"spec.volumeClaimTemplates[{index}].spec")
     rolling, path = strategy.rolling_update, "spec.updateStrategy.rollingUpdate"
     if rolling is not None and strategy.type == "OnDelete":
         errors.append(invalid(path, "", "only allowed for updateStrategy 'RollingUpdate'"))
@@ -258,25 +290,37 @@ def _check_stateful_set(errors: Errors, new: apps.StatefulSet, old: apps.Statefu
         check.one_of(errors, f"{where}.whenScaled", retention.when_scaled, ("Delete", "Retain"))
 
 
-def _fixed(spec: apps.StatefulSetSpec) -> tuple[object, ...]:
-    """What may not change: by whom pods are found and named, and what they keep."""
-    claims = tuple((one.metadata.name, one.metadata.labels, one.spec) for one in spec.volume_claim_templates)
-    return spec.selector, spec.service_name, spec.pod_management_policy, claims
+def _check_kept(errors: Errors, now: apps.StatefulSetSpec, before: apps.StatefulSetSpec) -> None:
+    """What may not change: how pods are named, and what they keep."""
+    for field, value, known in (
+        ("volumeClaimTemplates", now.volume_claim_templates, before.volume_claim_templates),
+        ("serviceName", now.service_name, before.service_name),
+        ("podManagementPolicy", now.pod_management_policy, before.pod_management_policy),
+    ):
+        check.immutable(errors, f"spec.{field}", value, known)
 
 
 def _check_revision(
     errors: Errors, new: apps.ControllerRevision, old: apps.ControllerRevision | None, _ctx: Context
 ) -> None:
     check.not_negative(errors, "revision", new.revision)
-    if new.data is None:
-        errors.append(required("data"))
     if old is not None:
         check.immutable(errors, "data", new.data, old.data)
+    elif not isinstance(new.data, dict):
+        errors.append(required("data", "must be a JSON object"))
 
 
 def _change_deployment_status(new: apps.Deployment, old: apps.Deployment, _ctx: Context) -> apps.Deployment:
     """Labels stay; annotations do not: that is how a deployment's revision is written."""
     return with_metadata(new, labels=old.metadata.labels)
+
+
+def _keep_count(new: apps.DaemonSet, old: apps.DaemonSet, _ctx: Context) -> apps.DaemonSet:
+    """The count of templates stays when the status is written."""
+    number = old.metadata.annotations.get(TEMPLATE_GENERATION)
+    if number is None or new.metadata.annotations.get(TEMPLATE_GENERATION) == number:
+        return new
+    return with_metadata(new, annotations={**new.metadata.annotations, TEMPLATE_GENERATION: number})
 
 
 def _count_templates(new: apps.DaemonSet, old: apps.DaemonSet | None, _ctx: Context) -> apps.DaemonSet:
@@ -298,6 +342,7 @@ RULES: Final = {
         status_guards_metadata=False,
         default=_default_replica_set,
         check=_check,
+        check_status=status_check("fullyLabeledReplicas"),
     ),
     "ReplicationController": Rules(
         has_generation=True,
@@ -305,15 +350,17 @@ RULES: Final = {
         status_guards_metadata=False,
         default=_default_replication_controller,
         check=_check_replication_controller,
+        check_status=status_check("fullyLabeledReplicas"),
     ),
     "Deployment": Rules(
         has_generation=True,
-        generation_counts_annotations=True,
+        generation_counts=(CONTENT, "annotations"),
         has_status=True,
         status_guards_metadata=False,
         default=_default_deployment,
         change_status=_change_deployment_status,
         check=_check_deployment,
+        check_status=status_check("updatedReplicas"),
     ),
     "DaemonSet": Rules(
         has_generation=True,
@@ -321,7 +368,9 @@ RULES: Final = {
         status_guards_metadata=False,
         default=_default_daemon_set,
         change=_count_templates,
+        change_status=_keep_count,
         check=_check_daemon_set,
+        check_status=status_check(parts=()),
     ),
     "StatefulSet": Rules(
         has_generation=True,
@@ -329,6 +378,8 @@ RULES: Final = {
         status_guards_metadata=False,
         default=_default_stateful_set,
         check=_check_stateful_set,
+        check_status=status_check("currentReplicas", "updatedReplicas"),
     ),
     "ControllerRevision": Rules(check=_check_revision),
+    "PodTemplate": Rules(has_generation=True, default=_default_pod_template, check=_check_pod_template),
 }

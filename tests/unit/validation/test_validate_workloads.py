@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from dray.api.times import Time
+from dray.validation import documents as validation
+from dray.validation import stages
+from dray.validation.context import Context
+
 SELECTOR = {"matchLabels": {"app": "a"}}
 PODS = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 JOB = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
@@ -45,6 +50,7 @@ def success(**rule: Any) -> dict[str, Any]:
     return job(**INDEXED, successPolicy={"rules": [rule]})
 
 
+CLAIM = "spec.volumeClaimTemplates[0].spec"
 ROLLING, RULE, SUCCESS = (
     "spec.updateStrategy.rollingUpdate",
     "spec.podFailurePolicy.rules[0]",
@@ -56,7 +62,7 @@ CASES = [
     (daemon_set(maxUnavailable=0, maxSurge=0), {("Required", f"{ROLLING}.maxUnavailable")}),
     (daemon_set(maxUnavailable="101%"), {("Invalid", f"{ROLLING}.maxUnavailable")}),
     (stateful_set(ordinals={"start": 3}, podManagementPolicy="Parallel"), set()),
-    (stateful_set(podManagementPolicy="Random"), {("NotSupported", "spec.podManagementPolicy")}),
+    (stateful_set(podManagementPolicy="Random"), {("Invalid", "spec.podManagementPolicy")}),
     (stateful_set(ordinals={"start": -1}), {("Invalid", "spec.ordinals.start")}),
     (
         stateful_set(updateStrategy={"type": "OnDelete", "rollingUpdate": {"partition": 1}}),
@@ -69,6 +75,19 @@ CASES = [
     (
         stateful_set(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Keep"}),
         {("NotSupported", "spec.persistentVolumeClaimRetentionPolicy.whenDeleted")},
+    ),
+    (stateful_set(updateStrategy={"type": "Random"}), {("Invalid", "spec.updateStrategy")}),
+    (
+        stateful_set(volumeClaimTemplates=[{"metadata": {"name": "v"}, "spec": {"accessModes": ["Sometimes"]}}]),
+        {("NotSupported", f"{CLAIM}.accessModes"), ("Required", f"{CLAIM}.resources[storage]")},
+    ),
+    (
+        document("Deployment", "apps/v1", {"selector": {"matchLabels": {"app": "a."}}, "template": PODS}),
+        {("Invalid", "spec.selector.matchLabels"), ("Invalid", "spec.selector")},
+    ),
+    (
+        document("PodTemplate", "v1", {}) | {"template": {"spec": {}}},
+        {("Required", "template.spec.containers")},
     ),
     (cron_job(timeZone="Europe/Berlin", schedule="*/5 9-17 * * mon-fri"), set()),
     (cron_job(schedule="61 * * * *"), {("Invalid", "spec.schedule")}),
@@ -85,6 +104,7 @@ CASES = [
     ),
     (failure(onExitCodes=CODES), set()),
     (failure(onExitCodes=CODES, onPodConditions=[{"type": "T"}]), {("Invalid", RULE)}),
+    (failure(onPodConditions=[{"type": "a b"}]), {("Invalid", f"{RULE}.onPodConditions[0].type")}),
     (failure(), {("Invalid", RULE)}),
     (failure(action="Panic", onExitCodes=CODES), {("NotSupported", f"{RULE}.action")}),
     (failure(action="FailIndex", onExitCodes=CODES), {("Invalid", f"{RULE}.action")}),
@@ -120,8 +140,8 @@ def test_rules(verdict: Any, manifest: dict[str, Any], expected: set[tuple[str, 
     ("changes", "expected"),
     [
         ({"spec.replicas": 3, "spec.minReadySeconds": 5}, set()),
-        ({"spec.serviceName": "other"}, {("Forbidden", "spec")}),
-        ({"spec.podManagementPolicy": "Parallel"}, {("Forbidden", "spec")}),
+        ({"spec.serviceName": "other"}, {("Invalid", "spec.serviceName")}),
+        ({"spec.podManagementPolicy": "Parallel"}, {("Invalid", "spec.podManagementPolicy")}),
     ],
 )
 def test_what_of_a_stateful_set_may_change(
@@ -141,3 +161,41 @@ def test_the_data_of_a_revision_stays(verdict: Any, edit: Any) -> None:
     }
     assert verdict(edit(old, {"revision": 2}), old) == set()
     assert verdict(edit(old, {"data": {"a": 2}}), old) == {("Invalid", "data")}
+    assert verdict(edit(old, {"data": [1]})) == {("Required", "data")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"spec.parallelism": 2, "spec.suspend": False}, set()),
+        ({"spec.completions": 5, "spec.parallelism": 5}, set()),
+        ({"spec.completions": 5}, {("Invalid", "spec.completions")}),
+        ({"spec.backoffLimitPerIndex": 2}, {("Invalid", "spec.backoffLimitPerIndex")}),
+        ({"spec.managedBy": "example.com/other"}, {("Invalid", "spec.managedBy")}),
+        ({"spec.successPolicy": {"rules": [{"succeededCount": 1}]}}, {("Invalid", "spec.successPolicy")}),
+        ({"spec.template.spec.nodeSelector": {"zone": "a"}}, set()),
+        ({"spec.template.spec.containers[0].resources": {"requests": {"cpu": "1"}}}, set()),
+        ({"spec.template.spec.containers[0].image": "other"}, {("Invalid", "spec.template.spec")}),
+        ({"spec.template.spec.affinity": {"nodeAffinity": {}}}, set()),
+        ({"spec.template.spec.affinity": {"podAffinity": {}}}, {("Invalid", "spec.template.spec")}),
+    ],
+)
+def test_what_of_a_job_may_change_while_it_rests(
+    verdict: Any, edit: Any, changes: dict[str, Any], expected: set[tuple[str, str]]
+) -> None:
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, **JOB}
+    own = {"selector": {"matchLabels": labels}, "manualSelector": True, "template": template}
+    old = job(**INDEXED, **{"suspend": True, **own})
+    assert verdict(edit(old, changes), old) == expected
+    if expected == set() and any("template" in path for path in changes):
+        busy = edit(old, {"status": {"active": 1}})
+        assert verdict(edit(busy, changes), busy) == {("Invalid", "spec.template")}
+
+
+def test_a_job_without_labels_has_those_of_its_pods() -> None:
+    made = validation.read(job(template={"metadata": {"labels": {"app": "a"}}, **JOB}))[2]
+    ctx = Context(now=Time("2026-01-01T00:00:00Z"))
+    done: Any = stages.prepare_for_create(stages.default_object(made, ctx.now), ctx)
+    assert done.metadata.labels == done.spec.template.metadata.labels
+    assert done.metadata.labels["job-name"] == "x"

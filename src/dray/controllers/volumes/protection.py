@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, TypeVar
 
 from msgspec.structs import replace
 
@@ -10,13 +10,11 @@ from dray.api.generated.core import PersistentVolume, PersistentVolumeClaim, Pod
 from dray.api.kinds import PODS, VOLUME_CLAIMS, VOLUMES
 from dray.api.meta import Object
 from dray.api.references import ObjectName
+from dray.api.well_known import CLAIM_FINALIZER, VOLUME_FINALIZER
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.volumes.plan import BOUND
 from dray.controllers.volumes.users import claims_of, is_in_use, is_shut_down, keep_users
-
-CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
-VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
 
 T = TypeVar("T", bound=Object)
 

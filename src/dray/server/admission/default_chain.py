@@ -17,7 +17,7 @@ from dray.server.admission.limit_ranger import LimitRanger
 from dray.server.admission.namespace_lifecycle import NamespaceLifecycle
 from dray.server.admission.new_node_taint import NewNodeTaint
 from dray.server.admission.node_restriction import DriverRestriction, NodeRestriction
-from dray.server.admission.pod_defaults import GroupProtection, PodTolerations, Priority
+from dray.server.admission.pod_defaults import PodTolerations, Priority, Protection
 from dray.server.admission.pod_security import PodSecurity
 from dray.server.admission.runtime_class import PodRuntimeClass
 from dray.server.admission.service_account import PodServiceAccount
@@ -37,7 +37,7 @@ def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None, d
         Priority(),
         PodTolerations(),
         PodRuntimeClass(),
-        GroupProtection(),
+        Protection(),
         NewNodeTaint(),
         ClusterTaints(),
         CreationRight(roles),

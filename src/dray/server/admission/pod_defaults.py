@@ -11,6 +11,7 @@ from dray.api.meta import Object
 from dray.api.nodes import NOT_READY, UNREACHABLE
 from dray.api.pod_groups import FINALIZER
 from dray.api.sharing import remembered
+from dray.api.well_known import CLAIM_FINALIZER, VOLUME_FINALIZER
 from dray.pod_admission import priority
 from dray.server import errors
 from dray.server.admission.chain import Plugin
@@ -19,6 +20,12 @@ from dray.server.engine import Call, Engine
 SECONDS = 300
 POLICY_GATE = "PodGroupPreemptionPolicy"
 _WITH_PRIORITY = (Pod, PodGroup)
+
+FINALIZERS = {
+    "PodGroup": FINALIZER,
+    "PersistentVolume": VOLUME_FINALIZER,
+    "PersistentVolumeClaim": CLAIM_FINALIZER,
+}
 
 
 class PodTolerations(Plugin):
@@ -105,13 +112,14 @@ def _prioritised(spec: PodSpec, priority: int, name: str, policy: str) -> PodSpe
     )
 
 
-class GroupProtection(Plugin):
-    """PodGroups stay until none of their pods is left."""
+class Protection(Plugin):
+    """PodGroups stay until none of their pods is left, volumes and their claims until nobody uses them."""
 
-    kinds = frozenset({"PodGroup"})
+    kinds = frozenset(FINALIZERS)
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
-        """Gives a new group the finalizer that its protection controller takes away."""
-        if old is not None or FINALIZER in new.metadata.finalizers or call.route.subresource:
+        """Gives a new object the finalizer that its protection controller takes away."""
+        finalizer = FINALIZERS[new.kind]
+        if old is not None or finalizer in new.metadata.finalizers or call.route.subresource:
             return new
-        return replace(new, metadata=replace(new.metadata, finalizers=(*new.metadata.finalizers, FINALIZER)))
+        return replace(new, metadata=replace(new.metadata, finalizers=(*new.metadata.finalizers, finalizer)))
