@@ -152,10 +152,10 @@ async def test_a_log_that_is_followed_ends_with_its_container(log: Log) -> None:
         await anext(chunks)
 
 
-def followed(log: Log, clock: HandClock) -> AsyncIterator[bytes]:
-    """The log of a container that has ended, as somebody who is attached sees it."""
+def followed(log: Log, clock: HandClock, *, follow: bool = True, tail: int | None = None) -> AsyncIterator[bytes]:
+    """The log of a container that has ended, as somebody sees it who is attached, or who only looks."""
     console = Console(Attempts(log.root), None, None, clock.now)  # type: ignore[arg-type]  # not needed to read
-    return console.log("uid", "main", LogOptions(follow=True, look_seconds=0.0))
+    return console.log("uid", "main", LogOptions(follow=follow, tail_lines=tail, look_seconds=0.0))
 
 
 async def until_looked(clock: HandClock, waiting: asyncio.Future[bytes]) -> None:
@@ -177,6 +177,18 @@ async def test_what_a_terminal_showed_last_is_waited_for(log: Log) -> None:
     log.close()
     with pytest.raises(StopAsyncIteration):
         await anext(chunks)
+
+
+@pytest.mark.parametrize(("tail", "seen"), [(None, b"first\nlast"), (1, b"last")])
+async def test_who_only_looks_sees_what_a_terminal_showed_last(log: Log, tail: int | None, seen: bytes) -> None:
+    log.lock()
+    log.write(b"first\n")
+    clock = HandClock()
+    waiting = asyncio.ensure_future(anext(followed(log, clock, follow=False, tail=tail)))
+    await until_looked(clock, waiting)
+    log.write(b"last")
+    log.close()
+    assert await waiting == seen
 
 
 async def test_what_a_container_left_behind_with_its_terminal_is_not_waited_for(log: Log) -> None:

@@ -89,7 +89,8 @@ class Console:
     def log(self, uid: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
         """The log of a container, or of the attempt before. Raises NotThere; iterating raises OSError."""
         attempt = self._find(uid, container, previous=options.previous)
-        return read_log(attempt, options, self._end_of(attempt), self._now)
+        is_past = not options.follow and self._has_ended(attempt)
+        return read_log(attempt, options, self._end_of(attempt), self._now, to_complete=is_past)
 
     async def execute(
         self, uid: str, container: str, command: tuple[str, ...], *, terminal: bool, has_input: bool

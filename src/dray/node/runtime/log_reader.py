@@ -33,9 +33,19 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_log(
-    attempt: Attempt, options: LogOptions, has_ended: Callable[[], bool], now: Callable[[], float]
+    attempt: Attempt,
+    options: LogOptions,
+    has_ended: Callable[[], bool],
+    now: Callable[[], float],
+    *,
+    to_complete: bool = False,
 ) -> AsyncIterator[bytes]:
-    """The log in pieces, of whole lines while there are any; with `follow` until the container has ended."""
+    """The log in pieces, of whole lines while there are any; with `follow` until the container has ended.
+
+    A log `to_complete` is read when the last of it is written, which may be a little after the container's end.
+    """
+    while to_complete and not has_ended():
+        await asyncio.sleep(options.look_seconds)
     descriptor = await asyncio.to_thread(attempt.open_log)
     try:
         reader = _Reader(Times(attempt), descriptor, options, now)
