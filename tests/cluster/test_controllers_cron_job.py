@@ -106,3 +106,14 @@ async def test_times_before_the_deadline_are_not_made_up_for() -> None:
         assert await names(world) == []
         await world.settle(3600)
         assert len(await names(world)) == 1
+
+
+async def test_the_times_of_a_new_schedule_were_not_missed() -> None:
+    async with cron_world() as world:
+        await world.create(cron_job("@yearly"))
+        await world.settle(3600 * 24)
+        await world.patch("cronjobs", "tick", {"spec": {"schedule": "@hourly"}})
+        await world.settle(5)
+        assert await names(world) == []
+        await world.settle(3600)
+        assert len(await names(world)) == 1

@@ -14,7 +14,7 @@ from dray.api.status import ApiError
 from dray.api.times import Time
 from dray.client.calls import delete_exactly
 from dray.controllers.context import Context
-from dray.controllers.cron_job.plan import plan, started
+from dray.controllers.cron_job.plan import plan, seconds_to_next, started
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.workload_pods import BY_CONTROLLER, controller_uid
 
@@ -33,9 +33,20 @@ class CronJobController(QueueController[ObjectName]):
         self._cron_jobs.on_change(self._on_cron_job)
         self._jobs.on_change(self._on_job)
 
-    def _on_cron_job(self, _old: CronJob | None, new: CronJob | None) -> None:
-        if new is not None:
+    def _on_cron_job(self, old: CronJob | None, new: CronJob | None) -> None:
+        """Times of a new schedule that are past were not missed: it is looked at when its next one has come."""
+        if new is None:
+            return
+        wait = None
+        if old is not None and _times(old) != _times(new):
+            wait = seconds_to_next(new, self._now())
+        if wait is None:
             self.queue.add(ObjectName.of(new))
+        else:
+            self.queue.add_after(ObjectName.of(new), wait)
+
+    def _now(self) -> dt.datetime:
+        return dt.datetime.fromtimestamp(self._clock.now(), dt.UTC)
 
     def _on_job(self, old: Job | None, new: Job | None) -> None:
         for job in (old, new):
@@ -49,7 +60,7 @@ class CronJobController(QueueController[ObjectName]):
         if cron_job is None:
             return None
         jobs = self._jobs.by_index(BY_CONTROLLER, cron_job.metadata.uid)
-        todo = plan(cron_job, jobs, dt.datetime.fromtimestamp(self._clock.now(), dt.UTC))
+        todo = plan(cron_job, jobs, self._now())
         for note in todo.notes:
             await self._recorder.record(cron_job, note.type, note.reason, note.message)
         for job in todo.delete:
@@ -78,3 +89,7 @@ class CronJobController(QueueController[ObjectName]):
         self._jobs.put(made)
         await self._recorder.normal(cron_job, "SuccessfulCreate", f"Created job {made.metadata.name}")
         return started(status, made, scheduled)
+
+
+def _times(cron_job: CronJob) -> tuple[str, str | None]:
+    return cron_job.spec.schedule, cron_job.spec.time_zone

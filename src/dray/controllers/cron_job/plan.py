@@ -69,14 +69,25 @@ def plan(cron_job: CronJob, jobs: Sequence[Job], now: dt.datetime) -> CronJobPla
         schedule, zone = parse_schedule(cron_job.spec.schedule), time_zone(cron_job.spec.time_zone)
     except ScheduleError as error:
         return _with(todo, Note("Warning", "UnparseableSchedule", f"{cron_job.spec.schedule!r}: {error}"))
-    upcoming = schedule.next_after(now, zone)
-    if upcoming is not None:
-        todo = todo._replace(again=(upcoming - now).total_seconds() + LATE)
+    todo = todo._replace(again=_seconds_to_next(schedule, zone, now))
     due = find_due(cron_job, schedule, zone, now)
     if due.many:
         text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
         todo = _with(todo, Note("Warning", "TooManyMissedTimes", text))
     return todo if due.at is None else _start(cron_job, jobs, todo, due.at.astimezone(zone))
+
+
+def seconds_to_next(cron_job: CronJob, now: dt.datetime) -> float | None:
+    """After how many seconds the schedule has its next time; None if it has none, or is none."""
+    try:
+        return _seconds_to_next(parse_schedule(cron_job.spec.schedule), time_zone(cron_job.spec.time_zone), now)
+    except ScheduleError:
+        return None
+
+
+def _seconds_to_next(schedule: Schedule, zone: dt.tzinfo, now: dt.datetime) -> float | None:
+    upcoming = schedule.next_after(now, zone)
+    return None if upcoming is None else (upcoming - now).total_seconds() + LATE
 
 
 def _with(todo: CronJobPlan, note: Note) -> CronJobPlan:
