@@ -221,6 +221,15 @@ def test_appliers_share_a_list_by_its_keys(widgets: Resource) -> None:
     assert [port["name"] for port in apply("one", image="x").json["spec"]["ports"]] == ["b"]
 
 
+def test_a_null_that_is_applied_is_a_value_and_elsewhere_none(widgets: Resource) -> None:
+    server, made = widgets.server, widgets.obj("nulls", image="a", ports=None, replicas=None)
+    uri = f"{widgets.path('nulls')}?fieldManager=a"
+    applied = server.request("PATCH", uri, made, content_type="application/apply-patch+yaml")
+    assert applied.causes == {("FieldValueTypeInvalid", "spec.ports")}
+    created = server.request("POST", widgets.path(), made)
+    assert (created.code, created.json["spec"]) == (201, {"image": "a", "replicas": 1})
+
+
 def test_people_see_columns_explanations_and_selections(widgets: Resource, kubectl: Kubectl) -> None:
     widgets.create("shown", image="special")
     wide = kubectl("get", widgets.short, "-o", "wide", "--field-selector", "spec.image=special").split("\n")

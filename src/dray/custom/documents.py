@@ -19,20 +19,25 @@ from dray.custom.pruning import shown
 NAMELESS = frozenset(("kind", "apiVersion", "metadata"))
 
 
-def read_json(kind: CustomKind, body: bytes, *, find_duplicates: bool) -> codec.Reading[CustomObject]:
-    """A document as an object; unknown fields are dropped and named. Raises DecodeError."""
+def read_json(
+    kind: CustomKind, body: bytes, *, find_duplicates: bool, keep_nulls: bool = False
+) -> codec.Reading[CustomObject]:
+    """A document as an object; unknown fields are dropped and named. Raises DecodeError.
+
+    A null where there may be none is no value, unless nulls are kept: then it is a wrong one.
+    """
     twice = codec.duplicate_fields(body) if find_duplicates else ()
     document = codec.parse_json(body)
     if not isinstance(document, dict) or not _has_names(document):
         return codec.Reading(None)  # whoever called looks for what is wrong with it
-    if b"null" in body:
+    if b"null" in body and not keep_nulls:
         drop_nulls(document, kind.version.schema)
     return _read(kind, document, twice)
 
 
-def read_value(kind: CustomKind, value: dict[str, Any]) -> codec.Reading[CustomObject]:
+def read_value(kind: CustomKind, value: dict[str, Any], *, keep_nulls: bool = False) -> codec.Reading[CustomObject]:
     """The same, from plain values that are left as they are."""
-    return read_json(kind, msgspec.json.encode(value), find_duplicates=False)
+    return read_json(kind, msgspec.json.encode(value), find_duplicates=False, keep_nulls=keep_nulls)
 
 
 def _has_names(document: dict[str, Any]) -> bool:

@@ -153,11 +153,15 @@ def _read_json(body: bytes, route: Route, *, find_duplicates: bool) -> codec.Rea
     return reading
 
 
-def from_value(value: Any, route: Route, options: WriteOptions, warnings: list[str]) -> Object:
+def from_value(
+    value: Any, route: Route, options: WriteOptions, warnings: list[str], *, keep_nulls: bool = False
+) -> Object:
     """Plain values as an object in hub shape. Raises ApiError."""
     check_type(value, route)
     if isinstance(route.kind, CustomKind):
-        return _judge(custom_documents.read_value(route.kind, value or {}), route, options, warnings)
+        return _judge(
+            custom_documents.read_value(route.kind, value or {}, keep_nulls=keep_nulls), route, options, warnings
+        )
     return _judge(codec.read(value, route.kind.type_of(route.version)), route, options, warnings)
 
 

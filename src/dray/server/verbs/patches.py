@@ -97,12 +97,12 @@ def _change_of_document(
     raise errors.unsupported_media_type(wanted.format, FORMATS)
 
 
-def _read(call: Call, document: Any, given: WriteOptions) -> Object:
+def _read(call: Call, document: Any, given: WriteOptions, *, keep_nulls: bool = False) -> Object:
     """The patched document as an object that is still the one that the path names."""
     if not isinstance(document, dict):
         raise errors.bad_request("the patch does not leave an object")
     try:
-        obj = body.from_value(document, call.route, given, call.warnings)
+        obj = body.from_value(document, call.route, given, call.warnings, keep_nulls=keep_nulls)
     except errors.ApiError as error:
         raise _unreadable(document, str(error)) from None
     meta = obj.metadata
@@ -157,7 +157,7 @@ async def _apply(engine: Engine, call: Call, wanted: Patch, given: WriteOptions)
         new["metadata"] = {"name": call.route.name, **new.get("metadata", {})}
         if call.route.namespace:
             new["metadata"].setdefault("namespace", call.route.namespace)
-        obj = _read(call, new, given)
+        obj = _read(call, new, given, keep_nulls=True)  # who applies one wants to own it
         _check_numbers(call, new)
         return objects.with_metadata(obj, managed_fields=typed(entries))
 
