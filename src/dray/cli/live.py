@@ -81,11 +81,12 @@ async def load_snapshot(client: Client) -> Snapshot:
 
 
 async def load_snapshot_with_workloads(client: Client) -> Snapshot:
-    """The same with what makes pods and what limits them, for those who change it. Raises ApiError or OSError."""
+    """The same with what makes pods and what finds them, for those who change it. Raises ApiError or OSError."""
     from dray.api import kinds
 
     workloads = (kinds.DEPLOYMENTS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS, kinds.JOBS)
-    return await _load(client, (*workloads, kinds.QUOTAS))
+    makers = (*workloads, kinds.DAEMON_SETS, kinds.CRON_JOBS)
+    return await _load(client, (*makers, kinds.SERVICES))
 
 
 async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:
@@ -103,7 +104,7 @@ async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:
     # What is not served, there is none of.
     others = (
         *(kinds.RULES, kinds.PATCHES, kinds.TEMPLATES, kinds.BUDGETS),
-        *(kinds.NAMESPACES, kinds.POD_GROUPS, kinds.PRIORITY_CLASSES),
+        *(kinds.NAMESPACES, kinds.POD_GROUPS, kinds.PRIORITY_CLASSES, kinds.QUOTAS),
     )
     optional = (*others, *volumes, *more)
     try:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dray.api import codec, registry
+from dray.api.generated.core import Pod, PodSpec
 from dray.api.meta import Object, ObjectMeta
 from dray.api.references import ObjectKey
 from dray.api.registry import Kind
@@ -80,7 +81,18 @@ def inherit(obj: Object, old: Object | None) -> Object:
     status = getattr(obj, "status", None)
     if status is not None and status == type(status)():
         kept["status"] = old.status  # type: ignore[attr-defined]  # a kind with a status
+    if isinstance(obj, Pod) and isinstance(old, Pod) and old.spec.node_name:
+        kept["spec"] = _changed_spec(old.spec, obj.spec)
     return msgspec.structs.replace(obj, **kept)
+
+
+def _changed_spec(old: PodSpec, said: PodSpec) -> PodSpec:
+    """The spec of a pod that has a node, with what a server lets be changed of it: images and more tolerations."""
+    images = {one.name: one.image for one in said.containers}
+    containers = tuple(msgspec.structs.replace(one, image=images.get(one.name, one.image)) for one in old.containers)
+    tolerations = tuple(dict.fromkeys((*old.tolerations, *said.tolerations)))
+    seconds = said.active_deadline_seconds or old.active_deadline_seconds
+    return msgspec.structs.replace(old, containers=containers, tolerations=tolerations, active_deadline_seconds=seconds)
 
 
 def _unapplied(known: ObjectMeta, field: str) -> dict[str, str]:

@@ -1,20 +1,23 @@
-"""What a deletion does besides taking an object away: what it held is released, what is in use stays. Pure.
+"""What a deletion does besides taking an object away: what is owned goes, what was held is released. Pure.
 
-pod    its claims lose the reservation; one that nobody else uses is deallocated, or goes if it was made for the pod
-claim  while pods use it, it is only marked: its finalizer keeps it until the last of them is gone
+namespace  all that is in it goes
+owner      what only it owned goes, as the garbage collector has it: pods of a workload, slices of a node
+pod        its claims lose the reservation; one that nobody else uses is deallocated, or goes if it was made for the pod
+claim      while pods use it, it is only marked: its finalizer keeps it until the last of them is gone
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import Pod
+from dray.api.generated.core import Namespace, Pod
 from dray.api.meta import Object
 from dray.api.pod_claims import is_owned_by, is_reserved_for
 from dray.api.references import full_name
+from dray.api.registry import by_kind
 from dray.api.resource import ResourceClaim
 from dray.api.resource.claim import ResourceClaimStatus
 from dray.api.times import Time
@@ -25,7 +28,7 @@ from dray.snapshot.snapshot import Snapshot
 
 def delete(before: Snapshot, refs: Iterable[str], now: datetime) -> Snapshot:
     """The snapshot after objects, named as `kind/name` or `kind/namespace/name`, were deleted. Raises SnapshotError."""
-    after = before.without(*refs)
+    after = _with_what_goes_too(before, before.without(*refs))
     pairs = before.differing(after).values()
     pods = [identified(here) for here, _ in pairs if isinstance(here, Pod)]
     deleted = [here for here, _ in pairs if isinstance(here, ResourceClaim)]
@@ -45,6 +48,28 @@ def delete(before: Snapshot, refs: Iterable[str], now: datetime) -> Snapshot:
         else:
             kept.append(left)
     return after.with_typed(kept).without(*gone)
+
+
+def _with_what_goes_too(before: Snapshot, after: Snapshot) -> Snapshot:
+    """Without what is in namespaces that are gone, and what nobody owns any more."""
+    gone = [here for here, there in before.differing(after).values() if here is not None and there is None]
+    while gone:
+        namespaces = {one.metadata.name for one in gone if isinstance(one, Namespace)}
+        owners = {_identity(one) for one in gone}
+        gone = [one for one in after.objects(Object) if one.metadata.namespace in namespaces or _is_left(one, owners)]
+        after = after.without(*(f"{by_kind(one.api_version, one.kind).resource}/{full_name(one)}" for one in gone))
+    return after
+
+
+def _identity(obj: Object) -> tuple[str, str, str]:
+    """How owner references name it: dumps may lack uids, of which no two objects have one."""
+    return obj.kind, obj.metadata.name, obj.metadata.uid
+
+
+def _is_left(obj: Object, gone: Collection[tuple[str, str, str]]) -> bool:
+    """Whether all that own an object are gone. One that went earlier took what it owned with it then."""
+    owners = obj.metadata.owner_references
+    return bool(owners) and all((one.kind, one.name, one.uid) in gone for one in owners)
 
 
 def tell_released(pairs: Iterable[tuple[Object | None, Object | None]]) -> Iterator[str]:

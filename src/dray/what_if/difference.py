@@ -17,26 +17,20 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dray.allocator.reasons import Report
-from dray.api.generated.core import Node, Pod, ResourceQuota
 from dray.api.meta import Object
 from dray.api.references import ObjectRef, full_name
-from dray.api.resource import (
-    DeviceClass,
-    DeviceTaintRule,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceSlice,
-    ResourceSlicePatch,
-)
+from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.times import Time
 from dray.eviction import Preview
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if import difference_text
 from dray.what_if.claim_changes import ClaimChange, compare_claims
+from dray.what_if.daemon_changes import compare_daemons
 from dray.what_if.deletions import tell_released
 from dray.what_if.device_changes import DeviceChange, Inspection, compare_devices, inspect
 from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
 from dray.what_if.evictions import Eviction, Forecast, forecast, preview_rules
+from dray.what_if.next_pods import MAX_ASKED, Named, NextPod, compare_next, find_named, try_next
 from dray.what_if.node_changes import NodeChange, compare_nodes, differing_nodes, node_evictions
 from dray.what_if.pending_changes import (
     MAX_PENDING,
@@ -46,14 +40,10 @@ from dray.what_if.pending_changes import (
     compare_pending,
     with_victims,
 )
+from dray.what_if.pod_changes import DeletedPod, RelabelledPod, deleted_pods, relabelled_pods
 from dray.what_if.quota_changes import QuotaChange, compare_quotas
-from dray.what_if.workload_changes import WORKLOADS, WorkloadChange, compare_workloads
-
-LOOKED_AT = (
-    *(Node, Pod, ResourceClaim, ResourceClaimTemplate, ResourceSlice, DeviceClass, DeviceTaintRule),
-    *(ResourceSlicePatch, ResourceQuota, *WORKLOADS),
-)
-"""The kinds of which it is known what a change of them does. Of others it is said that it is not."""
+from dray.what_if.unjudged import unjudged
+from dray.what_if.workload_changes import WorkloadChange, compare_workloads
 
 
 class ObjectChange(Report, frozen=True, kw_only=True):
@@ -95,10 +85,13 @@ class Difference(Report, frozen=True, kw_only=True):
     finished: str | None = None
     """When the last pod has probably left."""
     pending: tuple[PendingChange, ...] = ()
+    deleted: tuple[DeletedPod, ...] = ()
+    relabelled: tuple[RelabelledPod, ...] = ()
     workloads: tuple[WorkloadChange, ...] = ()
+    next_pods: tuple[NextPod, ...] = ()
     quotas: tuple[QuotaChange, ...] = ()
     unjudged: tuple[str, ...] = ()
-    """Objects that differ, and of which nobody here knows what that does."""
+    """Objects, and fields of objects, that differ, and of which nobody here knows what that does."""
     notes: tuple[str, ...] = ()
     """What was left out to keep the answer quick."""
 
@@ -106,10 +99,11 @@ class Difference(Report, frozen=True, kw_only=True):
     def is_disruptive(self) -> bool:
         """Whether somebody loses something: a pod its place, a claim its device, who waits their chance."""
         return (
-            bool(self.evictions)
+            bool(self.evictions or self.deleted)
             or any(claim.gone for claim in self.claims)
             or any(change.victims or (change.fitted_before and change.fits is False) for change in self.pending)
             or any(change.loses for change in self.workloads)
+            or any(change.loses for change in self.next_pods)
             or any(change.is_full for change in self.quotas)
         )
 
@@ -128,21 +122,24 @@ class _Facts(NamedTuple):
     forecast: Forecast
     previews: dict[str, Preview]
     chances: Chances
+    next_pods: dict[int, tuple[bool | None, str]]
 
 
 def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
     """What `after` changes for devices, claims and pods, seen at `now`. Changes neither."""
     differing = before.differing(after)
     rules = [there for _, there in differing.values() if isinstance(there, DeviceTaintRule)]
-    old, new = _gather(before, now), _gather(after, now, rules)
+    named = find_named(differing, before, after)
+    old, new = _gather(before, now, named), _gather(after, now, named, rules)
+    pairs = differing.values()
     devices = compare_devices(old.inspection, new.inspection)
-    nodes = differing_nodes(differing.values())
+    nodes = differing_nodes(pairs)
     leaving = dict(_leave_earlier(old.forecast.evictions, new.forecast.evictions))
     leaving |= {pod: one for pod, one in node_evictions(after, nodes, now).items() if pod not in leaving}
     claims = compare_claims(after.objects(ResourceClaim), old.inspection, new.inspection, devices)
     return Difference(
         now=str(Time.of(now)),
-        objects=tuple(_object_change(here, there) for here, there in differing.values()),
+        objects=tuple(_object_change(here, there) for here, there in pairs),
         devices=tuple(devices),
         claims=tuple(claims),
         nodes=tuple(compare_nodes(nodes, after)),
@@ -152,10 +149,13 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         protected=len(new.forecast.protected - old.forecast.protected),
         finished=max((eviction.expected for eviction in leaving.values()), default=None),
         pending=with_victims(after, tuple(compare_pending(old.chances, new.chances))),
-        workloads=tuple(compare_workloads(differing.values(), after)),
-        quotas=tuple(compare_quotas(differing.values(), after)),
-        unjudged=tuple(_unjudged(differing.values())),
-        notes=(*tell_released(differing.values()), *_notes(new.chances, leaving)),
+        deleted=tuple(deleted_pods(pairs, before, after)),
+        relabelled=tuple(relabelled_pods(pairs, after)),
+        workloads=(*compare_workloads(differing, before, after), *compare_daemons(pairs, nodes, before, after)),
+        next_pods=tuple(compare_next(named, old.next_pods, new.next_pods)),
+        quotas=tuple(compare_quotas(pairs, after)),
+        unjudged=tuple(unjudged(pairs)),
+        notes=(*tell_released(pairs), *_notes(new.chances, leaving, named)),
     )
 
 
@@ -177,10 +177,11 @@ def _object_change(here: Object | None, there: Object | None) -> ObjectChange:
     return ObjectChange(object=f"{obj.kind} {place}", change=change)
 
 
-def _gather(snapshot: Snapshot, now: datetime, rules: Iterable[DeviceTaintRule] = ()) -> _Facts:
+def _gather(snapshot: Snapshot, now: datetime, named: Named, rules: Iterable[DeviceTaintRule] = ()) -> _Facts:
     names = [rule.metadata.name for rule in rules]
     previews = preview_rules(snapshot, names)
-    return _Facts(inspect(snapshot), forecast(snapshot, now), previews, assess_pending(snapshot))
+    chances, next_pods = assess_pending(snapshot), try_next(snapshot, named)
+    return _Facts(inspect(snapshot), forecast(snapshot, now), previews, chances, next_pods)
 
 
 def _tell_rule(rule: DeviceTaintRule, found: Preview) -> RuleForecast:
@@ -194,15 +195,10 @@ def _tell_rule(rule: DeviceTaintRule, found: Preview) -> RuleForecast:
     )
 
 
-def _unjudged(differing: Iterable[tuple[Object | None, Object | None]]) -> Iterator[str]:
-    for here, there in differing:
-        obj = there if there is not None else here
-        if obj is not None and not isinstance(obj, LOOKED_AT):
-            yield f"{obj.kind} {full_name(obj)}"
-
-
-def _notes(chances: Chances, leaving: Mapping[ObjectRef, Eviction]) -> Iterator[str]:
+def _notes(chances: Chances, leaving: Mapping[ObjectRef, Eviction], named: Named) -> Iterator[str]:
     if chances.skipped:
         yield f"only the first {MAX_PENDING} pending claims and pods were tried, {chances.skipped} were not"
     if len(leaving) > MAX_MOVED:
         yield f"a new place was looked for only for the first {MAX_MOVED} of {len(leaving)} pods"
+    if named.skipped:
+        yield f"the next pod was tried only of the first {MAX_ASKED} of {MAX_ASKED + named.skipped} workloads"

@@ -16,6 +16,7 @@ from dray.what_if.evictions import Eviction
 if TYPE_CHECKING:
     from dray.what_if.difference import Difference, RuleForecast
     from dray.what_if.pending_changes import PendingChange
+    from dray.what_if.workload_changes import WorkloadChange
 
 MAX_ROWS = 20
 
@@ -26,6 +27,8 @@ _TITLES = {
     ADDED: "new",
     CHANGED: "changed",
 }
+
+_VERDICTS = {True: "fits", False: "does not fit", None: "cannot be judged"}
 
 
 class Rows(NamedTuple):
@@ -56,8 +59,11 @@ def sections(difference: Difference) -> list[str | Rows]:
         *_tell_devices(difference),
         *_tell_claims(difference),
         *_tell_evictions(difference),
+        *_tell_deleted(difference),
+        *_tell_relabelled(difference),
         *_tell_pending(difference),
         *_tell_workloads(difference),
+        *_tell_next_pods(difference),
         *_tell_quotas(difference),
         *_tell_unjudged(difference),
         *(f"Note: {note}." for note in difference.notes),
@@ -168,16 +174,57 @@ def _tell_chance(change: PendingChange) -> str:
     return f"{verdict}: {shorten(change.message, 200)}"
 
 
+def _tell_deleted(difference: Difference) -> Iterator[str | Rows]:
+    rows = [(one.pod, one.node, one.owner or "–", one.comes_again) for one in difference.deleted]
+    if rows:
+        yield Rows(f"{count(len(rows), 'pod')} deleted:", ("pod", "node", "owner", "comes again"), rows)
+
+
+def _tell_relabelled(difference: Difference) -> Iterator[str | Rows]:
+    rows = [
+        (
+            one.pod,
+            names(one.labels, 3),
+            "; ".join(one.effects) or "no budget, Service or workload selects by them",
+        )
+        for one in difference.relabelled
+    ]
+    if rows:
+        yield Rows(f"{count(len(rows), 'pod')} labelled otherwise:", ("pod", "labels", "what comes of it"), rows)
+
+
 def _tell_workloads(difference: Difference) -> Iterator[str | Rows]:
     rows = []
     for change in difference.workloads:
-        what = "all made anew" if change.replaced else f"{change.pods} → {change.wanted}"
-        what = f"all but {change.kept} made anew" if change.kept else what
         fits = f"{change.fitting} of {change.tried} new ones" if change.tried else "–"
-        rows.append((change.workload, what, fits, shorten(change.why_not, 200) or "–"))
+        rows.append((change.workload, _tell_number(change), fits, shorten(change.why_not, 200) or "–"))
     if rows:
         title = "Pods of workloads, if everything else stays as it is:"
         yield Rows(title, ("workload", "pods", "fit", "why not all"), rows)
+
+
+def _tell_number(change: WorkloadChange) -> str:
+    what = "all made anew" if change.replaced else f"{change.pods} → {change.wanted}"
+    what = f"all but {change.kept} made anew" if change.kept else what
+    if change.comes_to:
+        what += f", new on {names(change.comes_to, 3)}"
+    if change.goes_from:
+        what += f", gone from {names(change.goes_from, 3)}"
+    return what
+
+
+def _tell_next_pods(difference: Difference) -> Iterator[str | Rows]:
+    rows = []
+    for one in difference.next_pods:
+        before, after = (_VERDICTS[fits] for fits in (one.fitted_before, one.fits))
+        why = f": {shorten(one.why_not, 200)}" if one.why_not else ""
+        rows.append((one.workload, names(one.names, 3), before, f"{after}{why}"))
+    if rows:
+        yield Rows(
+            "Pods that are there stay as they are. The next one of these workloads, in the place of one that it has:",
+            ("workload", "names", "before", "after"),
+            rows,
+        )
 
 
 def _tell_quotas(difference: Difference) -> Iterator[str | Rows]:

@@ -20,6 +20,7 @@ from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceToleration, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from dray.api.resource.toleration import toleration_seconds
 from dray.eviction.allocations import devices_of
+from dray.eviction.drain import belongs_to_node
 from dray.scheduling.claims import find_claims
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.pod_info import PodInfo, identified, read_pod
@@ -29,12 +30,14 @@ from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_pod
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if.evictions import Eviction
+from dray.what_if.quota_room import QuotaRoom
 
 MAX_MOVED = 500
 """Evicted pods for which a new place is looked for."""
 MAX_CHOICES = 20
 """Evicted pods for which other nodes than the first are looked for, if anybody asks."""
 STATIC = "a static pod: its node runs it from a file"
+DAEMON = "a pod of a DaemonSet: it is for its node alone"
 
 
 def move_elsewhere(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], choices: int = 1) -> tuple[Eviction, ...]:
@@ -46,11 +49,14 @@ def move_elsewhere(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], choic
     moved = dict(islice(leaving.items(), MAX_MOVED))
     with after.rehearsal() as rehearsal:
         kept = _leave(after, rehearsal, moved)
+        room = _room(after, moved)
         told: dict[ObjectRef, Eviction] = {}
         coming: dict[ObjectRef, PodInfo] = {}
         for ref, eviction in moved.items():
             successor = _successor(after, ref, eviction)
             stays = _stays_away(after, rehearsal, ref, successor, eviction, kept)
+            if stays is None and (kept_out := room.let_in([successor.pod])) is not None:
+                stays = replace(eviction, fits=False, why_not=str(kept_out))
             if stays is not None:
                 told[ref] = stays
             else:
@@ -66,13 +72,21 @@ def move_elsewhere(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], choic
     return (*(told[ref] for ref in moved), *islice(leaving.values(), MAX_MOVED, None))
 
 
+def _room(after: Snapshot, moved: Mapping[ObjectRef, Eviction]) -> QuotaRoom:
+    """What quotas let in when these pods are gone. Their claims come and go with them, and use what they used."""
+    room = QuotaRoom(after)
+    found = (after.get(PODS.resource, ref.namespace, ref.name) for ref in moved)
+    room.give_back(pod for pod in found if isinstance(pod, Pod))
+    return room
+
+
 def _stays_away(
     after: Snapshot, rehearsal: Rehearsal, ref: ObjectRef, successor: PodInfo, eviction: Eviction, kept: _Kept
 ) -> Eviction | None:
     """The verdict on a pod for which no place need be looked for; None if one must be."""
     pod = after.get(PODS.resource, ref.namespace, ref.name)
-    if isinstance(pod, Pod) and is_static(pod):
-        return replace(eviction, fits=False, why_not=STATIC)
+    if isinstance(pod, Pod) and belongs_to_node(pod):
+        return replace(eviction, fits=False, why_not=STATIC if is_static(pod) else DAEMON)
     unknown: PodReason | None = cannot_judge(successor, rehearsal.cluster.volumes)
     if unknown is None and not rehearsal.cluster.claims:  # a dump has all claims or leaves them out
         unknown = find_claims(successor.pod, rehearsal.cluster.find_claim).problem

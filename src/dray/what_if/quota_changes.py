@@ -7,13 +7,10 @@ from collections.abc import Iterable, Iterator
 from dray.allocator.reasons import Report
 from dray.api.generated.core import ResourceQuota
 from dray.api.meta import Object
-from dray.api.quantity import Quantity
 from dray.api.references import full_name
 from dray.snapshot.snapshot import Snapshot
-from dray.validation.pod_resources import ZERO
-from dray.validation.quota_devices import Listed, may_count_claims
-from dray.validation.quota_scopes import is_in_scope
-from dray.validation.quota_usage import counted_kinds, usage
+from dray.validation.quota_usage import counted_kinds
+from dray.what_if.quota_room import QuotaRoom
 
 
 class QuotaChange(Report, frozen=True, kw_only=True):
@@ -32,7 +29,7 @@ class QuotaChange(Report, frozen=True, kw_only=True):
 
 
 def compare_quotas(differing: Iterable[tuple[Object | None, Object | None]], after: Snapshot) -> Iterator[QuotaChange]:
-    """Every limit that is another one than before."""
+    """Every limit that is another one than before, or about other objects."""
     for here, there in differing:
         old = here if isinstance(here, ResourceQuota) else None
         new = there if isinstance(there, ResourceQuota) else None
@@ -41,10 +38,12 @@ def compare_quotas(differing: Iterable[tuple[Object | None, Object | None]], aft
             continue
         was = old.spec.hard if old is not None else {}
         limits = new.spec.hard if new is not None else {}
+        same_scope = old is not None and new is not None and _scope(old) == _scope(new)
+        room = QuotaRoom(after.with_typed([quota]))
         for resource in sorted({*was, *limits}):
-            if was.get(resource) == limits.get(resource):
+            if same_scope and was.get(resource) == limits.get(resource):
                 continue
-            used, limit = _used(after, quota, resource), limits.get(resource)
+            used, limit = room.used(quota, resource), limits.get(resource)
             yield QuotaChange(
                 quota=full_name(quota),
                 resource=resource,
@@ -56,12 +55,5 @@ def compare_quotas(differing: Iterable[tuple[Object | None, Object | None]], aft
             )
 
 
-def _used(snapshot: Snapshot, quota: ResourceQuota, resource: str) -> Quantity:
-    kinds = {kind.kind: kind for kind in counted_kinds(resource)}
-    total = ZERO
-    listed = Listed(snapshot.objects(Object)) if may_count_claims(resource) else None
-    for obj in snapshot.objects(Object) if kinds else ():
-        kind = kinds.get(obj.kind) if obj.metadata.namespace == quota.metadata.namespace else None
-        if kind is not None and is_in_scope(quota.spec, obj):
-            total += usage(kind.resource, obj, listed).get(resource, ZERO)
-    return total
+def _scope(quota: ResourceQuota) -> tuple[object, object]:
+    return quota.spec.scopes, quota.spec.scope_selector

@@ -1,12 +1,12 @@
 """The pods of a workload made anew, in memory: so many new ones come before old ones go, and so many may be missing.
 
-new ones come, as long as there are not too many ─▶ they get places, if there are any ─▶ old ones go, as long as
-enough are left ─▶ … until all are new, or nothing moves any more
+new ones come, as long as there are not too many, and quotas let them in ─▶ they get places, if there are any ─▶
+old ones go, as long as enough are left ─▶ … until all are new, or nothing moves any more
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dray.api.generated.apps import Deployment, StatefulSet
@@ -19,6 +19,7 @@ from dray.scheduling.refusal import Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell
 from dray.what_if.deletions import released
+from dray.what_if.quota_room import KeptOut, QuotaRoom
 
 DEFAULT_SHARE = "25%"
 
@@ -49,10 +50,14 @@ def bounds_of(workload: Object, wanted: int) -> Bounds:
 class Rollout:
     """What became of the new pods: those that have a place, and why the first of the others has none."""
 
-    def __init__(self, rehearsal: Rehearsal, old: Sequence[Pod], new: Sequence[PodInfo], bounds: Bounds) -> None:
+    def __init__(
+        self, rehearsal: Rehearsal, old: Sequence[Pod], new: Sequence[PodInfo], bounds: Bounds, room: QuotaRoom
+    ) -> None:
         self.fitting = 0
-        self.why_not = ""
+        self._refused: Refused | None = None
+        self._kept_out: KeptOut | None = None
         self._rehearsal = rehearsal
+        self._room = room
         self._bounds = bounds
         self._old = [pod for pod in old if pod.spec.node_name]
         self._idle = len(old) - len(self._old)
@@ -66,22 +71,39 @@ class Rollout:
             pass
 
     @property
+    def why_not(self) -> str:
+        """Why the first pod that has no place has none."""
+        if self._refused is not None:
+            return tell(self._refused)
+        return str(self._kept_out) if self._kept_out is not None else ""
+
+    @property
     def _total(self) -> int:
         return len(self._old) + self._idle + self.fitting + len(self._waiting)
 
     def _make(self) -> int:
         room = self._bounds.wanted + self._bounds.surge - self._total
-        made = [self._to_make.pop() for _ in range(min(room, len(self._to_make)))]
-        self._waiting += made
-        return len(made)
+        made = 0
+        self._kept_out = None
+        while made < room and self._to_make and self._kept_out is None:
+            self._kept_out = self._room.let_in(self._brings(self._to_make[-1]))
+            if self._kept_out is None:
+                self._waiting.append(self._to_make.pop())
+                made += 1
+        return made
+
+    def _brings(self, pod: PodInfo) -> list[Object]:
+        """A pod and the claims that are made for it."""
+        claims = (self._rehearsal.cluster.claims.get(name) for name in pod.claims)
+        return [pod.pod, *(one for one in claims if one is not None and is_owned_by(one, pod.pod))]
 
     def _place(self) -> int:
         left: list[PodInfo] = []
-        self.why_not = ""
+        self._refused = None
         for pod in self._waiting:
             answer = self._rehearsal.find_places(pod)
             if isinstance(answer, Refused):
-                self.why_not = self.why_not or tell(answer)
+                self._refused = self._refused or answer
                 left.append(pod)
             else:
                 self._rehearsal.bind(pod, answer[0])
@@ -96,13 +118,14 @@ class Rollout:
         self._idle -= idle
         count = min(len(self._old), max(len(self._old) + self.fitting - least, 0))
         for _ in range(count):
-            _let_go(self._rehearsal, self._old.pop())
+            self._room.give_back(_let_go(self._rehearsal, self._old.pop()))
         return idle + count
 
 
-def _let_go(rehearsal: Rehearsal, pod: Pod) -> None:
-    """A pod goes, and what its claims hold for it alone."""
+def _let_go(rehearsal: Rehearsal, pod: Pod) -> Iterator[Object]:
+    """A pod goes, and what its claims hold for it alone; all that is gone then."""
     rehearsal.remove_pod(pod)
+    yield pod
     known = identified(pod)
     for name in read_pod(known).claims:
         claim = rehearsal.cluster.claims.get(name)
@@ -110,3 +133,5 @@ def _let_go(rehearsal: Rehearsal, pod: Pod) -> None:
             left = released(claim, [known])
             is_gone = is_owned_by(claim, known) and not left.status.reserved_for
             rehearsal.set_claim(claim, None if is_gone else left)
+            if is_gone:
+                yield claim

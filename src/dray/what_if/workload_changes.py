@@ -1,33 +1,30 @@
 """What is different for the pods of workloads: how many more, fewer or new ones there are, and whether these fit.
 
-Deployments, ReplicaSets, StatefulSets and Jobs: their pods are made from the template and scheduled in memory, one
-after the other, next to those that are there; where all are made anew, those make way as the workload says.
+Deployments, ReplicaSets, StatefulSets and Jobs that differ, or that lose pods: these are made from the template and
+scheduled in memory, one after the other, next to those that are there; where all are made anew, those make way as the
+workload says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dray.allocator.reasons import Report
-from dray.api.generated.apps import Deployment, ReplicaSet, StatefulSet
-from dray.api.generated.batch import Job
-from dray.api.generated.core import Pod, PodTemplateSpec
-from dray.api.labels import LabelSelector, SelectorError
-from dray.api.meta import Object, ObjectMeta
-from dray.api.pods import is_active
-from dray.api.references import full_name
+from dray.api.generated.apps import Deployment, StatefulSet
+from dray.api.generated.core import Pod
+from dray.api.meta import Object
+from dray.api.references import ObjectKey, ObjectName, controller_of, full_name
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.text import tell_pod
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.snapshot import Snapshot
+from dray.what_if.quota_room import QuotaRoom
 from dray.what_if.rollout import Bounds, Rollout, bounds_of
+from dray.what_if.workloads import TAKES, WORKLOADS, ActivePods, Workload, is_of, owner_of, pod_of, title, wanted_pods
 
-Workload = Deployment | ReplicaSet | StatefulSet | Job
-WORKLOADS = (Deployment, ReplicaSet, StatefulSet, Job)
 MAX_TRIED = 100
 """Pods of one workload for which a place is looked for."""
-JOB_NAME = "batch.kubernetes.io/job-name"
 
 
 class WorkloadChange(Report, frozen=True, kw_only=True):
@@ -46,42 +43,90 @@ class WorkloadChange(Report, frozen=True, kw_only=True):
     tried: int = 0
     why_not: str = ""
     """Why the first that finds none does not."""
+    comes_to: tuple[str, ...] = ()
+    """Of a DaemonSet: the nodes that get a pod which they did not have."""
+    goes_from: tuple[str, ...] = ()
+    """Of a DaemonSet: the nodes whose pod goes."""
 
     @property
     def loses(self) -> bool:
         """Whether somebody loses something by it: a pod goes, or one that is wanted finds no place."""
-        return self.wanted < self.pods or self.fitting < self.tried
+        return self.wanted < self.pods or self.fitting < self.tried or bool(self.goes_from)
 
 
-def compare_workloads(
-    differing: Iterable[tuple[Object | None, Object | None]], after: Snapshot
-) -> Iterator[WorkloadChange]:
-    """Workloads that are new, gone, or want other pods than they have."""
-    for here, there in differing:
+class Tried(NamedTuple):
+    """How many pods were tried, how many found a place, and why the first of the others did not."""
+
+    tried: int = 0
+    fitting: int = 0
+    why_not: str = ""
+
+
+Pair = tuple[Object | None, Object | None]
+
+
+def compare_workloads(differing: dict[ObjectKey, Pair], before: Snapshot, after: Snapshot) -> Iterator[WorkloadChange]:
+    """Workloads that are new, gone, want other pods than they have, or have to make some anew that are gone."""
+    gone = {(one.kind, ObjectName.of(one)) for one, left in differing.values() if one is not None and left is None}
+    concerned = {id(pair[1] or pair[0]): pair for pair in differing.values() if _is_own(pair, gone)}
+    concerned |= {id(one): (one, one) for one in _touched(differing.values(), after)}
+    if not concerned:
+        return
+    pods, then = ActivePods(before), ActivePods(after)
+    for here, there in concerned.values():
         old = here if isinstance(here, WORKLOADS) else None
-        new = there if isinstance(there, WORKLOADS) else None
-        workload = new if new is not None else old
-        if workload is None:
-            continue
-        there_are = [pod for pod in after.objects(Pod) if is_active(pod) and _is_of(pod, workload)]
-        wanted = _wanted(new) if new is not None else 0
-        replaced = old is not None and new is not None and old.spec.template != new.spec.template and _makes_anew(new)
-        leave = [pod for pod in there_are if not _is_kept(pod, workload)] if replaced else []
-        replaced, stay = bool(leave), len(there_are) - len(leave)
-        missing = max(wanted - stay, 0)
-        if not missing and wanted == len(there_are):
-            continue
-        told = _try(after, workload, missing, leave) if new else _Tried()
-        yield WorkloadChange(
-            workload=f"{workload.kind} {full_name(workload)}",
-            pods=len(there_are),
-            wanted=wanted,
-            replaced=replaced,
-            kept=stay if replaced else 0,
-            fitting=told.fitting,
-            tried=told.tried,
-            why_not=told.why_not,
-        )
+        if isinstance(there, WORKLOADS):
+            yield from _change(old, there, then.of(there), after)
+        elif old is not None and (had := pods.of(old)):
+            yield WorkloadChange(workload=title(old), pods=len(had), wanted=0)
+
+
+def _is_own(pair: Pair, gone: Collection[tuple[str, ObjectName]]) -> bool:
+    """Whether it is a workload that says itself what it wants, and does not go with what manages it."""
+    here, there = pair
+    if there is not None or not isinstance(here, WORKLOADS):
+        return isinstance(there, WORKLOADS)
+    manager = controller_of(here)
+    return manager is None or (manager.kind, ObjectName(here.metadata.namespace, manager.name)) not in gone
+
+
+def _touched(differing: Iterable[Pair], after: Snapshot) -> Iterator[Workload]:
+    """Workloads that stay as they are, but for pods that are gone, or labelled as theirs or as somebody else's."""
+    pods = [(here, there) for here, there in differing if isinstance(here, Pod) and _leaves(here, there)]
+    makers = [one for one in after.objects(Object) if isinstance(one, WORKLOADS)] if pods else []
+    for here, there in pods:
+        owner = owner_of(here, after, makers)
+        if isinstance(owner, WORKLOADS) and not (isinstance(there, Pod) and is_of(there, owner)):
+            yield owner
+        if isinstance(there, Pod):
+            yield from (one for one in makers if isinstance(one, TAKES) and is_of(there, one) and one is not owner)
+
+
+def _leaves(here: Pod, there: Object | None) -> bool:
+    return there is None or there.metadata.labels != here.metadata.labels
+
+
+def _change(old: Workload | None, new: Workload, there_are: list[Pod], after: Snapshot) -> Iterator[WorkloadChange]:
+    wanted = wanted_pods(new)
+    replaced = old is not None and old.spec.template != new.spec.template and _makes_anew(new)
+    leave = [pod for pod in there_are if not _is_kept(pod, new)] if replaced else []
+    replaced, stay = bool(leave), len(there_are) - len(leave)
+    missing = max(wanted - stay, 0)
+    if not missing and wanted == len(there_are):
+        return
+    count = min(missing, MAX_TRIED)
+    bounds = bounds_of(new, missing) if leave else Bounds(count)
+    told = try_pods(after, [pod_of(new, number) for number in range(count)], leave, bounds)
+    yield WorkloadChange(
+        workload=title(new),
+        pods=len(there_are),
+        wanted=wanted,
+        replaced=replaced,
+        kept=stay if replaced else 0,
+        fitting=told.fitting,
+        tried=told.tried,
+        why_not=told.why_not,
+    )
 
 
 def _makes_anew(workload: Workload) -> bool:
@@ -101,65 +146,19 @@ def _is_kept(pod: Pod, workload: Workload) -> bool:
     return int(ordinal) < (first or 0) + (update.partition or 0)
 
 
-def _wanted(workload: Workload) -> int:
-    if isinstance(workload, Job):
-        spec = workload.spec
-        if spec.suspend:
-            return 0
-        left = spec.completions - workload.status.succeeded if spec.completions is not None else None
-        parallel = 1 if spec.parallelism is None else spec.parallelism
-        return parallel if left is None else max(min(parallel, left), 0)
-    return 1 if workload.spec.replicas is None else workload.spec.replicas
-
-
-def _is_of(pod: Pod, workload: Workload) -> bool:
-    if pod.metadata.namespace != workload.metadata.namespace:
-        return False
-    if isinstance(workload, Job) and workload.spec.selector is None:
-        labels = pod.metadata.labels
-        return workload.metadata.name in (labels.get(JOB_NAME), labels.get("job-name"))
-    try:
-        return LabelSelector.of(workload.spec.selector).matches(pod.metadata.labels)
-    except SelectorError:
-        return False
-
-
-class _Tried(NamedTuple):
-    """How many pods were tried, how many found a place, and why the first of the others did not."""
-
-    tried: int = 0
-    fitting: int = 0
-    why_not: str = ""
-
-
-def _try(after: Snapshot, workload: Workload, missing: int, old: Sequence[Pod]) -> _Tried:
-    """Whether so many new pods fit, or the first of them, while old ones go for them as the workload says."""
-    count = min(missing, MAX_TRIED)
-    made = [_pod_of(workload, number) for number in range(count)]
+def try_pods(snapshot: Snapshot, made: Sequence[Pod], old: Sequence[Pod], bounds: Bounds) -> Tried:
+    """Whether new pods fit, while old ones go for them as the bounds say."""
     names = {full_name(pod) for pod in made}
-    waiting = pending_pods(after.with_typed(made))
+    waiting = pending_pods(snapshot.with_typed(made))
     problem = next((why for name, why in waiting.problems.items() if name in names), None)
     if problem is not None:
-        return _Tried(count, 0, tell_pod(problem))
-    with after.rehearsal() as rehearsal:
+        return Tried(len(made), 0, tell_pod(problem))
+    with snapshot.rehearsal() as rehearsal:
         rehearsal.expect([pod for pod in waiting.pods if full_name(pod) in names], waiting.claims)
         volumes = rehearsal.cluster.volumes
         unknown = next((why for pod in rehearsal.pending if (why := cannot_judge(pod, volumes)) is not None), None)
         if unknown is not None:
-            return _Tried(why_not=f"cannot be judged: {tell_pod(unknown)}")
-        bounds = bounds_of(workload, missing) if old else Bounds(count)
-        rollout = Rollout(rehearsal, old, rehearsal.pending, bounds)
+            return Tried(why_not=f"cannot be judged: {tell_pod(unknown)}")
+        rollout = Rollout(rehearsal, old, rehearsal.pending, bounds, QuotaRoom(snapshot))
         rollout.play()
-        return _Tried(count, rollout.fitting, rollout.why_not)
-
-
-def _pod_of(workload: Workload, number: int) -> Pod:
-    template: PodTemplateSpec = workload.spec.template
-    name, namespace = f"{workload.metadata.name}/{number}", workload.metadata.namespace
-    meta = ObjectMeta(
-        name=name,  # no stored pod can be called like this
-        namespace=namespace,
-        uid=f"{namespace}/{name}",
-        labels=template.metadata.labels if template.metadata is not None else {},
-    )
-    return Pod(kind="Pod", api_version="v1", metadata=meta, spec=template.spec)
+        return Tried(len(made), rollout.fitting, rollout.why_not)

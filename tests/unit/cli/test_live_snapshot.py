@@ -6,12 +6,15 @@ from typing import Any, cast
 
 import pytest
 
+from dray.api.generated.core import ResourceQuota, Service
+from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.registry import Kind
 from dray.cli import live
 from dray.client import Client
 from dray.client.interface import ObjectList
 from dray.snapshot.world import READ
-from dray.what_if.difference import LOOKED_AT
+from dray.what_if.unjudged import LOOKED_AT
+from dray.what_if.workloads import MAKERS
 
 
 class Asked:
@@ -27,7 +30,11 @@ class Asked:
 
 
 @pytest.mark.parametrize(
-    ("load", "needed"), [(live.load_snapshot, READ), (live.load_snapshot_with_workloads, (*READ, *LOOKED_AT))]
+    ("load", "needed"),
+    [
+        (live.load_snapshot, (*READ, ResourceQuota)),
+        (live.load_snapshot_with_workloads, (*READ, *LOOKED_AT, *MAKERS, Service, PodDisruptionBudget)),
+    ],
 )
 async def test_every_kind_that_an_answer_depends_on_is_read(load: Any, needed: tuple[type, ...]) -> None:
     asked = Asked()

@@ -16,7 +16,7 @@ from dray.api.pods import FAILED
 from dray.api.references import ObjectName, full_name
 from dray.api.registry import Kind
 from dray.controllers.context import Context
-from dray.controllers.daemon_set.nodes import pod_for, target_of
+from dray.controllers.daemon_set.node_pod import pod_for
 from dray.controllers.daemon_set.plan import DaemonSetPlan, DaemonSetState, observe, plan
 from dray.controllers.daemon_set.rollout import plan_rollout
 from dray.controllers.daemon_set.status import next_available, plan_status
@@ -25,6 +25,7 @@ from dray.controllers.failed_pods import FailedPods
 from dray.controllers.revision_history import HASH, RevisionHistory, hash_of
 from dray.controllers.workload_controller import WorkloadController, usable_selector
 from dray.process.clock import as_time
+from dray.scheduling.daemon_nodes import target_of
 
 NODES_PER_SECOND = 10_000
 """A look at a DaemonSet costs the more the more nodes there are, so changes of its pods are gathered for longer."""

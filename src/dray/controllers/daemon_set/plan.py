@@ -13,7 +13,8 @@ from dray.api.generated.core import Node, Pod
 from dray.api.pods import FAILED, SUCCEEDED, available_at, is_active, is_finished, is_ready
 from dray.api.shares import resolve
 from dray.api.times import Time
-from dray.controllers.daemon_set.nodes import NodeFilter, NodeFit, is_updated, target_of, template_generation
+from dray.controllers.daemon_set.node_pod import is_updated, template_generation
+from dray.scheduling.daemon_nodes import DaemonNodes, NodeFit, target_of
 
 MAX_AT_ONCE = 250
 ROLLING = "RollingUpdate"
@@ -68,7 +69,7 @@ def observe(
     for found in by_node.values():
         if len(found) > 1:
             found.sort(key=_age)
-    judge = NodeFilter(daemon_set).judge
+    judge = DaemonNodes(daemon_set).judge
     verdicts = {node.metadata.name: judge(node) for node in nodes}
     return DaemonSetState(daemon_set, digest, template_generation(daemon_set), verdicts, by_node, now)
 

@@ -100,11 +100,11 @@ _EDIT = cluster_role(
 
 _READER = cluster_role(
     READER,
-    rule(READ, CORE, "events namespaces nodes persistentvolumeclaims persistentvolumes pods resourcequotas"),
+    rule(READ, CORE, "events namespaces nodes persistentvolumeclaims persistentvolumes pods resourcequotas services"),
     rule(READ, f"{RESOURCE} {DRAY}", "*"),
     rule(READ, "policy", "poddisruptionbudgets"),
-    rule(READ, "apps", "deployments replicasets statefulsets"),
-    rule(READ, "batch", "jobs"),
+    rule(READ, "apps", "daemonsets deployments replicasets statefulsets"),
+    rule(READ, "batch", "cronjobs jobs"),
     rule(READ, "scheduling.k8s.io", "podgroups priorityclasses"),
     rule(READ, "storage.k8s.io", "storageclasses"),
     rule(READ, CLUSTER, "*"),

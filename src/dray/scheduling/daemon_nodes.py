@@ -1,4 +1,4 @@
-"""Which nodes a DaemonSet is for, and the pod for one of them. Pure."""
+"""Which nodes a DaemonSet is for, and what a pod for one of them asks for. Pure."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from dray.api.generated.apps import DaemonSet
-from dray.api.generated.core import Affinity, Node, NodeAffinity, Pod, Toleration
+from dray.api.generated.core import Affinity, Node, NodeAffinity, Pod, PodSpec, Toleration
 from dray.api.node_match import NodeSelectorError, matches_lazily
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dray.api.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from dray.api.toleration import is_tolerated
-from dray.controllers.pod_templates import pod_from
-from dray.controllers.revision_history import HASH
-from dray.validation.workloads import TEMPLATE_GENERATION
 
 NAME_FIELD: Final = "metadata.name"
-GENERATION: Final = "pod-template-generation"
 
 
 def _exists(key: str, effect: str) -> Toleration:
@@ -56,7 +52,7 @@ def tolerations_of(daemon_set: DaemonSet) -> tuple[Toleration, ...]:
     return (*own, *standard)
 
 
-class NodeFilter:
+class DaemonNodes:
     """Judges nodes for one DaemonSet."""
 
     def __init__(self, daemon_set: DaemonSet) -> None:
@@ -105,15 +101,10 @@ def target_of(pod: Pod) -> str:
     return ""
 
 
-def pod_for(daemon_set: DaemonSet, node: str, digest: str) -> Pod:
-    """The pod for a node: the scheduler is told by affinity to that one name where to put it."""
-    pod = pod_from(daemon_set, daemon_set.spec.template)
-    labels = {**pod.metadata.labels, HASH: digest}
-    generation = template_generation(daemon_set)
-    if generation:
-        labels[GENERATION] = generation
-    spec = replace(pod.spec, tolerations=tolerations_of(daemon_set), affinity=_towards(pod.spec.affinity, node))
-    return replace(pod, metadata=replace(pod.metadata, labels=labels), spec=spec)
+def spec_for(daemon_set: DaemonSet, node: str) -> PodSpec:
+    """What the pod for a node asks for: the scheduler is told by affinity to that one name where to put it."""
+    spec = daemon_set.spec.template.spec
+    return replace(spec, tolerations=tolerations_of(daemon_set), affinity=_towards(spec.affinity, node))
 
 
 def _towards(affinity: Affinity | None, node: str) -> Affinity:
@@ -123,14 +114,3 @@ def _towards(affinity: Affinity | None, node: str) -> Affinity:
     affinity = affinity or Affinity()
     known = affinity.node_affinity or NodeAffinity()
     return replace(affinity, node_affinity=replace(known, required_during_scheduling_ignored_during_execution=selector))
-
-
-def template_generation(daemon_set: DaemonSet) -> str:
-    """How often the template was changed, as the server counts it; empty if it does not."""
-    return daemon_set.metadata.annotations.get(TEMPLATE_GENERATION, "")
-
-
-def is_updated(pod: Pod, digest: str, generation: str) -> bool:
-    """Whether a pod was made from the current template, which has a short name and, perhaps, a number."""
-    labels = pod.metadata.labels
-    return labels.get(HASH) == digest or bool(generation and labels.get(GENERATION) == generation)
