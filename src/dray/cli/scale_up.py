@@ -60,7 +60,10 @@ def look(files: list[str], kubeconfig: Path | None, context: str, max_nodes: int
     objects = [item for item in items if not is_group(item)]
     is_live = kubeconfig is not None or bool(context) or not objects
     snapshot = _combined(
-        objects, live.call(live.load_snapshot, "scale-up", kubeconfig=kubeconfig, context=context) if is_live else None
+        objects,
+        live.call(live.load_snapshot_with_workloads, "scale-up", kubeconfig=kubeconfig, context=context)
+        if is_live
+        else None,
     )
     try:
         groups = load_groups(items, snapshot)

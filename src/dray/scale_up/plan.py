@@ -3,32 +3,39 @@
     ┌▶ schedule everybody on what is there and what was added, in the scheduler's order
     │  who is left? ── nobody, or nobody can be helped ─▶ drop nodes that turn out not to be needed ─▶ ScaleUpPlan
     │  for each group: fill its nodes one by one with those who are left
-    └─ add the nodes of the group that helps most pods for its price
+    └─ add the nodes of the group that helps most pods for its price; if none helps anybody, those that a gang needs
+       at once: as many as its pods would need one by one, or of one group, if they have to be together
 
 Several nodes are added at a time (4381-199), and what the plan promises was replayed as the scheduler would do it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from dray.allocator import Explanation
-from dray.api.references import full_name
+from dray.api.generated.apps import DaemonSet
+from dray.api.references import ObjectName, full_name
 from dray.api.resource import DeviceClass, ResourceSlice
 from dray.prose import explanations
+from dray.prose.wording import count
 from dray.scale_up.answer import GroupAnswer, ScaleUpPlan, Unplaced
 from dray.scale_up.node_group import Machine, NodeGroup
+from dray.scheduling.daemon_nodes import DaemonNodes, spec_for
 from dray.scheduling.judgeable import not_for_new_nodes
 from dray.scheduling.pod_info import PodInfo, identified, read_pod
-from dray.scheduling.reasons import PodReason
+from dray.scheduling.reasons import GroupReason, PodReason
 from dray.scheduling.refusal import Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_node, tell_pod
 from dray.snapshot import Snapshot
 from dray.snapshot.pending_pods import pending_pods
+from dray.what_if.workloads import pod_of
 
 MAX_NODES: Final = 1000
 MAX_EXPLAINED: Final = 20
@@ -67,7 +74,8 @@ def plan(snapshot: Snapshot, groups: Sequence[NodeGroup], *, max_nodes: int = MA
             else:
                 problems[full_name(pod)] = problem
         rehearsal.expect(judged, waiting.claims)
-        return _Search(rehearsal, problems, groups, max_nodes).run()
+        daemons = [(one, DaemonNodes(one)) for one in snapshot.objects(DaemonSet)]
+        return _Search(rehearsal, problems, groups, daemons, max_nodes).run()
 
 
 def _bring_objects(rehearsal: Rehearsal, groups: Sequence[NodeGroup], slices: set[str]) -> None:
@@ -82,9 +90,15 @@ def _bring_objects(rehearsal: Rehearsal, groups: Sequence[NodeGroup], slices: se
 
 class _Search:
     def __init__(
-        self, rehearsal: Rehearsal, problems: Mapping[str, PodReason], groups: Sequence[NodeGroup], max_nodes: int
+        self,
+        rehearsal: Rehearsal,
+        problems: Mapping[str, PodReason],
+        groups: Sequence[NodeGroup],
+        daemons: Sequence[tuple[DaemonSet, DaemonNodes]],
+        max_nodes: int,
     ) -> None:
         self._rehearsal = rehearsal
+        self._daemons = daemons
         self._problems = problems
         self._groups = groups
         self._max_nodes = max_nodes
@@ -113,10 +127,70 @@ class _Search:
             found = [self._option(number, counts, left) for number in range(len(self._groups))] if left else []
             rehearsal.go_back(mark)
             options = [option for option in found if option is not None]
-            if not options:
+            if options:
+                best = min(options, key=lambda option: option.rank)
+                counts = _changed(counts, best.group, best.nodes)
+                continue
+            more = self._for_gangs(counts, left)
+            if more is None:
                 return counts, placed
+            counts = more
+
+    def _for_gangs(self, counts: Counts, left: Sequence[PodInfo]) -> Counts | None:
+        """With the nodes that the first gang needs which new nodes help; None if there is none."""
+        gangs: dict[ObjectName, list[PodInfo]] = {}
+        for pod in left:
+            if pod.group is not None:
+                gangs.setdefault(pod.group, []).append(pod)
+        for gang in gangs.values():
+            wanted = self._one_by_one(counts, gang)
+            if wanted != counts and self._helps(wanted, gang):
+                return wanted
+            wanted = self._of_one_group(counts, gang)
+            if wanted != counts:
+                return wanted
+        return None
+
+    def _one_by_one(self, counts: Counts, gang: Sequence[PodInfo]) -> Counts:
+        """With the nodes that the pods of a gang would need if each were alone."""
+        rehearsal = self._rehearsal
+        mark = rehearsal.mark
+        self._replay(counts)
+        while True:
+            placed = rehearsal.schedule(gang, together=False)
+            gang = [pod for pod in gang if pod not in placed]
+            found = [self._option(number, counts, gang, together=False) for number in range(len(self._groups))]
+            options = [option for option in found if option is not None]
+            if not options:
+                rehearsal.go_back(mark)
+                return counts
             best = min(options, key=lambda option: option.rank)
+            for index in range(best.nodes):
+                self._join(self._machine(best.group, counts[best.group] + index))
             counts = _changed(counts, best.group, best.nodes)
+
+    def _of_one_group(self, counts: Counts, gang: Sequence[PodInfo]) -> Counts:
+        """With as few nodes of one group as a gang needs, of the cheapest group that helps it."""
+        for number in sorted(range(len(self._groups)), key=lambda one: self._groups[one].price):
+            most = min(self._room(number, counts), len(gang))
+            if not most or not self._helps(_changed(counts, number, most), gang):
+                continue
+            fewest = bisect_left(
+                range(1, most), True, key=lambda nodes: self._helps(_changed(counts, number, nodes), gang)
+            )
+            return _changed(counts, number, fewest + 1)
+        return counts
+
+    def _helps(self, counts: Counts, gang: Sequence[PodInfo]) -> bool:
+        """Whether pods of a gang get nodes if there are so many."""
+        mark = self._rehearsal.mark
+        placed = self._replay(counts)
+        self._rehearsal.go_back(mark)
+        return any(pod in placed for pod in gang)
+
+    def _room(self, number: int, counts: Counts) -> int:
+        """How many more nodes of a group there may be."""
+        return min(self._groups[number].limit - counts[number], self._max_nodes - sum(counts))
 
     def _shrink(self, counts: Counts, placed: dict[PodInfo, str]) -> tuple[Counts, dict[PodInfo, str]]:
         """Without the nodes, dearest first, that nobody misses: filling group by group may have bought too much."""
@@ -134,20 +208,20 @@ class _Search:
 
     def _replay(self, counts: Counts) -> dict[PodInfo, str]:
         """All nodes join, then all pods are scheduled. Whoever calls goes back afterwards."""
-        for number, count in enumerate(counts):
-            for index in range(count):
+        for number, nodes in enumerate(counts):
+            for index in range(nodes):
                 self._join(self._machine(number, index))
         return self._rehearsal.schedule(self._rehearsal.pending)
 
-    def _option(self, number: int, counts: Counts, left: Sequence[PodInfo]) -> _Option | None:
+    def _option(self, number: int, counts: Counts, left: Sequence[PodInfo], *, together: bool = True) -> _Option | None:
         """What more nodes of a group would do for those who are left; None if nothing."""
         rehearsal, group = self._rehearsal, self._groups[number]
-        room = min(group.limit - counts[number], self._max_nodes - sum(counts))
+        room = self._room(number, counts)
         mark = rehearsal.mark
         waiting, nodes, helped = list(left), 0, 0
         while nodes < room and waiting:
             self._join(self._machine(number, counts[number] + nodes))
-            placed = rehearsal.schedule(waiting)
+            placed = rehearsal.schedule(waiting, together=together)
             if not placed:
                 break
             nodes += 1
@@ -157,7 +231,12 @@ class _Search:
         return _Option(number, nodes, helped, nodes * group.price) if nodes else None
 
     def _join(self, machine: Machine) -> None:
+        """A node comes, and with it the pods of DaemonSets that are for it."""
         self._rehearsal.add_node(machine.node, machine.slices)
+        for daemon_set, nodes in self._daemons:
+            if nodes.judge(machine.node).should_run:
+                spec = replace(spec_for(daemon_set, machine.name), node_name=machine.name)
+                self._rehearsal.run_pod(pod_of(daemon_set, machine.name, spec))
 
     def _machine(self, number: int, index: int) -> Machine:
         group = self._groups[number]
@@ -176,9 +255,13 @@ class _Search:
         found = [Unplaced(pod, tell_pod(problem)) for pod, problem in self._problems.items()]
         left = [pod for pod in rehearsal.pending if pod not in placed]
         for pod in left[:MAX_EXPLAINED]:
-            reasons = {group.name: self._why_not(number, counts, pod) for number, group in enumerate(self._groups)}
             answer = rehearsal.decide(pod)
-            found.append(Unplaced(_name(pod), tell(answer) if isinstance(answer, Refused) else "", reasons))
+            told = tell(answer) if isinstance(answer, Refused) else ""
+            if isinstance(answer, Refused) and isinstance(answer.why, GroupReason):
+                found.append(Unplaced(_name(pod), told))  # whatever nodes there are
+                continue
+            reasons = {group.name: self._why_not(number, counts, pod) for number, group in enumerate(self._groups)}
+            found.append(Unplaced(_name(pod), told, reasons))
         found += [Unplaced(_name(pod), "") for pod in left[MAX_EXPLAINED:]]
         rehearsal.go_back(mark)
         return tuple(found)
@@ -192,6 +275,8 @@ class _Search:
         self._rehearsal.go_back(mark)
         if reason:
             return reason
+        if pod.group is not None and (room := self._room(number, counts)):
+            return f"would fit by itself, but with at most {count(room, 'node')} too few pods of its group do"
         if counts[number] >= group.limit:
             return f"would fit, but no more than {group.limit} nodes may be added"
         return f"would fit, but no more than {self._max_nodes} nodes may be added in all"

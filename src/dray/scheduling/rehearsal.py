@@ -92,6 +92,11 @@ class Rehearsal:
         for one in slices:
             self.track(one)
 
+    def run_pod(self, pod: Pod) -> None:
+        """A pod is on its node that was not there."""
+        self.cluster.set_pod(pod, pod.metadata.uid)
+        self._undo.append(lambda: self.cluster.set_pod(None, pod.metadata.uid))
+
     def remove_pod(self, pod: Pod) -> None:
         """A pod leaves its node; its claims stay as they are."""
         placed = identified(pod)
@@ -105,14 +110,17 @@ class Rehearsal:
 
     # What the scheduler does
 
-    def schedule(self, pods: Iterable[PodInfo]) -> dict[PodInfo, str]:
-        """Schedules pods of those that wait, one after the other; the nodes of those that fit."""
+    def schedule(self, pods: Iterable[PodInfo], *, together: bool = True) -> dict[PodInfo, str]:
+        """Schedules pods of those that wait, one after the other, and those of a group at once; who gets which node.
+
+        Unless `together`, those of a group are pods like any other.
+        """
         placed: dict[PodInfo, str] = {}
         refused: set[tuple[bytes, ...]] = set()
         seen: set[ObjectName] = set()
         pods = list(pods)
         for pod in pods:
-            if pod.group is not None:
+            if pod.group is not None and together:
                 if pod.group not in seen:
                     seen.add(pod.group)
                     placed |= self._schedule_group(pod.group, [one for one in pods if one.group == pod.group])

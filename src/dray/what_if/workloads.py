@@ -49,7 +49,7 @@ def template_of(maker: Maker) -> PodTemplateSpec:
     return maker.spec.job_template.spec.template if isinstance(maker, CronJob) else maker.spec.template
 
 
-def pod_of(maker: Maker, number: int, spec: PodSpec | None = None) -> Pod:
+def pod_of(maker: Maker, number: int | str, spec: PodSpec | None = None) -> Pod:
     """A pod as it would make one; of a DaemonSet, with the `spec` for a node."""
     template = template_of(maker)
     name, namespace = f"{maker.metadata.name}/{number}", maker.metadata.namespace

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+import builders
 from dray.scale_up import NodeGroupError, plan
 from dray.snapshot import load
 from scale_up_objects import added, group, groups_of, node, plan_for, template, waiting
-from snapshot_objects import claim, device, device_class, held, resource_slice, rule
+from snapshot_objects import Manifest, claim, device, device_class, held, resource_slice, rule
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -191,3 +192,69 @@ def test_groups_that_cannot_be_used(spec: dict[str, Any], says: str) -> None:
 def test_two_groups_of_one_name() -> None:
     with pytest.raises(NodeGroupError, match="two node groups called a"):
         plan_for([], group("a", devices=1), group("a", devices=2))
+
+
+# Gangs
+
+
+def gang(needed: int, **spec: Any) -> Manifest:
+    about = {"schedulingPolicy": {"gang": {"minCount": needed}}, **spec}
+    return builders.manifest("scheduling.k8s.io/v1beta1", "PodGroup", "g", "ml", meta={"uid": "uid-g"}, spec=about)
+
+
+def members(count: int, cpu: int = 4, first: int = 0, **spec: Any) -> list[Manifest]:
+    spec["schedulingGroup"] = {"podGroupName": "g"}
+    return [waiting(f"m{first + number}", cpu=cpu, **spec) for number in range(count)]
+
+
+def test_a_gang_gets_the_nodes_that_it_needs_at_once() -> None:
+    answer = plan_for([gang(4), *members(4)], group("plain", cpu=4))
+    assert added(answer) == {"plain": 4}
+    assert len(answer.placements) == 4
+    there = plan_for([gang(4), node("n", cpu=8), *members(4)], group("plain", cpu=4))
+    assert added(there) == {"plain": 2}, "two pods fit on what is there, as soon as the others do"
+    none = plan_for([gang(4), *members(4)], group("plain", cpu=4, limit=3))
+    assert added(none) == {}
+    assert {one.groups["plain"] for one in none.unplaced} == {
+        "would fit by itself, but with at most 3 nodes too few pods of its group do"
+    }
+
+
+def test_pods_of_a_gang_that_need_different_nodes() -> None:
+    kinds = [group(name, template=[node(name, 4, kind=name)]) for name in ("left", "right")]
+    lefts = members(2, nodeSelector={"kind": "left"})
+    rights = members(1, first=2, nodeSelector={"kind": "right"})
+    answer = plan_for([gang(3), *lefts, *rights], *kinds)
+    assert added(answer) == {"left": 2, "right": 1}
+    assert len(answer.placements) == 3
+
+
+def test_a_gang_that_has_to_be_in_one_place_does_not_count_on_others() -> None:
+    together = gang(3, schedulingConstraints={"topology": [{"key": "rack"}]})
+    old = [node(f"n{number}", cpu=4, rack=f"r{number}") for number in range(2)]
+    racked = group("racked", template=[node("racked", 4, rack="new")])
+    answer = plan_for([together, *old, *members(3)], racked)
+    assert added(answer) == {"racked": 3}
+    assert set(answer.placements.values()) == {"racked#1", "racked#2", "racked#3"}
+
+
+def test_more_than_a_gang_needs_is_nice_to_have() -> None:
+    answer = plan_for([gang(2), *members(4)], group("plain", cpu=4, limit=3))
+    assert added(answer) == {"plain": 3}
+    assert len(answer.placements) == 3
+
+
+def test_a_gang_that_waits_for_pods_gets_no_nodes() -> None:
+    answer = plan_for([gang(4), *members(3)], group("plain", cpu=4))
+    assert added(answer) == {}
+    assert all(not one.groups and "3" in one.message for one in answer.unplaced)
+    assert "3 wait for something other than nodes" in answer.headline()
+
+
+def test_daemons_are_on_new_nodes_first() -> None:
+    agent = builders.workload("agent", None, kind="DaemonSet", namespace="ml", containers=[builders.container(cpu="1")])
+    pods = [waiting(f"p{number}", cpu=2) for number in range(4)]
+    assert added(plan_for(pods, group("plain", cpu=4))) == {"plain": 2}
+    assert added(plan_for([agent, *pods], group("plain", cpu=4))) == {"plain": 4}
+    agent["spec"]["template"]["spec"]["nodeSelector"] = {"other": "nodes"}
+    assert added(plan_for([agent, *pods], group("plain", cpu=4))) == {"plain": 2}
