@@ -22,7 +22,7 @@ class FleetWish(NamedTuple):
     """How the viewer wants the map: what each device's group is, and which devices are picked."""
 
     group: Callable[[EffectiveDevice], str]
-    pick: Callable[[EffectiveDevice], bool] | None
+    pick: Callable[[PoolView], grouping.Picked] | None
 
 
 async def open_fleet(viewer: Viewer, by: str, expression: str) -> FleetStream:
@@ -113,8 +113,8 @@ class FleetStream:
         """Groups and picks of a pool's devices: one value if all have the same."""
         about: dict[str, Any] = {"g": _shortest(view, self._group)}
         if self._pick is not None:
-            pick = self._pick
-            about["m"] = "".join("1" if pick(device) else "0" for device in view.devices)
+            picked = self._pick(view)
+            about |= {"m": picked.mask, "w": picked.why}
         return about
 
 

@@ -10,6 +10,7 @@ from dray.top import pages, screen
 from dray.top.model import Reading, Top
 from dray.top.pages import PAGES, SYMBOLS
 from dray.top.screen import BOLD, CHOSEN, DIM, PLAIN, PROBLEM, Line, Span, line
+from dray.views import grouping
 from dray.views.fleet import FleetRow, shown_as
 from dray.views.service import RuleRow
 
@@ -45,6 +46,10 @@ def _head(top: Top, width: int) -> Iterator[Line]:
     yield line(*parts)
     if seen.missing:
         yield line(Span(screen.cut(f"You do not see everything: {'; '.join(seen.missing)}.", width), PROBLEM))
+    failed = grouping.failure(seen.picked.values()) if seen.picked and top.page <= 1 else None
+    if failed is not None:
+        told = f"The filter fails on {count(failed.number, 'device')}, as it would in a claim: {failed.why}"
+        yield line(Span(screen.cut(told, width), PROBLEM))
     tabs: list[str | Span] = []
     for number, page in enumerate(PAGES):
         told = f" {number + 1} {page.title}{_number(top, page.name)} "
@@ -79,7 +84,8 @@ def _list(top: Top, width: int, room: int) -> Iterator[Line]:
     if not top.items():
         top.rows_on_screen, top.columns_on_screen = max(1, room - 1), 1
         yield line()
-        yield line(f"  {top.place.empty}")
+        is_narrowed = top.listing.words or (top.page <= 1 and top.expression)
+        yield line("  Nothing matches the filter." if is_narrowed else f"  {top.place.empty}")
     elif top.place.name == "fleet":
         yield from _map(top, width, room)
     else:

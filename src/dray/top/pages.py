@@ -14,7 +14,7 @@ from dray.prose.wording import span
 from dray.top import screen
 from dray.top.seen import Seen, Spot, is_picked
 from dray.views.fleet import FleetRow, shown_as, words_of
-from dray.views.grouping import natural
+from dray.views.grouping import TRUE, natural
 from dray.views.service import RuleRow
 from dray.views.waiting import PodRow
 
@@ -73,7 +73,7 @@ def _node_of(item: Item) -> str:
 def _rows(seen: Seen) -> list[FleetRow]:
     if seen.picked is None:
         return list(seen.rows)
-    return [row for row in seen.rows if "1" in seen.picked.get(row.key, "")]
+    return [row for row in seen.rows if row.key in seen.picked and TRUE in seen.picked[row.key].mask]
 
 
 def row_name(row: FleetRow) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from dray.scheduling.device_states import DeviceState
 from dray.snapshot.device_selection import DeviceSelection
 from dray.views.fleet import FleetRow, FleetTotals
+from dray.views.grouping import TRUE, Picked
 from dray.views.service import RuleRow
 from dray.views.waiting import PodRow
 
@@ -31,8 +32,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[PodRow, ...] = ()
     rules: tuple[RuleRow, ...] = ()
     missing: tuple[str, ...] = ()
-    picked: Mapping[str, str] | None = None
-    """With a filter: by key of a row, `1` for every device that it is true of, else `0`."""
+    picked: Mapping[str, Picked] | None = None
+    """With a filter: by key of a row, of which devices it is true."""
     details: Callable[[str], Sequence[DeviceState]] = _none
     """The devices of a row in full."""
 
@@ -70,5 +71,5 @@ def is_picked(seen: Seen, row: FleetRow, position: int) -> bool:
     """Whether the filter is true of a device, or there is none."""
     if seen.picked is None:
         return True
-    mask = seen.picked.get(row.key, "")
-    return position < len(mask) and mask[position] == "1"
+    picked = seen.picked.get(row.key)
+    return picked is not None and picked.mask[position : position + 1] == TRUE

@@ -54,14 +54,14 @@ class Picks:
     def __init__(self, expression: str) -> None:
         """Raises GroupingError."""
         self._pick = grouping.picker(expression)
-        self._known: dict[str, tuple[PoolView, str]] = {}
+        self._known: dict[str, tuple[PoolView, grouping.Picked]] = {}
 
-    def of(self, views: Mapping[str, PoolView]) -> dict[str, str]:
+    def of(self, views: Mapping[str, PoolView]) -> dict[str, grouping.Picked]:
         """By key of a row."""
         for key, view in views.items():
             known = self._known.get(key)
             if known is None or known[0] is not view:
-                self._known[key] = (view, "".join("1" if self._pick(one) else "0" for one in view.devices))
+                self._known[key] = (view, self._pick(view))
         return {key: self._known[key][1] for key in views}
 
 

@@ -21,6 +21,9 @@ NOTHING: Final = "(none)"
 MOST_VALUES: Final = 100
 """An attribute or label with more values than this groups nothing that people could look at."""
 LOOKED_AT: Final = 400
+TRUE: Final = "1"
+FALSE: Final = "0"
+FAILS: Final = "!"
 
 Labels: TypeAlias = Mapping[str, Mapping[str, str]]
 """Of nodes, by name."""
@@ -83,25 +86,54 @@ def grouper(by: str, labels: Labels, classes: Mapping[str, DeviceClass]) -> Call
     raise GroupingError(f"cannot group by {by!r}: give {known}")
 
 
-def picker(expression: str) -> Callable[[EffectiveDevice], bool]:
-    """A function that says whether a device is one of those that an expression is true of. Raises GroupingError.
+class Picked(msgspec.Struct, frozen=True):
+    """What an expression is of a pool's devices."""
 
-    A device on which it fails, or takes too long, is not.
-    """
+    mask: str
+    """A letter for each: TRUE, FALSE, or FAILS."""
+    why: str = ""
+    """Why it fails on the first on which it does; empty if it fails on none."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """An expression that cannot be evaluated on devices: as the selector of a claim, it would get the claim nothing."""
+
+    number: int
+    why: str
+    """On the first of them."""
+
+
+def picker(expression: str) -> Callable[[PoolView], Picked]:
+    """A function that says of which devices of a pool an expression is true. Raises GroupingError."""
+    selector = _selector(expression)
+
+    def pick(view: PoolView) -> Picked:
+        letters, why = [], ""
+        for device in view.devices:
+            try:
+                letters.append(TRUE if selector.matches_now(device.view) else FALSE)
+            except cel.SelectorError as error:
+                letters.append(FAILS)
+                why = why or str(error) or "it takes too long"
+        return Picked("".join(letters), why)
+
+    return pick
+
+
+def failure(picked: Iterable[Picked]) -> Failure | None:
+    """On how many devices an expression fails, and why; None if on none."""
+    failed = [one for one in picked if one.why]
+    return Failure(sum(one.mask.count(FAILS) for one in failed), failed[0].why) if failed else None
+
+
+def _selector(expression: str) -> cel.Selector:
     try:
         selector = cel.compile(expression)
     except cel.CompileError as error:
         raise GroupingError(f"{error.message} (line {error.line}, column {error.column})") from None
     if not selector.is_light:
         raise GroupingError("the expression may take too long for a filter; use shorter lists, and find for findAll")
-
-    def is_picked(device: EffectiveDevice) -> bool:
-        try:
-            return selector.matches_now(device.view)
-        except cel.SelectorError:
-            return False
-
-    return is_picked
+    return selector
 
 
 def _by_attribute(wanted: str) -> Callable[[EffectiveDevice], str]:
@@ -118,19 +150,26 @@ def _by_attribute(wanted: str) -> Callable[[EffectiveDevice], str]:
 
 
 def _by_class(classes: Mapping[str, DeviceClass]) -> Callable[[EffectiveDevice], str]:
-    """The first class by name whose selectors are all true of a device."""
+    """The first class by name whose selectors are all true of a device; one that fails on it is not."""
     tests = []
     for name, one in sorted(classes.items()):
         expressions = [selector.cel.expression for selector in one.spec.selectors if selector.cel is not None]
         try:
-            tests.append((name, [picker(expression) for expression in expressions]))
+            tests.append((name, [_selector(expression) for expression in expressions]))
         except GroupingError:
             continue
 
     def group(device: EffectiveDevice) -> str:
-        return next((name for name, each in tests if all(test(device) for test in each)), NOTHING)
+        return next((name for name, each in tests if all(_is_true(one, device) for one in each)), NOTHING)
 
     return group
+
+
+def _is_true(selector: cel.Selector, device: EffectiveDevice) -> bool:
+    try:
+        return selector.matches_now(device.view)
+    except cel.SelectorError:
+        return False
 
 
 @remember_texts(20_000)

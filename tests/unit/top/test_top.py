@@ -20,6 +20,7 @@ from dray.top.keys import Keys
 from dray.top.model import Top
 from dray.top.seen import Seen
 from dray.views import fleet, service, waiting
+from dray.views.grouping import Picked
 from snapshot_objects import DRIVER, claim, device, device_class, held, pod, resource_slice, rule
 
 NOW = "2026-06-01T12:00:00Z"
@@ -142,16 +143,27 @@ def test_enter_leads_from_a_node_to_its_devices_and_escape_back(top: Top) -> Non
 def test_filters_are_cel_for_devices_and_words_for_pods(top: Top) -> None:
     _press(top, "/")
     assert _type(top, "device.driver == 'x'") == [Filter("device.driver == 'x'")]
-    top.see(replace(top.seen, picked={top.seen.rows[1].key: "0100"}))
+    top.see(replace(top.seen, picked={top.seen.rows[1].key: Picked("0100")}))
     top.filtered("device.driver == 'x'")
     assert _lines(top)[3].split() == [">node-2", "T"]
     assert len(top.items()) == 1
     assert _press(top, "escape") == [Filter("")]
     _press(top, "3", "/")
     _type(top, "nobody")
-    assert "No pod waits for a node." in "\n".join(_lines(top))
+    assert "Nothing matches the filter." in "\n".join(_lines(top))
     _press(top, "escape")
     assert "default/waiter" in "\n".join(_lines(top))
+
+
+def test_a_filter_that_fails_on_devices_says_so(top: Top) -> None:
+    why = "no such key: numa; " + "x" * 80
+    top.see(replace(top.seen, picked={row.key: Picked("0!0!", why) for row in top.seen.rows}))
+    top.filtered("device.driver == 'x'")
+    lines = _lines(top)
+    assert lines[2].startswith("The filter fails on 6 devices, as it would in a claim: no such key: numa; x")
+    assert "Nothing matches the filter." in "\n".join(lines)
+    _press(top, "3")
+    assert "fails" not in "\n".join(_lines(top))
 
 
 def test_sorting_goes_through_the_orders_and_turns(top: Top) -> None:

@@ -93,8 +93,9 @@ def test_devices_are_grouped_and_picked_as_they_count(snapshot: Snapshot) -> Non
     assert by[f"attribute:{DRIVER}/model"] == ["H100", "H200", "H100", "H100"] * 2
     assert by["attribute:none/x"] == ["(none)"] * 8
     assert by[""] == [""] * 8
-    is_picked = grouping.picker(f'device.attributes["{DRIVER}"].numa == 0')
-    assert [is_picked(one) for one in devices[:4]] == [True, False, True, False]
+    pick = grouping.picker(f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].model == "H100"')
+    assert [pick(view).mask for view in snapshot.pools()] == ["1011", "1011"]
+    assert grouping.failure(pick(view) for view in snapshot.pools()) is None
     for wrong in ("colour", "label", "label:", "attribute:"):
         with pytest.raises(grouping.GroupingError, match="cannot group by"):
             grouping.grouper(wrong, {}, {})
@@ -102,6 +103,16 @@ def test_devices_are_grouped_and_picked_as_they_count(snapshot: Snapshot) -> Non
         grouping.picker("device.nonsense")
     with pytest.raises(grouping.GroupingError, match="findAll"):
         grouping.picker('device.driver.findAll("g").size() > 0')
+
+
+def test_a_filter_says_on_how_many_devices_it_fails_and_why(snapshot: Snapshot) -> None:
+    pick = grouping.picker(f'device.attributes["{DRIVER}"].numa == 0')
+    picked = [pick(view) for view in snapshot.pools()]
+    assert [one.mask for one in picked] == ["1!10", "1!10"]  # the patch takes numa away from gpu-1
+    failed = grouping.failure(picked)
+    assert failed is not None
+    assert failed.number == 2
+    assert failed.why.startswith("no such key: numa; ")
 
 
 def test_what_groups_nothing_is_not_offered(snapshot: Snapshot) -> None:

@@ -11,7 +11,8 @@ import { ORDER, bitsAt, kindOf } from "./states.js";
  * @property {string} s states, a letter for each device
  * @property {number} c which names
  * @property {string | string[]} g group, of all or of each device
- * @property {string} [m] which devices are picked
+ * @property {string} [m] of which devices the filter is true: 1, 0, or ! where it fails
+ * @property {string} [w] why it fails on the first of them
  * @property {string[]} [names]
  */
 /** @typedef {{row: Row, positions: number[], x: number, y: number, w: number, h: number, columns: number}} Block */
@@ -66,7 +67,7 @@ export class FleetModel {
       /** @type {Map<string, number[]>} */
       const parts = new Map();
       for (let position = 0; position < row.s.length; position++) {
-        if (row.m !== undefined && row.m[position] === "0") continue;
+        if (row.m !== undefined && row.m[position] !== "1") continue;
         const group = typeof row.g === "string" ? row.g : row.g[position];
         const part = parts.get(group);
         if (part) part.push(position);
@@ -118,6 +119,18 @@ export class FleetModel {
    */
   idOf(row, position) {
     return `${row.d}/${row.p}/${this.nameOf(row, position)}`;
+  }
+
+  /** On how many devices the filter fails, and on the first why. */
+  get failure() {
+    let number = 0;
+    let why = "";
+    for (const row of this.rows.values()) {
+      if (!row.w) continue;
+      number += [...(row.m ?? "")].filter((letter) => letter === "!").length;
+      why = why || row.w;
+    }
+    return { number, why };
   }
 
   get shown() {

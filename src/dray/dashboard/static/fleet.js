@@ -62,8 +62,9 @@ export function show(main, route) {
   );
   const selection = h("div", { class: "selection", hidden: true });
   const rows = h("div", { class: "rows" });
-  const shown = h("p", { class: "quiet shown" });
-  fill(main, h("h1", { class: "unseen" }, "Fleet"), form, notice, totals, problem, selection, shown, map.element, rows);
+  const shown = h("p", { class: "quiet shown", role: "status" });
+  const failing = h("p", { class: "notice failing", role: "status", hidden: true });
+  fill(main, h("h1", { class: "unseen" }, "Fleet"), form, notice, totals, problem, selection, shown, failing, map.element, rows);
   paintView();
   paintChosen();
   connect();
@@ -121,12 +122,19 @@ export function show(main, route) {
     }
     if (isTable) paintTable();
     shown.textContent = tellShown();
+    paintFailure();
     main.dataset.ready = "yes";
   }
 
   function tellShown() {
     if (model.rows.size === 0) return "There are no devices: no driver has published any, or you may not see them.";
     return cel ? `${count(model.shown, "device")} ${model.shown === 1 ? "matches" : "match"} the filter.` : "";
+  }
+
+  function paintFailure() {
+    const { number, why } = model.failure;
+    failing.hidden = number === 0;
+    failing.textContent = number ? `The filter fails on ${count(number, "device")}, as it would in a claim: ${why}` : "";
   }
 
   /** @param {{by: string, title: string}[]} choices */
