@@ -241,6 +241,10 @@ def _looks_at_the_map(here: Cluster, page: Page) -> None:
     page.click_device(*held)
     page.sees("Held by", "used by ml/train-1", "driverVersion", "History of the last hour", "allocation")
     _picture(page, "device")
+    page.press("ml/train-1")
+    page.sees("is on a node", "What it has", "8 × gpu.example.com")
+    page.press(held[0].removeprefix(f"{CLASS}/"))
+    page.sees("Held by")
     page.open("#/fleet")
 
 
@@ -351,6 +355,23 @@ def _comes_back_after_the_session_has_ended(page: Page, token: str) -> None:
     page.press("Log in")
     page.sees("The last hour")
     assert page.script("return location.hash") == "#/timeline?kind=allocation"
+
+
+def test_a_partition_is_shown_with_what_it_is_a_part_of(one_browser: Page) -> None:
+    with cluster(nodes=1, profile="mig") as here:
+        page = one_browser.turn_to(_way_in(here)[0])
+        with _logged_in(page, _way_in(here)[1]):
+            page.sees("of 40 devices")
+            page.open(f"#/device?id={CLASS}/node-1/gpu-0-small-1&node=node-1")
+            page.sees("draws 10Gi of 80Gi", "gpu-0-half-0")
+            parts = page.script("return [...document.querySelectorAll('.tree .tree li')].map((one) => one.innerText)")
+            assert parts[:2] == ["gpu-0-half-0 free", "gpu-0-half-1 free"]
+            assert len(parts) == 9
+            assert page.find(".tree [aria-current]").text == "gpu-0-small-1"
+            assert page.faults() == []
+            page.press("gpu-0-half-0")
+            page.sees("draws 40Gi of 80Gi")
+        assert page.complaints() == []
 
 
 def test_where_nothing_is_it_is_said_so(one_browser: Page) -> None:

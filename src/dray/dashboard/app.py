@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from dray.api import kinds
+from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.dashboard import static_files, view_stream
 from dray.dashboard.access import Access
@@ -32,8 +33,9 @@ from dray.process.tasks import end
 from dray.reconcile import Clock
 from dray.snapshot import SnapshotError
 from dray.snapshot.pod_explanation import explain_pod
-from dray.views.explanation import Picture, claim_picture, pod_picture
+from dray.views.explanation import Picture, allocated_picture, claim_picture, pod_picture
 from dray.views.grouping import GroupingError
+from dray.views.waiting import claims_for
 
 PREFIX: Final = "/dashboard/"
 API: Final = f"{PREFIX}api/"
@@ -214,10 +216,11 @@ class Dashboard:
             def work() -> Picture:
                 now = datetime.now(UTC)
                 if pod:
-                    return pod_picture(explain_pod(snapshot, pod), now)
+                    told = explain_pod(snapshot, pod)
+                    return pod_picture(told, claims_for(told.pod, snapshot.objects(ResourceClaim)), now)
                 found = snapshot.claim(claim)
                 if found.status.allocation is not None:
-                    return Picture(subject=claim, status="allocated")
+                    return allocated_picture(found)
                 return claim_picture(claim, snapshot.explain(claim), now)
 
             return document(await asyncio.to_thread(work))

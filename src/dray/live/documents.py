@@ -18,8 +18,9 @@ from dray.api.status import ApiError
 from dray.api.times import Time
 from dray.live.hubs import load_fleet
 from dray.live.viewer import Viewer
+from dray.scheduling.device_states import DeviceState
 from dray.views import hub, service, timeline, waiting
-from dray.views.device import DevicePage, Surroundings, device_page
+from dray.views.device import Surroundings, device_page
 
 MOST_ROWS: Final = 5000
 TIMELINE: Final = timedelta(hours=1)
@@ -83,7 +84,8 @@ async def _entries(viewer: Viewer) -> list[timeline.TimelineEntry]:
 
 async def device(viewer: Viewer, parameters: Parameters) -> dict[str, Any]:
     """One device with everything around it. Raises NoSuchThing."""
-    page = find_device(viewer, parameters.get("id", ""), parameters.get("node", ""))
+    state, around = find_device(viewer, parameters.get("id", ""), parameters.get("node", ""))
+    page = await asyncio.to_thread(device_page, state, around)
     names = [one.rule for one in page.taints if one.rule]
     entries = timeline.about_device(
         await _entries(viewer), page.id, names, [one.claim for one in page.holders], page.node or ""
@@ -91,12 +93,15 @@ async def device(viewer: Viewer, parameters: Parameters) -> dict[str, Any]:
     return {"device": page, "history": entries[:100], "missing": viewer.missing}
 
 
-def find_device(viewer: Viewer, name: str, node: str) -> DevicePage:
-    """A device by `driver/pool/device`, on a node if several have one of that name. Raises NoSuchThing."""
+def find_device(viewer: Viewer, name: str, node: str) -> tuple[DeviceState, Surroundings]:
+    """A device by `driver/pool/device`, on a node if several have one of that name, and what its page is made of.
+
+    Raises NoSuchThing.
+    """
     driver, _, rest = name.partition("/")
     pool, _, short = rest.rpartition("/")
     rows = viewer.rows
-    for key in (f"{driver}/{pool}/{node}", f"{driver}/{pool}/"):
+    for key in (f"{driver}/{pool}/{node}", f"{driver}/{pool}/") if node else rows.keys_of(driver, pool):
         states = rows.devices(key)
         state = next((one for one in states if one.device.id.device == short), None)
         if state is None:
@@ -113,7 +118,7 @@ def find_device(viewer: Viewer, name: str, node: str) -> DevicePage:
             counter_sets=rows.views[key].counter_sets,
             neighbours=states,
         )
-        return device_page(state, around)
+        return state, around
     raise NoSuchThing(f"there is no device {name}{f' on node {node}' if node else ''}, or you may not see it")
 
 

@@ -10,7 +10,7 @@ import msgspec
 from dray.allocator.reasons import ClaimReport, DeviceReport, Explanation, NodeReport, RequestReport
 from dray.allocator.results import DOES_NOT_FIT
 from dray.prose.device_reasons import blocked_by, is_match, tell_device, tell_problem, totals
-from dray.prose.remedies import Trials, find_closest, tell_remedies
+from dray.prose.remedies import Trials, find_closest, tell_hopeless, tell_remedies
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count, local_name, names, shorten
 
@@ -221,11 +221,13 @@ def tell_totals(request: RequestReport) -> str:
 
 def _hint(claim: str, request: RequestReport, style: Style) -> str:
     closest = find_closest(request)
-    if closest is None or not closest.matching:
+    if closest is None:
         return ""
     told = tell_remedies(claim, request, closest, style.trials) if style.trials is not None else []
-    text = f"Closest: {closest.node}{_shortage(closest)}."
-    return f"{text} It would fit {', or '.join(told)}." if told else text
+    text = f"Closest: {closest.node}{_shortage(closest)}." if closest.matching or told else ""
+    if told:
+        return f"{text} It would fit {', or '.join(told)}."
+    return f"{text} {tell_hopeless(request)}".strip() if style.trials is not None else text
 
 
 def _shortage(node: NodeReport) -> str:

@@ -71,6 +71,18 @@ def tell_remedies(claim: str, request: RequestReport, node: NodeReport, trials: 
     ]
 
 
+def tell_hopeless(request: RequestReport) -> str:
+    """To be said if there are no remedies: why not. Empty if the pools of the nodes have problems, which are told."""
+    most = max((node.matching for node in request.nodes), default=0)
+    if not most:
+        has_problems = any(node.problems for node in request.nodes)
+        return "" if has_problems else "No device matches: nothing that is given back or lifted would help."
+    if request.count is None or most >= request.count:
+        return "Nothing that was tried makes it fit."
+    matching = "1 device that matches" if most == 1 else f"{most} devices that match"
+    return f"Nothing that was tried makes it fit: no node that was looked at has more than {matching}."
+
+
 def _constraints(claim: str, node: NodeReport, trials: Trials) -> Iterator[str]:
     for attribute in node.fits_without:
         if trials.without_constraint(claim, node.node, attribute):

@@ -66,10 +66,10 @@ def _device(page: DevicePage, history: list[TimelineEntry], width: int) -> Itera
             yield wrap(f"  {taint.progress}", width)
     for counter in page.counters:
         yield f"Draws {counter.draws} of {counter.of} from {counter.counter_set}/{counter.counter}"
-    for relation, told in (("whole", "Part of"), ("part", "Made of"), ("shares", "Shares counters with")):
-        found = [f"{one.name} ({one.state})" for one in page.relatives if one.relation == relation]
-        if found:
-            yield wrap(f"{told} {', '.join(found)}", width)
+    for part in page.partitions.tree:
+        yield f"{'  ' * part.depth}{'>' if part.is_own else ' '} {part.name}: {part.state}"
+    if page.partitions.more:
+        yield f"  and {count(page.partitions.more, 'more device')} that share its counters"
     yield ""
     rows = [["name", "published", "in effect", "patched by"]]
     rows += [[one.name, one.published or "–", one.effective or "removed", one.patch or ""] for one in page.values]

@@ -17,6 +17,7 @@ from dray.eviction.rule_condition import EVICTION_IN_PROGRESS
 from dray.scheduling.device_state_text import tell_block
 from dray.scheduling.device_states import DeviceState
 from dray.tracker.view import DeviceId
+from dray.views.partitions import Partitions, partitions
 from dray.what_if.device_changes import attribute_text
 
 
@@ -60,15 +61,6 @@ class CounterUse(Document, frozen=True, kw_only=True):
     of: str
 
 
-class Relative(Document, frozen=True, kw_only=True):
-    """A device that shares counters with this one."""
-
-    name: str
-    relation: str
-    """`whole` if this one is a part of it, `part` if it is a part of this one, else `shares`."""
-    state: str
-
-
 class Holder(Document, frozen=True, kw_only=True):
     """A claim that has the device, the pods that use it, and what is said of the device there."""
 
@@ -93,7 +85,7 @@ class DevicePage(Document, frozen=True, kw_only=True):
     values: tuple[Value, ...]
     taints: tuple[Taint, ...]
     counters: tuple[CounterUse, ...]
-    relatives: tuple[Relative, ...]
+    partitions: Partitions
     holders: tuple[Holder, ...]
 
 
@@ -127,7 +119,7 @@ def device_page(state: DeviceState, around: Surroundings) -> DevicePage:
         values=tuple(_values(state, around)),
         taints=tuple(_taints(state, around.rules)),
         counters=tuple(_counters(device.device, around.counter_sets)),
-        relatives=tuple(_relatives(device.device, around.neighbours)),
+        partitions=partitions(device.device, around.neighbours, around.counter_sets),
         holders=tuple(_holder(name, device.id, around) for name in state.holders),
     )
 
@@ -195,32 +187,6 @@ def _counters(device: Device, sets: Sequence[CounterSet]) -> Iterator[CounterUse
         for name, counter in use.counters.items():
             of = sizes.get((use.counter_set, name), "?")
             yield CounterUse(counter_set=use.counter_set, counter=name, draws=str(counter.value), of=of)
-
-
-def _relatives(device: Device, neighbours: Sequence[DeviceState]) -> Iterator[Relative]:
-    own = _draw(device)
-    if not own:
-        return
-    for state in neighbours:
-        other = state.device.device
-        draw = _draw(other)
-        if other is device or own.keys().isdisjoint(draw):
-            continue
-        relation = "shares"
-        if all(draw.get(key, 0) >= amount for key, amount in own.items()) and draw != own:
-            relation = "whole"
-        elif all(own.get(key, 0) >= amount for key, amount in draw.items()) and draw != own:
-            relation = "part"
-        yield Relative(name=other.name, relation=relation, state=", ".join(state.words))
-
-
-def _draw(device: Device) -> dict[tuple[str, str], int]:
-    return {
-        (use.counter_set, name): counter.value.nanos
-        for use in device.consumes_counters
-        for name, counter in use.counters.items()
-        if counter.value.nanos > 0
-    }
 
 
 def _holder(name: str, device: DeviceId, around: Surroundings) -> Holder:

@@ -5,19 +5,21 @@ The same explanation that `dray explain` tells; here in pieces that can be drawn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
 from dray.allocator.reasons import ClaimReport, DeviceReport, NodeReport, RequestReport
+from dray.api.references import full_name
+from dray.api.resource import ResourceClaim
 from dray.prose.device_reasons import blocked_by, is_match, tell_device
 from dray.prose.explanations import tell_totals, tell_wish
-from dray.prose.remedies import Trials, find_closest, tell_remedies
-from dray.prose.wording import count
+from dray.prose.remedies import Trials, find_closest, tell_hopeless, tell_remedies
 from dray.scheduling.text import tell_preemption
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pod_explanation import PodExplanation
 from dray.views.device import Document
+from dray.views.waiting import ClaimRow, claim_rows
 
 MOST_NODES: Final = 60
 """Nodes that are drawn, the nearest to fitting first; the rest is counted."""
@@ -81,10 +83,12 @@ class Picture(Document, frozen=True, kw_only=True):
     """By reason, the nodes that do not take the pod, devices aside."""
     claims: tuple[ClaimPicture, ...] = ()
     passed_over: dict[str, str] = {}
+    has: tuple[ClaimRow, ...] = ()
+    """The claims that it has devices by."""
 
 
-def pod_picture(explanation: PodExplanation, now: datetime) -> Picture:
-    """Why a pod is where it is, or nowhere."""
+def pod_picture(explanation: PodExplanation, holding: Iterable[ResourceClaim], now: datetime) -> Picture:
+    """Why a pod is where it is, or nowhere; `holding` are the claims that are reserved for it."""
     unsuitable: dict[str, tuple[str, ...]] = {}
     for node, why in explanation.unsuitable.items():
         unsuitable[why] = (*unsuitable.get(why, ()), node)
@@ -99,7 +103,13 @@ def pod_picture(explanation: PodExplanation, now: datetime) -> Picture:
         unsuitable=unsuitable,
         claims=tuple(_claims(claims, now)) if claims is not None else (),
         passed_over=claims.passed_over if claims is not None else {},
+        has=tuple(claim_rows(holding)),
     )
+
+
+def allocated_picture(claim: ResourceClaim) -> Picture:
+    """A claim that has what it asks for."""
+    return Picture(subject=full_name(claim), status="allocated", has=tuple(claim_rows([claim])))
 
 
 def claim_picture(name: str, explanation: ClaimExplanation, now: datetime) -> Picture:
@@ -125,25 +135,20 @@ def _request(claim: ClaimReport, request: RequestReport, trials: Trials | None, 
     closest = None if any(node.fits for node in request.nodes) else find_closest(request)
     helps: Sequence[str] = ()
     hopeless = ""
-    if closest is not None and closest.matching and trials is not None:
+    if closest is not None and trials is not None:
         helps = tell_remedies(claim.claim, request, closest, trials)
-        hopeless = "" if helps else _tell_hopeless(request)
+        hopeless = "" if helps else tell_hopeless(request)
     nodes = sorted(request.nodes, key=lambda one: (not one.fits, not one.matching, one.missing, -one.free))
     return RequestPicture(
         name=request.name,
         wish=tell_wish(request),
         totals=tell_totals(request),
-        closest=closest.node if closest is not None and closest.matching else None,
+        closest=closest.node if closest is not None and (closest.matching or helps) else None,
         remedies=tuple(helps),
         hopeless=hopeless,
         nodes=tuple(_node(node, now) for node in nodes[:MOST_NODES]),
         more_nodes=max(0, len(nodes) - MOST_NODES),
     )
-
-
-def _tell_hopeless(request: RequestReport) -> str:
-    most = max(node.matching for node in request.nodes)
-    return f"Nothing that was tried makes it fit. No node has more than {count(most, 'device')} that match."
 
 
 def _node(node: NodeReport, now: datetime) -> NodeStrip:

@@ -147,6 +147,10 @@ class FleetRows:
         """All rows in numbers."""
         return self._tally.totals()
 
+    def keys_of(self, driver: str, pool: str) -> list[str]:
+        """The rows of a pool: one for each node that has a part of it."""
+        return self._keys.get((driver, pool), [])
+
     def devices(self, key: str) -> list[DeviceState]:
         """The devices of a row, as of the last refresh; none if there is no such row."""
         found = self._seen.get(key)

@@ -77,6 +77,15 @@ def claim_rows(claims: Iterable[ResourceClaim]) -> list[ClaimRow]:
     return sorted((_claim(one) for one in claims), key=lambda row: (row.state != "pending", row.since or "~", row.name))
 
 
+def claims_for(pod: str, claims: Iterable[ResourceClaim]) -> list[ResourceClaim]:
+    """Those that are reserved for a pod (`namespace/name`)."""
+    namespace, _, name = pod.partition("/")
+    near = (one for one in claims if one.metadata.namespace == namespace)
+    return [
+        one for one in near if any(user.resource == "pods" and user.name == name for user in one.status.reserved_for)
+    ]
+
+
 def claim_state(claim: ResourceClaim) -> str:
     """In one word, how a claim is."""
     if claim.metadata.deletion_timestamp is not None:

@@ -123,6 +123,18 @@ def test_long_values_are_shortened() -> None:
             ),
             "It would fit when 2 of a (ml/ya), b (ml/yb), c (ml/yc) are released.",
         ),
+        (
+            (resource_slice("n", device("a")), claim("x", count=2)),
+            "short by 1 device. Nothing that was tried makes it fit: no node that was looked at has more than 1 device",
+        ),
+        (
+            (resource_slice("n", device("a", taints=[{"key": "hot", "effect": "NoSchedule"}])), claim("x")),
+            "Nothing that was tried makes it fit.",
+        ),
+        (
+            (resource_slice("n", device("a")), claim("x", selector='device.driver == "other"')),
+            "0 of 1 device matches.\n\nNo device matches: nothing that is given back or lifted would help.",
+        ),
     ],
 )
 def test_reasons_and_remedies(objects: tuple[Any, ...], says: str) -> None:

@@ -149,27 +149,59 @@ def test_a_device_is_told_as_published_and_as_patched(snapshot: Snapshot) -> Non
     assert all(value.patch is None for value in untouched.values)
 
 
-def test_partitions_know_what_they_are_part_of() -> None:
-    def part(name: str, **slices: str) -> dict[str, Any]:
-        counters = {key.replace("_", "-"): {"value": value} for key, value in slices.items()}
-        return {"name": name, "consumesCounters": [{"counterSet": "gpu-0", "counters": counters}]}
+def _part(name: str, **counters: int) -> dict[str, Any]:
+    drawn = {key: {"value": str(value)} for key, value in counters.items()}
+    return {"name": name, "consumesCounters": [{"counterSet": "gpu-0", "counters": drawn}]}
 
-    counted = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": "counters"},
-        "spec": {
-            "driver": DRIVER,
-            "nodeName": "node-1",
-            "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 2},
-            "sharedCounters": [{"name": "gpu-0", "counters": {"one": {"value": "1"}, "two": {"value": "1"}}}],
-        },
-    }
-    parts = (part("whole", one="1", two="1"), part("half-1", one="1"), part("half-2", two="1"))
+
+def _pages(sizes: dict[str, int], *parts: dict[str, Any]) -> dict[str, DevicePage]:
+    """Of devices of a node that share a set of counters."""
+    counters = {name: {"value": str(size)} for name, size in sizes.items()}
+    counted = resource_slice("node-1", count=2)
+    counted["metadata"] = {"name": "counters"}
+    counted["spec"] = {**counted["spec"], "sharedCounters": [{"name": "gpu-0", "counters": counters}]}
     snapshot = dray.load(_node("node-1", "a"), counted, resource_slice("node-1", *parts, count=2))
     states = list(snapshot.device_states())
     around = Surroundings(neighbours=states, counter_sets=next(iter(snapshot.pools())).counter_sets)
-    pages = {state.device.id.device: device_page(state, around) for state in states}
-    assert [(one.name, one.relation) for one in pages["whole"].relatives] == [("half-1", "part"), ("half-2", "part")]
-    assert [(one.name, one.relation) for one in pages["half-1"].relatives] == [("whole", "whole")]
+    return {state.device.id.device: device_page(state, around) for state in states}
+
+
+def _tree(page: DevicePage) -> list[str]:
+    return [f"{'  ' * one.depth}{'*' if one.is_own else ''}{one.name}" for one in page.partitions.tree]
+
+
+def test_partitions_know_what_they_are_part_of() -> None:
+    pages = _pages({"one": 1, "two": 1}, _part("whole", one=1, two=1), _part("half-1", one=1), _part("half-2", two=1))
+    assert _tree(pages["whole"]) == ["*whole", "  half-1", "  half-2"]
+    assert _tree(pages["half-1"]) == ["whole", "  *half-1"]  # half-2 draws from another counter
     assert [(one.counter, one.draws, one.of) for one in pages["half-2"].counters] == [("two", "1", "1")]
+
+
+def test_what_can_be_had_beside_each_other_is_no_part_of_each_other() -> None:
+    """A half draws more than a small one from the same counter, but both can be had: the small one is of the whole."""
+    smalls = [_part(f"small-{number}", slices=1) for number in (1, 2)]
+    pages = _pages({"slices": 7}, _part("whole", slices=7), _part("half", slices=3), *smalls)
+    assert _tree(pages["small-1"]) == ["whole", "  half", "  *small-1", "  small-2"]
+
+
+def test_parts_of_parts_are_below_them() -> None:
+    """Each place of the device is a counter of its own."""
+    pages = _pages(
+        {"a": 1, "b": 1, "c": 1, "d": 1},
+        _part("first", a=1),
+        _part("left", a=1, b=1),
+        _part("whole", a=1, b=1, c=1, d=1),
+        _part("last", d=1),
+        _part("right", c=1, d=1),
+    )
+    assert _tree(pages["whole"]) == ["*whole", "  left", "    first", "  right", "    last"]
+    assert _tree(pages["last"]) == ["whole", "  right", "    *last"]
+
+
+def test_a_tree_of_very_many_keeps_what_is_near() -> None:
+    smalls = [_part(f"small-{number}", slices=1) for number in range(100)]
+    pages = _pages({"slices": 100}, *smalls, _part("whole", slices=100))
+    page = pages["small-99"]
+    assert len(page.partitions.tree) == 64
+    assert page.partitions.more == 37
+    assert {"whole", "  *small-99"} <= set(_tree(page))

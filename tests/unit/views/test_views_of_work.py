@@ -154,6 +154,9 @@ def test_a_picture_says_when_nothing_would_help() -> None:
     """Nodes have three devices, and four are wanted: whoever waits for a holder to go waits for ever."""
     request = _explained(_cluster(claim("big", 4))).claims[0].requests[0]
     assert request.remedies == ()
-    assert request.hopeless == "Nothing that was tried makes it fit. No node has more than 3 devices that match."
+    assert (
+        request.hopeless
+        == "Nothing that was tried makes it fit: no node that was looked at has more than 3 devices that match."
+    )
     helped = _explained(_cluster(claim("big", 3), *(held(claim(f"s{n}"), f"node-{n}", "gpu-0") for n in (1, 2))))
     assert helped.claims[0].requests[0].hopeless == ""

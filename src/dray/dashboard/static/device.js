@@ -1,7 +1,7 @@
 // One device: what it is, as published and as patched, what taints it, what it shares, who has it, what happened to it.
 
 import { watch } from "./api.js";
-import { ago, fill, h, moment } from "./dom.js";
+import { ago, count, fill, h, moment } from "./dom.js";
 import { to } from "./routes.js";
 import { table } from "./tables.js";
 import { entries } from "./timeline.js";
@@ -127,16 +127,35 @@ function values(rows) {
 
 /** @param {any} device */
 function partitions(device) {
-  const related = (/** @type {string} */ relation) => device.relatives.filter((/** @type {any} */ one) => one.relation === relation);
-  const leaf = (/** @type {any} */ one) => h("li", {}, h("a", { href: to("device", { id: `${device.driver}/${device.pool}/${one.name}`, node: device.node ?? "" }) }, one.name), " ", h("span", { class: "quiet" }, one.state));
-  const own = h("li", {}, h("b", {}, device.name), " ", h("span", { class: "quiet" }, device.state.join(", ")), related("part").length > 0 && h("ul", { class: "tree" }, related("part").map(leaf)));
-  const wholes = related("whole");
+  const { tree, more } = device.partitions;
   return h(
     "section",
     { class: "card", "aria-label": "Counters and partitions" },
     h("h2", {}, "Counters and partitions"),
     h("ul", { class: "meters" }, device.counters.map((/** @type {any} */ one) => h("li", {}, h("code", {}, `${one.counterSet} / ${one.counter}`), ` draws ${one.draws} of ${one.of}`))),
-    h("ul", { class: "tree" }, wholes.length ? wholes.map((/** @type {any} */ one, /** @type {number} */ index) => { const item = leaf(one); if (index === wholes.length - 1) item.append(h("ul", { class: "tree" }, own)); return item; }) : own),
-    related("shares").length > 0 && h("p", { class: "quiet" }, `Shares counters with ${related("shares").map((/** @type {any} */ one) => one.name).join(", ")}.`),
+    tree.length > 0 && branch(device, tree),
+    more > 0 && h("p", { class: "quiet" }, `and ${count(more, "more device")} that share its counters.`),
   );
+}
+
+/**
+ * A list with lists in it.
+ * @param {any} device
+ * @param {any[]} tree each device after what it is a part of
+ */
+function branch(device, tree) {
+  const root = h("ul", { class: "tree" });
+  const lists = [root];
+  for (const one of tree) {
+    const address = to("device", { id: `${device.driver}/${device.pool}/${one.name}`, node: device.node ?? "" });
+    const name = one.isOwn ? h("b", { "aria-current": "true" }, one.name) : h("a", { href: address }, one.name);
+    const item = h("li", {}, name, " ", h("span", { class: "quiet" }, one.state));
+    if (!lists[one.depth]) {
+      lists[one.depth] = h("ul", { class: "tree" });
+      lists[one.depth - 1].lastElementChild?.append(lists[one.depth]);
+    }
+    lists.length = one.depth + 1;
+    lists[one.depth].append(item);
+  }
+  return root;
 }

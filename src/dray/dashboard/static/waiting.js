@@ -43,8 +43,8 @@ function lists(view) {
         { title: "Claim", value: (row) => row.name, show: (row) => h("a", { href: to("claim", { name: row.name }) }, row.name) },
         { title: "State", value: (row) => row.state, show: (row) => h("span", { class: `pill ${row.state}` }, row.state) },
         { title: "Asks for", value: (row) => row.asks },
-        { title: "Devices", value: (row) => row.devices.join(" "), show: (row) => row.devices.length ? row.devices.map((/** @type {string} */ one) => one.split("/").slice(1).join("/")).join(", ") : "–" },
-        { title: "Used by", value: (row) => row.usedBy.join(" "), show: (row) => row.usedBy.map((/** @type {string} */ one, /** @type {number} */ index) => [index ? ", " : "", h("a", { href: to("pod", { name: one }) }, one)]).flat() },
+        { title: "Devices", value: (row) => row.devices.join(" "), show: (row) => devices(row.devices) },
+        { title: "Used by", value: (row) => row.usedBy.join(" "), show: (row) => pods(row.usedBy) },
       ],
       rows: view.claims,
     }),
@@ -123,6 +123,17 @@ function paint(picture, what, again) {
     picture.message && h("p", { class: "lead" }, picture.message),
     picture.preemption && h("p", { class: "notice" }, picture.preemption),
     picture.notes.length > 0 && h("ul", {}, picture.notes.map((/** @type {string} */ note) => h("li", {}, note))),
+    picture.has.length > 0 && table({
+      name: "has",
+      caption: "What it has",
+      columns: [
+        { title: "Claim", value: (row) => row.name, show: (row) => (row.name === picture.subject ? row.name : h("a", { href: to("claim", { name: row.name }) }, row.name)) },
+        { title: "Asks for", value: (row) => row.asks },
+        { title: "Devices", value: (row) => row.devices.join(" "), show: (row) => devices(row.devices, picture.node) },
+        { title: "Used by", value: (row) => row.usedBy.join(" "), show: (row) => pods(row.usedBy) },
+      ],
+      rows: picture.has,
+    }),
     picture.claims.map(claim),
     Object.keys(picture.unsuitable).length > 0 &&
       h(
@@ -134,6 +145,29 @@ function paint(picture, what, again) {
     Object.keys(picture.passedOver).length > 0 &&
       h("p", { class: "quiet" }, "Take no pods: ", Object.entries(picture.passedOver).map(([node, why]) => `${node} (${why})`).join(", ")),
   ];
+}
+
+/** @param {string[]} names */
+function pods(names) {
+  return links(names, (name) => h("a", { href: to("pod", { name }) }, name));
+}
+
+/**
+ * Without their drivers, whose names are long.
+ * @param {string[]} ids
+ * @param {string} [node]
+ */
+function devices(ids, node = "") {
+  return ids.length ? links(ids, (id) => h("a", { href: to("device", { id, node }) }, id.split("/").slice(1).join("/"))) : "–";
+}
+
+/**
+ * With commas in between.
+ * @param {string[]} names
+ * @param {(name: string) => HTMLElement} link
+ */
+function links(names, link) {
+  return names.flatMap((one, index) => [index ? ", " : "", link(one)]);
 }
 
 /** @param {string[]} names */
