@@ -1,5 +1,6 @@
 """Evictions that are so many that they may be a mistake wait for a confirmation, on a real server."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
@@ -304,4 +305,55 @@ async def test_who_cannot_be_written_down_does_not_leave() -> None:
         await world.settle(120)
         assert await leaving(world) == {"a", "b"}
         told = (await world.get("namespaces", "kube-system")).metadata.annotations["dray.dev/recent-evictions"]
-        assert [pods for _, *pods in msgspec.json.decode(told)["left"]] == [[2, 2]]
+        (own,) = msgspec.json.decode(told).values()
+        assert [pods for _, *pods in own["left"]] == [[2, 2]]
+
+
+@contextlib.asynccontextmanager
+async def two_processes(limit: str) -> AsyncIterator[tuple[World, World]]:
+    """The controller of device taints and that of node taints, each in a process of its own."""
+    async with (
+        local_server() as server,
+        controller_world(DEVICE, server=server, settings=settings_with(limit)) as devices,
+        controller_world(NODE, server=server, settings=settings_with(limit)) as nodes,
+    ):
+        for name in ("node-1", "node-2", "node-3"):
+            await devices.create(manifest("v1", "Node", name))
+        await devices.create(device_slice("pool", "gpu-0", "gpu-1"))
+        yield devices, nodes
+
+
+async def test_controllers_in_two_processes_count_each_others_evictions() -> None:
+    async with two_processes("3") as (devices, nodes):
+        await use_devices(devices, "claim", "gpu-0", pods=("a", "b"))
+        for name in ("c", "d"):
+            await run_pod(devices, name, nodeName="node-2")
+        await devices.create(rule())
+        await devices.settle(5)
+        assert await leaving(devices) == {"a", "b"}
+        await taint_nodes(nodes, "node-2")
+        await nodes.settle(60)
+        assert await leaving(devices) == {"a", "b"}
+        assert (await conditions(nodes, "nodes", "node-2"))["EvictionHeld"].status == "True"
+        # Both have told their part, and neither has lost the other's.
+        await run_pod(devices, "e", nodeName="node-3")
+        await taint_nodes(nodes, "node-3", value="alone")
+        await nodes.settle(60)
+        assert await leaving(devices) == {"a", "b", "e"}
+        told = (await nodes.get("namespaces", "kube-system")).metadata.annotations["dray.dev/recent-evictions"]
+        parts = msgspec.json.decode(told).values()
+        assert sorted((*one["controllers"], sum(pods for _, pods, _ in one["left"])) for one in parts) == [
+            (DEVICE, 2),
+            (NODE, 1),
+        ]
+
+
+async def test_of_two_processes_that_begin_at_once_one_hears_of_the_other_first() -> None:
+    """Else both would let go as many as the limit says, each for itself."""
+    async with two_processes("2") as (devices, nodes):
+        await use_devices(devices, "claim", "gpu-0", pods=("a", "b"))
+        for name in ("c", "d"):
+            await run_pod(devices, name, nodeName="node-2")
+        await asyncio.gather(devices.create(rule()), taint_nodes(nodes, "node-2"))
+        await nodes.settle(120)
+        assert len(await leaving(devices)) == 2

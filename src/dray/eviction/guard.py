@@ -112,11 +112,17 @@ class Guard(Generic[P]):
         self._is_roomier = False
         self._allowance = 0
         self._number = 0
+        self._heard = self._recent.news
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether something was heard of others, in processes of their own, that nobody has judged by."""
+        return self._heard != self._recent.news
 
     @property
     def is_sure(self) -> bool:
         """Whether `judge` has nothing to do, unless the base has changed."""
-        return not (self._unsure or self._is_roomier or self._changed)
+        return not (self._unsure or self._is_roomier or self._changed or self.is_outdated)
 
     @property
     def is_idle(self) -> bool:
@@ -188,6 +194,7 @@ class Guard(Generic[P]):
 
     def judge(self, tick: float, base: Base) -> GuardChange[P]:
         """Decides about all that there is news of."""
+        self._heard = self._recent.news
         changed, self._changed = self._changed, set()
         touched, self._touched = self._touched, {}
         allowance = self._limit.pods(base.pods + self._left(tick - self._window), base.fullest_node)

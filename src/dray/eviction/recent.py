@@ -1,13 +1,14 @@
 """Who has left without a confirmation, and when. Guards that share it count each other's evictions, each pod once.
 
 What has to outlive the process is told as a `Past`: how many have left in which minute, how many are on their way, and
-since when something is held. Whoever starts anew begins with it.
+since when something is held. Whoever starts anew begins with it, and whoever runs beside others, in processes of their
+own, counts what these tell.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
 P = TypeVar("P", bound=Hashable)
@@ -48,6 +49,13 @@ class Recent(Generic[P]):
         self._held: dict[int, float] = {}
         self._past: tuple[float, float] | None = None
         """When the guard before held something since, and until when that is believed to be what comes up."""
+        self.told_as = ""
+        """The name that this process tells its part under."""
+        self.told_by: set[str] = set()
+        """The controllers of this process that count here."""
+        self._others: tuple[Departed, ...] = ()
+        self.news = 0
+        """How often others, in processes of their own, told something else than before."""
         self.begun = 0
         """How many have been on their way, ever."""
         self.is_restored = False
@@ -85,7 +93,8 @@ class Recent(Generic[P]):
     def since(self, tick: float, *, only_devices: bool) -> int:
         """How many have left from that time on, of all or of those that use devices."""
         ticks = self._device_ticks if only_devices else self._ticks
-        return len(ticks) - bisect_left(ticks, tick)
+        others = ((with_devices if only_devices else pods) for by, pods, with_devices in self._others if by >= tick)
+        return len(ticks) - bisect_left(ticks, tick) + sum(others)
 
     def hold(self, who: object, since: float | None) -> None:
         """Somebody holds something since a time, or nothing."""
@@ -105,19 +114,28 @@ class Recent(Generic[P]):
             departed += (Departed(tick, len(self._going), sum(self._going.values())),)
         return Past(departed, min(self._held.values(), default=None))
 
-    def restore(self, past: Past, tick: float) -> None:
+    def hear(self, others: Iterable[Departed]) -> None:
+        """This is what all others tell of who has left: those before a start, and those in other processes."""
+        heard = tuple(sorted(others))
+        if heard != self._others:
+            self._others = heard
+            self.news += 1
+
+    def restore(self, held_since: float | None, tick: float) -> None:
         """Begins with what was told before a start, which is now. Once, and before anybody leaves."""
         self.is_restored = True
-        for by, pods, with_devices in sorted(past.departed):
-            for number in range(pods):
-                self._add(None, min(by, tick), uses_devices=number < with_devices)
-        if past.held_since is not None:
-            self._past = (past.held_since, tick + MINUTE)
+        if held_since is not None:
+            self._past = (held_since, tick + MINUTE)
+
+    @property
+    def needed_since(self) -> float:
+        """Nobody asks about the time before that."""
+        return min(self._needs.values(), default=float("-inf"))
 
     def forget(self, who: object, tick: float) -> None:
         """Somebody who asks does not ask about the time before that."""
         self._needs[id(who)] = tick
-        needed = min(self._needs.values())
+        needed = self.needed_since
         for minute in [minute for minute, departed in self._minutes.items() if departed.by < needed]:
             del self._minutes[minute]
         old = bisect_left(self._ticks, needed)

@@ -153,9 +153,11 @@ class EvictionController(QueueController[Key]):
             self._taken.pop(ref, None)
             self._departures.spare(ref)
             return
-        if self.is_stopped:
+        guard = self._departures.guard
+        if self.is_stopped or (guard is not None and guard.is_outdated):
             self._taken.pop(ref, None)
             self._departures.postpone(taken, self._tick())
+            self._wakeup.set()
             return
         causes = self._departures.causes(ref)
         due = self._clock.now() + (taken.cause.due - self._tick())
@@ -187,6 +189,7 @@ class EvictionController(QueueController[Key]):
 
     def _namespace_changed(self, _old: Namespace | None, new: Namespace | None) -> None:
         if new is not None and new.metadata.name == PLACE:
+            self._past.hear(new)
             self._wakeup.set()
 
     def _current(self, ref: ObjectRef) -> Pod | None:
