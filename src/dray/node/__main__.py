@@ -6,6 +6,7 @@ memory, and sees to it that those that it needs take no more than they must.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import ssl
 import sys
@@ -24,6 +25,7 @@ def main() -> None:
     _load_http_library()
     from dray.node import program
 
+    gc.freeze()  # modules stay: nobody is to wait while they are looked through for garbage
     problem = program.run(options)
     if problem:
         print(f"dray: {visible(problem)}", file=sys.stderr)

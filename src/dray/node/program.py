@@ -22,7 +22,7 @@ from dray.node.runtime import Runtime
 from dray.node.runtime.machine import find_machine
 from dray.node.runtime.none import NoRuntime
 from dray.node.runtime.process import ProcessRuntime
-from dray.process import logs, open_files
+from dray.process import logs, memory, open_files
 from dray.reconcile import Clock, RealClock
 
 FEW_FILES: Final = 4 * MAX_PODS
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 def run(options: Options) -> str:
     """Runs the agent until it is told to stop; why it cannot go on, if it cannot."""
     logs.configure()
+    memory.give_back_large_blocks()
     try:
         return uvloop.run(_run(options, find_connection(options.kubeconfig, options.context)))
     except KubeconfigError as error:

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from dray.server.discovery.pages import Pages
 from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
 from dray.server.fairness import Fairness, Flow, is_vital, may_be_refused
+from dray.server.kubelets.conversations import Conversations
 from dray.server.kubelets.proxy import Kubelets
 from dray.server.latest import was_early
 from dray.server.observers.handling import Handling, Observer
@@ -73,6 +75,7 @@ class App:
     ) -> None:
         self._engine = engine
         self._kubelets = kubelets
+        self._conversations = Conversations()
         self._gate = gate
         self._pages = pages
         self._observers = observers
@@ -180,7 +183,7 @@ class App:
             for observer in self._observers:
                 observer.answered(handling, answer)
         if not isinstance(answer, Response):
-            answer.ended = lambda: self._ended(handling)
+            answer.ended = partial(self._ended, handling, answer.ended)
             return answer
         if len(answer.body) <= compression.LARGE_ANSWER and request.headers.get("accept", JSON) == JSON:
             return answer
@@ -220,7 +223,8 @@ class App:
         assert caller is not None
         if route is not None and route.subresource in routes.OF_KUBELETS:
             # It may take long until a kubelet answers, and that keeps nobody else waiting here.
-            return await self._kubelets.answer(self._engine, route, handling.request)
+            ask = partial(self._kubelets.answer, self._engine, route, handling.request)
+            return await self._conversations.opened(caller.user, ask)
         flow = fairness.flow(caller.user)
         if not fairness.try_enter(flow):
             kind = "" if route is None else route.kind.resource
@@ -257,7 +261,8 @@ class App:
         for observer in self._observers:
             observer.sent(route, events)
 
-    def _ended(self, handling: Handling) -> None:
+    def _ended(self, handling: Handling, before: Callable[[], None]) -> None:
+        before()
         for observer in self._observers:
             observer.ended(handling)
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from dray.process.http import Answer, Duplex, Request, Upgrade, relay
 from dray.streams import spdy, websocket
+from dray.streams.held import Held, Pieces
 from dray.streams.remote_command import VERSION_HEADER, refusal
 from dray.streams.spdy import SpdyConnection, SpdyStream
 from dray.streams.websocket import WebSocket, WebSocketDuplex
@@ -25,6 +26,8 @@ MOST_PORTS: Final = 64
 PAIR_SECONDS: Final = 30.0
 MOST_WAITING: Final = 256
 """Streams of a client whose other half has not come."""
+MOST_AT_WORK: Final = 512
+"""Connections that a client has, also those whose streams it has given up while they were being made."""
 
 Connect = Callable[[int], Awaitable[Duplex]]
 """Connects to a port of the pod. Raises OSError."""
@@ -114,7 +117,7 @@ class Pairs:
         pair = stream.headers.get("requestid") or str(stream.number - (2 if kind == "data" else 0))
         waits = self._waiting.pop(pair, None)
         if waits is None:
-            if len(self._waiting) >= MOST_WAITING:
+            if len(self._waiting) >= MOST_WAITING or len(self._tasks) >= MOST_AT_WORK:
                 await stream.reset()
             else:
                 self._waiting[pair] = (stream, self._start(self._give_up(pair, stream)))
@@ -161,7 +164,8 @@ class Channels:
         self._socket = socket
         self._ports = ports
         self._connect = connect
-        self._incoming: list[asyncio.Queue[bytes]] = [asyncio.Queue(maxsize=16) for _ in ports]
+        self._held = Held()
+        self._incoming = [Pieces(self._held) for _ in ports]
 
     async def run(self) -> None:
         """Forwards until the client or all ports are gone."""
@@ -182,10 +186,11 @@ class Channels:
         try:
             while (message := await self._socket.receive()) is not None:
                 if len(message) > 1 and message[0] % 2 == 0 and message[0] // 2 < len(self._ports):
-                    await self._incoming[message[0] // 2].put(message[1:])
+                    await self._held.room()
+                    self._incoming[message[0] // 2].put(message[1:])
         finally:
-            for queue in self._incoming:
-                await queue.put(b"")
+            for pieces in self._incoming:
+                pieces.put(b"")
 
     async def _forward(self, index: int) -> None:
         try:

@@ -13,6 +13,7 @@ import msgspec
 
 from dray.process.tasks import cancel_all
 from dray.streams import websocket
+from dray.streams.held import Held, Pieces
 from dray.streams.spdy import SpdyConnection, SpdyStream
 from dray.streams.websocket import WebSocket
 
@@ -79,7 +80,8 @@ class _Inputs:
     """What comes from a client, for those who wait for it."""
 
     def __init__(self) -> None:
-        self.typed: asyncio.Queue[bytes] = asyncio.Queue(maxsize=16)
+        self._held = Held()
+        self.typed = Pieces(self._held)
         self.sizes: asyncio.Queue[Size | None] = asyncio.Queue(maxsize=1)
         """The newest alone."""
         self.over = asyncio.Event()
@@ -88,7 +90,8 @@ class _Inputs:
     async def take(self, channel: int, data: bytes) -> None:
         """Waits while nobody reads what is typed."""
         if channel == INPUT and data and not self._ended:
-            await self.typed.put(data)
+            await self._held.room()
+            self.typed.put(data)
         elif channel == RESIZE:
             with contextlib.suppress(msgspec.DecodeError, ValueError):
                 self._put_size(msgspec.json.decode(data, type=Size))
@@ -101,20 +104,19 @@ class _Inputs:
     def discard(self) -> None:
         """Nobody needs what is typed any more."""
         self._ended = True
-        while not self.typed.empty():
-            self.typed.get_nowait()
+        self.typed.take_all()
 
-    async def end_input(self) -> None:
+    def end_input(self) -> None:
         """Nothing more is typed."""
         if not self._ended:
             self._ended = True
-            await self.typed.put(b"")
+            self.typed.put(b"")
 
-    async def end(self) -> None:
+    def end(self) -> None:
         """The client is gone."""
         self.over.set()
         self._put_size(None)
-        await self.end_input()
+        self.end_input()
 
 
 async def _with_reader(reading: Awaitable[None], serve: Awaitable[None]) -> None:
@@ -182,7 +184,7 @@ class ChannelSession(_WithInputs):
         except (OSError, binascii.Error):
             await self._socket.close(websocket.PROTOCOL_ERROR)
         finally:
-            await self._inputs.end()
+            self._inputs.end()
 
     async def _take(self, message: bytes) -> None:
         if not message:
@@ -192,7 +194,7 @@ class ChannelSession(_WithInputs):
         else:
             channel, data = message[0], message[1:]
         if channel == CLOSED_CHANNEL and data[:1] == bytes((INPUT,)):
-            await self._inputs.end_input()
+            self._inputs.end_input()
         else:
             await self._inputs.take(channel, data)
 
@@ -242,7 +244,7 @@ class StreamSession(_WithInputs):
         except OSError:
             return
         finally:
-            await self._inputs.end()
+            self._inputs.end()
 
     async def _serve(self, serve: Serve) -> None:
         try:
@@ -279,7 +281,7 @@ class StreamSession(_WithInputs):
     async def _follow(self, channel: int) -> None:
         stream = self._streams[channel]
         while data := await stream.read():
-            for one in data.splitlines() if channel == RESIZE else (data,):
-                await self._inputs.take(channel, one)
+            newest = data.rstrip().rpartition(b"\n")[2] if channel == RESIZE else data
+            await self._inputs.take(channel, newest)
         if channel == INPUT:
-            await self._inputs.end_input()
+            self._inputs.end_input()

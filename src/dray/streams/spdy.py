@@ -1,7 +1,7 @@
 """A SPDY connection: streams that either end opens, each of them bytes both ways.
 
 There is no flow control per stream (clients of Kubernetes have none either): streams that nobody reads hold up the
-connection once they have `HELD_AT_MOST` bytes together.
+connection once they have `held.HELD_AT_MOST` bytes together.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Final
 
 from dray.process.http import Duplex
 from dray.streams import spdy_frames as frames
+from dray.streams.frame_turns import next_frame
+from dray.streams.held import Held, Pieces
 from dray.streams.spdy_frames import Decoder, Encoder, Frame, SpdyError
 
 UPGRADE: Final = "SPDY/3.1"
 PIECE: Final = 32 * 1024
-HELD_AT_MOST: Final = 1024 * 1024
-MOST_STREAMS: Final = 1024
-FRAMES_AT_ONCE: Final = 64
-"""After so many frames others have their turn."""
+MOST_STREAMS: Final = 512
 REFUSED, CANCELLED = 3, 5
 
 
@@ -31,20 +30,15 @@ class SpdyStream:
         self.number = number
         self.headers = headers
         self._connection = connection
-        self._held: list[bytes] = []
-        self._size = 0
-        self._changed = asyncio.Event()
+        self._pieces = Pieces(connection.held)
         self._ended = False
         self._finished = False
 
     async def read(self) -> bytes:
         """What has come; nothing if nothing will."""
-        while not self._held and not self._ended:
-            self._changed.clear()
-            await self._changed.wait()
-        data = b"".join(self._held)
-        self._let_go()
-        return data
+        while not self._pieces and not self._ended:
+            await self._pieces.wait()
+        return self._pieces.take_all()
 
     async def write(self, data: bytes) -> None:
         """Sends bytes. Raises OSError if the other end is gone, or does not want them any more."""
@@ -72,27 +66,19 @@ class SpdyStream:
         """Nobody reads or writes any more; the connection goes on."""
         self._finished = True
         self.end()
-        self._let_go()
+        self._pieces.take_all()
         self._connection.forget(self)
 
     def take(self, data: bytes) -> None:
         """Data has come."""
         if data and not self._ended:
-            self._held.append(data)
-            self._size += len(data)
-            self._connection.hold(len(data))
-        self._changed.set()
-
-    def _let_go(self) -> None:
-        self._held.clear()
-        self._connection.hold(-self._size)
-        self._size = 0
+            self._pieces.put(data)
 
     def end(self, *, both: bool = False) -> None:
         """Nothing more will come, nor be wanted if it ends `both` ways."""
         self._ended = True
         self._finished = self._finished or both
-        self._changed.set()
+        self._pieces.wake()
 
     @property
     def is_over(self) -> bool:
@@ -111,10 +97,8 @@ class SpdyConnection:
         self._next = 1 if client else 2
         self._sending = asyncio.Lock()
         self._over = False
-        self._held = 0
-        self._room = asyncio.Event()
-        self._room.set()
-        self._taken = 0
+        self.held = Held()
+        """What its streams hold together."""
         self.opened: asyncio.Queue[SpdyStream | None] = asyncio.Queue()
 
     async def run(self) -> None:
@@ -122,11 +106,9 @@ class SpdyConnection:
         try:
             while data := await self._duplex.read():
                 for frame in self._decoder.feed(data):
-                    await self._room.wait()
+                    await self.held.room()
+                    await next_frame(len(frame.data))
                     await self._take(frame)
-                    self._taken += 1
-                    if self._taken % FRAMES_AT_ONCE == 0:
-                        await asyncio.sleep(0)
         finally:
             self._over = True
             for stream in list(self._streams.values()):
@@ -152,14 +134,6 @@ class SpdyConnection:
             if self._over:
                 raise ConnectionResetError(104, "the connection is closed")
             await self._duplex.write(self._encoder.encode(frame))
-
-    def hold(self, size: int) -> None:
-        """Streams hold so many bytes more, or less."""
-        self._held += size
-        if self._held > HELD_AT_MOST:
-            self._room.clear()
-        else:
-            self._room.set()
 
     def forget(self, stream: SpdyStream) -> None:
         """A stream has ended; its number is not used again."""

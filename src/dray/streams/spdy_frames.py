@@ -14,8 +14,9 @@ SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS, WINDOW_UPDAT
 DATA: Final = 0
 FIN: Final = 1
 LONGEST_FRAME: Final = 1024 * 1024
-LONGEST_BLOCK: Final = 8 * 1024
-MOST_HEADERS: Final = 100
+LONGEST_BLOCK: Final = 2 * 1024
+MOST_HEADERS: Final = 16
+"""Of a stream, which keeps them: there may be many streams, and a few bytes of a frame can become long headers."""
 
 _WORDS: Final = (
     "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow "

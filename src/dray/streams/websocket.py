@@ -11,15 +11,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dray.process.http import Duplex, Request
+from dray.streams.frame_turns import next_frame
 
 UPGRADE: Final = "websocket"
 LONGEST_MESSAGE: Final = 1024 * 1024
+LONGEST_CONTROL: Final = 125
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
+CONTROL: Final = 8
+"""The bit that control frames have."""
+_OPCODES: Final = frozenset((CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG))
 NORMAL, PROTOCOL_ERROR = 1000, 1002
 LONGEST_REASON: Final = 120
 CLOSE_SECONDS: Final = 2.0
-FRAMES_AT_ONCE: Final = 256
-"""After so many frames others have their turn: very small ones cost more than their bytes."""
 
 _KEY: Final = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
@@ -65,24 +68,47 @@ def accept_headers(request: Request, protocol: str) -> tuple[tuple[str, str], ..
 
 
 class Frames:
-    """Bytes in, frames out."""
+    """Bytes in, frames out: control frames whole, those of messages in pieces as they come.
+
+    So nothing is held of a message but what somebody puts together, and a long one is not unmasked in one go.
+    """
 
     def __init__(self) -> None:
         self._held = bytearray()
+        self._is_inside = False
+        self._opcode = 0
+        self._final = False
+        self._mask = b""
+        self._left = 0
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete now. Raises ProtocolError."""
-        self._held += data
-        start = 0
+        """The frames, or pieces of them, that are there now. Raises ProtocolError."""
+        held, start = self._held, 0
+        held += data
         try:
-            while (found := self._next(start)) is not None:
-                frame, start = found
-                yield frame
+            while (place := self._begin(start)) is not None:
+                start = place
+                size = min(self._left, len(held) - start)
+                if size < self._left and (not size or self._opcode & CONTROL):
+                    return
+                yield self._piece(bytes(held[start : start + size]))
+                start += size
         finally:
-            del self._held[:start]
+            del held[:start]
 
-    def _next(self, start: int) -> tuple[Frame, int] | None:
-        """The frame that begins at a place, and where the next one does."""
+    def _piece(self, data: bytes) -> Frame:
+        """The next bytes of the frame that has begun."""
+        piece, turn = unmask(data, self._mask), len(data) % 4
+        self._mask = self._mask[turn:] + self._mask[:turn]
+        self._left -= len(data)
+        self._is_inside = self._left > 0
+        opcode, self._opcode = self._opcode, CONTINUATION
+        return Frame(opcode, piece, self._final and not self._is_inside)
+
+    def _begin(self, start: int) -> int | None:
+        """Where the bytes of a frame are that begins at a place, or go on there; None if not all of its head is."""
+        if self._is_inside:
+            return start
         held = self._held
         if len(held) < start + 2:
             return None
@@ -90,6 +116,10 @@ class Frames:
         length, at = second & 0x7F, start + 2
         if first & 0x70 or not second & 0x80:
             raise ProtocolError("a client's frames are masked, and without extensions")
+        if first & 0x0F not in _OPCODES:
+            raise ProtocolError("a frame is of no known kind")
+        if first & CONTROL and (length > LONGEST_CONTROL or not first & 0x80):
+            raise ProtocolError(f"a control frame is whole, and of {LONGEST_CONTROL} bytes at most")
         if length >= 126:
             size, form = (2, ">H") if length == 126 else (8, ">Q")
             if len(held) < at + size:
@@ -98,11 +128,11 @@ class Frames:
             at += size
         if length > LONGEST_MESSAGE:
             raise ProtocolError("a frame is too long")
-        if len(held) < at + 4 + length:
+        if len(held) < at + 4:
             return None
-        end = at + 4 + length
-        data = unmask(bytes(held[at + 4 : end]), bytes(held[at : at + 4]))
-        return Frame(first & 0x0F, data, bool(first & 0x80)), end
+        self._opcode, self._final, self._left = first & 0x0F, bool(first & 0x80), length
+        self._mask, self._is_inside = bytes(held[at : at + 4]), True
+        return at + 4
 
 
 def unmask(data: bytes, mask: bytes) -> bytes:
@@ -130,7 +160,6 @@ class WebSocket:
         self._duplex = duplex
         self._frames = Frames()
         self._coming: Iterator[Frame] = iter(())
-        self._taken = 0
         self._receiving = False
         self._over = asyncio.Event()
         self._closed = False
@@ -198,9 +227,7 @@ class WebSocket:
             if not data:
                 return None
             self._coming = self._frames.feed(data)  # looked for one by one: a read may hold thousands
-        self._taken += 1
-        if self._taken % FRAMES_AT_ONCE == 0:
-            await asyncio.sleep(0)
+        await next_frame(len(frame.data))
         return frame
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from dray.process.http import Answer, Duplex, Listener, Request, Response, Server, SocketDuplex, Upgrade, relay
+from dray.process.http.connection import PIECE, Connection
 from patience import PATIENCE
 
 REQUEST = b"GET /talk HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: shouting\r\n\r\n"
@@ -103,3 +104,23 @@ async def test_a_relay_ends_when_both_ends_have() -> None:
         await task
     listener.close()
     left[1].close()
+
+
+async def test_what_came_before_the_end_is_read_though_it_waited_for_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over TLS the end may come in the same piece as the rest of what is sent."""
+    made: list[Connection] = []
+    take = Server.take
+
+    def taken(server: Server, connection: Connection) -> bool:
+        made.append(connection)
+        return take(server, connection)
+
+    monkeypatch.setattr(Server, "take", taken)
+    async with connected() as (reader, writer):
+        writer.write(REQUEST)
+        await reader.readuntil(b"\r\n\r\n")
+        sent = b"x" * (PIECE + 1)
+        made[0].data_received(sent)
+        made[0].eof_received()
+        assert await reader.readexactly(len(sent)) == sent.upper()
+        assert await reader.read() == b""

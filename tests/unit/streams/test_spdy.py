@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dray.streams import spdy_frames as frames
-from dray.streams.spdy import HELD_AT_MOST, MOST_STREAMS, SpdyConnection
+from dray.streams.held import HELD_AT_MOST
+from dray.streams.spdy import MOST_STREAMS, SpdyConnection
 from dray.streams.spdy_frames import DICTIONARY, Decoder, Encoder, Frame, SpdyError
 from duplex_pair import MemoryDuplex, turns_during
 
@@ -129,7 +130,7 @@ async def test_streams_that_nobody_reads_hold_little_together() -> None:
         writing = [asyncio.ensure_future(stream.write(b"x" * (HELD_AT_MOST // 10))) for stream in streams]
         for _ in range(2000):
             await asyncio.sleep(0)
-        assert server._held < 2 * HELD_AT_MOST
+        assert server.held._size < 2 * HELD_AT_MOST
         for task in writing:
             task.cancel()
         await asyncio.gather(*writing, return_exceptions=True)

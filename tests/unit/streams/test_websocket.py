@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dray.process.http import Peer, Request
 from dray.streams import websocket
+from dray.streams.held import HELD_AT_MOST, PIECE_BYTES
 from dray.streams.sessions import ChannelSession, Session, WantedStreams
 from dray.streams.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, Frames, ProtocolError, WebSocket
 from duplex_pair import MemoryDuplex, turns_during
@@ -34,7 +35,13 @@ def masked(opcode: int, data: bytes, *, final: bool = True) -> bytes:
     return bytes((head,)) + size + MASK + websocket.unmask(data, MASK)
 
 
-@given(st.lists(st.tuples(st.sampled_from([TEXT, BINARY, PING]), st.binary(max_size=70000)), max_size=4), st.data())
+FRAMES = st.one_of(
+    st.tuples(st.sampled_from([TEXT, BINARY]), st.binary(max_size=70000)),
+    st.tuples(st.just(PING), st.binary(max_size=125)),
+)
+
+
+@given(st.lists(FRAMES, max_size=4), st.data())
 def test_frames_arrive_whole_however_they_are_cut(sent: list[tuple[int, bytes]], data: st.DataObject) -> None:
     stream = b"".join(masked(opcode, body) for opcode, body in sent)
     frames, found = Frames(), list[websocket.Frame]()
@@ -42,7 +49,15 @@ def test_frames_arrive_whole_however_they_are_cut(sent: list[tuple[int, bytes]],
         cut = data.draw(st.integers(1, len(stream)))
         found += frames.feed(stream[:cut])
         stream = stream[cut:]
-    assert [(frame.opcode, frame.data) for frame in found] == sent
+    whole: list[tuple[int, bytes]] = []
+    for frame in found:
+        if frame.opcode == CONTINUATION:
+            opcode, before = whole.pop()
+            whole.append((opcode, before + frame.data))
+        else:
+            whole.append((frame.opcode, frame.data))
+    assert whole == sent
+    assert sum(frame.final for frame in found) == len(sent)
 
 
 @pytest.mark.parametrize(
@@ -171,3 +186,42 @@ def test_the_handshake() -> None:
     assert websocket.choose(request(upgrade="websocket"), ("x",)) == ""
     assert websocket.accept_headers(request(upgrade="websocket"), "") is None
     assert not websocket.is_asked_for(request(upgrade="h2c"))
+
+
+@pytest.mark.parametrize(
+    "bytes_",
+    [
+        masked(PING, b"x" * 126),
+        masked(CLOSE, b"x" * 70_000),
+        masked(PONG, b"", final=False),
+        masked(3, b"x"),
+        masked(0xB, b"x"),
+    ],
+    ids=["long ping", "long close", "pong in pieces", "no known message", "no known control"],
+)
+def test_control_frames_are_short_and_whole(bytes_: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        list(Frames().feed(bytes_))
+
+
+@pytest.mark.parametrize("size", [1, 1000, websocket.LONGEST_MESSAGE - 1])
+async def test_what_is_typed_and_nobody_reads_is_bounded_in_bytes(size: int) -> None:
+    """However it is cut into messages."""
+    near, far = MemoryDuplex.pair()
+    session = ChannelSession(WebSocket(near), "v4.channel.k8s.io", WantedStreams(stdin=True))
+    message = masked(BINARY, b"\0" + b"x" * size)
+    together = message * max(1, 65536 // len(message))
+
+    async def flood() -> None:
+        while True:
+            await far.write(together)
+
+    async def serve(_session: Session) -> None:
+        for _ in range(3000):
+            await asyncio.sleep(0)
+
+    flooding = asyncio.ensure_future(flood())
+    await session.run(serve)
+    flooding.cancel()
+    pieces = session._inputs.typed._pieces
+    assert sum(len(one) + PIECE_BYTES for one in pieces) < HELD_AT_MOST + size + 2 * PIECE_BYTES

@@ -13,26 +13,44 @@ from dray.node.runtime.console import Console
 from dray.process.http import Duplex, SocketDuplex
 
 SECONDS: Final = 10.0
+HELD_AT_MOST: Final = 16 * 1024
+"""Bytes that are read ahead of a client that does not read: a client may have many connections."""
 NEW_NETWORK: Final = 0x40000000
 HOSTS: Final = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 
 
 async def connect(console: Console, uid: str, port: int) -> Duplex:
-    """A connection to a port at which a container of the pod listens. Raises OSError."""
+    """A connection to a port at which a container of the pod listens. Raises OSError.
+
+    Only sockets are made in threads: a container that listens and accepts nobody would keep one for as long as somebody
+    tries, and there are few.
+    """
     network = await asyncio.to_thread(console.network, uid)
     try:
-        connected = await asyncio.to_thread(_connect_in, network, port)
+        problem: OSError | None = None
+        for family, host in HOSTS:
+            made = await asyncio.to_thread(_socket_in, network, family)
+            try:
+                async with asyncio.timeout(SECONDS):
+                    await asyncio.get_running_loop().sock_connect(made, (host, port))
+            except BaseException as error:
+                made.close()
+                if not isinstance(error, OSError):  # TimeoutError is one
+                    raise
+                problem = problem or error
+            else:
+                return SocketDuplex(*await asyncio.open_connection(sock=made, limit=HELD_AT_MOST))
+        assert problem is not None
+        raise problem
     finally:
         if network is not None:
             os.close(network)
-    connected.setblocking(False)
-    return SocketDuplex(*await asyncio.open_connection(sock=connected))
 
 
-def _connect_in(network: int | None, port: int) -> socket.socket:
-    """A connected socket of a network namespace: a thread can be in another one than the process."""
+def _socket_in(network: int | None, family: int) -> socket.socket:
+    """A socket of a network namespace, wherever it is used: a thread can be in another one than the process."""
     if network is None:
-        return _connect(port)
+        return _socket(family)
     found: list[socket.socket] = []
     problem: list[OSError] = []
 
@@ -41,7 +59,7 @@ def _connect_in(network: int | None, port: int) -> socket.socket:
             if _libc.setns(network, NEW_NETWORK):
                 code = ctypes.get_errno()
                 raise OSError(code, os.strerror(code))
-            found.append(_connect(port))
+            found.append(_socket(family))
         except OSError as error:
             problem.append(error)
 
@@ -53,20 +71,10 @@ def _connect_in(network: int | None, port: int) -> socket.socket:
     return found[0]
 
 
-def _connect(port: int) -> socket.socket:
-    problem: OSError | None = None
-    for family, host in HOSTS:
-        made = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            made.settimeout(SECONDS)
-            made.connect((host, port))
-        except OSError as error:
-            made.close()
-            problem = problem or error
-        else:
-            return made
-    assert problem is not None
-    raise problem
+def _socket(family: int) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setblocking(False)
+    return made
 
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)

@@ -70,6 +70,7 @@ class Connection(Writing, asyncio.Protocol):
         self._rest: deque[bytes | memoryview] = deque()
         """What has come and is not yet given to the parser; nothing is read meanwhile."""
         self._duplex: ConnectionDuplex | None = None
+        self._has_ended = False
         self.idle_since = self._loop.time()
         self.deadline: float | None = self.idle_since + server.limits.header_seconds
         self._reset()
@@ -143,6 +144,7 @@ class Connection(Writing, asyncio.Protocol):
             self._transport.resume_reading()  # whoever reads a duplex may tell it to wait again
             while self._rest:
                 self._feed(self._rest.popleft())
+            self._feed_end()
             return
         data = self._rest.popleft()
         size = max(PIECE, self._body_left)
@@ -150,6 +152,11 @@ class Connection(Writing, asyncio.Protocol):
             self._rest.appendleft(memoryview(data)[size:])
         self._feed(data[:size])
         self._server.reading.wait(self._feed_rest if self._rest else self._read_on)
+
+    def _feed_end(self) -> None:
+        """Tells the other protocol that nothing more will come, after all that has."""
+        if self._has_ended and self._duplex is not None and not self._rest:
+            self._duplex.feed_end()
 
     def _read_on(self) -> None:
         if self._transport is not None:
@@ -196,7 +203,8 @@ class Connection(Writing, asyncio.Protocol):
         """A half-closed connection still gets its answers, unless it is a TLS one: those cannot be half closed."""
         self._drop_body()
         if self._duplex is not None:
-            self._duplex.feed_end()
+            self._has_ended = True
+            self._feed_end()
             return not self._encrypted
         self._closing = self._closing or self._encrypted or not (self._worker or self._queue or self._rest)
         return not self._closing

@@ -27,11 +27,11 @@ class ReadingTurns:
         self._room = DIRECTLY
         self._turning = False
 
-    def enter(self) -> bool:
-        """Whether what has come is looked at now; if not, the connection has to `wait`."""
-        if not self._room:
+    def enter(self, pieces: int = 1) -> bool:
+        """Whether what has come is looked at now, which takes as long as so many pieces; if not, one has to `wait`."""
+        if self._room <= 0:
             return False
-        self._room -= 1
+        self._room -= pieces
         self._keep_turning()
         return True
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import ssl
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from typing import Final
+from weakref import WeakValueDictionary
 
 import httptools
 import msgspec
@@ -17,6 +20,7 @@ from dray.server.kubelets.questions import Kubelet
 
 CONNECT_SECONDS: Final = 10.0
 ANSWER_SECONDS: Final = 30.0
+AT_ONCE: Final = 4
 LONGEST_HEAD: Final = 64 * 1024
 LONGEST_REFUSAL: Final = 64 * 1024
 
@@ -99,13 +103,33 @@ async def ask(
         raise
 
 
+class _Connecting:
+    """Lets a few connections to a node be made at a time: handshakes take time, and many may be wanted at once.
+
+    Those to other nodes go on, for a node that does not answer holds up its own alone.
+    """
+
+    def __init__(self) -> None:
+        self._of: WeakValueDictionary[tuple[int, str], asyncio.Semaphore] = WeakValueDictionary()
+
+    def of(self, node: str) -> asyncio.Semaphore:
+        key = (id(asyncio.get_running_loop()), node)
+        found = self._of.get(key)
+        if found is None:
+            found = self._of[key] = asyncio.Semaphore(AT_ONCE)
+        return found
+
+
+_connecting: Final = _Connecting()
+
+
 async def _connect(kubelet: Kubelet, trust: KubeletTrust) -> Duplex:
     """Tries the addresses of a node in order. Raises ApiError."""
     problem: Exception = OSError("it has no address")
     for host in kubelet.hosts:
         context = _context(trust, pinned=bool(kubelet.fingerprint))
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with _connecting.of(kubelet.node), asyncio.timeout(CONNECT_SECONDS):
                 reader, writer = await asyncio.open_connection(
                     host, kubelet.port, ssl=context, server_hostname=host if context.check_hostname else ""
                 )
@@ -122,6 +146,13 @@ async def _connect(kubelet: Kubelet, trust: KubeletTrust) -> Duplex:
 
 
 def _context(trust: KubeletTrust, *, pinned: bool) -> ssl.SSLContext:
+    """What is made of the files as they are now: reading them takes milliseconds, and there may be many connections."""
+    files = (trust.certificate, trust.key, trust.authority)
+    return _context_of(trust, pinned, tuple(os.stat(file).st_mtime_ns for file in files if file))
+
+
+@lru_cache(maxsize=8)
+def _context_of(trust: KubeletTrust, pinned: bool, _written: tuple[int, ...]) -> ssl.SSLContext:
     """A node that names its certificate is known by that; others by their authority, if there is one to ask."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
