@@ -27,7 +27,7 @@ from dray.process.http.messages import (
     upgrade_bytes,
 )
 from dray.process.http.repeated_heads import RepeatedHead, remember
-from dray.process.http.writing import SLICE, Writing
+from dray.process.http.writing import Writing
 
 if TYPE_CHECKING:
     from dray.process.http.server import Server
@@ -406,6 +406,7 @@ class Connection(Writing, asyncio.Protocol):
                 finally:
                     self._release(request)
                 if isinstance(answer, Stream):
+                    self._streaming = True
                     await self._send_stream(answer, chunked=not queued.old)
                     return
                 if isinstance(answer, Upgrade):
@@ -420,40 +421,6 @@ class Connection(Writing, asyncio.Protocol):
                 self.deadline = self.idle_since + self._server.limits.idle_seconds
         finally:
             self._worker = None
-
-    async def _send_stream(self, stream: Stream, chunked: bool) -> None:
-        """Writes a stream in chunks, or, for HTTP/1.0, which has none, up to the end of the connection."""
-        self._streaming = True
-        framing, end = ("Transfer-Encoding: chunked", b"0\r\n\r\n") if chunked else ("Connection: close", b"")
-        self._write(head_bytes(200, stream.content_type, stream.headers, framing, False))
-        try:
-            async for chunk in stream.chunks:
-                if len(chunk) <= SLICE:
-                    self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
-                else:
-                    self._write(b"%x\r\n" % len(chunk) if chunked else b"")
-                    if await self._write_slices(chunk):
-                        self._write(b"\r\n" if chunked else b"")
-                if not self._writable.is_set():
-                    await self._is_read()
-                if self._closing:
-                    return
-            self._write(end)
-        except asyncio.CancelledError:
-            self._write(end)
-            raise
-        except ConnectionError:  # whoever makes the chunks has lost what they come from
-            self.abort()
-        except Exception:
-            # The client sees a stream that breaks off, and will list and watch again.
-            log.exception("a stream broke off")
-            self.abort()
-        finally:
-            stream.ended()
-            close_chunks = getattr(stream.chunks, "aclose", None)
-            if close_chunks is not None:
-                await close_chunks()
-            self.close()
 
     async def _converse(self, answer: Upgrade) -> None:
         """Gives the connection to another protocol until that is done with it."""

@@ -1,13 +1,16 @@
-"""What a connection writes: answers whole or in slices, at the pace of a client that reads."""
+"""What a connection writes: answers whole, in slices or as streams, at the pace of a client that reads."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 
-from dray.process.http.messages import Response, head_bytes
+from dray.process.http.messages import Response, Stream, head_bytes
 
 SLICE = 256 * 1024
 """So much of a large answer is written before looking whether the client reads."""
+
+log = logging.getLogger(__name__)
 
 
 class Writing:
@@ -41,6 +44,39 @@ class Writing:
                 return
         if not self._writable.is_set():
             await self._is_read()
+
+    async def _send_stream(self, stream: Stream, chunked: bool) -> None:
+        """Writes a stream in chunks, or, for HTTP/1.0, which has none, up to the end of the connection."""
+        framing, end = ("Transfer-Encoding: chunked", b"0\r\n\r\n") if chunked else ("Connection: close", b"")
+        self._write(head_bytes(200, stream.content_type, stream.headers, framing, False))
+        try:
+            async for chunk in stream.chunks:
+                if len(chunk) <= SLICE:
+                    self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
+                else:
+                    self._write(b"%x\r\n" % len(chunk) if chunked else b"")
+                    if await self._write_slices(chunk):
+                        self._write(b"\r\n" if chunked else b"")
+                if not self._writable.is_set():
+                    await self._is_read()
+                if self._closing:
+                    return
+            self._write(end)
+        except asyncio.CancelledError:
+            self._write(end)
+            raise
+        except ConnectionError:  # whoever makes the chunks has lost what they come from
+            self.abort()
+        except Exception:
+            # The client sees a stream that breaks off, and will list and watch again.
+            log.exception("a stream broke off")
+            self.abort()
+        finally:
+            stream.ended()
+            close_chunks = getattr(stream.chunks, "aclose", None)
+            if close_chunks is not None:
+                await close_chunks()
+            self.close()
 
     async def _write_slices(self, data: bytes) -> bool:
         """Writes something large, with a turn for others after each slice; False if the client does not read it."""
