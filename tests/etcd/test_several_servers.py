@@ -239,6 +239,29 @@ async def test_reads_that_wait_for_etcd_do_not_count_as_busy(etcd: Etcd, monkeyp
         assert server.application._fairness.flow(ADMIN.user).estimate < 1.0
 
 
+@pytest.mark.parametrize("query", [{}, {"resourceVersion": "0"}])
+async def test_whether_something_is_there_is_asked_once(
+    etcd: Etcd, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]
+) -> None:
+    """Nobody is told that something is not there by a state that is not the latest, and one question is enough."""
+    async with two_servers(etcd) as (one, other):
+        asked: list[int] = []
+        catch_up = other.store.catch_up
+
+        async def counted() -> int:
+            asked.append(1)
+            return await catch_up()
+
+        monkeypatch.setattr(other.store, "catch_up", counted)
+        monkeypatch.setattr(other.application._gate, "identify", lambda _request: ADMIN)
+        path = "/api/v1/namespaces/default/configmaps/settings"
+        answer: Any = await other.application(Request("GET", path, query, {}, b"", Peer("")))
+        assert (answer.code, len(asked)) == (404, 1)
+        await one.client().create(typed(manifest("v1", "ConfigMap", "settings")))
+        answer = await other.application(Request("GET", path, query, {}, b"", Peer("")))
+        assert answer.code == 200
+
+
 async def test_roles_made_on_one_server_count_on_the_other(etcd: Etcd) -> None:
     async with etcd_servers(etcd.urls, 2, with_roles=True) as (one, other):
         somebody = authenticated("jane")

@@ -302,8 +302,9 @@ class App:
             return page(request, caller)
         if request.oversized:
             raise errors.too_large(MAX_BODY_BYTES)
-        answers = self._answer_by_latest if self._engine.store.is_shared else self._answer_verb
-        return answers(handling, caller, flow, route)
+        is_latest = route.verb == "get" and "resourceVersion" not in request.query  # it waits for the latest state
+        by_latest = self._engine.store.is_shared and not is_latest
+        return (self._answer_by_latest if by_latest else self._answer_verb)(handling, caller, flow, route)
 
     async def _answer_by_latest(self, handling: Handling, caller: Identity, flow: Flow, route: Route) -> Answer:
         """A refusal counts only by the latest state, which other servers may have written."""
