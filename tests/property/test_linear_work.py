@@ -23,23 +23,25 @@ from dray.validation.table import MODULES
 from repeated_fields import Filling, document
 from work import CountedText, comparisons_of, growing_faster, lines_run, with_counted_texts
 
-SIZE = 16
+SIZE = 10
 NOW = Time.parse("2026-01-02T03:04:05Z")
 FILLINGS = {
     "full": Filling(SIZE),
     "alike": Filling(SIZE, alike=True),
-    "half": Filling(SIZE, sparse=2),
     "most": Filling(SIZE, sparse=3),
 }
+LONG_RUN = pytest.param(Filling(SIZE, sparse=2), marks=pytest.mark.soak, id="half")
 VERSIONS = [(kind, version) for kind in registry.kinds() for version in kind.versions]
-PATCHED_SIZE = 6
+PATCHED_SIZE = 5
 """Smaller, for a patch goes over a document many times; a loop within a loop shows all the same."""
 PATCHED = ("Pod", "Node", "Service", "ConfigMap", "ResourceClaim", "ResourceSlice", "ClusterRole", "Placement")
 
 BOUNDED = ("resource_slice.py", "_validate_taints")
 """Where a list is searched that was found to have few entries before: 32 taints."""
 
-fillings = pytest.mark.parametrize("filling", FILLINGS.values(), ids=FILLINGS)
+fillings = pytest.mark.parametrize(
+    "filling", [*(pytest.param(filling, id=name) for name, filling in FILLINGS.items()), LONG_RUN]
+)
 every_version = pytest.mark.parametrize(
     ("kind", "version"), VERSIONS, ids=[f"{kind.kind}-{version}" for kind, version in VERSIONS]
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dray.api.generated.core import ObjectReference
 from dray.api.meta import Object, OwnerReference
 
 
@@ -60,6 +61,19 @@ class ObjectKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
+
+
+def object_reference(obj: Object) -> ObjectReference:
+    """How objects of the API name this one, as it is now."""
+    meta = obj.metadata
+    return ObjectReference(
+        kind=obj.kind,
+        api_version=obj.api_version,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+    )
 
 
 def controller_of(obj: Object) -> OwnerReference | None:

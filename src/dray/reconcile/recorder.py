@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import Event, EventSource, ObjectReference
+from dray.api.generated.core import Event, EventSource
 from dray.api.kinds import EVENTS
 from dray.api.meta import Object, ObjectMeta
+from dray.api.references import object_reference
 from dray.api.status import ApiError
 from dray.api.visible import visible
 from dray.client.interface import Client
@@ -95,14 +96,7 @@ class EventRecorder:
             kind="Event",
             api_version="v1",
             metadata=ObjectMeta(name=f"{meta.name}.{digest}", namespace=namespace),
-            involved_object=ObjectReference(
-                kind=about.kind,
-                api_version=about.api_version,
-                namespace=meta.namespace,
-                name=meta.name,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-            ),
+            involved_object=object_reference(about),
             type=type_,
             reason=reason,
             message=message,

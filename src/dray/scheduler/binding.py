@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from dray.api import codec
-from dray.api.generated.core import ObjectReference, Pod, PodExtendedResourceClaimStatus
+from dray.api.generated.core import Pod, PodExtendedResourceClaimStatus
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.pod_claims import consumer, is_reserved_for
 from dray.api.pods import binding_of
-from dray.api.references import full_name
+from dray.api.references import full_name, object_reference
 from dray.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
@@ -190,14 +190,7 @@ class Binder:
                 if annotations != meta.annotations:
                     await self._client.update(replace(choice.claim, metadata=replace(meta, annotations=annotations)))
             elif choice.volume.spec.claim_ref is None or not choice.volume.spec.claim_ref.uid:
-                holder = ObjectReference(
-                    api_version="v1",
-                    kind="PersistentVolumeClaim",
-                    namespace=meta.namespace,
-                    name=meta.name,
-                    uid=meta.uid,
-                )
-                spec = replace(choice.volume.spec, claim_ref=holder)
+                spec = replace(choice.volume.spec, claim_ref=object_reference(choice.claim))
                 await self._client.update(replace(choice.volume, spec=spec))
         if chosen.volumes:
             raise VolumesNotBound

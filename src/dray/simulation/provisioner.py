@@ -11,7 +11,6 @@ from typing import Final
 
 from dray.api.generated.core import (
     HostPathVolumeSource,
-    ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
@@ -22,7 +21,7 @@ from dray.api.generated.storage import StorageClass
 from dray.api.kinds import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from dray.api.meta import ObjectMeta
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from dray.api.references import ObjectName
+from dray.api.references import ObjectName, object_reference
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.client.calls import delete_exactly
@@ -111,9 +110,7 @@ def _made_for(claim: PersistentVolumeClaim, decided: Make) -> PersistentVolume:
         spec=PersistentVolumeSpec(
             access_modes=claim.spec.access_modes,
             capacity=dict(claim.spec.resources.requests),
-            claim_ref=ObjectReference(
-                api_version="v1", kind="PersistentVolumeClaim", namespace=meta.namespace, name=meta.name, uid=meta.uid
-            ),
+            claim_ref=object_reference(claim),
             host_path=HostPathVolumeSource(path=f"/var/lib/dray/simulated-volumes/{name}"),
             node_affinity=affinity,
             mount_options=kind.mount_options if kind is not None else (),

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from dray.api.conditions import is_true
 from dray.api.cron_schedule import Schedule, ScheduleError, parse_schedule, time_zone
 from dray.api.generated.batch import CronJob, CronJobStatus, Job
-from dray.api.generated.core import ObjectReference
 from dray.api.meta import ObjectMeta
+from dray.api.references import object_reference
 from dray.api.times import Time
 from dray.controllers.job.plan import COMPLETE, FAILED
 from dray.controllers.pod_templates import reference_to
@@ -207,14 +207,7 @@ def job_for(cron_job: CronJob, at: dt.datetime) -> Job:
 
 def started(status: CronJobStatus, job: Job, scheduled: Time) -> CronJobStatus:
     """The status after a job was made for a time."""
-    reference = ObjectReference(
-        kind="Job",
-        api_version="batch/v1",
-        namespace=job.metadata.namespace,
-        name=job.metadata.name,
-        uid=job.metadata.uid,
-        resource_version=job.metadata.resource_version,
-    )
+    reference = object_reference(job)
     known = tuple(one for one in status.active if one.uid != reference.uid)
     active = known if outcome_of(job) else (*known, reference)
     return replace(status, active=active, last_schedule_time=scheduled)

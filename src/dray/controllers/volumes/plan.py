@@ -7,13 +7,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from dray.api.generated.core import (
-    ObjectReference,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimStatus,
-)
+from dray.api.generated.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus
 from dray.api.generated.storage import StorageClass
+from dray.api.references import object_reference
 
 AVAILABLE: Final = "Available"
 BOUND: Final = "Bound"
@@ -66,23 +62,14 @@ def asking(claim: PersistentVolumeClaim, kind: StorageClass) -> PersistentVolume
 
 def held_by(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
     """A volume that names a claim as its own; the same object if it does. It remembers whether we wrote that."""
-    meta = claim.metadata
     before = volume.spec.claim_ref
-    if before is not None and before.uid == meta.uid:
+    if before is not None and before.uid == claim.metadata.uid:
         return volume
-    reference = ObjectReference(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-    )
     annotations = volume.metadata.annotations
     if before is None:
         annotations = {**annotations, BOUND_BY_CONTROLLER: YES}
     metadata = replace(volume.metadata, annotations=annotations)
-    return replace(volume, metadata=metadata, spec=replace(volume.spec, claim_ref=reference))
+    return replace(volume, metadata=metadata, spec=replace(volume.spec, claim_ref=object_reference(claim)))
 
 
 def tied_to(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:

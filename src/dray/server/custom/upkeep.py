@@ -20,11 +20,11 @@ from dray.server.errors import ApiError
 from dray.server.objects import with_metadata
 from dray.server.routes import Route
 from dray.server.upkeep.first_objects import SYSTEM
+from dray.server.upkeep.following import RETRY_SECONDS, follow_until_closed
 from dray.server.verbs import deletes, writes
 from dray.server.verbs.rewrites import rewrite
-from dray.store import Closed, Slow, StorageError
+from dray.store import Closed, StorageError
 
-RETRY_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 1.0
 AT_ONCE = 100
 
@@ -32,19 +32,15 @@ AT_ONCE = 100
 async def keep_definitions(engine: Engine, defined: DefinedKinds, clock: Clock) -> None:
     """Looks at all definitions whenever one changes, until the store is closed."""
     emptying: dict[str, asyncio.Task[None]] = {}
+
+    async def follow() -> None:
+        with engine.store.watch(DEFINITIONS.resource, engine.store.revision) as watcher:
+            await _look(engine, defined, clock, emptying)
+            while await watcher.next():
+                await _look(engine, defined, clock, emptying)
+
     try:
-        while True:
-            try:
-                with engine.store.watch(DEFINITIONS.resource, engine.store.revision) as watcher:
-                    await _look(engine, defined, clock, emptying)
-                    while await watcher.next():
-                        await _look(engine, defined, clock, emptying)
-            except Closed:
-                return
-            except Slow:
-                continue
-            except StorageError:  # a full disk, say
-                await clock.sleep(RETRY_SECONDS)
+        await follow_until_closed(follow, clock)
     finally:
         await cancel_all(emptying.values())
 

@@ -5,7 +5,6 @@ What kube-controller-manager does, as the server itself: the key of the authorit
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import datetime as dt
 import logging
@@ -26,14 +25,13 @@ from dray.server.security.certificate_subjects import UnreadableRequest, check_s
 from dray.server.security.certificates import Authority, CertificateError
 from dray.server.security.identity import Identity
 from dray.server.upkeep.first_objects import SYSTEM
+from dray.server.upkeep.following import follow_until_closed
 from dray.server.verbs import deletes, writes
-from dray.store import Closed, Slow, StorageError
 
 REQUESTS = by_kind("certificates.k8s.io/v1", "CertificateSigningRequest")
 DECIDED_SECONDS = 3600.0
 WAITING_SECONDS = 24 * 3600.0
 SWEEP_SECONDS = 600.0
-RETRY_SECONDS = 5.0
 _RIGHTS = (
     ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."),
     ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."),
@@ -44,16 +42,7 @@ log = logging.getLogger(__name__)
 
 async def keep_signed(engine: Engine, authority: Authority, roles: StoredRoles, clock: Clock) -> None:
     """Looks at every request when it changes, and at all of them now and then, until the store is closed."""
-    signing = _Signing(engine, authority, roles, clock)
-    while True:
-        try:
-            await signing.follow()
-        except Closed:
-            return
-        except Slow:
-            continue
-        except StorageError:  # a full disk, say
-            await asyncio.sleep(RETRY_SECONDS)
+    await follow_until_closed(_Signing(engine, authority, roles, clock).follow, clock)
 
 
 class _Signing:

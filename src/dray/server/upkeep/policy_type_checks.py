@@ -25,11 +25,10 @@ from dray.custom.kinds import CustomKind
 from dray.process.clock import Clock
 from dray.server.engine import Engine
 from dray.server.errors import ApiError
+from dray.server.upkeep.following import follow_until_closed
 from dray.server.verbs.rewrites import rewrite
-from dray.store import Closed, Slow, StorageError
 
 POLICIES: Final = by_kind("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")
-RETRY_SECONDS: Final = 5.0
 
 
 async def check_policies(engine: Engine) -> None:
@@ -42,18 +41,14 @@ async def check_policies(engine: Engine) -> None:
 
 async def keep_checked(engine: Engine, clock: Clock) -> None:
     """Does so whenever a policy changes, until the store is closed."""
-    while True:
-        try:
-            with engine.store.watch(POLICIES.resource, engine.store.revision) as watcher:
+
+    async def follow() -> None:
+        with engine.store.watch(POLICIES.resource, engine.store.revision) as watcher:
+            await check_policies(engine)
+            while await watcher.next():
                 await check_policies(engine)
-                while await watcher.next():
-                    await check_policies(engine)
-        except Closed:
-            return
-        except Slow:
-            continue
-        except StorageError:  # a full disk, say; the policies count all the same
-            await clock.sleep(RETRY_SECONDS)
+
+    await follow_until_closed(follow, clock)
 
 
 async def _check(engine: Engine, policy: ValidatingAdmissionPolicy) -> None:
