@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dray.api.field import invalid, required
+from dray.api.field import forbidden, invalid, required
 from dray.api.generated.core import (
     Affinity,
     NodeAffinity,
@@ -11,6 +11,7 @@ from dray.api.generated.core import (
     PodAntiAffinity,
     TopologySpreadConstraint,
 )
+from dray.api.meta import LabelSelector
 from dray.validation import check, names
 from dray.validation.context import Errors
 from dray.validation.label_selectors import validate_label_selector
@@ -38,7 +39,7 @@ def _validate_node_affinity(errors: Errors, affinity: NodeAffinity, path: str) -
     for index, term in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
         inner = f"{path}.{_PREFERRED}[{index}]"
         _validate_weight(errors, term.weight, f"{inner}.weight")
-        validate_node_selector_term(errors, term.preference, f"{inner}.preference")
+        validate_node_selector_term(errors, term.preference, f"{inner}.preference", any_values=True)
 
 
 def _validate_pod_affinity(errors: Errors, affinity: PodAffinity | PodAntiAffinity, path: str) -> None:
@@ -53,11 +54,26 @@ def _validate_pod_affinity(errors: Errors, affinity: PodAffinity | PodAntiAffini
 def _validate_term(errors: Errors, term: PodAffinityTerm, path: str) -> None:
     validate_label_selector(errors, term.label_selector, f"{path}.labelSelector")
     validate_label_selector(errors, term.namespace_selector, f"{path}.namespaceSelector")
+    _validate_keys(errors, term.match_label_keys, term.label_selector, f"{path}.matchLabelKeys")
+    _validate_keys(errors, term.mismatch_label_keys, term.label_selector, f"{path}.mismatchLabelKeys")
+    unwanted = set(term.mismatch_label_keys)
+    for index, key in enumerate(term.match_label_keys):
+        if key in unwanted:
+            told = "exists in both matchLabelKeys and mismatchLabelKeys"
+            errors.append(invalid(f"{path}.matchLabelKeys[{index}]", key, told))
     for namespace in term.namespaces:
         check.name(errors, f"{path}.namespace", namespace, names.dns_label)
     if not term.topology_key:
         errors.append(required(f"{path}.topologyKey", "can not be empty"))
     check.name(errors, f"{path}.topologyKey", term.topology_key, names.label_key)
+
+
+def _validate_keys(errors: Errors, keys: tuple[str, ...], selector: LabelSelector | None, path: str) -> None:
+    if keys and selector is None:
+        errors.append(forbidden(path, "must not be specified when labelSelector is not set"))
+        return
+    for index, key in enumerate(keys):
+        check.name(errors, f"{path}[{index}]", key, names.label_key)
 
 
 def _validate_weight(errors: Errors, weight: int, path: str) -> None:
@@ -71,10 +87,18 @@ def validate_spread(errors: Errors, constraints: tuple[TopologySpreadConstraint,
         inner = f"{path}[{index}]"
         if constraint.max_skew <= 0:
             errors.append(invalid(f"{inner}.maxSkew", constraint.max_skew, "must be greater than zero"))
-        check.required_name(errors, f"{inner}.topologyKey", constraint.topology_key, names.label_key)
-        check.required_one_of(
+        if not constraint.topology_key:
+            errors.append(required(f"{inner}.topologyKey", "can not be empty"))
+        check.one_of(
             errors, f"{inner}.whenUnsatisfiable", constraint.when_unsatisfiable, ("DoNotSchedule", "ScheduleAnyway")
         )
+        for field, policy in (
+            ("nodeAffinityPolicy", constraint.node_affinity_policy),
+            ("nodeTaintsPolicy", constraint.node_taints_policy),
+        ):
+            if policy is not None:
+                check.one_of(errors, f"{inner}.{field}", policy, ("Honor", "Ignore"))
+        _validate_keys(errors, constraint.match_label_keys, constraint.label_selector, f"{inner}.matchLabelKeys")
         validate_label_selector(errors, constraint.label_selector, f"{inner}.labelSelector")
         _validate_domains(errors, constraint, inner)
     pairs = ((constraint.topology_key, constraint.when_unsatisfiable) for constraint in constraints)

@@ -8,16 +8,19 @@ import msgspec
 
 from dray.api.field import duplicate, forbidden, invalid, required
 from dray.api.generated.core import Container, ContainerPort, EnvFromSource, EnvVar, EphemeralContainer
-from dray.validation import check, names
+from dray.validation import check, names, pod_facts
+from dray.validation.config_data import validate_key
 from dray.validation.container_policies import validate_resizes, validate_restarts
 from dray.validation.context import Errors
 from dray.validation.pod_claims import validate_container_claims
 from dray.validation.pod_security import validate_container_security
 from dray.validation.probes import validate_lifecycle, validate_probes
 from dray.validation.resource_amounts import validate_requirements
+from dray.validation.volume_files import validate_descending_path
+from dray.validation.volumes import PULL_POLICIES
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+PROPAGATIONS: Final = ("Bidirectional", "HostToContainer", "None")
 MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
 
 
@@ -169,13 +172,20 @@ def _validate_environment_source(errors: Errors, source: EnvFromSource, path: st
 
 
 def _validate_sources(errors: Errors, sources: Any, path: str) -> None:
-    if sources.field_ref is not None and not sources.field_ref.field_path:
-        errors.append(required(f"{path}.fieldRef.fieldPath"))
+    if sources.field_ref is not None:
+        pod_facts.validate_field(errors, sources.field_ref, f"{path}.fieldRef", pod_facts.IN_VARIABLES)
+    if sources.resource_field_ref is not None:
+        pod_facts.validate_resource(errors, sources.resource_field_ref, f"{path}.resourceFieldRef", in_file=False)
     for field, reference in (
         ("configMapKeyRef", sources.config_map_key_ref),
         ("secretKeyRef", sources.secret_key_ref),
     ):
-        if reference is not None and not reference.key:
+        if reference is None:
+            continue
+        check.name(errors, f"{path}.{field}.name", reference.name, names.dns_subdomain)
+        if reference.key:
+            validate_key(errors, reference.key, f"{path}.{field}.key")
+        else:
             errors.append(required(f"{path}.{field}.key"))
 
 
@@ -197,6 +207,10 @@ def _validate_mounts(
         if mount.sub_path and mount.sub_path_expr:
             detail = "subPathExpr and subPath exclude each other"
             errors.append(invalid(f"{inner}.subPathExpr", mount.sub_path_expr, detail))
+        for field, below in (("subPath", mount.sub_path), ("subPathExpr", mount.sub_path_expr)):
+            validate_descending_path(errors, below, f"{path}.volumeMounts.{field}")  # Kubernetes does not say of which
+        if mount.mount_propagation is not None:
+            check.one_of(errors, f"{path}.volumeMounts.mountPropagation", mount.mount_propagation, PROPAGATIONS)
     for index, device in enumerate(container.volume_devices):
         inner = f"{path}.volumeDevices[{index}]"
         if not device.name:

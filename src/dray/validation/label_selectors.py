@@ -20,7 +20,12 @@ def validate_label_selector(errors: Errors, selector: LabelSelector | None, path
 
 
 def validate_requirement(
-    errors: Errors, requirement: LabelSelectorRequirement | NodeSelectorRequirement, path: str, *, ordered: bool = False
+    errors: Errors,
+    requirement: LabelSelectorRequirement | NodeSelectorRequirement,
+    path: str,
+    *,
+    ordered: bool = False,
+    any_values: bool = False,
 ) -> None:
     """One requirement on a label; only those on nodes know the operators that compare numbers (`ordered`)."""
     values = f"{path}.values"
@@ -37,5 +42,5 @@ def validate_requirement(
         case _:
             errors.append(invalid(f"{path}.operator", requirement.operator, "not a valid selector operator"))
     check.name(errors, f"{path}.key", requirement.key, names.label_key)
-    for index, value in enumerate(requirement.values):
+    for index, value in enumerate(() if any_values else requirement.values):
         check.name(errors, f"{values}[{index}]", value, names.label_value)

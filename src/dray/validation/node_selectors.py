@@ -20,10 +20,11 @@ def validate_node_selector(errors: Errors, selector: NodeSelector, path: str) ->
         validate_node_selector_term(errors, term, f"{terms}[{index}]")
 
 
-def validate_node_selector_term(errors: Errors, term: NodeSelectorTerm, path: str) -> None:
-    """Requirements on labels and on fields of the node."""
+def validate_node_selector_term(errors: Errors, term: NodeSelectorTerm, path: str, *, any_values: bool = False) -> None:
+    """Requirements on labels and on fields of the node; `any_values` lets them ask for labels that cannot be."""
     for index, requirement in enumerate(term.match_expressions):
-        validate_requirement(errors, requirement, f"{path}.matchExpressions[{index}]", ordered=True)
+        inner = f"{path}.matchExpressions[{index}]"
+        validate_requirement(errors, requirement, inner, ordered=True, any_values=any_values)
     for index, requirement in enumerate(term.match_fields):
         _validate_field_requirement(errors, requirement, f"{path}.matchFields[{index}]")
 

@@ -25,11 +25,11 @@ from dray.validation.node_selectors import validate_node_selector
 from dray.validation.persistent_volume_claim import VOLUME_MODES, validate_access_modes
 from dray.validation.rules import Rules
 from dray.validation.schema_rules import check_object
-from dray.validation.volumes import validate_no_steps_back
+from dray.validation.volume_files import validate_no_steps_back
+from dray.validation.volumes import validate_csi_driver, validate_host_path
 
 PENDING: Final = "Pending"
 RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
-LONGEST_DRIVER: Final = 63
 _NOT_SOURCES: Final = frozenset(
     (
         "access_modes",
@@ -131,9 +131,10 @@ def _validate_sources(errors: Errors, spec: PersistentVolumeSpec) -> None:
         check_object(errors, codec.to_builtins(source), definition, f"spec.{name}")
     if spec.csi is not None:
         _validate_csi(errors, spec.csi)
-    for name, path in (("hostPath", spec.host_path), ("local", spec.local)):
-        if path is not None:
-            validate_no_steps_back(errors, path.path, f"spec.{name}.path")
+    if spec.host_path is not None:
+        validate_host_path(errors, spec.host_path, "spec.hostPath")
+    if spec.local is not None:
+        validate_no_steps_back(errors, spec.local.path, "spec.local.path")
     if spec.nfs is not None and not spec.nfs.path.startswith("/"):
         errors.append(invalid("spec.nfs.path", spec.nfs.path, "must be an absolute path"))
     if spec.local is not None and spec.node_affinity is None:
@@ -145,9 +146,8 @@ def _validate_sources(errors: Errors, spec: PersistentVolumeSpec) -> None:
 
 
 def _validate_csi(errors: Errors, csi: CSIPersistentVolumeSource) -> None:
-    check.length(errors, "spec.csi.driver", csi.driver, LONGEST_DRIVER)
     if csi.driver:
-        check.name(errors, "spec.csi.driver", csi.driver.lower(), names.dns_subdomain)
+        validate_csi_driver(errors, csi.driver, "spec.csi.driver")
     for name, secret in (
         ("controllerPublishSecretRef", csi.controller_publish_secret_ref),
         ("controllerExpandSecretRef", csi.controller_expand_secret_ref),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dray.api.generated.core import (
     Container,
     ContainerPort,
+    DownwardAPIVolumeFile,
     EmptyDirVolumeSource,
     EnvVar,
     EphemeralContainer,
@@ -213,6 +214,14 @@ def _default_volume(volume: Volume) -> Volume:
         source = getattr(volume, field)
         if source is not None and source.default_mode is None:
             changes[field] = replace(source, default_mode=FILE_MODE)
+    if volume.downward_api is not None:
+        facts = changes.get("downward_api", volume.downward_api)
+        changes["downward_api"] = replace(facts, items=tuple(map(_default_fact, facts.items)))
+    if volume.ephemeral is not None and volume.ephemeral.volume_claim_template is not None:
+        claim = volume.ephemeral.volume_claim_template
+        mode = claim.spec.volume_mode or "Filesystem"
+        template = replace(claim, spec=replace(claim.spec, volume_mode=mode))
+        changes["ephemeral"] = replace(volume.ephemeral, volume_claim_template=template)
     if volume.host_path is not None and volume.host_path.type is None:
         changes["host_path"] = replace(volume.host_path, type="")
     if volume.image is not None and not volume.image.pull_policy:
@@ -223,8 +232,16 @@ def _default_volume(volume: Volume) -> Volume:
     return replace(volume, **changes) if changes else volume
 
 
+def _default_fact(file: DownwardAPIVolumeFile) -> DownwardAPIVolumeFile:
+    if file.field_ref is None or file.field_ref.api_version:
+        return file
+    return replace(file, field_ref=replace(file.field_ref, api_version="v1"))
+
+
 def _default_projection(source: Any) -> Any:
-    token = source.service_account_token
+    token, facts = source.service_account_token, source.downward_api
+    if facts is not None:
+        source = replace(source, downward_api=replace(facts, items=tuple(map(_default_fact, facts.items))))
     if token is None or token.expiration_seconds is not None:
         return source
     return replace(source, service_account_token=replace(token, expiration_seconds=TOKEN_SECONDS))

@@ -32,18 +32,27 @@ _INT32_MAX: Final = 2**31 - 1
 _POD_LEVEL: Final = ("cpu", "memory")
 
 
-def validate_pod_spec(errors: Errors, spec: PodSpec, path: str, *, is_pod: bool, is_mirror: bool = False) -> None:
-    """Everything that can be said of a spec by itself. `is_pod` is false for templates."""
+def validate_pod_spec(
+    errors: Errors,
+    spec: PodSpec,
+    path: str,
+    *,
+    is_pod: bool,
+    is_mirror: bool = False,
+    claimed: frozenset[str] = frozenset(),
+) -> None:
+    """Everything that can be said of a spec by itself. `is_pod` is false for templates.
+
+    `claimed` are volumes that its pods will have besides, each for a claim of its own.
+    """
     if spec.termination_grace_period_seconds is None:
         errors.append(required(f"{path}.terminationGracePeriodSeconds"))
     parts = PodParts(
-        volumes=frozenset(volume.name for volume in spec.volumes),
+        volumes=validate_volumes(errors, spec.volumes, f"{path}.volumes") | claimed,
         claims=frozenset(claim.name for claim in spec.resource_claims),
         restart_policy=spec.restart_policy,
         has_own_users=spec.host_users is False,
     )
-    if spec.volumes:
-        validate_volumes(errors, spec.volumes, f"{path}.volumes")
     if spec.resource_claims:
         validate_pod_claims(errors, spec.resource_claims, f"{path}.resourceClaims", is_mirror=is_mirror)
     validate_containers(errors, spec.containers, f"{path}.containers", parts)

@@ -5,10 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 from dray.api.field import duplicate, forbidden, invalid, required
-from dray.api.generated.core import Volume
+from dray.api.generated.core import HostPathVolumeSource, Volume
 from dray.validation import check, names
 from dray.validation.context import Errors
+from dray.validation.persistent_volume_claim import validate_claim_spec
+from dray.validation.volume_files import validate_files, validate_no_steps_back, validate_own_facts, validate_projected
 
+PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+HOST_PATH_TYPES: Final = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
+LONGEST_DRIVER: Final = 63
 SOURCES: Final = tuple(
     (attribute, encoded)
     for attribute, encoded in zip(Volume.__struct_fields__, Volume.__struct_encode_fields__, strict=True)
@@ -16,11 +30,15 @@ SOURCES: Final = tuple(
 )
 
 
-def validate_volumes(errors: Errors, volumes: tuple[Volume, ...], path: str) -> None:
-    """Unique DNS labels as names, exactly one source each, and what the common sources need."""
+def validate_volumes(errors: Errors, volumes: tuple[Volume, ...], path: str) -> frozenset[str]:
+    """Unique DNS labels as names, exactly one source each, and what the common sources need.
+
+    Returns the names of those with nothing wrong: others cannot be mounted.
+    """
     seen: set[str] = set()
+    good: set[str] = set()
     for index, volume in enumerate(volumes):
-        inner = f"{path}[{index}]"
+        inner, before = f"{path}[{index}]", len(errors)
         if volume.name in seen:
             errors.append(duplicate(f"{inner}.name", volume.name))
         else:
@@ -32,6 +50,9 @@ def validate_volumes(errors: Errors, volumes: tuple[Volume, ...], path: str) -> 
         for extra in given[1:]:
             errors.append(forbidden(f"{inner}.{extra}", "may not specify more than 1 volume type"))
         _validate_source(errors, volume, inner)
+        if len(errors) == before:
+            good.add(volume.name)
+    return frozenset(good)
 
 
 def _validate_source(errors: Errors, volume: Volume, path: str) -> None:
@@ -47,18 +68,52 @@ def _validate_source(errors: Errors, volume: Volume, path: str) -> None:
         needed.append(("persistentVolumeClaim.claimName", volume.persistent_volume_claim.claim_name))
     if volume.nfs is not None:
         needed.extend((("nfs.server", volume.nfs.server), ("nfs.path", volume.nfs.path)))
-    if volume.csi is not None:
-        needed.append(("csi.driver", volume.csi.driver))
     if volume.image is not None:
         needed.append(("image.reference", volume.image.reference))
     for field, value in needed:
         if not value:
             errors.append(required(f"{path}.{field}"))
+    _validate_files(errors, volume, path)
+    if volume.csi is not None:
+        validate_csi_driver(errors, volume.csi.driver, f"{path}.csi.driver")
+    if volume.nfs is not None and not volume.nfs.path.startswith("/"):
+        errors.append(invalid(f"{path}.nfs.path", volume.nfs.path, "must be an absolute path"))
+    if volume.image is not None:
+        check.required_one_of(errors, f"{path}.image.pullPolicy", volume.image.pull_policy, PULL_POLICIES)
+    if volume.host_path is not None:
+        validate_host_path(errors, volume.host_path, f"{path}.hostPath")
+    if volume.ephemeral is not None:
+        where, template = f"{path}.ephemeral.volumeClaimTemplate", volume.ephemeral.volume_claim_template
+        if template is None:
+            errors.append(required(where))
+        else:
+            validate_claim_spec(errors, template.spec, f"{where}.spec")
     if volume.empty_dir is not None and volume.empty_dir.size_limit is not None:
         check.not_negative(errors, f"{path}.emptyDir.sizeLimit", volume.empty_dir.size_limit.nanos)
 
 
-def validate_no_steps_back(errors: Errors, path: str, where: str) -> None:
-    """A path that leads where it seems to lead."""
-    if ".." in path.split("/"):
-        errors.append(invalid(where, path, "must not contain '..'"))
+def _validate_files(errors: Errors, volume: Volume, path: str) -> None:
+    if volume.config_map is not None:
+        validate_files(errors, volume.config_map, f"{path}.configMap")
+    if volume.secret is not None:
+        validate_files(errors, volume.secret, f"{path}.secret")
+    if volume.downward_api is not None:
+        validate_own_facts(errors, volume.downward_api.items, f"{path}.downwardAPI")
+    if volume.projected is not None:
+        validate_projected(errors, volume.projected, f"{path}.projected")
+
+
+def validate_host_path(errors: Errors, source: HostPathVolumeSource, path: str) -> None:
+    """A path of the node, and what is there."""
+    validate_no_steps_back(errors, source.path, f"{path}.path")
+    if source.path and source.type is not None:
+        check.one_of(errors, f"{path}.type", source.type, HOST_PATH_TYPES)
+
+
+def validate_csi_driver(errors: Errors, driver: str, path: str) -> None:
+    """The name of a driver for storage."""
+    check.length(errors, path, driver, LONGEST_DRIVER)
+    if driver:
+        check.name(errors, path, driver.lower(), names.dns_subdomain)
+    else:
+        errors.append(required(path))

@@ -35,11 +35,13 @@ def default_template(template: PodTemplateSpec) -> PodTemplateSpec:
     return replace(template, spec=default_pod_spec(template.spec))
 
 
-def validate_template(errors: Errors, template: PodTemplateSpec, path: str) -> None:
-    """A template by itself."""
+def validate_template(
+    errors: Errors, template: PodTemplateSpec, path: str, claimed: frozenset[str] = frozenset()
+) -> None:
+    """A template by itself; `claimed` are volumes that are made for each of its pods."""
     validate_labels(errors, template.metadata.labels, f"{path}.labels")
     validate_annotations(errors, template.metadata.annotations, f"{path}.annotations")
-    validate_pod_spec(errors, template.spec, f"{path}.spec", is_pod=False)
+    validate_pod_spec(errors, template.spec, f"{path}.spec", is_pod=False, claimed=claimed)
 
 
 def validate_int_or_percent(errors: Errors, value: int | str, path: str, *, limited: bool = True) -> None:
@@ -167,14 +169,18 @@ def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
         validate_selector(errors, spec.selector, spec.template, "spec")
         if any(error.field.startswith("spec.selector.") for error in errors[before:]) and not is_daemon_set:
             errors.append(invalid("spec.selector", spec.selector, "invalid label selector"))
-    _validate_lasting(errors, spec.template)
+    claimed = frozenset([claim.metadata.name for claim in getattr(spec, "volume_claim_templates", ())])
+    _validate_lasting(errors, spec.template, claimed)
     if old is not None:
         check.immutable(errors, "spec.selector", spec.selector, old.spec.selector)
 
 
-def _validate_lasting(errors: Errors, template: PodTemplateSpec) -> None:
+def _validate_lasting(errors: Errors, template: PodTemplateSpec, claimed: frozenset[str] = frozenset()) -> None:
     """A template of pods that run for ever."""
-    validate_template(errors, template, "spec.template")
+    if claimed:  # a volume of such a name is replaced
+        own = tuple([volume for volume in template.spec.volumes if volume.name not in claimed])
+        template = replace(template, spec=replace(template.spec, volumes=own))
+    validate_template(errors, template, "spec.template", claimed)
     if template.spec.restart_policy in ("OnFailure", "Never"):
         check.one_of(errors, "spec.template.spec.restartPolicy", template.spec.restart_policy, ("Always",))
     if template.spec.active_deadline_seconds is not None:

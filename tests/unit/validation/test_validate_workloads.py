@@ -13,6 +13,12 @@ from dray.validation.context import Context
 
 SELECTOR = {"matchLabels": {"app": "a"}}
 PODS = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+MOUNT = {"name": "data", "mountPath": "/data"}
+MOUNTING = {**PODS, "spec": {"containers": [{"name": "c", "image": "i", "volumeMounts": [MOUNT]}]}}
+KEPT = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
 JOB = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
 INDEXED = {"completionMode": "Indexed", "completions": 4, "backoffLimitPerIndex": 1}
 CODES = {"operator": "In", "values": [1, 2]}
@@ -81,6 +87,8 @@ CASES = [
         stateful_set(volumeClaimTemplates=[{"metadata": {"name": "v"}, "spec": {"accessModes": ["Sometimes"]}}]),
         {("NotSupported", f"{CLAIM}.accessModes"), ("Required", f"{CLAIM}.resources[storage]")},
     ),
+    (stateful_set(template=MOUNTING, volumeClaimTemplates=[KEPT]), set()),
+    (stateful_set(template=MOUNTING), {("NotFound", "spec.template.spec.containers[0].volumeMounts[0].name")}),
     (
         document("Deployment", "apps/v1", {"selector": {"matchLabels": {"app": "a."}}, "template": PODS}),
         {("Invalid", "spec.selector.matchLabels"), ("Invalid", "spec.selector")},
