@@ -168,7 +168,9 @@ class App:
                 try:
                     self._admit(handling)
                 except ApiError as refusal:
-                    await self._admit_again(handling, refusal)
+                    if not self._may_be_early(request, refusal):
+                        raise
+                    await self._admit_again(handling)
             if "timeout" in request.query:
                 answer = await self._answer_in_time(handling)
             else:
@@ -266,10 +268,8 @@ class App:
         for observer in self._observers:
             observer.ended(handling)
 
-    async def _admit_again(self, handling: Handling, refusal: ApiError) -> None:
+    async def _admit_again(self, handling: Handling) -> None:
         """Lets a request in if another server knows better than to refuse it. Raises ApiError."""
-        if not self._may_be_early(handling.request, refusal):
-            raise refusal
         with contextlib.suppress(StorageError):
             await self._engine.store.catch_up()
         self._admit(handling)
