@@ -107,7 +107,7 @@ def run(
             disabled_plugins=server_options.disabled_plugins(enabled_plugins, disabled_plugins),
             quota_bytes=server_options.quota_bytes(quota_bytes),
             encryption=server_options.encryption(encryption_file),
-            names=tuple(server_names or ()),
+            names=server_options.certified_names(server_names),
             etcd=server_options.etcd_address(
                 store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key), quota_bytes
             ),

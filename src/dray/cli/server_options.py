@@ -141,6 +141,28 @@ KubeletAuthority = Annotated[
 ]
 
 
+def certified_names(given: list[str] | None) -> tuple[str, ...]:
+    """The names and addresses of `--server-name`. Ends the command if nobody could reach a server by one of them."""
+    for name in given or ():
+        if not _can_be_reached(name):
+            what = "is no name of a machine and no address, such as api.example.com or 10.0.0.7"
+            output.fail(f"--server-name {name!r} {what}")
+    return tuple(given or ())
+
+
+def _can_be_reached(name: str) -> bool:
+    from ipaddress import ip_address
+
+    from dray.api.names import validate_dns1123_subdomain
+
+    try:
+        ip_address(name)
+    except ValueError:
+        has_letters = any(letter.isalpha() for letter in name)  # numbers alone are an address, or nothing
+        return has_letters and not validate_dns1123_subdomain(name.lower().removeprefix("*."))
+    return True
+
+
 def kubelet_trust(certificate: Path | None, key: Path | None, authority: Path | None) -> KubeletTrust:
     """How to reach kubelets. Ends the command if files are missing."""
     from dray.server.kubelets.connection import KubeletTrust
