@@ -7,6 +7,7 @@ from dray.api.generated.apiextensions import JSONSchemaProps
 from dray.validation.context import Errors
 
 LIST_TYPES = ("atomic", "set", "map")
+MOST_UNKNOWN = 10
 
 
 def check_list(errors: Errors, schema: JSONSchemaProps, path: str) -> None:
@@ -53,16 +54,19 @@ def _check_map(errors: Errors, schema: JSONSchemaProps, item: JSONSchemaProps, p
     place = f"{path}.x-kubernetes-list-map-keys"
     if len(set(keys)) < len(keys):
         errors.append(invalid(place, keys, "must not contain duplicate entries"))
+    always, unknown = set(item.required), 0
     for key in keys:
         found = item.properties.get(key)
         inner = f"{path}.items.properties[{key}]"
         if found is None:
-            errors.append(invalid(place, keys, "entries must all be names of item properties"))
+            unknown += 1
+            if unknown <= MOST_UNKNOWN:  # each is told with all keys
+                errors.append(invalid(place, keys, "entries must all be names of item properties"))
             continue
         if found.type in ("array", "object"):
             said = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             errors.append(invalid(f"{inner}.type", found.type, said))
-        if key not in item.required and found.default is None:
+        if key not in always and found.default is None:
             said = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
             errors.append(required(f"{inner}.default", said))
         if found.nullable:

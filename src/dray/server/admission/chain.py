@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Coroutine, Sequence
+from typing import Any, ClassVar
 
 from dray.api.meta import Object
 from dray.server.admission.dynamic import DynamicAdmission
@@ -25,15 +25,21 @@ class Plugin:
         """The object as it should be stored; `old` is None for a create."""
         return new
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
-        """Refuses a create (no `old`), update, or delete (no `new`) by raising ApiError."""
+    def check(
+        self, engine: Engine, call: Call, new: Object | None, old: Object | None
+    ) -> Coroutine[Any, Any, None] | None:
+        """Refuses a create (no `old`), update, or delete (no `new`) by raising ApiError.
+
+        What takes long is not done at once, but by whoever awaits what is given back.
+        """
+        return None
 
 
 class Chain:
     """Runs plugins one after the other, first all that change, later all that refuse.
 
-    Plugins answer at once. What people have configured (`dynamic`) comes after them, and may take its time; only those
-    that want to be the last come after that.
+    Plugins answer at once, but for comparing many rights. What people have configured (`dynamic`) comes after them, and
+    may take its time; only those that want to be the last come after that.
     """
 
     def __init__(self, plugins: Sequence[Plugin], dynamic: DynamicAdmission | None = None) -> None:
@@ -70,15 +76,16 @@ class Chain:
         dynamic = None if self._dynamic is None or self._dynamic.is_idle else self._dynamic
         if dynamic is None:
             for plugin in plugins:
-                plugin.check(engine, call, new, old)
+                if (rest := plugin.check(engine, call, new, old)) is not None:
+                    await rest
             return
         for plugin in plugins:
-            if not plugin.comes_last:
-                plugin.check(engine, call, new, old)
+            if not plugin.comes_last and (rest := plugin.check(engine, call, new, old)) is not None:
+                await rest
         await dynamic.check(engine, call, new, old)
         for plugin in plugins:
-            if plugin.comes_last:
-                plugin.check(engine, call, new, old)
+            if plugin.comes_last and (rest := plugin.check(engine, call, new, old)) is not None:
+                await rest
 
     async def post(self, engine: Engine, call: Call, posted: Object) -> Object:
         """What people have configured to be made of something that is posted where nothing is stored."""

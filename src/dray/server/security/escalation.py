@@ -5,11 +5,13 @@ Who may `escalate` a role, or `bind` the one that a binding refers to, is exempt
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import Identity
 from dray.server.security.rbac import Rbac
-from dray.server.security.rules import describe, quoted
+from dray.server.security.rules import Rule, count_words, describe, quoted, uncovered
 
 _GROUP = "rbac.authorization.k8s.io"
 _EVERYTHING = (
@@ -17,12 +19,37 @@ _EVERYTHING = (
     PolicyRule(non_resource_urls=("*",), verbs=("*",)),
 )
 _MAX_SHOWN = 50
+_FEW = 100
+
+
+class Question(NamedTuple):
+    """Whether somebody has all the rights that some rules give. Answering it may take long, and needs nothing else."""
+
+    identity: Identity
+    own: list[Rule]
+    wanted: tuple[PolicyRule, ...]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there is much to compare."""
+        return len(self.own) > _FEW or sum(map(count_words, self.wanted)) > _FEW
+
+    def refusal(self) -> str | None:
+        """Why not; None if all is theirs to give."""
+        missing = uncovered(self.own, self.wanted)
+        if not missing:
+            return None
+        lines = sorted(describe(rule) for rule in missing[: 10 * _MAX_SHOWN])
+        if len(missing) > _MAX_SHOWN:
+            lines = [*lines[:_MAX_SHOWN], f"and {len(missing) - _MAX_SHOWN} more"]
+        who = f'user "{self.identity.user}" (groups={quoted(self.identity.groups)})'
+        return f"{who} is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
 
 
 def check_role_write(
     rbac: Rbac, identity: Identity, old: Role | ClusterRole | None, new: Role | ClusterRole
-) -> str | None:
-    """Why a role may not be created (`old` None) or changed to `new`; None if it may."""
+) -> Question | str | None:
+    """Why a role may not be created (`old` None) or changed to `new`, or what that depends on; None if it may."""
     if identity.is_master or (old is not None and _grants_the_same(old, new)):
         return None
     namespace, resource = new.metadata.namespace, "clusterroles" if isinstance(new, ClusterRole) else "roles"
@@ -30,7 +57,7 @@ def check_role_write(
         return None
     if (_aggregates(new) or _aggregates(old)) and rbac.missing_permissions(identity, _EVERYTHING):
         return "must have cluster-admin privileges to use the aggregationRule"
-    return _check_rules(rbac, identity, new.rules, namespace)
+    return Question(identity, rbac.rules_of(identity, namespace), new.rules)
 
 
 def check_binding_write(
@@ -38,8 +65,8 @@ def check_binding_write(
     identity: Identity,
     old: RoleBinding | ClusterRoleBinding | None,
     new: RoleBinding | ClusterRoleBinding,
-) -> str | None:
-    """Why a binding may not be created (`old` None) or changed to `new`; None if it may."""
+) -> Question | str | None:
+    """Why a binding may not be created (`old` None) or changed to `new`, or what that depends on; None if it may."""
     if identity.is_master:
         return None
     if old is not None and old.role_ref == new.role_ref and old.subjects == new.subjects:
@@ -51,18 +78,7 @@ def check_binding_write(
     rules = rbac.role_rules(reference, namespace)
     if rules is None:
         return f'{reference.kind.lower()}.{_GROUP} "{reference.name}" not found'
-    return _check_rules(rbac, identity, rules, namespace)
-
-
-def _check_rules(rbac: Rbac, identity: Identity, rules: tuple[PolicyRule, ...], namespace: str) -> str | None:
-    missing = rbac.missing_permissions(identity, rules, namespace)
-    if not missing:
-        return None
-    lines = sorted(describe(rule) for rule in missing)
-    if len(lines) > _MAX_SHOWN:
-        lines = [*lines[:_MAX_SHOWN], f"and {len(lines) - _MAX_SHOWN} more"]
-    who = f'user "{identity.user}" (groups={quoted(identity.groups)})'
-    return f"{who} is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
+    return Question(identity, rbac.rules_of(identity, namespace), rules)
 
 
 def _grants_the_same(old: Role | ClusterRole, new: Role | ClusterRole) -> bool:

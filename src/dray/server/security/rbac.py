@@ -34,6 +34,9 @@ from dray.server.security.rules import Rule, uncovered
 
 MAX_GRANTS = 8192
 MAX_VERDICTS = 4096
+MOST_WORDS = 20_000
+"""Verbs, groups, resources, names and paths in all rules that one caller has in a namespace; the rest does not count.
+Whoever may make roles can make them without end, and every request asks what its sender may do."""
 _MAX_PROBLEMS = 8
 _MASTER = Decision(True)
 
@@ -97,9 +100,10 @@ class Rbac:
 
     def __init__(self, objects: Iterable[Stored] = ()) -> None:
         self.generation = 0
-        self._roles: dict[_Key, tuple[Rule, ...]] = {}
+        self._roles: dict[_Key, tuple[PolicyRule, ...]] = {}
+        self._role_rules: dict[_Key, tuple[Rule, ...]] = {}
         self._cluster_roles: dict[str, ClusterRole] = {}
-        self._cluster_rules: dict[str, tuple[Rule, ...]] = {}
+        self._cluster_rules: dict[_Key, tuple[Rule, ...]] = {}
         self._bindings: dict[_Key, RoleBinding | ClusterRoleBinding] = {}
         self._by_subject: dict[_Key, dict[str, Subject]] = {}
         self._grants: dict[tuple[str, tuple[str, ...], str], _Grant] = {}
@@ -116,8 +120,9 @@ class Rbac:
             else:
                 self._cluster_roles.pop(name, None)
         elif kind == "Role":
+            self._role_rules.pop((namespace, name), None)
             if isinstance(obj, Role):
-                self._roles[namespace, name] = tuple(map(Rule, obj.rules))
+                self._roles[namespace, name] = obj.rules
             else:
                 self._roles.pop((namespace, name), None)
         elif kind in ("RoleBinding", "ClusterRoleBinding"):
@@ -147,14 +152,15 @@ class Rbac:
         self, identity: Identity, rules: tuple[PolicyRule, ...], namespace: str = ""
     ) -> tuple[PolicyRule, ...]:
         """What of `rules` the identity may not do itself, in a namespace or (empty) everywhere."""
-        if identity.is_master:
-            return ()
-        return uncovered([rule for rule, _ in self._grant(identity, namespace).rules], rules)
+        return () if identity.is_master else uncovered(self.rules_of(identity, namespace), rules)
 
     def role_rules(self, reference: RoleRef, namespace: str) -> tuple[PolicyRule, ...] | None:
         """The rules that a binding in `namespace` (empty: a ClusterRoleBinding) would give; None without that role."""
-        rules = self._rules_of(reference, namespace)
-        return None if rules is None else tuple(rule.policy for rule in rules)
+        return self._policies_of(reference, namespace)
+
+    def rules_of(self, identity: Identity, namespace: str) -> list[Rule]:
+        """The same as `rules_for`, made ready for comparing."""
+        return [rule for rule, _ in self._grant(identity, namespace).rules]
 
     def _grant(self, identity: Identity, namespace: str) -> _Grant:
         key = (identity.user, identity.groups, namespace)
@@ -171,6 +177,7 @@ class Rbac:
     def _compute(self, user: str, groups: tuple[str, ...], namespace: str) -> _Grant:
         rules: list[tuple[Rule, str]] = []
         problems: dict[str, None] = {}
+        left = MOST_WORDS
         for binding, subject in self._bindings_of(user, groups, namespace):
             reference = binding.role_ref
             found = self._rules_of(reference, binding.metadata.namespace)
@@ -178,7 +185,13 @@ class Rbac:
                 problems[f'{reference.kind.lower()}.rbac.authorization.k8s.io "{reference.name}" not found'] = None
                 continue
             source = _source(binding, subject)
-            rules.extend((rule, source) for rule in found)
+            for rule in found:
+                left -= rule.words
+                rules.append((rule, source))
+                if left <= 0:
+                    where = f"{binding.metadata.namespace}/{binding.metadata.name}".strip("/")
+                    problems[f"rules of {user} beyond {MOST_WORDS} words do not count, from binding {where} on"] = None
+                    return _Grant(rules, list(problems))
         return _Grant(rules, list(problems))
 
     def _bindings_of(
@@ -199,15 +212,25 @@ class Rbac:
                         yield self._bindings[scope, name], subject
 
     def _rules_of(self, reference: RoleRef, namespace: str) -> tuple[Rule, ...] | None:
+        """The rules that a reference gives, as many as can count; None without that role."""
+        if reference.kind == "Role":
+            known, key = self._role_rules, (namespace, reference.name)
+        else:
+            known, key = self._cluster_rules, ("", reference.name)
+        rules = known.get(key)
+        if rules is None:
+            policies = self._policies_of(reference, namespace)
+            if policies is None:
+                return None
+            rules = known[key] = tuple(_made_ready(policies))
+        return rules
+
+    def _policies_of(self, reference: RoleRef, namespace: str) -> tuple[PolicyRule, ...] | None:
         if reference.kind == "Role":
             return self._roles.get((namespace, reference.name)) if namespace else None
         if reference.kind != "ClusterRole" or reference.name not in self._cluster_roles:
             return None
-        rules = self._cluster_rules.get(reference.name)
-        if rules is None:
-            policies = aggregate(reference.name, self._cluster_roles)
-            rules = self._cluster_rules[reference.name] = tuple(map(Rule, policies))
-        return rules
+        return tuple(aggregate(reference.name, self._cluster_roles))
 
     def _bind(self, key: _Key, binding: RoleBinding | ClusterRoleBinding) -> None:
         self._bindings[key] = binding
@@ -229,6 +252,16 @@ class Rbac:
                 bound.pop(name, None)
                 if not bound:
                     del self._by_subject[namespace, subject_key]
+
+
+def _made_ready(policies: Iterable[PolicyRule]) -> Iterator[Rule]:
+    left = MOST_WORDS
+    for policy in policies:
+        if left <= 0:
+            return
+        rule = Rule(policy)
+        left -= rule.words
+        yield rule
 
 
 def _subject_key(subject: Subject, namespace: str) -> str | None:

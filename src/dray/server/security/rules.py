@@ -8,8 +8,13 @@ from itertools import product
 from dray.api.generated.rbac import PolicyRule
 
 ALL = "*"
-# A rule of a few kilobytes can stand for billions of single rights; beyond this it must be covered as a whole.
+LEAST_WORDS = 4
+"""What a rule counts for, however little it says."""
 MAX_SINGLE_RIGHTS = 20_000
+"""A rule of a few kilobytes can stand for billions of single rights. So many of all rules together are looked at one by
+one; beyond this, each rule must be covered as a whole."""
+MAX_COMPARISONS = 200_000
+"""Of a rule, or of a single right, with one that somebody has. What is left after these is not covered."""
 
 
 class Rule:
@@ -25,6 +30,11 @@ class Rule:
         self._resources = frozenset(policy.resources)
         self._paths = frozenset(policy.non_resource_urls)
         self._prefixes = tuple(path.rstrip(ALL) for path in self._paths if path.endswith(ALL))
+
+    @property
+    def words(self) -> int:
+        """How much it says."""
+        return count_words(self.policy)
 
     def matches_resource(self, verb: str, group: str, resource: str, subresource: str) -> bool:
         """Whether the rule is about this; which names of it, if not all, is in `names`.
@@ -69,6 +79,12 @@ class Rule:
         )
 
 
+def count_words(policy: PolicyRule) -> int:
+    """How much a rule says."""
+    lists = (policy.resource_names, policy.verbs, policy.api_groups, policy.resources, policy.non_resource_urls)
+    return max(LEAST_WORDS, sum(map(len, lists)))
+
+
 def _holds_all(own: frozenset[str], wanted: frozenset[str]) -> bool:
     return ALL in own or wanted <= own
 
@@ -76,17 +92,51 @@ def _holds_all(own: frozenset[str], wanted: frozenset[str]) -> bool:
 def uncovered(own: Sequence[Rule], wanted: Iterable[PolicyRule]) -> tuple[PolicyRule, ...]:
     """What `wanted` allows and `own` does not, verbs of one resource put together; empty if all is covered."""
     missing: list[PolicyRule] = []
+    index = _Index(own)
+    rights = MAX_SINGLE_RIGHTS
     for policy in wanted:
-        rule = Rule(policy)
-        if any(candidate.covers(rule) for candidate in own):
+        if index.covers(policy):
             continue
-        if _count_single_rights(policy) > MAX_SINGLE_RIGHTS:
+        rights -= (count := _count_single_rights(policy))
+        if count == 1 or rights < 0:
             missing.append(policy)
-            continue
-        missing.extend(
-            single for single in _single_rights(policy) if not any(candidate.covers(Rule(single)) for candidate in own)
-        )
+        else:
+            missing.extend(single for single in _single_rights(policy) if not index.covers(single))
     return _compact(missing)
+
+
+class _Index:
+    """The rules that somebody has, by the resources that they are about: others need not be looked at."""
+
+    def __init__(self, own: Sequence[Rule]) -> None:
+        self._by_resource: dict[str, list[Rule]] = {}
+        self._with_paths = [rule for rule in own if rule.policy.non_resource_urls]
+        self._left = MAX_COMPARISONS
+        for rule in own:
+            for resource in dict.fromkeys(rule.policy.resources):
+                self._by_resource.setdefault(resource, []).append(rule)
+
+    def covers(self, policy: PolicyRule) -> bool:
+        """Whether one of the rules allows all that another does; no longer, once there were too many questions."""
+        rule = Rule(policy)
+        cost = 1 + rule.words // 16
+        for candidate in self._candidates(policy):
+            self._left -= cost
+            if self._left < 0:
+                return False
+            if candidate.covers(rule):
+                return True
+        return False
+
+    def _candidates(self, policy: PolicyRule) -> Iterator[Rule]:
+        """The rules that may cover it: they are about its first resource, or about paths if it is about none."""
+        if not policy.resources:
+            yield from self._with_paths
+            return
+        first = policy.resources[0]
+        tokens = (ALL, first, f"*/{first.partition('/')[2]}") if "/" in first else (ALL, first)
+        for token in dict.fromkeys(tokens):
+            yield from self._by_resource.get(token, ())
 
 
 def _count_single_rights(policy: PolicyRule) -> int:

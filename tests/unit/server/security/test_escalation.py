@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dray.api.generated.rbac import PolicyRule, RoleBinding
+from dray.server.security import escalation
+from dray.server.security.authorization import Attributes
 from dray.server.security.default_roles import default_objects
 from dray.server.security.default_roles.building import (
     aggregated_role,
@@ -18,10 +21,21 @@ from dray.server.security.default_roles.building import (
     system_role,
     users,
 )
-from dray.server.security.escalation import check_binding_write, check_role_write
 from dray.server.security.identity import authenticated
-from dray.server.security.rbac import Rbac
-from dray.server.security.rules import MAX_SINGLE_RIGHTS, Rule, uncovered
+from dray.server.security.rbac import MOST_WORDS, Rbac
+from dray.server.security.rules import MAX_COMPARISONS, MAX_SINGLE_RIGHTS, Rule, uncovered
+from work import lines_run
+
+
+def check_role_write(*arguments: Any) -> str | None:
+    found = escalation.check_role_write(*arguments)
+    return found.refusal() if isinstance(found, escalation.Question) else found
+
+
+def check_binding_write(*arguments: Any) -> str | None:
+    found = escalation.check_binding_write(*arguments)
+    return found.refusal() if isinstance(found, escalation.Question) else found
+
 
 ROOT = authenticated("root", ("system:masters",))
 ALICE = authenticated("alice")
@@ -165,3 +179,30 @@ def test_what_is_covered_allows_no_request_that_its_owner_may_not_make(
 @given(st.lists(_rules, min_size=1, max_size=3))
 def test_everybody_may_grant_what_they_have(own: list[PolicyRule]) -> None:
     assert uncovered([Rule(item) for item in own], own) == ()
+
+
+def test_comparing_rights_is_bounded_however_many_rules_there_are_on_both_sides() -> None:
+    """Whoever is the admin of a namespace may write roles of megabytes, and bind as many to themselves."""
+    wide = PolicyRule(
+        api_groups=tuple(f"g{n}" for n in range(60)), resources=tuple(f"r{n}" for n in range(60)), verbs=("get", "list")
+    )
+    own = [Rule(rule("get", "core", "pods", names=f"n-{number}")) for number in range(1000)]
+    counted = lines_run(lambda: uncovered(own, [wide] * 1000))
+    assert sum(counted.values()) < 40 * MAX_SINGLE_RIGHTS
+    many = [rule("list", "core", "pods", names=f"n-{number}") for number in range(3000)]
+    counted = lines_run(lambda: uncovered(own, many))
+    assert sum(counted.values()) < 20 * MAX_COMPARISONS
+    assert len(uncovered(own, many)) == len(many)  # what is not looked at is not given
+
+
+def test_rules_beyond_all_measure_do_not_count() -> None:
+    """And those of the whole cluster come before those of a namespace, where somebody else may make them."""
+    rules = [rule("get", "core", "pods", names=f"n-{number}") for number in range(MOST_WORDS)]
+    roles = [system_role(f"r{number}", *rules) for number in range(3)]
+    rbac = Rbac([*roles, *(system_binding(role.metadata.name, users("alice")) for role in roles)])
+    found = rbac.rules_for(ALICE, "kube-system")
+    assert 0 < len(found) <= MOST_WORDS // 4
+    denied = rbac.allowed(ALICE, Attributes("get", "", "pods", "", "kube-system", "n-19999"))
+    assert not denied.allowed
+    assert denied.reason.endswith(f"beyond {MOST_WORDS} words do not count, from binding kube-system/r0 on")
+    assert rbac.allowed(ALICE, Attributes("get", "", "pods", "", "kube-system", "n-0")).allowed
