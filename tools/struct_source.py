@@ -28,6 +28,8 @@ _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _CORE = "io.k8s.api.core.v1"
 _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 
+_BYTES, _BYTES_MODULE = "Base64", "dray.api.binary"
+_ZEROS = {"str": '""', "int": "0", "bool": "False", "float": "0.0", _BYTES: "NOTHING"}
 _SCALARS = {"string": "str", "integer": "int", "boolean": "bool", "number": "int | float"}
 
 # Types that are values in Python: annotation, module to import it from, and the zero that Go writes.
@@ -278,7 +280,9 @@ class _Writer:
             return f"{annotation} | None", {"default": "None"}
         if wire == "always":
             return annotation, {"default_factory": self._zero_factory(prop, annotation)}
-        return annotation, {"default": {"str": '""', "int": "0", "bool": "False", "float": "0.0"}[annotation]}
+        if annotation == _BYTES:
+            self._module.add_import(_BYTES_MODULE, "NOTHING")
+        return annotation, {"default": _ZEROS[annotation]}
 
     def _zero_factory(self, prop: Facts, annotation: str) -> str:
         value = _VALUES.get(prop.get("ref", ""))
@@ -292,6 +296,9 @@ class _Writer:
             return f"tuple[{self._annotation(prop['items'])}, ...]"
         if kind == "object" and "values" in prop:
             return f"dict[str, {self._annotation(prop['values'])}]"
+        if kind == "string" and prop.get("format") == "byte":
+            self._module.add_import(_BYTES_MODULE, _BYTES)
+            return _BYTES
         return _SCALARS[kind] if kind in _SCALARS else self._free_form()
 
     def _reference(self, full: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec import inspect
 
+from dray.api.binary import Base64
 from dray.api.custom import CustomObject
 from dray.api.field import FieldError, Reason, key_path, shown
 from dray.api.meta import ObjectMeta
@@ -326,7 +327,7 @@ class _Walk:
 
     def _custom(self, value: Any, kind: type, place: _Place) -> Any:
         if not isinstance(value, str) and not (kind is Quantity and _is_number(value)):
-            return self._wrong(place, value, "a quantity" if kind is Quantity else "an RFC 3339 time")
+            return self._wrong(place, value, _CUSTOM.get(kind, "an RFC 3339 time"))
         try:
             return str(decode_value(kind, value))
         except ValueError as error:
@@ -346,6 +347,9 @@ class _Walk:
     def _note(self, place: _Place, message: str) -> None:
         if len(self.errors) < MOST_PROBLEMS:
             self.errors.append(FieldError(Reason.TYPE_INVALID, place.path(), message))
+
+
+_CUSTOM = {Quantity: "a quantity", Base64: "base64"}
 
 
 def _is_number(value: Any) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, dataclass_transform
 
 import msgspec
 
+from dray.api.binary import NOTHING, Base64
 from dray.api.quantity import Quantity
 from dray.api.times import MicroTime, Time
 
@@ -42,6 +43,8 @@ def decode_value(kind: type, value: Any) -> Any:
         return Time.parse(value)
     if kind is MicroTime:
         return MicroTime.parse(value)
+    if kind is Base64:
+        return Base64.parse(value) if value else NOTHING
     raise TypeError(f"no decoder for {kind.__name__}")
 
 
@@ -50,6 +53,6 @@ def encode_value(value: Any) -> Any:
     kind = type(value)
     if kind is Quantity:
         return value.text or str(value)
-    if kind is Time or kind is MicroTime:
+    if kind is Time or kind is MicroTime or kind is Base64:
         return str(value)
     raise TypeError(f"no encoder for {type(value).__name__}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import field
 
+from dray.api.binary import NOTHING, Base64
 from dray.api.meta import Condition, LabelSelector, Object
 from dray.api.struct import Struct
 
@@ -89,7 +90,7 @@ class MutatingAdmissionPolicyBinding(Object):
 class WebhookClientConfig(Struct):
     """admissionregistration/v1 WebhookClientConfig."""
 
-    ca_bundle: str = ""
+    ca_bundle: Base64 = NOTHING
     service: ServiceReference | None = None
     url: str | None = None
 

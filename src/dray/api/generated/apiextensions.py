@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import field
 
+from dray.api.binary import NOTHING, Base64
 from dray.api.meta import Object
 from dray.api.struct import Struct
 from dray.api.times import Time
@@ -205,7 +206,7 @@ class ValidationRule(Struct):
 class WebhookClientConfig(Struct):
     """apiextensions/v1 WebhookClientConfig."""
 
-    ca_bundle: str = ""
+    ca_bundle: Base64 = NOTHING
     service: ServiceReference | None = None
     url: str | None = None
 

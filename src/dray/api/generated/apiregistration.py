@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import field
 
+from dray.api.binary import NOTHING, Base64
 from dray.api.meta import Object
 from dray.api.struct import Struct
 from dray.api.times import Time
@@ -15,7 +16,7 @@ from dray.api.times import Time
 class APIServiceSpec(Struct):
     """apiregistration/v1 APIServiceSpec."""
 
-    ca_bundle: str = ""
+    ca_bundle: Base64 = NOTHING
     group: str = ""
     group_priority_minimum: int = field(default_factory=int)
     insecure_skip_tls_verify: bool = field(default=False, name="insecureSkipTLSVerify")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import field
 
+from dray.api.binary import NOTHING, Base64
 from dray.api.meta import Condition, Object
 from dray.api.struct import Struct
 from dray.api.times import Time
@@ -18,7 +19,7 @@ class CertificateSigningRequestSpec(Struct):
     expiration_seconds: int | None = None
     extra: dict[str, tuple[str, ...]] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
-    request: str = field(default_factory=str)
+    request: Base64 = field(default_factory=Base64)
     signer_name: str = field(default_factory=str)
     uid: str = ""
     usages: tuple[str, ...] = ()
@@ -28,7 +29,7 @@ class CertificateSigningRequestSpec(Struct):
 class CertificateSigningRequestStatus(Struct):
     """certificates/v1 CertificateSigningRequestStatus."""
 
-    certificate: str = ""
+    certificate: Base64 = NOTHING
     conditions: tuple[CertificateSigningRequestCondition, ...] = ()
 
 
@@ -74,7 +75,7 @@ class PodCertificateRequestSpec(Struct):
     service_account_name: str = field(default_factory=str)
     service_account_uid: str = field(default_factory=str, name="serviceAccountUID")
     signer_name: str = field(default_factory=str)
-    stub_pkcs10_request: str = field(default_factory=str, name="stubPKCS10Request")
+    stub_pkcs10_request: Base64 = field(default_factory=Base64, name="stubPKCS10Request")
     unverified_user_annotations: dict[str, str] = field(default_factory=dict)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import field
 
+from dray.api.binary import Base64
 from dray.api.meta import Condition, LabelSelector, Object, ObjectMeta
 from dray.api.node_selector import NodeSelector, NodeSelectorTerm
 from dray.api.quantity import Quantity
@@ -198,7 +199,7 @@ class ComponentStatus(Object):
 class ConfigMap(Object):
     """core/v1 ConfigMap."""
 
-    binary_data: dict[str, str] = field(default_factory=dict)
+    binary_data: dict[str, Base64] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
     immutable: bool | None = None
 
@@ -1633,7 +1634,7 @@ class SeccompProfile(Struct):
 class Secret(Object):
     """core/v1 Secret."""
 
-    data: dict[str, str] = field(default_factory=dict)
+    data: dict[str, Base64] = field(default_factory=dict)
     immutable: bool | None = None
     string_data: dict[str, str] = field(default_factory=dict)
     type: str = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
+from dray.api.binary import Base64
 from dray.api.generated import storage
 from dray.api.generated.authentication import BoundObjectReference, TokenRequest, TokenRequestSpec
 from dray.api.generated.certificates import (
@@ -353,7 +353,7 @@ def signing_request(
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, user)])
     csr = x509.CertificateSigningRequestBuilder(name).sign(key, hashes.SHA256())
-    text = base64.b64encode(csr.public_bytes(serialization.Encoding.PEM)).decode()
+    text = Base64.of(csr.public_bytes(serialization.Encoding.PEM))
     return CertificateSigningRequest(spec=CertificateSigningRequestSpec(request=text, signer_name=signer))
 
 
@@ -366,7 +366,7 @@ def test_certificates_in_its_own_name(objects: Objects) -> None:
     assert denied(signing_request("system:node:n1")) is None
     assert denied(signing_request("system:node:n2")) is not None
     assert denied(signing_request("system:node:n2", "example.com/signer")) is None
-    garbage = CertificateSigningRequestSpec(request="!", signer_name="kubernetes.io/kubelet-serving")
+    garbage = CertificateSigningRequestSpec(request=Base64("!"), signer_name="kubernetes.io/kubelet-serving")
     assert denied(CertificateSigningRequest(spec=garbage)) == "spec.request is not a PEM certificate request"
 
 
