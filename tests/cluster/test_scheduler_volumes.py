@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 
+from dray.api.meta import DeleteOptions
 from dray.api.registry import by_kind
 from dray.controllers import Manager
 from dray.reconcile import Informers
 from dray.simulation.provisioner import Provisioner
-from scheduler_world import World, scheduler_world
+from scheduler_world import PODS, World, scheduler_world
 
 VOLUMES, CLAIMS = by_kind("v1", "PersistentVolume"), by_kind("v1", "PersistentVolumeClaim")
-BINDER = "persistentvolume-binder-controller"
+CONTROLLERS = [
+    "persistentvolume-binder-controller",
+    "persistentvolumeclaim-protection-controller",
+    "persistentvolume-protection-controller",
+]
 MOUNTED: dict[str, Any] = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
 
 
@@ -26,7 +31,7 @@ async def with_volumes() -> AsyncIterator[World]:
         informers = Informers(here.admin, here.clock)
         made = Provisioner(here.admin, here.clock, informers)
         account = here.server.component
-        binder = Manager(here.admin, here.clock, wanted=[BINDER], informers=informers, client_for=account)
+        binder = Manager(here.admin, here.clock, wanted=CONTROLLERS, informers=informers, client_for=account)
         tasks = [asyncio.ensure_future(each.run()) for each in (informers, made, binder)]
         try:
             for name in "ab":
@@ -58,6 +63,9 @@ async def test_a_claim_gets_a_volume_and_the_pod_its_node(mode: str) -> None:
         late = mode == "WaitForFirstConsumer"
         assert (volume.spec.node_affinity is not None) == late, "made for the node that was chosen"
         await here.admin.delete(CLAIMS, "default", "data")
+        await here.settle(5)
+        assert (await here.admin.list(VOLUMES)).items, "a pod uses it"
+        await here.admin.delete(PODS, "default", "p", DeleteOptions(grace_period_seconds=0))
         await here.settle(5)
         assert not (await here.admin.list(VOLUMES)).items
 
