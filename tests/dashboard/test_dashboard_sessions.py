@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import json
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +13,8 @@ import pytest
 
 from dashboard_visitor import API, Visitor
 from live_server import LiveServer, running_server
+from patience import PATIENCE
+from server_process import DRAY
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +120,27 @@ def test_nothing_is_seen_or_done_with_the_rights_of_the_server(server: LiveServe
     assert [one["name"] for one in seen] == ["default/hidden"]
     assert admin.ask("POST", f"{API}/undo", {"name": "kept"})[0] == 200
     assert server.request("GET", "/apis/resource.k8s.io/v1/devicetaintrules/kept").code == 404
+
+
+def test_without_a_link_everybody_needs_a_token(server: LiveServer) -> None:
+    """As `dray install` runs it: whatever the kubeconfig may do, nobody gets in with that."""
+    command = [DRAY, "dashboard", "--no-link", "--port", "0", "--kubeconfig", str(server.kubeconfig)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline() + process.stdout.readline()
+            assert "code=" not in said
+            connection = http.client.HTTPConnection(said.split("http://")[1].partition("/")[0], timeout=PATIENCE)
+            told, form = {}, {"Content-Type": "application/json"}
+            with contextlib.closing(connection):
+                for token in ("wrong", "nobody-token"):
+                    connection.request("POST", f"{API}/login", json.dumps({"token": token}), form)
+                    answer = connection.getresponse()
+                    told[token] = (answer.status, json.loads(answer.read()).get("user"))
+            assert told == {"wrong": (401, None), "nobody-token": (200, "nobody")}
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
 
 
 def test_a_token_that_is_no_longer_good_ends_its_session(server: LiveServer) -> None:

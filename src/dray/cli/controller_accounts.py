@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from msgspec.structs import replace
-
 from dray.client import Client
 from dray.client.account_token import AccountToken
 from dray.client.http import HttpClient
@@ -20,7 +18,7 @@ NAMESPACE = "kube-system"
 @asynccontextmanager
 async def clients(connection: Connection, issuer: Client, clock: Clock) -> AsyncIterator[ClientFor]:
     """Makes clients by the name of an account, with tokens that `issuer` requests; they are closed in the end."""
-    nobody = replace(connection, certificate=None, key=None, token="", token_file=None, program=None, headers=())
+    nobody = connection.of_another()
     made: dict[str, HttpClient] = {}
     async with AsyncExitStack() as open_ones:
 

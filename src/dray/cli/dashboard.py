@@ -22,6 +22,10 @@ def run(
     bind: Annotated[
         str, typer.Option(help="A loopback address: the page comes in plain HTTP, and must not leave this machine.")
     ] = "127.0.0.1",
+    link: Annotated[
+        bool,
+        typer.Option("--link/--no-link", help="Whether there is such a link, or everybody has to have a token."),
+    ] = True,
 ) -> None:
     """Serve the dashboard of a cluster, dray's or any other, on this machine, and print a link that logs you in.
 
@@ -34,7 +38,7 @@ def run(
         output.fail(
             f"--bind {bind}: plain HTTP is served on loopback only. Use 127.0.0.1, and a tunnel from elsewhere."
         )
-    uvloop.run(_serve(component.connect(kubeconfig, context), bind, port))
+    uvloop.run(_serve(component.connect(kubeconfig, context), bind, port, with_link=link))
 
 
 def _is_loopback(address: str) -> bool:
@@ -44,9 +48,9 @@ def _is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
-async def _serve(connection: Connection, bind: str, port: int) -> None:
+async def _serve(connection: Connection, bind: str, port: int, *, with_link: bool) -> None:
     from dray.dashboard.access import OWN, HttpAccess
-    from dray.dashboard.app import Dashboard
+    from dray.dashboard.app import PREFIX, Dashboard
     from dray.process.http import Limits, Listener, Server
     from dray.reconcile import RealClock
 
@@ -61,8 +65,11 @@ async def _serve(connection: Connection, bind: str, port: int) -> None:
         except OSError as error:
             output.fail(f"cannot listen on {bind}:{port}: {error.strerror or error}. Give another --port.")
         host = f"[{bind.strip('[]')}]" if ":" in bind else bind
-        print(f"dashboard of {connection.server}")
-        print(f"  {dashboard.link(OWN, f'http://{host}:{bound}')}   (logs you in once, within an hour)", flush=True)
+        address = f"http://{host}:{bound}"
+        entry = (
+            f"{dashboard.link(OWN, address)}   (logs you in once, within an hour)" if with_link else address + PREFIX
+        )
+        print(f"dashboard of {connection.server}\n  {entry}", flush=True)
         await stop.wait()
     finally:
         await dashboard.close()

@@ -27,8 +27,9 @@ def install(
 ) -> None:
     """Print what runs dray on a Kubernetes cluster: dray install | kubectl apply -f -
 
-    A namespace, rights, the scheduler and the controllers with leases, budgets, metrics and a network policy, and the
-    kinds that Kubernetes does not have. docs/clusters.md says what works where; `dray doctor` looks at a cluster.
+    A namespace, rights, the scheduler and the controllers with leases, budgets, metrics and a network policy, the
+    dashboard, and the kinds that Kubernetes does not have. docs/clusters.md says what works
+    where; `dray doctor` looks at a cluster.
 
     Exit code 0: printed; 2: something that was set is not known, or the folder cannot be written.
     """

@@ -73,6 +73,12 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     """Whom to act as (impersonation)."""
     namespace: str = "default"
 
+    def of_another(self, token: str = "") -> Connection:
+        """The same server for whoever has a token: with no certificate, program or impersonation of this user's."""
+        return msgspec.structs.replace(
+            self, token=token, token_file=None, certificate=None, key=None, program=None, headers=()
+        )
+
 
 def find_connection(path: str | os.PathLike[str] | None = None, context: str = "") -> Connection:
     """The way that is given, else `$KUBECONFIG`, else `~/.kube/config`, else a pod's own. Raises KubeconfigError.

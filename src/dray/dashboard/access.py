@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
-from msgspec.structs import replace
 
 from dray.api.generated.authentication import SelfSubjectReview
 from dray.api.status import ApiError
@@ -79,9 +78,7 @@ class HttpAccess:
         """Asks the server who this is."""
         from dray.client.http import HttpClient
 
-        connection = self._connection
-        if token != OWN:
-            connection = replace(connection, certificate=None, key=None, token=token, token_file=None, headers=())
+        connection = self._connection if token == OWN else self._connection.of_another(token)
         client = HttpClient(connection, agent="dray dashboard")
         try:
             info = (await client.create(_review())).status.user_info

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from dray.api.cluster import ManagedCluster, ManagedClusterSpec
 from dray.api.cluster.managed_cluster import AGENT_ACCOUNT
@@ -71,8 +70,7 @@ class Access:
                     raise
                 return _client(hub)
         token: Any = answer.get("status", {}).get("token", "")
-        own = replace(hub, token=str(token), token_file=None, certificate=None, key=None, headers=())
-        return _client(own)
+        return _client(hub.of_another(str(token)))
 
     def _bootstrap(self) -> HttpClient:
         return _client(self._membership.hub)

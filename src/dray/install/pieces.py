@@ -12,6 +12,7 @@ Document = dict[str, Any]
 
 NAMESPACE: Final = "${namespace}"
 PORT: Final = "${metrics.port}"
+PAGE_PORT: Final = 6480
 USER: Final = 65532
 EVICTIONS: Final = ("device-taint-eviction-controller", "taint-eviction-controller")
 EXPIRY: Final = "taint-expiry-controller"
@@ -36,6 +37,7 @@ def pieces() -> Iterator[Piece]:
         yield Piece("accounts", role, {"rbac.accounts": True})
     yield from _scheduler()
     yield from _controllers()
+    yield from _dashboard()
     yield Piece("network", _network_policy(), {"networkPolicy.enabled": True})
 
 
@@ -50,8 +52,8 @@ def _scheduler() -> Iterator[Piece]:
         for role in rights.lease_rights(name, place, lease):
             yield Piece("scheduler", role, when)
     own = ("--scheduler-name", "${scheduler.name}", "--lease", f"{NAMESPACE}/{name}")
-    yield Piece("scheduler", _deployment(name, "scheduler", own), second)
-    yield Piece("scheduler", _deployment(name, "scheduler", ("--lease", "kube-system/kube-scheduler")), default)
+    yield Piece("scheduler", _component(name, "scheduler", own), second)
+    yield Piece("scheduler", _component(name, "scheduler", ("--lease", "kube-system/kube-scheduler")), default)
     yield from (Piece("scheduler", obj, on) for obj in (_budget(name), _service(name)))
 
 
@@ -69,8 +71,20 @@ def _controllers() -> Iterator[Piece]:
     for when, names in ((beside, (EXPIRY,)), (instead, (*EVICTIONS, EXPIRY))):
         chosen = ["--controllers", ",".join(names), "--lease", f"{NAMESPACE}/{name}"]
         guard = ["--max-evictions", "${controllers.maxEvictions}"] if when is instead else []
-        yield Piece("controllers", _deployment(name, "controllers", (*chosen, *guard)), when)
+        yield Piece("controllers", _component(name, "controllers", (*chosen, *guard)), when)
     yield from (Piece("controllers", obj, on) for obj in (_budget(name), _service(name)))
+
+
+def _dashboard() -> Iterator[Piece]:
+    """A page in plain HTTP, on the pod's loopback: `kubectl port-forward` leads there, and nothing else does.
+
+    Its account has no rights. Everybody logs in with a token of their own, and has the rights of that.
+    """
+    on: dict[str, Value] = {"dashboard.enabled": True}
+    name = "dray-dashboard"
+    yield Piece("dashboard", _account(name), on)
+    pod = _pod(name, ["dashboard", "--no-link", "--port", str(PAGE_PORT)], "${dashboard.memory}")
+    yield Piece("dashboard", _deployment(name, 1, pod), on)
 
 
 def _metadata(name: str, **more: Any) -> Document:
@@ -92,26 +106,34 @@ def _account(name: str) -> Document:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(name)}
 
 
-def _deployment(name: str, command: str, arguments: tuple[str, ...]) -> Document:
+def _component(name: str, command: str, arguments: tuple[str, ...]) -> Document:
+    """A Deployment of something that the cluster needs, with metrics and probes."""
+    pod = _pod(name, [command, *arguments, "--metrics-port", PORT, "--bind", "0.0.0.0"], "${resources.memory}")  # noqa: S104 - in a pod
+    pod["priorityClassName"] = "system-cluster-critical"
+    pod["containers"][0] |= {
+        "ports": [{"name": "metrics", "containerPort": PORT}],
+        "livenessProbe": _probe("/livez", 20),
+        "readinessProbe": _probe("/readyz", 5),
+    }
+    return _deployment(name, f"${{{command}.replicas}}", pod)
+
+
+def _deployment(name: str, replicas: int | str, pod: Document) -> Document:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": _metadata(name),
         "spec": {
-            "replicas": f"${{{command}.replicas}}",
+            "replicas": replicas,
             "selector": _labels(name),
-            "template": {
-                "metadata": {"labels": _metadata(name)["labels"]},
-                "spec": _pod(name, [command, *arguments, "--metrics-port", PORT, "--bind", "0.0.0.0"]),  # noqa: S104 - in a pod
-            },
+            "template": {"metadata": {"labels": _metadata(name)["labels"]}, "spec": pod},
         },
     }
 
 
-def _pod(name: str, arguments: list[str]) -> Document:
+def _pod(name: str, arguments: list[str], memory: str) -> Document:
     return {
         "serviceAccountName": name,
-        "priorityClassName": "system-cluster-critical",
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER,
@@ -124,12 +146,9 @@ def _pod(name: str, arguments: list[str]) -> Document:
                 "image": "${image}",
                 "imagePullPolicy": "${imagePullPolicy}",
                 "args": arguments,
-                "ports": [{"name": "metrics", "containerPort": PORT}],
-                "livenessProbe": _probe("/livez", 20),
-                "readinessProbe": _probe("/readyz", 5),
                 "resources": {
                     "requests": {"cpu": "${resources.cpu}", "memory": "${resources.memory}"},
-                    "limits": {"memory": "${resources.memory}"},
+                    "limits": {"memory": memory},
                 },
                 "securityContext": {
                     "allowPrivilegeEscalation": False,

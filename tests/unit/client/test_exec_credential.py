@@ -11,9 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from dray.api.generated.authentication import SelfSubjectReview
+from dray.api.status import ApiError
 from dray.client.exec_credential import CredentialError, ExecCredential
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection, ExecProgram, load_kubeconfig
+from dray.dashboard.access import OWN, HttpAccess
 from dray.server.instance import Instance, ServerSettings
 from dray.server.security.kubeconfig import client_kubeconfig
 
@@ -133,5 +135,12 @@ async def test_tokens_and_certificates_of_a_program_let_one_in(program: Program,
         program.gives(clientCertificateData=jane.certificate.decode(), clientKeyData=jane.key.decode())
         async with HttpClient(connection) as client:
             assert (await client.create(review)).status.user_info.username == "jane"
+        # It is for the kubeconfig's own user: who comes to the page with a token has to have one that is good.
+        access = HttpAccess(connection)
+        with pytest.raises(ApiError, match="Unauthorized"):
+            await access.enter("wrong")
+        owner = await access.enter(OWN)
+        assert owner.user == "jane"
+        await access.leave(owner)
     finally:
         await instance.stop(0.1)

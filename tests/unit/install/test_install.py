@@ -55,6 +55,18 @@ def test_rights_are_those_of_what_is_installed() -> None:
                 assert "serviceaccounts/token" not in one["resources"]
 
 
+def test_the_dashboard_has_no_rights_and_is_reached_by_nobody_but_who_forwards_a_port() -> None:
+    objects = manifests({**DEFAULTS, "scheduler.enabled": False, "controllers.enabled": False, "rbac.reader": False})
+    named = [(one["kind"], one["metadata"]["name"]) for one in objects if one["kind"] != "CustomResourceDefinition"]
+    page = "dray-dashboard"
+    own = [("ServiceAccount", page), ("Deployment", page)]
+    assert named == [("Namespace", "dray-system"), *own, ("NetworkPolicy", "dray")]
+    (deployment,) = (one for one in objects if one["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["dashboard", "--no-link", "--port", "6480"]
+    assert "ports" not in container
+
+
 def test_what_can_be_set() -> None:
     assert set(MEANINGS) == set(DEFAULTS)
     found = read_values(["scheduler.replicas=3", "networkPolicy.enabled=false", "scheduler.mode=default"])
