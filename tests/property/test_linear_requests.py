@@ -2,8 +2,8 @@
 
 `test_linear_work` doubles every list of every kind, and looks at reading and judging. These requests go all the way,
 and to where lists are of another sort: custom objects and their definitions, subresources, reviews, patches, field
-owners, selectors. How often each line runs is counted; in the long test (`make soak`), processor time, which what C does has a
-part in.
+owners, selectors. How often each line runs is counted; in the long test (`make soak`) it is processor time, in which
+what C does has a part.
 """
 
 from __future__ import annotations
