@@ -211,7 +211,7 @@ async def test_metrics() -> None:
         assert (world.metric("taint_eviction_controller_pod_deletion_duration_seconds_bucket", le="0.1")) == 2
 
 
-@pytest.mark.req("SVS-69", "3902-30")
+@pytest.mark.req("3902-30")
 async def test_five_tries_and_then_later_and_later() -> None:
     async with node_taint_world() as world:
         client: Any = world.manager.controllers[NAME]._client  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.reconcile import Informers
 from dray.scheduler.scheduler import MAX_BINDING, Scheduler
-from scheduler_world import CLAIMS, DRIVER, EVENTS, PODS, RULES, scheduler_world
+from scheduler_world import CLAIMS, DRIVER, EVENTS, PODS, RULES, World, scheduler_world
 
 
 @pytest.mark.req("4381-58", "4381-103", "4381-115", "4381-118", "4381-121", "4381-130", "4381-39", "4381-253")
@@ -92,6 +92,30 @@ async def test_of_two_schedulers_only_one_allocates_a_claim_that_both_want() -> 
         assert sorted(consumer.name for consumer in claim.status.reserved_for) == ["p1", "p2"]
 
 
+async def give(here: World, name: str, node: str, device: str) -> None:
+    """Has a claim hold a device that no pod uses."""
+    selector = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    result = {"request": "r", "driver": DRIVER, "pool": node, "device": device}
+    allocation = {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [selector]}}
+    await here.add_claim(name)
+    await here.admin.patch(CLAIMS, "default", name, {"status": {"allocation": allocation}}, subresource="status")
+
+
+@pytest.mark.req("4381-113")
+async def test_chance_decides_which_claim_gives_its_devices_back() -> None:
+    async with scheduler_world() as here:
+        numbers = range(8)
+        for node in ("a", "b"):
+            await here.add_node(node, *[f"gpu-{number}" for number in range(2 * len(numbers))])
+        await here.add_class()
+        for number in numbers:
+            await give(here, f"a-{number}", "a", f"gpu-{number}")
+            await give(here, f"b-{number}", "b", f"gpu-{number}")
+            await here.add_pod(f"p-{number}", f"a-{number}", f"b-{number}")
+        await here.settle(30)
+        assert {(await here.pod(f"p-{number}")).spec.node_name for number in numbers} == {"a", "b"}
+
+
 @pytest.mark.req("4381-113", "4381-129")
 async def test_claims_that_hold_devices_on_different_nodes_are_sorted_out() -> None:
     async with scheduler_world() as here:
@@ -99,13 +123,7 @@ async def test_claims_that_hold_devices_on_different_nodes_are_sorted_out() -> N
         await here.add_node("b", "gpu-0", "gpu-1")
         await here.add_class()
         for name, node in (("c1", "a"), ("c2", "b")):
-            await here.add_claim(name)
-            selector = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-            result = {"request": "r", "driver": DRIVER, "pool": node, "device": "gpu-0"}
-            allocation = {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [selector]}}
-            await here.admin.patch(
-                CLAIMS, "default", name, {"status": {"allocation": allocation}}, subresource="status"
-            )
+            await give(here, name, node, "gpu-0")
         await here.add_pod("p", "c1", "c2")
         await here.settle(30)
         node = (await here.pod("p")).spec.node_name

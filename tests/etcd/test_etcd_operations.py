@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from commands import run_here
 from dray.server.security.certificates import Authority, KeyPair
 from dray.store.etcd import AddressError, CannotLoad, EtcdAddress, Loader, loading
 from etcd_world import running_etcd
 from patience import eventually
-from server_process import run_dray, server_on_thread
+from server_process import server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -74,7 +75,7 @@ def test_files_that_are_no_certificates_are_told_before_etcd_is_asked(tmp_path: 
     ],
 )
 def test_an_etcd_that_cannot_be_meant_is_told_in_one_line(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
-    done = run_dray("server", "--dir", tmp_path / "state", "--port", "0", *options)
+    done = run_here("server", "--dir", tmp_path / "state", "--port", "0", *options)
     assert done.returncode == 2
     assert told in done.stderr
     assert done.stderr.count("\n") == 1

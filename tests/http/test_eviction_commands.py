@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from dray.cli.main import app
+from commands import run_here
 from dray.process.switches import FEATURE_GATES
 from live_server import Kubectl, LiveServer
 
@@ -31,8 +30,8 @@ DOCS = (ROOT / "docs" / "eviction.md").read_text()
 )
 def test_mistakes_end_with_one_line(command: str, arguments: list[str], problem: str, tmp_path: Path) -> None:
     where = ["--dir", str(tmp_path), "--port", "0"] if command == "up" else []
-    done = CliRunner().invoke(app, [command, *where, *arguments])
-    assert done.exit_code == 2
+    done = run_here(command, *where, *arguments)
+    assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("dray: ")
     assert problem in done.stderr
@@ -42,8 +41,8 @@ def test_mistakes_end_with_one_line(command: str, arguments: list[str], problem:
 @pytest.mark.req("3902-36")
 @pytest.mark.parametrize("command", ["controllers", "up"])
 def test_the_old_flag_does_not_exist(command: str) -> None:
-    done = CliRunner().invoke(app, [command, "--enable-taint-manager=false"])
-    assert done.exit_code == 2
+    done = run_here(command, "--enable-taint-manager=false")
+    assert done.returncode == 2
     assert "No such option: --enable-taint-manager" in done.stderr
 
 

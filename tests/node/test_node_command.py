@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import run_here
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import load_kubeconfig
 from live_server import LiveServer, running_server
@@ -43,10 +44,10 @@ def node_kubeconfig(server: LiveServer, name: str, directory: Path) -> Path:
 
 def test_bad_options_are_refused_in_a_line(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    assert "cannot be a node's name" in said(dray("node", "--name", "Not_A_Name", "--kubeconfig", missing))
-    assert "missing" in said(dray("node", "--name", "n", "--kubeconfig", missing))
-    assert "cannot be a node's name" in said(dray("node-kubeconfig", "Not_A_Name"))
-    assert "cannot read" in said(dray("node-kubeconfig", "n", "--dir", missing))
+    assert "cannot be a node's name" in said(run_here("node", "--name", "Not_A_Name", "--kubeconfig", missing))
+    assert "missing" in said(run_here("node", "--name", "n", "--kubeconfig", missing))
+    assert "cannot be a node's name" in said(run_here("node-kubeconfig", "Not_A_Name"))
+    assert "cannot read" in said(run_here("node-kubeconfig", "n", "--dir", missing))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_bad_users_and_vendors_are_refused_in_a_line(tmp_path: Path, option: str
     user = {"name": "u", "user": {"token": "t"}}
     content = {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "c"}
     kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **content}))
-    assert why in said(dray("node", "--name", "n", "--kubeconfig", str(kubeconfig), f"{option}={value}"))
+    assert why in said(run_here("node", "--name", "n", "--kubeconfig", str(kubeconfig), f"{option}={value}"))
 
 
 def test_two_agents_on_one_root_and_a_wrong_identity_are_refused(tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_the_documentation_says_that_the_runtime_must_know_cdi_and_cannot_be_ask
 
 def test_gates_that_do_not_exist_are_refused(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    done = dray("node", "--name", "n", "--kubeconfig", missing, "--feature-gates", "Nothing=false")
+    done = run_here("node", "--name", "n", "--kubeconfig", missing, "--feature-gates", "Nothing=false")
     assert "there is no gate 'Nothing'" in said(done)
 
 

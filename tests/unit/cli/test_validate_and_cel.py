@@ -1,13 +1,11 @@
-"""`dray validate` and `dray cel` as a user runs them: a real process, files, exit codes."""
+"""`dray validate` and `dray cel` as a user runs them: files, what is printed, exit codes."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from patience import PATIENCE
+from commands import run_here
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -28,11 +26,6 @@ spec:
 """
 
 
-def dray(*arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from dray.cli.main import main; main()", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=PATIENCE, check=False, env=env)
-
-
 @pytest.mark.req("4381-230", "4381-231", "4381-262", "OCM-14", "OCM-34", "OCM-35", "OCM-36", "OCM-37")
 def test_every_example_is_valid() -> None:
     folders = [
@@ -40,7 +33,7 @@ def test_every_example_is_valid() -> None:
         for folder in EXAMPLES.iterdir()
         if folder.is_dir() and folder.name not in ("mistakes", "monitoring")
     ]
-    done = dray("validate", "--strict", *folders)
+    done = run_here("validate", "--strict", *folders)
     assert done.returncode == 0, done.stdout
     assert done.stdout.startswith("no problems in ")
 
@@ -48,7 +41,7 @@ def test_every_example_is_valid() -> None:
 def test_a_finding_names_file_line_object_and_field(tmp_path: Path) -> None:
     file = tmp_path / "claim.yaml"
     file.write_text(BROKEN)
-    done = dray("validate", str(file))
+    done = run_here("validate", str(file))
     assert done.returncode == 1
     first = done.stdout.splitlines()[0]
     assert first.startswith(f"{file}:13  ResourceClaim ml/train  ")
@@ -61,14 +54,14 @@ def test_a_finding_names_file_line_object_and_field(tmp_path: Path) -> None:
 
 def test_unknown_fields_warn_and_fail_when_strict() -> None:
     valid_but_for_a_field = BROKEN.replace("driverr", "driver")
-    lenient = dray("validate", "-", stdin=valid_but_for_a_field)
-    strict = dray("validate", "--strict", "-", stdin=valid_but_for_a_field)
+    lenient = run_here("validate", "-", stdin=valid_but_for_a_field)
+    strict = run_here("validate", "--strict", "-", stdin=valid_but_for_a_field)
     assert (lenient.returncode, strict.returncode) == (0, 1)
     assert 'warning: unknown field "spec.devices.requests[0].exactly.bogus"' in lenient.stdout
 
 
 def test_json_output() -> None:
-    done = dray("validate", "-o", "json", "-", stdin=BROKEN)
+    done = run_here("validate", "-o", "json", "-", stdin=BROKEN)
     report = json.loads(done.stdout)
     assert report["problems"] == 1
     assert [finding["line"] for finding in report["findings"]] == [13, 10]
@@ -84,7 +77,7 @@ def test_json_output() -> None:
     ],
 )
 def test_unreadable_input_is_exit_code_2_and_no_traceback(text: str, says: str) -> None:
-    done = dray("validate", "-", stdin=text)
+    done = run_here("validate", "-", stdin=text)
     assert done.returncode == 2
     assert says in done.stderr
     assert done.stderr.startswith("dray: <stdin>")
@@ -92,7 +85,7 @@ def test_unreadable_input_is_exit_code_2_and_no_traceback(text: str, says: str) 
 
 
 def test_a_missing_file_is_exit_code_2() -> None:
-    done = dray("validate", "no/such/file.yaml")
+    done = run_here("validate", "no/such/file.yaml")
     assert (done.returncode, done.stderr) == (2, "dray: no/such/file.yaml: cannot be read: No such file or directory\n")
 
 
@@ -110,7 +103,7 @@ def test_a_missing_file_is_exit_code_2() -> None:
     ],
 )
 def test_what_is_no_known_object_is_a_finding(document: str, says: str) -> None:
-    done = dray("validate", "-", stdin=document)
+    done = run_here("validate", "-", stdin=document)
     assert done.returncode == 1
     assert says in done.stdout
 
@@ -118,7 +111,7 @@ def test_what_is_no_known_object_is_a_finding(document: str, says: str) -> None:
 @pytest.mark.req("4381-246", "4381-265")
 def test_cel_tries_an_expression_on_published_devices() -> None:
     expression = 'device.capacity["gpu.acme.example.com"].memory.isGreaterThan(quantity("2Gi"))'
-    done = dray("cel", expression, "-f", str(EXAMPLES / "devices" / "resource-slice-v1.yaml"))
+    done = run_here("cel", expression, "-f", str(EXAMPLES / "devices" / "resource-slice-v1.yaml"))
     assert "reads capacity gpu.acme.example.com/memory" in done.stdout
     assert "worker-1/gpu-0: selected" in done.stdout
     assert "worker-1/gpu-1: not selected" in done.stdout
@@ -130,25 +123,25 @@ def test_cel_on_a_single_device(tmp_path: Path) -> None:
     file = tmp_path / "device.yaml"
     file.write_text("name: gpu-0\nattributes: {model: {string: H100}}\n")
     arguments = ("--device", str(file), "--driver", "gpu.example.com", "-o", "json")
-    done = dray("cel", 'device.attributes["gpu.example.com"].model == "H100"', *arguments)
+    done = run_here("cel", 'device.attributes["gpu.example.com"].model == "H100"', *arguments)
     report = json.loads(done.stdout)
     assert report["devices"] == [{"device": "gpu-0", "driver": "gpu.example.com", "selected": True, "cost": 5}]
     assert done.returncode == 0
 
 
 def test_cel_shows_where_an_expression_is_wrong() -> None:
-    done = dray("cel", "device.driver == 1")
+    done = run_here("cel", "device.driver == 1")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("^")
 
 
 def test_no_colour_in_a_pipe() -> None:
-    assert "\x1b" not in dray("validate", "-", stdin=BROKEN).stdout
+    assert "\x1b" not in run_here("validate", "-", stdin=BROKEN).stdout
 
 
 @pytest.mark.parametrize("command", [(), ("validate",), ("cel",)])
 def test_help_says_the_exit_codes(command: tuple[str, ...]) -> None:
-    done = dray(*command, "--help")
+    done = run_here(*command, "--help")
     assert done.returncode == 0
     assert "0" in done.stdout
     assert "xit code" in done.stdout

@@ -261,7 +261,7 @@ def test_all_pools_of_a_driver_are_held_together_and_confirmed_one_by_one() -> N
 PODS, SOURCES = 12, [Source(group, place) for group in "abc" for place in "xy"]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(data=st.data(), limit=st.integers(0, 6))
 def test_in_no_window_more_leave_unconfirmed_than_the_limit(data: st.DataObject, limit: int) -> None:
     guard = make(limit)

@@ -66,6 +66,20 @@ def test_once_per_distinct_projection(counter: Counter) -> None:
     assert counter.taken() == 0
 
 
+@pytest.mark.req("5055-82", "5027-51")
+def test_slices_that_share_some_combinations_share_their_verdicts(counter: Counter) -> None:
+    pairs = ["AB", "AC", "BC", "CA"]
+    tracker = tracking(
+        *[
+            slice_(f"s-{pair}", *[device(f"gpu-{model}", {"model": model}) for model in pair], pool=pair)
+            for pair in pairs
+        ]
+    )
+    tracker.apply(Upsert(rule("model", f'{OWN}.model.startsWith("A")')))
+    assert counter.taken() == 3
+    assert tainted(tracker) == ["AB/gpu-A", "AC/gpu-A", "CA/gpu-A"]
+
+
 OWN_MEMORY = f'device.capacity["{DRIVER}"].memory'
 
 
