@@ -6,6 +6,7 @@ import asyncio
 import urllib.error
 import urllib.request
 
+import grpc
 import pytest
 from msgspec.structs import replace
 
@@ -59,9 +60,14 @@ async def test_calls_operations_and_claims_in_use_are_counted_under_both_names()
         assert value(page, "dra_resource_claims_in_use", driver_name="<any>") == 1
         await world.delete("p")
         await world.event("FailedUnprepareDynamicResources", "busy")
-        driver.unprepare_error = ""
+        driver.unprepare_error, driver.unprepare_code = "", grpc.StatusCode.NOT_FOUND
+        await world.event("FailedUnprepareDynamicResources", "no such claim")
+        driver.unprepare_code = grpc.StatusCode.OK
         await world.gone("p")
         page = world.metrics()
+        for result in ("OK", "NotFound"):
+            unprepared = prepared | {"method_name": "NodeUnprepareResources", "grpc_status_code": result}
+            assert value(page, "dra_operations_seconds_count", **unprepared) >= 1
         operated = {"operation_name": "UnprepareResources", "is_error": "true"}
         assert value(page, "dra_operations_duration_seconds_count", **operated) >= 1
         assert value(page, "dra_resource_claims_in_use", driver_name="<any>") == 0

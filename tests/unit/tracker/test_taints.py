@@ -22,6 +22,7 @@ from tracker_objects import (
     tainted,
     tracking,
 )
+from work import lines_run
 
 OTHER = "nic.example.com"
 A, B = taint("example.com/a"), taint("example.com/b")
@@ -304,3 +305,5 @@ def test_one_rule_among_many_touches_only_what_it_selects() -> None:
     before = {found.id: found for found in tracker.devices()}
     assert tracker.apply(Upsert(rule("one-more", pool="node-500", taint=B))).pools == {(DRIVER, "node-500")}
     assert [found.id.pool for found in tracker.devices() if before[found.id] is not found] == ["node-500"] * 2
+    last, fewer = Upsert(rule("last", pool="node-50", taint=B)), tracking(*slices[:100])
+    assert lines_run(lambda: tracker.apply(last)).total() < 2 * lines_run(lambda: fewer.apply(last)).total()

@@ -297,6 +297,9 @@ def test_a_status_given_at_creation_is_dropped() -> None:
     claim = a_claim(request())
     claim["status"] = {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]}
     assert validation.validate(claim) == []
+    given: Any = validation.documents.read(claim)[2]
+    kept = validation.rules_for(given).prepare_create(given, validation.Context(now=Time("2026-06-01T12:00:00Z")))
+    assert (len(given.status.reserved_for), len(kept.status.reserved_for)) == (1, 0)
 
 
 def admin_errors(namespaced_labels: dict[str, str] | None) -> list[str]:
