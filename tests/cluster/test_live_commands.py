@@ -14,10 +14,11 @@ import pytest
 import yaml
 
 import builders
+from commands import run_here
 from live_server import Kubectl, LiveServer, running_server
 from patience import PATIENCE, eventually
 from scale_up_objects import template, waiting
-from server_process import DRAY, run_dray
+from server_process import DRAY
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +52,14 @@ def test_explain_and_scale_up_of_a_running_cluster(server: LiveServer, tmp_path:
     kubectl = Kubectl(server, tmp_path)
     namespace = two_pods_want_six(server, kubectl)
     name = pending(kubectl, namespace)
-    told = run_dray("explain", "pod", f"{namespace}/{name}", "--kubeconfig", server.kubeconfig)
+    told = run_here("explain", "pod", f"{namespace}/{name}", "--kubeconfig", server.kubeconfig)
     assert told.returncode == 1, told.stderr
     assert "0/2 nodes are available: 2 cannot allocate all claims." in told.stdout
     assert "16 of 16 devices match; 12 in use, 4 free." in told.stdout
     claim = kubectl(
         "get", "pod", name, "-n", namespace, "-o", "jsonpath={.status.resourceClaimStatuses[0].resourceClaimName}"
     )
-    told = run_dray("explain", "claim", f"{namespace}/{claim}", "--kubeconfig", server.kubeconfig)
+    told = run_here("explain", "claim", f"{namespace}/{claim}", "--kubeconfig", server.kubeconfig)
     assert told.returncode == 1, told.stderr
     assert f"{namespace}/{claim} is pending: request" in told.stdout
     # The same words, shortened, are in the pod's message and event.
@@ -69,7 +70,7 @@ def test_explain_and_scale_up_of_a_running_cluster(server: LiveServer, tmp_path:
         yaml.safe_dump({"apiVersion": "dray.dev/v1", "kind": "NodeGroup", "metadata": {"name": "more"}, "spec": spec})
     )
     before = kubectl("get", "nodes,resourceslices,resourceclaims", "-A", "-o", "name")
-    planned = run_dray("scale-up", "-f", groups, "--kubeconfig", server.kubeconfig, "-o", "json")
+    planned = run_here("scale-up", "-f", groups, "--kubeconfig", server.kubeconfig, "-o", "json")
     assert planned.returncode == 0, planned.stderr
     answer = json.loads(planned.stdout)
     assert answer["placements"] == {f"{namespace}/{name}": "more#1"}
@@ -84,7 +85,7 @@ def test_simulated_nodes_are_stopped_and_started(server: LiveServer, tmp_path: P
         return kubectl("get", "lease", "node-2", "-n", "kube-node-lease", "-o", "jsonpath={.spec.renewTime}")
 
     def switch(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_dray("nodes", *arguments, "--kubeconfig", server.kubeconfig)
+        return run_here("nodes", *arguments, "--kubeconfig", server.kubeconfig)
 
     stopped = switch("stop", "node-2")
     assert (stopped.returncode, stopped.stdout) == (0, "node-2 is stopped.\n")
@@ -132,13 +133,13 @@ def test_viewers_see_what_they_may_and_readers_everything(server: LiveServer, tm
         config["users"][0]["user"] = {"token": kubectl("create", "token", who, "-n", namespace).strip()}
         configs[who] = tmp_path / f"{who}.kubeconfig"
         configs[who].write_text(yaml.safe_dump(config))
-    seen = run_dray("get", "claims", "-n", namespace, "--kubeconfig", configs["viewer"])
+    seen = run_here("get", "claims", "-n", namespace, "--kubeconfig", configs["viewer"])
     assert (seen.returncode, seen.stdout.count(namespace)) == (0, 3), seen.stderr
-    told = run_dray("explain", "pod", name, "--kubeconfig", configs["viewer"])
+    told = run_here("explain", "pod", name, "--kubeconfig", configs["viewer"])
     assert told.returncode == 2
     assert "nodes is forbidden" in told.stderr
     assert "ClusterRole dray-reader" in told.stderr
-    told = run_dray("explain", "pod", name, "--kubeconfig", configs["reader"])
+    told = run_here("explain", "pod", name, "--kubeconfig", configs["reader"])
     assert (told.returncode, told.stderr) == (1, "")
     role = kubectl("get", "clusterrole", "dray-reader", "-o", "json")
     less = json.loads(role)
@@ -151,7 +152,7 @@ def test_viewers_see_what_they_may_and_readers_everything(server: LiveServer, tm
     binding = f"--serviceaccount={namespace}:reader"
     kubectl("create", "clusterrolebinding", f"{namespace}-less", f"--clusterrole={namespace}-less", binding)
     for words in (("explain", "pod", name), ("get", "devices")):
-        told = run_dray(*words, "--kubeconfig", configs["reader"])
+        told = run_here(*words, "--kubeconfig", configs["reader"])
         assert told.returncode == (1 if words[0] == "explain" else 0), told.stderr
         assert "left out, because you may not list them: devicetaintrules.resource.k8s.io, res" in told.stderr
     kubectl("delete", "namespace", namespace, "--wait=false")

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from commands import run_here
 from dray.cli.main import app
 from hub_world import GROUP, PLACEMENT_LABEL, SET_LABEL
 from live_server import LiveServer
-from server_process import run_dray, server_on_thread
+from server_process import server_on_thread
 
 V1, V1BETA1, V1BETA2 = (f"/apis/{GROUP}/{version}" for version in ("v1", "v1beta1", "v1beta2"))
 IN_DEFAULT = "namespaces/default"
@@ -92,19 +93,19 @@ def hub(empty: Hub) -> Hub:
 def test_nothing_is_there(empty: Hub) -> None:
     done = empty.dray("placement", "list")
     assert (done.exit_code, done.stdout) == (1, "No placements.\n")
-    got = run_dray("get", "clusters", "--kubeconfig", empty.server.kubeconfig)
+    got = run_here("get", "clusters", "--kubeconfig", empty.server.kubeconfig)
     assert (got.returncode, got.stdout) == (1, "No clusters.\n")
 
 
 def test_clusters_in_a_table_and_for_programs(hub: Hub) -> None:
     where = ("--kubeconfig", hub.server.kubeconfig)
-    rows = [line.split() for line in run_dray("get", "clusters", *where).stdout.splitlines()]
+    rows = [line.split() for line in run_here("get", "clusters", *where).stdout.splitlines()]
     assert rows[1:] == [
         ["a", "available", "fleet", "gpu", "3/8", "–", "2"],
         ["b", "unavailable", "fleet", "–", "–", "1"],
         ["c", "not", "joined", "fleet", "–", "–", "0"],
     ]
-    shown = json.loads(run_dray("get", "clusters", "-o", "json", *where).stdout)
+    shown = json.loads(run_here("get", "clusters", "-o", "json", *where).stdout)
     assert shown["kind"] == "ClusterList"
     assert (shown["items"][0]["freeDevices"], shown["items"][0]["totalDevices"]) == ({"gpu": 3}, {"gpu": 8})
 

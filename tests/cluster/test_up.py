@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import run_here
 from live_server import Kubectl, LiveServer
 from patience import KUBECTL_PATIENCE, PATIENCE, eventually
 from server_process import run_dray
@@ -102,7 +103,7 @@ def test_a_pod_gets_a_device_runs_finishes_and_gives_it_back(tmp_path: Path) -> 
         kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/train", KUBECTL_PATIENCE)
         assert held_meanwhile(cluster.server).startswith("gpu-")
         eventually(lambda: "No resources found" in kubectl.run("get", "resourceclaims").stderr)
-        nodes = run_dray("get", "nodes", "--kubeconfig", cluster.server.kubeconfig)
+        nodes = run_here("get", "nodes", "--kubeconfig", cluster.server.kubeconfig)
         assert [line.split()[3] for line in nodes.stdout.splitlines()[1:]] == ["8"] * 4, nodes.stderr
         cluster.stop()
 
@@ -132,7 +133,7 @@ def test_started_again_it_goes_on_with_the_same_state(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_written(options: tuple[str, ...], why: str, tmp_path: Path) -> None:
-    done = run_dray("up", "--dir", tmp_path / "state", *options)
+    done = run_here("up", "--dir", tmp_path / "state", *options)
     assert done.returncode == 2
     assert done.stderr.startswith("dray: ")
     assert why in done.stderr

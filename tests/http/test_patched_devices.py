@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from commands import run_here
 from live_server import Kubectl, LiveServer
-from server_process import run_dray
 
 ROOT = Path(__file__).parents[2]
 PATCH = ROOT / "examples" / "patches" / "resource-slice-patch.yaml"
@@ -37,8 +37,8 @@ def test_slices_and_patches_together_are_the_full_picture(kubectl: Kubectl, serv
     try:
         items = json.loads(kubectl("get", BOTH, "-o", "json"))["items"]
         look = ("get", "devices", "--node", "worker-1", "--kubeconfig", str(server.kubeconfig))
-        live = json.loads(run_dray(*look, "-o", "json").stdout)
-        table = run_dray(*look).stdout
+        live = json.loads(run_here(*look, "-o", "json").stdout)
+        table = run_here(*look).stdout
     finally:
         kubectl("delete", "resourceslice/patched-devices", "resourceslicepatch/worker-1-rack")
     by_name = {item["metadata"]["name"]: item for item in items}
@@ -49,12 +49,12 @@ def test_slices_and_patches_together_are_the_full_picture(kubectl: Kubectl, serv
 
     dump = tmp_path / "dump.json"
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    offline = run_dray("devices", str(dump), "--node", "worker-1").stdout
+    offline = run_here("devices", str(dump), "--node", "worker-1").stdout
     assert "worker-1-rack" in offline
     assert "worker-1-rack" in table
     live_titles = table.splitlines()[0].replace("  BLOCKED BY", "")  # there is no such node, which a dump cannot know
     assert offline.splitlines()[0].split() == live_titles.split()
-    (merged,) = json.loads(run_dray("devices", str(dump), "--node", "worker-1", "-o", "json").stdout)["devices"]
+    (merged,) = json.loads(run_here("devices", str(dump), "--node", "worker-1", "-o", "json").stdout)["devices"]
     assert merged["patches"] == ["worker-1-rack"]
     assert sorted(merged["device"]["attributes"]) == ["model", "rack"]
     assert merged["device"]["capacity"]["memory"]["value"] == "64Gi"

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 import dray
+from commands import run_here
 from dray.install import DEFAULTS, ValuesError, chart_files, manifests, read_values, rights
 from dray.install.values import CHOICES, MEANINGS
 from dray.live.viewer import ASKED_FOR, FOLLOWED
-from server_process import run_dray
 
 
 def test_every_combination_is_valid_and_has_no_object_twice() -> None:
@@ -119,7 +119,7 @@ def test_the_chart_makes_the_same_objects(settings: dict[str, Any]) -> None:
 
 
 def test_the_chart_is_written_with_its_values(tmp_path: Path) -> None:
-    done = run_dray("install", "--chart", tmp_path / "chart")
+    done = run_here("install", "--chart", tmp_path / "chart")
     assert done.returncode == 0, done.stderr
     values = yaml.safe_load((tmp_path / "chart/values.yaml").read_text())
     for name, value in DEFAULTS.items():
@@ -128,7 +128,7 @@ def test_the_chart_is_written_with_its_values(tmp_path: Path) -> None:
             found = found[part]
         assert found == value
     assert yaml.safe_load((tmp_path / "chart/Chart.yaml").read_text())["appVersion"] == dray.__version__
-    refused = run_dray("install", "--set", "nothing=1")
+    refused = run_here("install", "--set", "nothing=1")
     assert (refused.returncode, refused.stdout) == (2, "")
 
 
