@@ -6,12 +6,16 @@ Looking at every node would do, too, but slowly: where a pod must not go is know
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
 
 from dray.scheduling.domain_counts import DomainCounts
 from dray.scheduling.filters.inter_pod_affinity import CompanyCheck
 from dray.scheduling.filters.topology_spread import SpreadCheck
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.topology import Topology, nodes_of
+
+FIRST_OF_A_WISH: Final = 100
 
 
 def narrow(topology: Topology, company: CompanyCheck, spread: SpreadCheck) -> Iterator[NodeInfo] | None:
@@ -40,10 +44,13 @@ def _outside(topology: Topology, counts: DomainCounts) -> Iterator[NodeInfo]:
     yield from domains.get(None, {}).values()
 
 
-def in_turns(several: Iterable[Iterator[NodeInfo]]) -> Iterator[NodeInfo]:
-    """Nodes of several sequences, one of each in turn, every node once."""
+def in_turns(wishes: Iterable[Iterator[NodeInfo]], everything: Iterator[NodeInfo]) -> Iterator[NodeInfo]:
+    """The first nodes of each wish, and everything, one of each in turn, every node once.
+
+    A pod may have many wishes, and most say the same of most nodes: beyond the first, they only take time.
+    """
     seen: set[str] = set()
-    waiting = list(several)
+    waiting = [*(islice(nodes, FIRST_OF_A_WISH) for nodes in wishes), everything]
     while waiting:
         left = []
         for nodes in waiting:

@@ -279,7 +279,7 @@ class _Attempt:
         left = self._filter.candidates()
         self._is_narrowed = left is not None
         nodes = self._nodes if left is None else left
-        return in_turns([*self._preferences.best_first(), iter(nodes)]) if self._preferences else nodes
+        return in_turns(self._preferences.best_first(), iter(nodes)) if self._preferences else nodes
 
     def _chosen(self, found: _Found) -> Chosen:
         volumes = self._choose_volumes(found.node) if self._pod.volume_claims else ()
