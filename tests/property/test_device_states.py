@@ -31,6 +31,8 @@ NODE_STATES: dict[str, Json] = {
         "status": {"conditions": [{"type": "Ready", "status": "False"}]},
     },
     "drained": {"spec": {"taints": [{"key": "maintenance", "effect": "NoSchedule"}]}},
+    "emptied": {"spec": {"taints": [{"key": "repair", "effect": "NoExecute"}]}},
+    "set aside": {"spec": {"taints": [{"key": "dedicated", "effect": "NoSchedule"}]}},
     "gone": {"gone": True},
 }
 DRAIN = {"annotations": {"dray.dev/drain": "maintenance:NoSchedule"}}
@@ -39,7 +41,11 @@ POD: Json = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "probe", "namespace": "default", "uid": "probe"},
-    "spec": {"containers": [{"name": "c"}], "resourceClaims": [{"name": "r", "resourceClaimName": "probe"}]},
+    "spec": {
+        "containers": [{"name": "c"}],
+        "resourceClaims": [{"name": "r", "resourceClaimName": "probe"}],
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+    },
 }
 
 

@@ -105,7 +105,7 @@ def _explain_claim(
     try:
         wanted = inventory.shape([claim], classes).claims[0]
     except Refusal as refusal:
-        return ClaimReport(claim=name, error=str(refusal))
+        return ClaimReport(claim=name, error=str(refusal), missing_class=refusal.missing_class)
     verdicts = tuple(_verdict(node, allocate(inventory, classes, [claim], node, options)) for node in nodes)
     layouts = [inventory.layout(node) for node in map(inventory.nodes.get, nodes) if node is not None]
     requests = tuple(

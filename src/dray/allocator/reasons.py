@@ -221,6 +221,8 @@ class ClaimReport(Report, frozen=True, kw_only=True):
     requests: tuple[RequestReport, ...] = ()
     error: str | None = None
     """Why the claim cannot be judged, wherever it would fit."""
+    missing_class: tuple[str, str] | None = None
+    """The request and the device class that it names, if there is none of that name: the claim waits for it."""
 
 
 class Explanation(Report, frozen=True, kw_only=True):

@@ -139,7 +139,8 @@ class ClaimReader:
             raise Refusal(f"{place}: missing device class name (unsupported request type?)")
         device_class = self._classes.get(asked.device_class_name)
         if device_class is None:
-            raise Refusal(f"{place}: device class {asked.device_class_name} not found")
+            missing = asked.device_class_name
+            raise Refusal(f"{place}: device class {missing} not found", missing_class=(name, missing))
         self._used[asked.device_class_name] = device_class
         class_name = device_class.metadata.name
         of_class = tuple(_selectors(device_class.spec.selectors, f"class {class_name}", class_name))

@@ -108,6 +108,11 @@ class Options(msgspec.Struct, frozen=True):
 class Refusal(Exception):
     """Raised inside the allocator where the outcome is `Failed`; the message is the error."""
 
+    def __init__(self, message: str, missing_class: tuple[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.missing_class = missing_class
+        """The request and the class that it names, if that is not there."""
+
 
 class OutOfBudget(Exception):
     """Raised inside the search when a budget is used up."""

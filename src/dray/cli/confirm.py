@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from dray.cli import component, live, output, tables
+from dray.cli import component, live, names, output, tables
 from dray.cli.taint_options import Format
 
 if TYPE_CHECKING:
@@ -20,9 +20,17 @@ if TYPE_CHECKING:
 Targets = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="rule/RULE|node/NODE|slice/SLICE", help="What is held, as this command lists it without arguments."
+        metavar="rule/RULE|node/NODE|slice/SLICE",
+        help="What is held, as this command lists it without arguments; rule NAME in two words, too.",
     ),
 ]
+
+WORDS: Final = {
+    **dict.fromkeys(("rule", "rules", "devicetaintrule", "devicetaintrules"), "rule"),
+    **dict.fromkeys(("node", "nodes", "no"), "node"),
+    **dict.fromkeys(("slice", "slices", "resourceslice", "resourceslices"), "slice"),
+}
+"""What may be in front of a name."""
 
 
 class Held(NamedTuple):
@@ -107,7 +115,7 @@ def _each(targets: Iterable[str], change: Any, verb: str) -> Any:
         from dray.maintenance.confirmation import evicts
 
         idle = 0
-        for target in targets:
+        for target in names.pair(targets, WORDS):
             kind, name = _read(target)
             obj = await client.get(kind, "", name)
             if evicts(obj):
@@ -125,9 +133,8 @@ def _each(targets: Iterable[str], change: Any, verb: str) -> Any:
 def _read(target: str) -> tuple[Kind, str]:
     from dray.api.kinds import NODES, RULES, SLICES
 
-    kinds = {"rule": RULES, "devicetaintrule": RULES, "node": NODES, "slice": SLICES, "resourceslice": SLICES}
     word, _, name = target.partition("/")
-    kind = kinds.get(word.lower().removesuffix("s"))
+    kind = {"rule": RULES, "node": NODES, "slice": SLICES}.get(WORDS.get(word.lower(), ""))
     if kind is None or not name:
         output.fail(f"{target!r} is nothing that can be held. Write rule/RULE, node/NODE or slice/SLICE.")
     return kind, name

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from dray.api.generated.core import Node, Pod
+from dray.api.generated.core import Namespace, Node, Pod
 from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.meta import Object
 from dray.api.references import full_name
 from dray.api.resource import ResourceClaim
+from dray.eviction.stop import PLACE, is_stopped
 from dray.scheduling.device_states import DeviceState
 from dray.snapshot import Snapshot
 
@@ -47,6 +48,10 @@ class FileView:
     def budgets(self) -> list[PodDisruptionBudget]:
         """All disruption budgets by place."""
         return self._in_order(PodDisruptionBudget)
+
+    def evictions_are_stopped(self) -> bool:
+        """Whether somebody stopped all evictions."""
+        return any(is_stopped(one) for one in self._in_order(Namespace) if one.metadata.name == PLACE)
 
     def _in_order(self, kind: type[T]) -> list[T]:
         return sorted(self._snapshot.objects(kind), key=full_name)

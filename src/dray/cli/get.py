@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -42,6 +42,9 @@ class What(StrEnum):
     CLAIMS = "claims"
     NODES = "nodes"
     CLUSTERS = "clusters"
+
+
+STOPPED: Final = "All evictions are stopped: nobody leaves until `dray stop-evictions --resume`."
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -119,7 +122,7 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> bool:
 
 async def _start(view: Followed, wanted: Wanted) -> None:
     """Raises ApiError or OSError if what is wanted cannot be read."""
-    from dray.api.kinds import BUDGETS, CLAIMS
+    from dray.api.kinds import BUDGETS, CLAIMS, NAMESPACES
     from dray.live.cluster_view import ALL, LiveView
 
     if not isinstance(view, LiveView):
@@ -127,7 +130,7 @@ async def _start(view: Followed, wanted: Wanted) -> None:
     elif wanted.what is What.CLAIMS:
         await view.start((CLAIMS,), wanted.namespace)  # nothing else is shown, so no further rights are asked for
     else:
-        await view.start((*ALL, BUDGETS) if wanted.what is What.NODES else ALL)
+        await view.start((*ALL, NAMESPACES, BUDGETS) if wanted.what is What.NODES else (*ALL, NAMESPACES))
         live.note_left_out(view.left_out)
 
 
@@ -206,8 +209,8 @@ def _show(view: View, wanted: Wanted) -> bool:
     if wanted.format is output.ListFormat.TABLE:
         table = table_of(view, wanted)
         _print(table, wanted)
-        if wanted.what is What.NODES:
-            _print_shared(view)
+        for note in _notes(view, wanted):
+            print(f"\n{note}")
         return bool(table.rows)
     found = items_of(view, wanted)
     if wanted.format is output.ListFormat.NAME:
@@ -227,13 +230,14 @@ def _print(found: Table, wanted: Wanted) -> None:
         print(f"No {wanted.what.value}.")
 
 
-def _print_shared(view: Any) -> None:
-    """Devices that are of no single node are in no row."""
+def _notes(view: Any, wanted: Wanted) -> Iterator[str]:
+    """What is in no row: devices that are of no single node, and that nobody leaves at all."""
     from dray.cli.node_rows import tell_shared
 
-    told = tell_shared(view.devices())
-    if told:
-        print(f"\n{told}")
+    if wanted.what is What.NODES and (told := tell_shared(view.devices())):
+        yield told
+    if wanted.what in (What.NODES, What.DEVICES) and view.evictions_are_stopped():
+        yield STOPPED
 
 
 async def _watch(view: Followed, wanted: Wanted) -> None:
@@ -294,11 +298,15 @@ def _print_event(type_: str, item: items.Item, format_: output.ListFormat) -> No
 
 
 async def _watch_live(view: Followed, wanted: Wanted, stop: asyncio.Event) -> None:
+    from rich.console import Group
     from rich.live import Live
 
-    with Live(tables.rich_table(*table_of(view, wanted)), console=output.console(), auto_refresh=False) as shown:
+    def drawn() -> Group:
+        return Group(tables.rich_table(*table_of(view, wanted)), *(f"\n{note}" for note in _notes(view, wanted)))
+
+    with Live(drawn(), console=output.console(), auto_refresh=False) as shown:
         while await _next_change(view, stop):
-            shown.update(tables.rich_table(*table_of(view, wanted)), refresh=True)
+            shown.update(drawn(), refresh=True)
 
 
 async def _next_change(view: Followed, stop: asyncio.Event) -> bool:

@@ -81,6 +81,8 @@ class NodeItem(Item, frozen=True, kw_only=True):
     state: tuple[str, ...]
     """`ready`, `not ready`, `gone` or, in files, `not known`; besides `unschedulable`, `draining`, `drained` or
     `tainted`."""
+    taints: tuple[str, ...]
+    """Those that people or programs chose, and that keep pods away."""
     ready: bool | None
     """Null if nobody says."""
     unschedulable: bool
@@ -92,6 +94,8 @@ class NodeItem(Item, frozen=True, kw_only=True):
     pods: int
     leaving: int
     """Pods that must leave, and are there still."""
+    standstill: str | None
+    """`stopped`, `held` or `paused` if none of them leaves now; else null."""
     waiting_for_budgets: dict[str, int]
     """How many of them wait for each disruption budget that allows none now."""
     last_leaves_not_before: str | None
@@ -187,7 +191,8 @@ def nodes(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeItem]:
         devices, free, held, blocked, tainted = row.counts
         yield NodeItem(
             name=row.name,
-            state=tuple(row.state.split(", ")),
+            state=row.words,
+            taints=row.taints,
             ready=row.is_ready,
             unschedulable=row.node is not None and bool(row.node.spec.unschedulable),
             devices=devices,
@@ -197,6 +202,7 @@ def nodes(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeItem]:
             tainted=tainted,
             pods=row.pods,
             leaving=len(row.leaving),
+            standstill=row.standstill,
             waiting_for_budgets=row.waiting,
             last_leaves_not_before=None if row.last_leaves is None else str(Time.of(row.last_leaves)),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator
 from typing import Annotated, Any, Final, TypeAlias
 
 import typer
@@ -34,6 +35,21 @@ def read(text: str, namespace: str, kind: str) -> str:
     if namespace and namespace != parts[0]:
         output.fail(f"{text!r} is in namespace {parts[0]}, and -n says {namespace}: give one of them.")
     return "/".join(parts)
+
+
+def pair(words: Iterable[str], kinds: Container[str]) -> Iterator[str]:
+    """`rule fw-old` as `rule/fw-old`: a kind and a name may be two words; what has a slash is one already."""
+    waiting = ""
+    for word in words:
+        if waiting:
+            yield f"{waiting}/{word}"
+            waiting = ""
+        elif word.lower() in kinds:
+            waiting = word
+        else:
+            yield word
+    if waiting:
+        yield waiting
 
 
 class ByKind(TyperGroup):

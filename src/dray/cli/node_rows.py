@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dray.api.conditions import is_true
 from dray.api.nodes import is_known_unready, is_ready
 from dray.api.pods import is_finished
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
+from dray.api.taints import taint_text
 from dray.eviction.budgets import waiting_for
 from dray.eviction.drain import is_drained, is_paused, last_leaves, must_leave
 from dray.eviction.rule_condition import EVICTION_HELD
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from dray.cli.file_view import FileView
     from dray.live.cluster_view import LiveView
     from dray.scheduling.device_states import DeviceState
+
+
+_STANDSTILL: Final = {
+    "stopped": ", but all evictions are stopped",
+    "held": ", held until `dray confirm`",
+    "paused": ", paused",
+}
 
 
 class Counts(NamedTuple):
@@ -67,22 +75,37 @@ class NodeRow(NamedTuple):
     last_leaves: datetime | None
     """Before when the last of them does not leave; None if that is not known."""
     is_gone: bool = False
+    is_stopped: bool = False
+    """All evictions are, here and everywhere."""
 
     @property
     def state(self) -> str:
-        """`ready` or not, and what else keeps new pods away."""
+        """`ready` or not, and what else keeps new pods away, taints by name."""
+        told = [f"tainted {names(self.taints, 2)}" if word == "tainted" else word for word in self.words]
+        return ", ".join(told)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The same for programs."""
         if self.node is None:
-            return "gone" if self.is_gone else "not known"
+            return ("gone" if self.is_gone else "not known",)
         told = ["ready" if self.is_ready else "not known" if self.is_ready is None else "not ready"]
         told += ["unschedulable"] if self.node.spec.unschedulable else []
-        keeping = [one for one in self.node.spec.taints if one.effect in (EFFECT_NO_SCHEDULE, EFFECT_NO_EXECUTE)]
         if self.leaving:
             told.append("draining")
         elif is_drained(self.node):
             told.append("drained")
-        elif any(not one.key.startswith("node.kubernetes.io/") for one in keeping):
+        elif self.taints:
             told.append("tainted")
-        return ", ".join(told)
+        return tuple(told)
+
+    @property
+    def taints(self) -> tuple[str, ...]:
+        """Taints that people or programs chose, and that keep pods away which do not tolerate them."""
+        keeping = (EFFECT_NO_SCHEDULE, EFFECT_NO_EXECUTE)
+        taints = self.node.spec.taints if self.node is not None else ()
+        chosen = (one for one in taints if not one.key.startswith("node.kubernetes.io/"))
+        return tuple(taint_text(one) for one in chosen if one.effect in keeping)
 
     @property
     def is_ready(self) -> bool | None:
@@ -102,7 +125,7 @@ class NodeRow(NamedTuple):
             return ""
         told = f"{count(len(self.leaving), 'pod')} {'leaves' if len(self.leaving) == 1 else 'leave'}"
         waiting = sum(self.waiting.values())
-        told += self._tell_standstill()
+        told += _STANDSTILL.get(self.standstill or "", "")
         if self.last_leaves is not None and self.last_leaves > now:
             here = self.last_leaves.astimezone()
             day = "" if here.date() == now.astimezone().date() else f"{here:%Y-%m-%d} "
@@ -112,13 +135,16 @@ class NodeRow(NamedTuple):
         which = f"budget{'' if len(self.waiting) == 1 else 's'} {names(sorted(self.waiting), 3)}"
         return f"{told}, {waiting} {'waits' if waiting == 1 else 'wait'} for {which}"
 
-    def _tell_standstill(self) -> str:
-        """What keeps all of them: the guard, or somebody who paused the drain."""
-        if self.node is None:
-            return ""
+    @property
+    def standstill(self) -> str | None:
+        """What keeps all of them: everything is `stopped`, the guard has them `held`, or the drain is `paused`."""
+        if self.node is None or not self.leaving:
+            return None
+        if self.is_stopped:
+            return "stopped"
         if is_true(self.node.status.conditions, EVICTION_HELD):
-            return ", held until `dray confirm`"
-        return ", paused" if is_drained(self.node) and is_paused(self.node.metadata.annotations) else ""
+            return "held"
+        return "paused" if is_drained(self.node) and is_paused(self.node.metadata.annotations) else None
 
 
 def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
@@ -133,6 +159,7 @@ def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
     nodes: dict[str, Node | None] = {node.metadata.name: node for node in view.nodes()}
     nodes |= dict.fromkeys(sorted(devices.keys() - nodes.keys() - {""}))
     gone = nodes.keys() - set(view.mentioned_nodes)
+    is_stopped = view.evictions_are_stopped()
     for name, node in nodes.items():
         if wanted in ("", name):
             there = pods.get(name, [])
@@ -140,4 +167,4 @@ def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
             last = None if node is None else last_leaves(node, leaving)
             waiting = waiting_for(leaving, view.budgets()) if leaving else {}
             is_gone = node is None and name in gone
-            yield NodeRow(name, node, devices.get(name, []), len(there), leaving, waiting, last, is_gone)
+            yield NodeRow(name, node, devices.get(name, []), len(there), leaving, waiting, last, is_gone, is_stopped)

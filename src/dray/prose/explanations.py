@@ -111,6 +111,10 @@ def _tell_claim(claim: ClaimReport, style: Style) -> str:
 
 def _tell_error(claim: ClaimReport) -> Iterator[str]:
     """Where it would fit is said, because it gets nothing there either: something is wrong with it."""
+    if claim.missing_class is not None:
+        request, name = claim.missing_class
+        yield f"{claim.claim} is pending: request {request}: device class {name} does not exist."
+        return
     yield f"{claim.claim} cannot be judged: {claim.error}"
     fitting = [node.node for node in claim.nodes if node.status == "allocated"]
     faulty = [node.node for node in claim.nodes if node.status == "error"]

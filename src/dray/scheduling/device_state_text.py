@@ -13,6 +13,7 @@ _REACH = {
     NodeProblem.NOT_READY: "no node in reach is ready",
     NodeProblem.CORDONED: "all nodes in reach are cordoned",
     NodeProblem.DRAINED: "all nodes in reach are being drained",
+    NodeProblem.TAINTED: "all nodes in reach are tainted NoExecute",
 }
 
 

@@ -1,7 +1,7 @@
 """What every device is good for now: free, held, tainted or blocked. The one place that decides it.
 
     inventory (who holds what, counters, capacities) ┐
-    nodes (there, ready, not cordoned or drained)    ├─▶ DeviceStates ─▶ sets of devices for who counts
+    nodes (there, ready, not cordoned or emptied)    ├─▶ DeviceStates ─▶ sets of devices for who counts
     taints                                           ┘              └─▶ DeviceState for who shows or asks why
 
     free      a claim without tolerations can have it now, all of it or a share
@@ -29,7 +29,7 @@ from dray.allocator.reasons import CapacityShort, CounterShort, GroupsIncompatib
 from dray.api.generated.core import Node
 from dray.api.nodes import is_known_unready
 from dray.api.resource.pool import PoolKey
-from dray.api.resource.taint import EFFECT_NONE
+from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NONE
 from dray.eviction.drain import is_drained
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.node_info import NodeInfo
@@ -43,6 +43,7 @@ class NodeProblem(StrEnum):
     NOT_READY = "not ready"
     CORDONED = "cordoned"
     DRAINED = "being drained"
+    TAINTED = "tainted NoExecute"
 
 
 class NodeBlock(msgspec.Struct, frozen=True):
@@ -292,13 +293,19 @@ class _Nodes:
 
 
 def problem_of(node: Node) -> NodeProblem | None:
-    """Why no new pod comes to a node, None if some can: taints that people choose for pods that tolerate them are not
-    the node's problem, those of a drain are."""
+    """Why no new pod comes to a node, None if some can.
+
+    Taints that make pods leave keep new ones away, those of a drain do, too. Others are how nodes are set aside for who
+    tolerates them: what such nodes have is there to be had.
+    """
     if is_known_unready(node):
         return NodeProblem.NOT_READY
     if node.spec.unschedulable:
         return NodeProblem.CORDONED
-    return NodeProblem.DRAINED if is_drained(node) else None
+    if is_drained(node):
+        return NodeProblem.DRAINED
+    evicts = any(taint.effect == EFFECT_NO_EXECUTE for taint in node.spec.taints)
+    return NodeProblem.TAINTED if evicts else None
 
 
 def differs_for_devices(before: Node, now: Node) -> bool:

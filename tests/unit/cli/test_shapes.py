@@ -60,6 +60,8 @@ def test_items_have_typed_values() -> None:
     node = items.NodeItem(
         name="a",
         state=("ready",),
+        taints=(),
+        standstill=None,
         ready=True,
         unschedulable=False,
         waiting_for_budgets={"ml/api": 1},

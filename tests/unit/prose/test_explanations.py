@@ -99,7 +99,7 @@ def test_long_values_are_shortened() -> None:
     [
         ((claim("x"),), "there are no nodes"),
         ((resource_slice("n", device("a"), count=2), claim("x")), "incomplete"),
-        ((resource_slice("n", device("a")), claim("x", device_class_name="nic")), "cannot be judged"),
+        ((resource_slice("n", device("a")), claim("x", device_class_name="nic")), "device class nic does not exist"),
         (
             (
                 resource_slice("n", device("a", taints=[{"key": "hot", "value": "yes", "effect": "NoSchedule"}])),

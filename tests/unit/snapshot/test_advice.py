@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import builders
 import dray
+from dray.snapshot.pod_explanation import explain_pod
 from snapshot_objects import DRIVER, Manifest, claim, device, device_class, held, node, resource_slice
 
 
@@ -67,3 +69,23 @@ def test_totals_are_the_sum_of_the_rows() -> None:
         slices.append(made)
     text = told(*slices, claim("x", count=3))
     assert "4 of 4 devices match; 4 free." in text
+
+
+def test_that_nothing_helps_is_said() -> None:
+    gpus = resource_slice("node-1", device("gpu-0", numa=0), device("gpu-1", numa=1))
+    base = dray.load(node("node-1"), device_class(), gpus, claim("many", count=3), claim("none", selector="false"))
+    assert "Nothing that was tried would make it fit there" in str(base.explain("ml/many"))
+    assert "No device matches, so nothing that is released or untainted would help" in str(base.explain("ml/none"))
+    held_up = base.with_objects(held(claim("other"), "node-1", "gpu-0"), claim("pair", count=2))
+    assert "Nothing that was tried" not in str(held_up.explain("ml/pair"))
+
+
+def test_a_class_that_is_missing_is_told_of_claims_as_of_pods() -> None:
+    waits = builders.pod("p", namespace="ml", claims=[builders.pod_claim("gpu", claim="c")], meta={"uid": "p"})
+    base = dray.load(node("node-1"), claim("c", device_class_name="nope"), waits)
+    said = "request gpu: device class nope does not exist"
+    assert str(base.explain("ml/c")) == f"ml/c is pending: {said}."
+    told = explain_pod(base, "ml/p")
+    assert told.status == "pending"
+    assert said in told.message
+    assert str(base.explain("ml/c")) in told.text()

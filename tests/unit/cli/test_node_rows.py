@@ -1,0 +1,64 @@
+"""What `dray get nodes` says of who leaves a node, and what keeps them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import builders
+import dray
+from dray.cli.file_view import FileView
+from dray.cli.get import STOPPED, Wanted, What, _notes, table_of
+from snapshot_objects import Manifest, node, pod
+
+LEAVE = [{"key": "repair", "effect": "NoExecute", "timeAdded": "2026-06-01T12:00:00Z"}]
+HELD = {"type": "EvictionHeld", "status": "True", "reason": "Guard", "message": "too many"}
+STOP = {"annotations": {"dray.dev/stop-evictions": "true"}}
+
+
+def leaving(*more: Manifest, taints: Any = LEAVE, annotations: Manifest | None = None) -> FileView:
+    here = node("node-1", spec={"taints": taints})
+    here["metadata"]["annotations"] = annotations or {}
+    return FileView(dray.load(here, pod("runs", phase="Running"), *more))
+
+
+def told(view: FileView) -> str:
+    table = table_of(view, Wanted(What.NODES))
+    return dict(zip(table.header, table.rows[0], strict=True)).get("LEAVING", "")
+
+
+def test_pods_that_leave_are_counted() -> None:
+    assert told(leaving()) == "1 pod leaves"
+    assert told(leaving(taints=[])) == ""
+
+
+@pytest.mark.parametrize(
+    ("paused", "words"), [({}, "1 pod leaves"), ({"dray.dev/drain-paused": "true"}, "1 pod leaves, paused")]
+)
+def test_a_drain_that_is_paused_says_so(paused: Manifest, words: str) -> None:
+    taints = [{**LEAVE[0], "effect": "NoSchedule"}]
+    view = leaving(taints=taints, annotations={"dray.dev/drain": "repair:NoSchedule", **paused})
+    assert told(view) == words
+
+
+def test_what_the_guard_holds_says_how_to_go_on() -> None:
+    here = node("node-1", spec={"taints": LEAVE})
+    here["status"]["conditions"].append(HELD)
+    assert told(FileView(dray.load(here, pod("runs", phase="Running")))) == "1 pod leaves, held until `dray confirm`"
+
+
+def test_that_all_is_stopped_is_said_of_the_node_and_of_all() -> None:
+    stopped = leaving(builders.manifest("v1", "Namespace", "kube-system", "", meta=STOP))
+    assert told(stopped) == "1 pod leaves, but all evictions are stopped"
+    for what, notes in ((What.NODES, [STOPPED]), (What.DEVICES, [STOPPED]), (What.CLAIMS, [])):
+        assert list(_notes(stopped, Wanted(what))) == notes
+        assert list(_notes(leaving(), Wanted(what))) == []
+
+
+@pytest.mark.parametrize(
+    ("effect", "state"), [("NoSchedule", "ready, tainted gpu=yes:NoSchedule"), ("PreferNoSchedule", "ready")]
+)
+def test_what_a_node_is_set_aside_for_is_named(effect: str, state: str) -> None:
+    taints = [{"key": "gpu", "value": "yes", "effect": effect}]
+    assert table_of(leaving(taints=taints), Wanted(What.NODES)).rows[0][1] == state
