@@ -50,8 +50,8 @@ def tell_blocked(devices: Iterable[DeviceState]) -> str:
 
 def _label(block: Block) -> str:
     match block:
-        case NodeBlock():
-            return tell_block(block)
+        case NodeBlock(node, problem):
+            return f"({_REACH[problem]})" if node is None else f"on a node that is {problem.value}"
         case PoolBlock(_, incomplete):
             return "pool incomplete" if incomplete else "pool invalid"
     return "capacity used up" if block.__struct_config__.tag == "capacity" else "counters used up"

@@ -23,6 +23,7 @@ from dray.validation.metadata import with_metadata
 T = TypeVar("T", bound=Object)
 GENERATED_SUFFIX = "x" * 5
 LONGEST_PREFIX = 58
+UNNAMED = "unnamed"
 
 
 class InvalidObjectError(ValueError):
@@ -112,6 +113,8 @@ def placed(obj: T, kind: Kind) -> T:
     name = meta.name
     if not name and meta.generate_name:
         name = meta.generate_name[:LONGEST_PREFIX] + GENERATED_SUFFIX
+    if not name and "get" not in kind.verbs:
+        name = UNNAMED  # a question, which is answered and kept nowhere
     if namespace == meta.namespace and name == meta.name:
         return obj
     return with_metadata(obj, namespace=namespace, name=name)

@@ -25,6 +25,9 @@ from dray.prose.wording import names
 from dray.scheduling.pod_info import identified
 from dray.snapshot.snapshot import Snapshot
 
+MAX_NAMED = 3
+"""Claims that go of which each is told by itself."""
+
 
 def delete(before: Snapshot, refs: Iterable[str], now: datetime) -> Snapshot:
     """The snapshot after objects, named as `kind/name` or `kind/namespace/name`, were deleted. Raises SnapshotError."""
@@ -72,9 +75,16 @@ def _is_left(obj: Object, gone: Collection[tuple[str, str, str]]) -> bool:
     return bool(owners) and all((one.kind, one.name, one.uid) in gone for one in owners)
 
 
-def tell_released(pairs: Iterable[tuple[Object | None, Object | None]]) -> Iterator[str]:
-    """A sentence for each claim that a deletion has released, or only marked."""
+def tell_released(pairs: Collection[tuple[Object | None, Object | None]]) -> Iterator[str]:
+    """A sentence for each claim that a deletion has released, or only marked; one for all that go, if they are many."""
+    gone = [here for here, there in pairs if isinstance(here, ResourceClaim) and there is None]
+    held = [one for claim in gone if claim.status.allocation for one in claim.status.allocation.devices.results]
+    are_many = len(gone) > MAX_NAMED
+    if are_many and held:
+        yield f"{len(gone)} claims go, and release {names([f'{one.pool}/{one.device}' for one in held], MAX_NAMED)}"
     for here, there in pairs:
+        if are_many and there is None:
+            continue
         if not isinstance(here, ResourceClaim) or here.status.allocation is None:
             continue
         devices = names([f"{one.pool}/{one.device}" for one in here.status.allocation.devices.results], 3)

@@ -101,5 +101,6 @@ def _tell_homeless(preview: TaintPreview) -> Iterator[str]:
     homeless = [pod for pod in preview.pods if pod.fits is False]
     if homeless:
         verb = "fits" if len(homeless) == 1 else "fit"
-        why = f" ({homeless[0].why_not})" if len(homeless) == 1 and homeless[0].why_not else ""
+        reasons = {pod.why_not for pod in homeless if pod.why_not}
+        why = f" ({reasons.pop()})" if len(reasons) == 1 else ""
         yield f"{names([pod.pod for pod in homeless], 5)} {verb} nowhere else{why}"

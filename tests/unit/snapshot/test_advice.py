@@ -74,8 +74,8 @@ def test_totals_are_the_sum_of_the_rows() -> None:
 def test_that_nothing_helps_is_said() -> None:
     gpus = resource_slice("node-1", device("gpu-0", numa=0), device("gpu-1", numa=1))
     base = dray.load(node("node-1"), device_class(), gpus, claim("many", count=3), claim("none", selector="false"))
-    assert "Nothing that was tried would make it fit there" in str(base.explain("ml/many"))
-    assert "No device matches, so nothing that is released or untainted would help" in str(base.explain("ml/none"))
+    assert "Nothing that was tried makes it fit" in str(base.explain("ml/many"))
+    assert "No device matches: nothing that is given back or lifted would help" in str(base.explain("ml/none"))
     held_up = base.with_objects(held(claim("other"), "node-1", "gpu-0"), claim("pair", count=2))
     assert "Nothing that was tried" not in str(held_up.explain("ml/pair"))
 

@@ -159,6 +159,13 @@ def test_what_of_a_stateful_set_may_change(
     assert verdict(edit(old, changes), old) == expected
 
 
+def test_a_question_needs_no_name(verdict: Any) -> None:
+    spec = {"user": "a", "nonResourceAttributes": {"path": "/", "verb": "get"}}
+    for kind, asked in (("authorization.k8s.io/v1", spec), ("authentication.k8s.io/v1", {"token": "t"})):
+        name = "SubjectAccessReview" if asked is spec else "TokenReview"
+        assert verdict({"apiVersion": kind, "kind": name, "spec": asked}) == set()
+
+
 def test_the_data_of_a_revision_stays(verdict: Any, edit: Any) -> None:
     old = {
         "apiVersion": "apps/v1",
