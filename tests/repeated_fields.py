@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 from zlib import crc32
 
 import msgspec
 from msgspec import inspect
 
+from dray.api.binary import Base64
 from dray.api.generated.apps import ReplicaSet
 from dray.api.generated.core import Pod, PodSpec
 from dray.api.quantity import Quantity
@@ -60,6 +62,8 @@ def _value(info: inspect.Type, filling: Filling, path: str, number: int, above: 
             return True
         case inspect.IntType() | inspect.FloatType():
             return number + 101  # beyond the small limits of numbers, whatever the size
+        case inspect.CustomType() if info.cls is Base64:
+            return b64encode(f"{_text(path)}-{number}".encode()).decode()
         case inspect.CustomType():
             return {Quantity: "1", MicroTime: "2026-01-02T03:04:05.000000Z"}.get(info.cls, "2026-01-02T03:04:05Z")
     return f"{_text(path)}-{number}"
