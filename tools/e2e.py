@@ -189,7 +189,7 @@ def _tell_how_programs_end(directory: Path) -> None:
 
 
 def how_programs_end() -> list[dict[str, Any]]:
-    """The policy, and what binds it: programs that do nothing but end, do so after a second."""
+    """The policy, and what binds it: programs of jobs that do nothing but end, do so after a second."""
     version, name = "admissionregistration.k8s.io/v1", {"name": "how-programs-end"}
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     words = "(c.?command.orValue([]) + c.?args.orValue([])).join(' ')"
@@ -212,10 +212,14 @@ def how_programs_end() -> list[dict[str, Any]]:
         ],
         "matchConditions": [
             {
+                "name": "pods-of-jobs",
+                "expression": "object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'Job')",
+            },
+            {
                 "name": "programs-that-end",
                 "expression": f"object.spec.containers.all(c, {words}.contains('exit ') || "
                 f"({words} == '' && c.image.contains('busybox')))",
-            }
+            },
         ],
         "mutations": [
             {

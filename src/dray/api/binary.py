@@ -14,6 +14,8 @@ class Base64(str):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Reads what somebody wrote. Raises ValueError."""
+        if not isinstance(text, str):
+            raise ValueError("must be base64")  # msgspec tells of no other error
         try:
             return cls.of(base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True))
         except ValueError:

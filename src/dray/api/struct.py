@@ -44,7 +44,7 @@ def decode_value(kind: type, value: Any) -> Any:
     if kind is MicroTime:
         return MicroTime.parse(value)
     if kind is Base64:
-        return Base64.parse(value) if value else NOTHING
+        return NOTHING if value == "" else Base64.parse(value)
     raise TypeError(f"no decoder for {kind.__name__}")
 
 

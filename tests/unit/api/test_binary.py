@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +35,13 @@ def test_a_secret_is_stored_in_one_way() -> None:
     assert codec.to_builtins(found)["data"] == {"a": "YWJjZGVm", "b": ""}
     wrong = codec.read({"kind": "Secret", "apiVersion": "v1", "data": {"a": "?"}}, Secret)
     assert [(error.field, error.reason) for error in wrong.errors] == [("data[a]", "FieldValueTypeInvalid")]
+
+
+@pytest.mark.parametrize("value", [0, 1, False, True, {}, [], 1.5, {"a": 1}])
+def test_what_is_no_text_is_refused(value: object) -> None:
+    document = {"kind": "Secret", "apiVersion": "v1", "data": {"a": value}}
+    for reading in (codec.read(document, Secret), codec.read_json(json.dumps(document).encode(), Secret)):
+        assert [error.field for error in reading.errors] == ["data[a]"]
 
 
 def test_no_certificate_is_left_out() -> None:
