@@ -20,7 +20,7 @@ from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import taint_text
 from dray.api.times import Time
 from dray.eviction.node_planner import NodePlanner
-from dray.scheduling.device_states import problem_of
+from dray.scheduling.device_states import NodeProblem, problem_of
 from dray.scheduling.pod_info import identified
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if.evictions import Eviction, play, told_by
@@ -97,7 +97,8 @@ def _reasons(old: Node | None, new: Node | None) -> Iterator[str]:
     if old is None:
         yield "new"
         return
-    was, is_ = problem_of(old), problem_of(new)
+    # Taints are told by their names.
+    was, is_ = (None if one is NodeProblem.TAINTED else one for one in (problem_of(old), problem_of(new)))
     if was != is_:
         yield is_.value if is_ is not None else f"no longer {was.value if was is not None else ''}"
     before, after = {taint_text(one) for one in old.spec.taints}, {taint_text(one) for one in new.spec.taints}
