@@ -116,8 +116,8 @@ COMMANDS: Final = {
     "install": Command(
         "install:install",
         "Print what runs dray on a Kubernetes cluster: dray install | kubectl apply -f - A namespace, "
-        "rights, the scheduler and the controllers with leases, budgets, metrics and a network policy, and "
-        "the kinds that Kubernetes does not have.",
+        "rights, the scheduler and the controllers with leases, budgets, metrics and a network policy, the "
+        "dashboard, and the kinds that Kubernetes does not have.",
     ),
     "uninstall": Command(
         "install:uninstall",
