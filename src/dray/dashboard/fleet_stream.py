@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from dray.api import kinds
+from dray.api.resource import DeviceClass
 from dray.dashboard.answers import encode
 from dray.live.viewer import Viewer
 from dray.tracker.view import EffectiveDevice, PoolView
@@ -27,23 +28,38 @@ class FleetWish(NamedTuple):
 
 async def open_fleet(viewer: Viewer, by: str, expression: str) -> FleetStream:
     """One viewer's map. Expressions are read beside the loop. Raises GroupingError if it cannot be like that."""
-    labels = {node.metadata.name: node.metadata.labels for node in viewer.of(kinds.NODES)}
+    labels = _labels(viewer)
     classes = dict(viewer.cluster.classes)
 
     def read() -> FleetWish:
         group = grouping.grouper(by, labels, classes)
         return FleetWish(group, grouping.picker(expression) if expression else None)
 
-    return FleetStream(viewer, await asyncio.to_thread(read), labels)
+    wish = await asyncio.to_thread(read)
+    return FleetStream(viewer, by, wish, labels, classes)
+
+
+def _labels(viewer: Viewer) -> dict[str, Mapping[str, str]]:
+    return {node.metadata.name: node.metadata.labels for node in viewer.of(kinds.NODES)}
 
 
 class FleetStream:
     """One viewer's map."""
 
-    def __init__(self, viewer: Viewer, wish: FleetWish, labels: grouping.Labels) -> None:
+    def __init__(
+        self,
+        viewer: Viewer,
+        by: str,
+        wish: FleetWish,
+        labels: dict[str, Mapping[str, str]],
+        classes: Mapping[str, DeviceClass],
+    ) -> None:
+        """The wish goes by these labels of nodes, which are kept current, or by these classes: with others it ends."""
         self._viewer = viewer
         self._group, self._pick = wish
         self._labels = labels
+        self._goes_by_labels = by.startswith(grouping.LABEL)
+        self._classes = classes if by == "class" else None
         self._known: dict[str, tuple[PoolView, dict[str, Any]]] = {}
         self._names: dict[tuple[str, ...], int] = {}
 
@@ -53,18 +69,37 @@ class FleetStream:
         revision = -1
         version = -1
         yield encode({"type": "choices", "choices": grouping.choices(viewer.rows.views.values(), self._labels)}) + b"\n"
-        while not viewer.is_outdated:
+        while not viewer.is_outdated and self._classes in (None, viewer.cluster.classes):
             is_first = revision < 0
             if version != viewer.version:
                 version = viewer.version
                 changed, gone = viewer.rows.since(revision)
                 revision = viewer.rows.revision
+                if self._goes_by_labels:
+                    changed += self._relabelled(changed)
                 for line in await asyncio.to_thread(self._tell, changed, gone, is_first):
                     yield line
                 yield encode(self._summary()) + b"\n"
             elif not await viewer.changed(version, HEARTBEAT_SECONDS):
                 yield b'{"type":"alive"}\n'
         yield b'{"type":"again"}\n'
+
+    def _relabelled(self, changed: Iterable[FleetRow]) -> list[FleetRow]:
+        """The rows, beside those that changed, with devices on nodes whose labels are others by now."""
+        before, now = dict(self._labels), _labels(self._viewer)
+        nodes = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+        if not nodes:
+            return []
+        self._labels.clear()
+        self._labels.update(now)
+        views, told = self._viewer.rows.views, {row.key for row in changed}
+        rows = []
+        for key, (view, _) in list(self._known.items()):
+            if any(device.access.node_name in nodes for device in view.devices):
+                del self._known[key]
+                if key in views and key not in told:
+                    rows.append(self._viewer.rows.rows[key])
+        return rows
 
     def _summary(self) -> dict[str, Any]:
         viewer = self._viewer

@@ -128,11 +128,12 @@ class FleetRows:
                 self._is_different = True
 
     def _note(self, key: str, state: PoolState, going: frozenset[str], revision: int) -> None:
+        is_same_view = self.views.get(key) is state.view
         self._seen[key] = (state, going)
         self.views[key] = state.view
         row, before = fleet_row(state, going), self.rows.get(key)
-        if before == row:
-            return
+        if before == row and is_same_view:
+            return  # else its attributes may be others, which whoever groups or picks by them has to know
         if before is not None:
             self._tally.count(before, -1)
         self._tally.count(row, 1)
