@@ -156,7 +156,7 @@ def judge(facts: Facts) -> Iterator[Finding]:
 
 
 def _look(facts: Facts) -> Finding:
-    what = "look: get, devices, explain, what-if, scale-up, lint"
+    what = "look: get, devices, explain, what-if, scale-up, lint, top, dashboard, report, record"
     if not facts.place_of(SLICES):
         served = ", ".join(place for place, names in facts.served.items() if names) or "nothing"
         note = f"no ResourceSlices in a version that dray knows; there is {served} (Kubernetes 1.34 has v1)"
