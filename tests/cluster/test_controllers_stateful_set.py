@@ -11,7 +11,8 @@ from controller_world import Manifest, World, controller_world, manifest, pod
 
 @contextlib.asynccontextmanager
 async def stateful_world() -> AsyncIterator[World]:
-    async with controller_world("statefulset-controller", "garbage-collector-controller") as world:
+    wanted = ("statefulset-controller", "garbage-collector-controller", "persistentvolumeclaim-protection-controller")
+    async with controller_world(*wanted) as world:
         yield world
 
 

@@ -113,7 +113,7 @@ def placed(obj: T, kind: Kind) -> T:
     name = meta.name
     if not name and meta.generate_name:
         name = meta.generate_name[:LONGEST_PREFIX] + GENERATED_SUFFIX
-    if not name and "get" not in kind.verbs:
+    if not name and kind.kind.endswith("Review"):
         name = UNNAMED  # a question, which is answered and kept nowhere
     if namespace == meta.namespace and name == meta.name:
         return obj

@@ -30,6 +30,7 @@ CLOSED = {
     "process/clock.py": "seconds",
     "server/admission/admission_request.py": "kinds that are served, their versions and subresources",
     "server/discovery/openapi/descriptions.py": "definitions that exist",
+    "server/kubelets/connection.py": "the few files of a server's own configuration",
     "server/local.py": "no arguments",
     "server/objects.py": "kinds",
     "server/patch/reset.py": "kinds",

@@ -271,8 +271,10 @@ def test_what_new_objects_start_with() -> None:
 )
 def test_every_kind_has_rules_and_survives_an_empty_object(kind: registry.Kind) -> None:
     empty = {"apiVersion": kind.api_version, "kind": kind.kind}
-    errors = validation.validate(empty)
-    assert ("FieldValueRequired", "metadata.name") in {(error.reason, error.field) for error in errors}
+    needs_name = ("FieldValueRequired", "metadata.name") in {
+        (error.reason, error.field) for error in validation.validate(empty)
+    }
+    assert needs_name != kind.kind.endswith("Review")  # those are asked, and kept nowhere
     named = {**empty, "metadata": {"name": "x", "namespace": "default"}}
     validation.validate(named, named)
     assert rules_of(kind).namespaced == kind.namespaced

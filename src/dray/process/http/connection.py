@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MAX_PIPELINED = 16
 LINGER_SECONDS = 2.0
-PIECE = 16 * 1024
+PIECE = 8 * 1024
 """So much is given to the parser in one turn of the loop, unless all is the body of one request: small parts of
 requests cost more than their bytes, and it keeps a header until it has seen its end."""
 MOST_RAW = 64 * 1024
