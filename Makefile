@@ -24,6 +24,7 @@ $(STAMP): pyproject.toml requirements-dev.lock tools/ensure_axe.py
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/oxlint --deny correctness --deny suspicious --allow no-array-sort --allow no-array-reverse src/dray/dashboard/static
 
 types: setup
 	$(BIN)/mypy

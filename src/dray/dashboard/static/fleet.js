@@ -14,6 +14,8 @@ import { table } from "./tables.js";
  */
 export const chosen = new Set();
 
+const nothing = () => {};
+
 /**
  * @param {HTMLElement} main
  * @param {import("./routes.js").Route} route
@@ -38,7 +40,7 @@ export function show(main, route) {
   let by = route.query.by ?? "none";
   let cel = route.query.cel ?? "";
   let isTable = route.query.as === "table";
-  let stop = () => {};
+  let stop = nothing;
 
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const notice = h("div", { class: "notices" });

@@ -88,6 +88,24 @@ function actions(row) {
 }
 
 /**
+ * @param {string} id
+ * @param {string} label
+ * @param {HTMLElement} input
+ */
+function field(id, label, input) {
+  return h("div", { class: "field" }, h("label", { for: id }, label), input);
+}
+
+/**
+ * @param {string} id
+ * @param {string} value
+ * @param {string} [placeholder]
+ */
+function textField(id, value, placeholder = "") {
+  return /** @type {HTMLInputElement} */ (h("input", { id, value, placeholder, autocomplete: "off", spellcheck: "false" }));
+}
+
+/**
  * The form.
  * @param {HTMLElement} main
  * @param {import("./routes.js").Route} route
@@ -99,18 +117,16 @@ function make(main, route) {
   let round = 0;
   /** @type {any} */
   let seen = null;
-  const field = (/** @type {string} */ id, /** @type {string} */ label, /** @type {HTMLElement} */ input) => h("div", { class: "field" }, h("label", { for: id }, label), input);
-  const text = (/** @type {string} */ id, /** @type {string} */ value, /** @type {string} */ placeholder = "") => /** @type {HTMLInputElement} */ (h("input", { id, value, placeholder, autocomplete: "off", spellcheck: "false" }));
-  const node = text("node", route.query.node ?? "", "node-1");
-  const deviceClass = text("class", route.query.class ?? "", "gpu.example.com");
-  const cel = text("select-cel", route.query.cel ?? "", "device.attributes[…]");
-  const key = text("key", route.query.key ?? "maintenance");
-  const value = text("value", route.query.value ?? "");
+  const node = textField("node", route.query.node ?? "", "node-1");
+  const deviceClass = textField("class", route.query.class ?? "", "gpu.example.com");
+  const cel = textField("select-cel", route.query.cel ?? "", "device.attributes[…]");
+  const key = textField("key", route.query.key ?? "maintenance");
+  const value = textField("value", route.query.value ?? "");
   const effect = /** @type {HTMLSelectElement} */ (h("select", { id: "effect" }, EFFECTS.map(([name, told]) => h("option", { value: name }, told))));
   effect.value = route.query.effect ?? "NoExecute";
-  const rate = text("rate", route.query.rate ?? "", "10");
+  const rate = textField("rate", route.query.rate ?? "", "10");
   rate.inputMode = "numeric";
-  const hours = text("hours", route.query.hours ?? "", "until it is put back");
+  const hours = textField("hours", route.query.hours ?? "", "until it is put back");
   hours.inputMode = "numeric";
   const preview = h("div", { class: "preview", "aria-live": "polite" });
   const form = h(
@@ -186,7 +202,7 @@ function make(main, route) {
   function result(found, asked) {
     const pods = found.pods ?? [];
     const hit = (found.devices ?? []).length;
-    const typed = text("typed", "", String(hit));
+    const typed = textField("typed", "", String(hit));
     const guard = found.evicts ? found.guard : null;
     const isMany = Boolean(found.isBroad || guard?.isOver);
     const button = /** @type {HTMLButtonElement} */ (h("button", { type: "button", class: "danger", disabled: isMany, onclick: apply }, `Apply to ${count(hit, "device")}`));
