@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import pytest
 
 from dray.process.http import Listener, Request, Response, Server
+from dray.server import handlers
 from dray.server.app import App
 from dray.server.instance import Instance
 from live_server import LiveServer
@@ -169,6 +171,41 @@ def test_they_are_counted(server: LiveServer, at_once: list[tuple[str, bool]]) -
             wire.ask(f"{MAPS}/counted")
     assert count() == before + 5
     assert [is_answered for _, is_answered in at_once].count(True) == 4
+
+
+def test_reads_that_take_long_are_counted_as_long(
+    running: tuple[LiveServer, Instance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for what is costly, in another form or version, has less of the next turns."""
+    server, instance = running
+    made(server, "costly")
+    answer = handlers.VERBS["get"]
+
+    async def slowly(*given: Any) -> Any:
+        end = time.perf_counter() + 0.02
+        while time.perf_counter() < end:
+            pass
+        return await answer(*given)
+
+    monkeypatch.setitem(handlers.VERBS, "get", slowly)
+    flow = instance.application._fairness.flow("kubernetes-admin")
+    with Wire(server, Accept="application/yaml") as wire:
+        for _ in range(5):
+            assert wire.ask(f"{MAPS}/costly")[0] == 200
+    assert flow.estimate > 0.005
+
+
+def test_a_mistake_while_answering_at_once_is_told_as_others_are(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = made(server, "mistaken")
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(App, "_stored", fail)
+    with Wire(server) as wire:
+        assert [wire.ask(f"{MAPS}/mistaken") for _ in range(3)] == [(200, expected)] * 3
 
 
 def test_a_right_that_is_taken_away_is_gone_at_the_next_question(server: LiveServer) -> None:

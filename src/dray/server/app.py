@@ -128,8 +128,8 @@ class App:
         try:
             self._admit(handling)
             answer = self._stored(handling)
-        except (ApiError, Closed):
-            return None  # it is told why as others are
+        except Exception:
+            return None  # what is wrong is found once more as for others, and told
         if answer is None:
             request.admitted = handling
             return None
@@ -232,12 +232,13 @@ class App:
             kind = "" if route is None else route.kind.resource
             vital, refusable = is_vital(caller, route), may_be_refused(caller, route)
             await fairness.wait(flow, kind, vital=vital, refusable=refusable)
-        seconds = _usual_seconds(handling.request, route)
-        if seconds is not None:
+        request = handling.request
+        if request.method not in ("GET", "HEAD"):
+            # Writes are stored for several at once: how long they keep the loop busy is guessed from their size.
             try:
                 return await self._answer(handling, caller, flow)
             finally:
-                fairness.leave(flow, seconds)
+                fairness.leave(flow, WRITE_SECONDS + len(request.body) * BYTE_SECONDS)
         busy = Stopwatch()
         try:
             return await counted(self._answer(handling, caller, flow), busy)
@@ -331,13 +332,3 @@ class App:
         except RecursionError:  # whatever follows an object step by step goes as deep as that is
             answer = failure(errors.bad_request("an object is nested deeper than the server can follow"))
         return with_warnings(answer, call.warnings) if call.warnings else answer
-
-
-def _usual_seconds(request: Request, route: Route | None) -> float | None:
-    """How long an answer keeps the loop busy, where that is guessed; None where it is measured.
-
-    Writes are stored for several at once, and one object is read in no time. What is listed or made up takes its time.
-    """
-    if request.method not in ("GET", "HEAD"):
-        return WRITE_SECONDS + len(request.body) * BYTE_SECONDS
-    return READ_SECONDS if route is not None and route.verb == "get" and not route.subresource else None

@@ -312,7 +312,8 @@ class Connection(Writing, asyncio.Protocol):
             self._head = None
 
     def _release(self, request: Request) -> None:
-        """A request is answered: its body is no longer held."""
+        """A request is answered, or nobody waits for that: nothing is held for it any more."""
+        request.admitted = None  # it names the request, and would keep it
         if request.body:
             self._server.bodies.give_back(request.owner, len(request.body))
 
