@@ -76,7 +76,9 @@ async def test_a_driver_with_a_node_in_its_token_acts_for_that_node() -> None:
         await refused(client.create(node_slice("b", "n2")), 'ResourceSlice "b" of pool "b" has nodeName "n2"')
         await refused(client.create(node_slice("b")), 'ResourceSlice "b" of pool "b" has no nodeName')
         await refused(client.create(node_slice("n2", "n1")), "has the name of another node")
-        await refused(client.delete(SLICES, "", "foreign"), "can only change resourceslices of that node")
+        await refused(
+            client.delete(SLICES, "", "foreign"), 'ResourceSlice "foreign" of pool "foreign" has nodeName "n2"'
+        )
         foreign = node_slice("c", "n1")
         foreign = replace(foreign, spec=replace(foreign.spec, pool=replace(foreign.spec.pool, name="foreign")))
         await refused(client.create(foreign), 'ResourceSlice "foreign" in it is of node "n2"')
@@ -175,6 +177,6 @@ async def test_an_annotated_driver_writes_its_own_slices_on_its_own_node() -> No
         await client.update(made)
         await refused(client.create(node_slice("b", "n2")), "can only write ResourceSlices with that nodeName")
         await refused(client.create(node_slice("b", "n1", "other.example.com")), "ResourceSlices of driver")
-        await refused(client.delete(SLICES, "", "foreign"), "can only change resourceslices of that node")
+        await refused(client.delete(SLICES, "", "foreign"), "can only write ResourceSlices with that nodeName")
         await client.delete(SLICES, "", "a")
         await refused(server.client(driver()).create(node_slice("a", "n1")), "token bound to a pod")

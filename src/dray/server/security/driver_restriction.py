@@ -34,7 +34,12 @@ _SLICES = "resourceslices"
 _CLAIMS = "resourceclaims"
 _CLAIM_STATUS = "resourceclaims/status"
 _READS = frozenset({"get", "list", "watch"})
-_CHANGES = frozenset({"update", "patch", "delete"})
+_CHANGES = {
+    _CLAIM_STATUS: frozenset({"update", "patch", "delete"}),
+    _SLICES: frozenset({"patch"}),
+}
+"""Asked before the object is looked at. Slices that are sent or deleted as a whole are refused by `check_driver_write`,
+after policies, which may have more to say; whether a patch fits would tell what is in a slice."""
 _CREATE_SLICES = Attributes("create", _GROUP, _SLICES)
 
 
@@ -91,12 +96,12 @@ def check_driver_read(
 ) -> str | None:
     """Why a driver may not reach these slices or claims; None if it may, or if the identity is no driver on a node.
 
-    What a change may be is for `check_driver_write`; whose slice it is about is asked before, as it is of nodes.
+    What a change may be is for `check_driver_write`; whom a patch is about is asked before, as it is of nodes.
     """
     if attributes.group != _GROUP or attributes.full_resource not in (_SLICES, _CLAIMS, _CLAIM_STATUS):
         return None
     node = bound_node(identity)
-    changes = attributes.verb in _CHANGES and attributes.full_resource != _CLAIMS
+    changes = attributes.verb in _CHANGES.get(attributes.full_resource, ())
     if not node or not (changes or attributes.verb in _READS) or not may(_CREATE_SLICES):
         return None
     if any(_may_for_any(attributes.verb, driver, may, attributes) for driver in _drivers_of(attributes, lookup)):
