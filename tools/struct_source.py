@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -71,6 +71,15 @@ HAND_WRITTEN = {
 } | {
     f"{_CORE}.{name}": "dray.api.node_selector"
     for name in ("NodeSelector", "NodeSelectorRequirement", "NodeSelectorTerm")
+}
+
+# Lists of kinds that Go leaves nil when they are empty, and writes as null: their paths.
+_NULL_WHEN_EMPTY: dict[str, tuple[tuple[str, ...], ...]] = {
+    "io.k8s.api.core.v1.LimitRange": (("spec", "limits"),),
+    "io.k8s.api.discovery.v1.EndpointSlice": (("endpoints",), ("ports",)),
+    "io.k8s.api.rbac.v1.ClusterRole": (("rules",),),
+    "io.k8s.api.rbac.v1.Role": (("rules",),),
+    "io.k8s.api.storage.v1.CSINode": (("spec", "drivers"),),
 }
 
 # Names that a class body needs for itself.
@@ -168,6 +177,16 @@ def _is_struct(full: str, definition: Facts) -> bool:
     return definition.get("type") == "object" and not _is_list(definition)
 
 
+def _quoted(path: tuple[str, ...]) -> list[str]:
+    return [f'"{name}"' for name in path]
+
+
+def _tuple(items: Iterable[str]) -> str:
+    """The source of a tuple, as it would be formatted."""
+    texts = list(items)
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+
 def _is_list(definition: Facts) -> bool:
     properties = definition.get("properties", {})
     return properties.get("metadata", {}).get("ref") == f"{_META}.ListMeta" and "items" in properties
@@ -251,6 +270,8 @@ class _Writer:
         self._module.add_import("dray.api.meta" if base == "Object" else "dray.api.struct", base)
         version = package.rsplit(".", 1)[1]
         lines = [f"class {name}({base}):", f'    """{self._module.name}/{version} {name}."""', ""]
+        if full in _NULL_WHEN_EMPTY:
+            lines += [f"    null_when_empty = {_tuple(map(_tuple, map(_quoted, _NULL_WHEN_EMPTY[full])))}", ""]
         lines += (self._field(full, prop) for prop in sorted(properties) if prop not in inherited)
         return "\n".join(lines).rstrip()
 

@@ -775,6 +775,8 @@ class LimitRangeSpec(Struct):
 class LimitRange(Object):
     """core/v1 LimitRange."""
 
+    null_when_empty = (("spec", "limits"),)
+
     spec: LimitRangeSpec = field(default_factory=LimitRangeSpec)
 
 

@@ -52,6 +52,8 @@ class EndpointPort(Struct):
 class EndpointSlice(Object):
     """discovery/v1 EndpointSlice."""
 
+    null_when_empty = (("endpoints",), ("ports",))
+
     address_type: str = field(default_factory=str)
     endpoints: tuple[Endpoint, ...] = field(default_factory=lambda: ())
     ports: tuple[EndpointPort, ...] = field(default_factory=lambda: ())

@@ -20,6 +20,8 @@ class AggregationRule(Struct):
 class ClusterRole(Object):
     """rbac/v1 ClusterRole."""
 
+    null_when_empty = (("rules",),)
+
     aggregation_rule: AggregationRule | None = None
     rules: tuple[PolicyRule, ...] = field(default_factory=lambda: ())
 
@@ -51,6 +53,8 @@ class PolicyRule(Struct):
 
 class Role(Object):
     """rbac/v1 Role."""
+
+    null_when_empty = (("rules",),)
 
     rules: tuple[PolicyRule, ...] = field(default_factory=lambda: ())
 

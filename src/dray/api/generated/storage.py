@@ -51,6 +51,8 @@ class CSINodeStatus(Struct):
 class CSINode(Object):
     """storage/v1 CSINode."""
 
+    null_when_empty = (("spec", "drivers"),)
+
     spec: CSINodeSpec = field(default_factory=CSINodeSpec)
     status: CSINodeStatus = field(default_factory=CSINodeStatus)
 
