@@ -14,6 +14,8 @@ from dray.api.idle_fields import IDLE_FIELDS, OF_THE_NODE
 from dray.api.registry import Kind, kinds
 
 PAGE = Path(__file__).parent.parent / "docs" / "kinds.md"
+OF_TEMPLATES = ("spec.template.", "spec.jobTemplate.", "spec.volumeClaimTemplates[].")
+"""Below these, kinds have what pods, jobs and claims have."""
 INTRODUCTION = """\
 # Kinds
 
@@ -56,7 +58,7 @@ def render_page() -> str:
         f"| {kind.kind} | `{path}` | {why} |"
         for kind in kinds()
         for path, why in IDLE_FIELDS.get(kind.resource, {}).items()
-        if "emplate" not in path
+        if not path.startswith(OF_TEMPLATES)
     ]
     lines += ["", NODES, "| In | Fields |", "|---|---|"]
     lines += [

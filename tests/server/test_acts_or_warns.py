@@ -31,6 +31,7 @@ def test_who_writes_what_does_nothing_is_told(kind: Kind, verb: str) -> None:
 
 async def test_who_sets_a_field_that_does_nothing_is_told() -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim |= {"volumeAttributesClassName": "fast"}
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
     spec = {"containers": [{"name": "c", "image": "i"}], "volumes": [volume]}
     pod = typed({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec})
@@ -38,7 +39,7 @@ async def test_who_sets_a_field_that_does_nothing_is_told() -> None:
         route = Route("create", by_kind("v1", "Pod"), "v1", "default")
         call = Call(route, ADMIN, server.engine.clock(), warnings=[])
         await create(server.engine, call, pod)
-    path = "spec.volumes[].ephemeral"
+    path = "spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeAttributesClassName"
     assert call.warnings == [f"{path} is stored and does nothing here: {IDLE_FIELDS['pods'][path]}"]
 
 

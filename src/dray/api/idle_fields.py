@@ -24,11 +24,6 @@ _SELECTORS: Final = {
     f"spec.resourceAttributes.{field}": "rights do not depend on selectors"
     for field in ("fieldSelector", "labelSelector")
 }
-_POD: Final = {
-    "spec.evictionResponders": "nobody is asked before a pod is evicted",
-    "spec.volumes[].ephemeral": "no volume claim is made from it; the pod waits until somebody makes one",
-    "spec.volumes[].projected.sources[].podCertificate": "nobody signs certificates for pods",
-}
 _VOLUME_CLAIM: Final = dict.fromkeys(
     ("spec.dataSource", "spec.dataSourceRef", "spec.volumeAttributesClassName"), _PRETENDED
 )
@@ -38,6 +33,11 @@ def _below(place: str, table: Mapping[str, str]) -> dict[str, str]:
     return {f"{place}.{path}": why for path, why in table.items()}
 
 
+_POD: Final = {
+    "spec.evictionResponders": "nobody is asked before a pod is evicted",
+    **_below("spec.volumes[].ephemeral.volumeClaimTemplate", _VOLUME_CLAIM),
+    "spec.volumes[].projected.sources[].podCertificate": "nobody signs certificates for pods",
+}
 _WORKLOAD: Final = _below("spec.template", _POD)
 _JOB: Final = {
     **_WORKLOAD,
