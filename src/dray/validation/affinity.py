@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dray.api.field import forbidden, invalid, required
+from dray.api.field import duplicate, forbidden, invalid, required
 from dray.api.generated.core import (
     Affinity,
     NodeAffinity,
@@ -101,8 +101,17 @@ def validate_spread(errors: Errors, constraints: tuple[TopologySpreadConstraint,
         _validate_keys(errors, constraint.match_label_keys, constraint.label_selector, f"{inner}.matchLabelKeys")
         validate_label_selector(errors, constraint.label_selector, f"{inner}.labelSelector")
         _validate_domains(errors, constraint, inner)
-    pairs = ((constraint.topology_key, constraint.when_unsatisfiable) for constraint in constraints)
-    check.unique(errors, path, pairs)
+    _validate_pairs(errors, constraints, path)
+
+
+def _validate_pairs(errors: Errors, constraints: tuple[TopologySpreadConstraint, ...], path: str) -> None:
+    """One constraint for each key and what happens if it cannot be kept; told of all but the last."""
+    pairs = [(constraint.topology_key, constraint.when_unsatisfiable) for constraint in constraints]
+    last = {pair: index for index, pair in enumerate(pairs)}
+    for index, pair in enumerate(pairs):
+        if last[pair] != index:
+            where = f"{path}[{index}].{{topologyKey, whenUnsatisfiable}}"
+            errors.append(duplicate(where, f"{{{pair[0]}, {pair[1]}}}"))
 
 
 def _validate_domains(errors: Errors, constraint: TopologySpreadConstraint, path: str) -> None:

@@ -50,6 +50,6 @@ def validate_resizes(
                 errors.append(required(path))
             elif value not in allowed:
                 errors.append(not_supported(path, value, allowed))
-        if policy.restart_policy == "RestartContainer" and restart_policy == "Never":
+        if policy.restart_policy != "NotRequired" and restart_policy == "Never":
             errors.append(invalid(path, policy.restart_policy, "must be NotRequired with restartPolicy Never"))
     check.unique(errors, path, (policy.resource_name for policy in policies))

@@ -7,7 +7,15 @@ from typing import Any, Final
 import msgspec
 
 from dray.api.field import duplicate, forbidden, invalid, required
-from dray.api.generated.core import Container, ContainerPort, EnvFromSource, EnvVar, EphemeralContainer
+from dray.api.generated.core import (
+    Container,
+    ContainerPort,
+    EnvFromSource,
+    EnvVar,
+    EphemeralContainer,
+    PodSpec,
+    VolumeMount,
+)
 from dray.validation import check, names, pod_facts
 from dray.validation.config_data import validate_key
 from dray.validation.container_policies import validate_resizes, validate_restarts
@@ -21,6 +29,7 @@ from dray.validation.volumes import PULL_POLICIES
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 PROPAGATIONS: Final = ("Bidirectional", "HostToContainer", "None")
+RECURSIONS: Final = ("Disabled", "Enabled", "IfPossible")
 MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
 
 
@@ -30,7 +39,21 @@ class PodParts(msgspec.Struct, frozen=True):
     volumes: frozenset[str] = frozenset()
     claims: frozenset[str] = frozenset()
     restart_policy: str = ""
+    grace: int | None = None
+    system: str = ""
     has_own_users: bool = False
+
+    @staticmethod
+    def of(spec: PodSpec, volumes: frozenset[str]) -> PodParts:
+        """The parts of a pod, and the volumes that can be mounted."""
+        return PodParts(
+            volumes=volumes,
+            claims=frozenset(claim.name for claim in spec.resource_claims),
+            restart_policy=spec.restart_policy,
+            grace=spec.termination_grace_period_seconds,
+            system=spec.os.name if spec.os is not None else "",
+            has_own_users=spec.host_users is False,
+        )
 
 
 def validate_containers(errors: Errors, containers: tuple[Container, ...], path: str, parts: PodParts) -> None:
@@ -42,9 +65,8 @@ def validate_containers(errors: Errors, containers: tuple[Container, ...], path:
         validate_container(errors, container, inner, parts)
         validate_probes(errors, container, inner)
         if container.lifecycle is not None:
-            validate_lifecycle(errors, container.lifecycle, f"{inner}.lifecycle")
+            validate_lifecycle(errors, container.lifecycle, f"{inner}.lifecycle", parts.grace, parts.system)
         validate_restarts(errors, container, inner)
-        validate_resizes(errors, container.resize_policy, f"{inner}.resizePolicy", parts.restart_policy)
     _validate_unique_names(errors, containers, path, frozenset())
     _validate_host_ports(errors, containers, path)
 
@@ -61,7 +83,7 @@ def validate_init_containers(
         if container.restart_policy == "Always":
             validate_probes(errors, container, inner)
             if container.lifecycle is not None:
-                validate_lifecycle(errors, container.lifecycle, f"{inner}.lifecycle")
+                validate_lifecycle(errors, container.lifecycle, f"{inner}.lifecycle", parts.grace, parts.system)
             continue
         for field, value in (
             ("lifecycle", container.lifecycle),
@@ -96,6 +118,7 @@ def validate_container(errors: Errors, container: Container | EphemeralContainer
     if container.volume_mounts or container.volume_devices:
         _validate_mounts(errors, container, path, parts.volumes)
     validate_requirements(errors, container.resources, f"{path}.resources")
+    validate_resizes(errors, container.resize_policy, f"{path}.resizePolicy", parts.restart_policy)
     if container.resources.claims:
         validate_container_claims(errors, container.resources.claims, f"{path}.resources.claims", parts.claims)
 
@@ -211,11 +234,49 @@ def _validate_mounts(
             validate_descending_path(errors, below, f"{path}.volumeMounts.{field}")  # Kubernetes does not say of which
         if mount.mount_propagation is not None:
             check.one_of(errors, f"{path}.volumeMounts.mountPropagation", mount.mount_propagation, PROPAGATIONS)
+        if mount.recursive_read_only is not None:
+            _validate_recursion(errors, mount, f"{path}.volumeMounts.recursiveReadOnly")
+    _validate_devices(errors, container, f"{path}.volumeDevices", volumes)
+
+
+def _validate_recursion(errors: Errors, mount: VolumeMount, path: str) -> None:
+    """What is read-only all the way down must be read-only, and is shared with nobody."""
+    check.one_of(errors, path, mount.recursive_read_only or "", RECURSIONS)
+    if mount.recursive_read_only not in RECURSIONS[1:]:
+        return
+    if not mount.read_only:
+        errors.append(forbidden(path, "may only be specified when readOnly is true"))
+    if mount.mount_propagation not in (None, "None"):
+        errors.append(forbidden(path, "may only be specified when mountPropagation is None or not specified"))
+
+
+def _validate_devices(
+    errors: Errors, container: Container | EphemeralContainer, path: str, volumes: frozenset[str]
+) -> None:
+    """Volumes as devices: each once, at a path of its own, and not mounted besides."""
+    mounts = container.volume_mounts
+    taken_names, taken_paths = {mount.name for mount in mounts}, {mount.mount_path for mount in mounts}
+    seen: set[str] = set()
+    used: set[str] = set()
     for index, device in enumerate(container.volume_devices):
-        inner = f"{path}.volumeDevices[{index}]"
+        inner = f"{path}[{index}]"
         if not device.name:
             errors.append(required(f"{inner}.name"))
-        if not device.device_path:
-            errors.append(required(f"{inner}.devicePath"))
+        if device.name in seen:
+            errors.append(invalid(f"{inner}.name", device.name, "must be unique"))
         if device.name not in volumes:
             check.not_found(errors, f"{inner}.name", device.name)
+        if device.name in taken_names:
+            errors.append(invalid(f"{inner}.name", device.name, "must not already exist in volumeMounts"))
+        seen |= {device.name} - {""}
+        if not device.device_path:
+            errors.append(required(f"{inner}.devicePath"))
+        if device.device_path in used:
+            errors.append(invalid(f"{inner}.devicePath", device.device_path, "must be unique"))
+        if device.device_path in taken_paths:
+            told = "must not already exist as a path in volumeMounts"
+            errors.append(invalid(f"{inner}.devicePath", device.device_path, told))
+        if ".." in device.device_path.split("/"):
+            errors.append(invalid(f"{inner}.devicePath", device.device_path, "can not contain backsteps ('..')"))
+        else:
+            used.add(device.device_path)

@@ -37,25 +37,24 @@ def validate_ephemeral_containers(new: Pod, old: Pod) -> list[FieldError]:
     """What is wrong with the ephemeral containers of a pod; those that are there stay as they are."""
     errors: Errors = []
     spec = new.spec
-    parts = PodParts(
-        volumes=frozenset(volume.name for volume in spec.volumes),
-        claims=frozenset(claim.name for claim in spec.resource_claims),
-        restart_policy=spec.restart_policy,
-        has_own_users=spec.host_users is False,
-    )
-    taken = {container.name for container in (*spec.containers, *spec.init_containers)}
-    for index, container in enumerate(spec.ephemeral_containers):
-        path = f"{PATH}[{index}]"
-        _validate(errors, container, path, spec, parts)
-        if container.name in taken:
-            errors.append(duplicate(f"{path}.name", container.name))
-        taken.add(container.name)
+    validate_debuggers(errors, spec, PATH, PodParts.of(spec, frozenset(volume.name for volume in spec.volumes)))
     now = {container.name: container for container in spec.ephemeral_containers}
     for container in old.spec.ephemeral_containers:
         if now.get(container.name) != container:
             what = "changed" if container.name in now else "removed"
             errors.append(forbidden(PATH, f'the ephemeral container "{container.name}" may not be {what}'))
     return errors
+
+
+def validate_debuggers(errors: Errors, spec: PodSpec, path: str, parts: PodParts) -> None:
+    """Ephemeral containers by themselves, with names that no other container has."""
+    taken = {container.name for container in (*spec.containers, *spec.init_containers)}
+    for index, container in enumerate(spec.ephemeral_containers):
+        inner = f"{path}[{index}]"
+        _validate(errors, container, inner, spec, parts)
+        if container.name in taken:
+            errors.append(duplicate(f"{inner}.name", container.name))
+        taken.add(container.name)
 
 
 def _validate(errors: Errors, container: EphemeralContainer, path: str, spec: PodSpec, parts: PodParts) -> None:

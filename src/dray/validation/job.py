@@ -6,22 +6,26 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from dray.api import labels
 from dray.api.cron_schedule import ScheduleError, parse_schedule, time_zone
-from dray.api.field import invalid, required
+from dray.api.field import invalid, not_supported, required
 from dray.api.generated.batch import CronJob, Job, JobSpec, PodFailurePolicyRule
 from dray.api.generated.core import Affinity, Container, PodSpec
 from dray.api.meta import LabelSelector
 from dray.api.times import Time
-from dray.validation import check
+from dray.validation import check, names
 from dray.validation.context import Context, Errors
-from dray.validation.job_policies import validate_policies
+from dray.validation.job_policies import FEWER, MANY, validate_policies
 from dray.validation.job_status import check_status
+from dray.validation.label_selectors import validate_label_selector
 from dray.validation.metadata import with_metadata
+from dray.validation.pod_warnings import owner_warnings, template_warnings
 from dray.validation.rules import Rules
 from dray.validation.workloads import default_template, validate_selector, validate_template
 
 BACKOFF_LIMIT: Final = 6
 _LONGEST_CRON_JOB: Final = 52
+_LONGEST_MANAGER: Final = 63
 _INT32_MAX: Final = 2**31 - 1
 _MODES: Final = ("Indexed", "NonIndexed")
 _UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
@@ -60,24 +64,27 @@ def _default_rule(rule: PodFailurePolicyRule) -> PodFailurePolicyRule:
 
 
 def _default(obj: Job, _now: Time) -> Job:
-    labels = obj.spec.template.metadata.labels
-    if labels and not obj.metadata.labels:
-        obj = with_metadata(obj, labels=labels)
+    if not obj.metadata.labels:
+        obj = with_metadata(obj, labels=obj.spec.template.metadata.labels)
     return replace(obj, spec=_default_spec(obj.spec))
+
+
+def _own_labels(job: Job) -> dict[str, str]:
+    """What the pods of a job have in common with those of no other."""
+    values = {_UID_LABEL: job.metadata.uid, _NAME_LABEL: job.metadata.name}
+    return values | {old_name: values[name] for old_name, name in _OLD_LABELS.items()}
 
 
 def _change(new: Job, old: Job | None, _ctx: Context) -> Job:
     """A new job finds its pods by labels with its own UID, unless its author takes care of the selector."""
     if old is not None or new.spec.manual_selector:
         return new
-    values = {_UID_LABEL: new.metadata.uid, _NAME_LABEL: new.metadata.name}
-    labels = {**new.spec.template.metadata.labels, **values}
-    labels.update({old_name: values[name] for old_name, name in _OLD_LABELS.items()})
-    if new.metadata.labels and new.metadata.labels is new.spec.template.metadata.labels:
+    labels = _own_labels(new) | new.spec.template.metadata.labels
+    if new.metadata.labels is new.spec.template.metadata.labels:
         new = with_metadata(new, labels=labels)  # they are those of its pods
     template = replace(new.spec.template, metadata=replace(new.spec.template.metadata, labels=labels))
     selector = new.spec.selector or LabelSelector()
-    selector = replace(selector, match_labels={**selector.match_labels, _UID_LABEL: new.metadata.uid})
+    selector = replace(selector, match_labels={_UID_LABEL: new.metadata.uid, **selector.match_labels})
     return replace(new, spec=replace(new.spec, template=template, selector=selector))
 
 
@@ -85,10 +92,40 @@ def _check(errors: Errors, new: Job, old: Job | None, _ctx: Context) -> None:
     _validate_spec(errors, new.spec, "spec")
     if new.spec.selector is None:
         errors.append(required("spec.selector"))
+        where = "spec.template.metadata.labels"
+        errors.append(invalid(where, new.spec.template.metadata.labels, "must match the selector"))
     else:
         validate_selector(errors, new.spec.selector, new.spec.template, "spec")
     if old is not None:
         _check_update(errors, new, old)
+    else:
+        _check_found_by(errors, new)
+        _check_name(errors, new)
+
+
+def _check_found_by(errors: Errors, job: Job) -> None:
+    """The labels that a job gives its pods are not somebody else's, unless its author takes care of the selector."""
+    selector = job.spec.selector
+    if job.spec.manual_selector or selector is None:
+        return
+    own, given = _own_labels(job), job.spec.template.metadata.labels
+    for name, value in own.items():
+        if given.get(name) != value:
+            told = f"must be '{value}'"
+            errors.append(invalid(f"spec.template.metadata.labels[{name}]", given.get(name, ""), told))
+    problems: Errors = []
+    validate_label_selector(problems, selector, "spec.selector")
+    if not problems and not labels.LabelSelector.of(selector).matches(own):
+        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+
+
+def _check_name(errors: Errors, job: Job) -> None:
+    """The pods of an indexed job are hosts by its name and their index."""
+    if job.spec.completion_mode == "Indexed" and job.spec.completions:
+        longest = f"{job.metadata.name}-{job.spec.completions - 1}"
+        if names.dns_label(longest):
+            told = f"will not able to create pod with invalid DNS label: {longest}"
+            errors.append(invalid("metadata.name", job.metadata.name, told))
 
 
 def _check_update(errors: Errors, new: Job, old: Job) -> None:
@@ -162,6 +199,9 @@ def _validate_spec(errors: Errors, spec: JobSpec, path: str) -> None:
         check.one_of(errors, f"{path}.completionMode", spec.completion_mode, _MODES)
     if spec.completion_mode == "Indexed" and spec.completions is None:
         errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
+    if spec.managed_by is not None:
+        check.required_name(errors, f"{path}.managedBy", spec.managed_by, names.domain_path)
+        check.length(errors, f"{path}.managedBy", spec.managed_by, _LONGEST_MANAGER)
     validate_policies(errors, spec, path)
     validate_template(errors, spec.template, f"{path}.template")
     policy = spec.template.spec.restart_policy
@@ -209,7 +249,12 @@ def _check_cron_job(errors: Errors, new: CronJob, old: CronJob | None, _ctx: Con
         if value is not None:
             check.not_negative(errors, f"spec.{field}", value)
     check.required_one_of(errors, "spec.concurrencyPolicy", new.spec.concurrency_policy, ("Allow", "Forbid", "Replace"))
-    _validate_spec(errors, new.spec.job_template.spec, "spec.jobTemplate.spec")
+    job, path = new.spec.job_template.spec, "spec.jobTemplate.spec"
+    _validate_spec(errors, job, path)
+    if job.selector is not None:
+        errors.append(invalid(f"{path}.selector", job.selector, "`selector` will be auto-generated"))
+    if job.manual_selector:
+        errors.append(not_supported(f"{path}.manualSelector", job.manual_selector, ("nil", "false")))
 
 
 def _validate_schedule(errors: Errors, schedule: str, *, had_zone: bool) -> None:
@@ -235,12 +280,32 @@ def _validate_time_zone(errors: Errors, zone: str) -> None:
         errors.append(invalid("spec.timeZone", zone, str(error)))
 
 
+def _spec_warnings(spec: JobSpec, path: str) -> list[str]:
+    found = template_warnings(spec.template, f"{path}.template")
+    if spec.completion_mode == "Indexed" and (spec.completions or 0) > MANY and (spec.parallelism or 0) > FEWER:
+        told = (
+            "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, "
+            "Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+        )
+        found.insert(0, f"{path}: {told}")
+    return found
+
+
+def _warnings(obj: Job) -> list[str]:
+    return [*owner_warnings(obj.metadata.name), *_spec_warnings(obj.spec, "spec")]
+
+
+def _cron_job_warnings(obj: CronJob) -> list[str]:
+    return [*owner_warnings(obj.metadata.name), *_spec_warnings(obj.spec.job_template.spec, "spec.jobTemplate.spec")]
+
+
 RULES: Final = {
     "Job": Rules(
         has_generation=True,
         has_status=True,
         status_guards_metadata=False,
         default=_default,
+        warnings=_warnings,
         change=_change,
         check=_check,
         check_status=check_status,
@@ -250,6 +315,7 @@ RULES: Final = {
         has_status=True,
         status_guards_metadata=False,
         default=_default_cron_job,
+        warnings=_cron_job_warnings,
         check=_check_cron_job,
     ),
 }

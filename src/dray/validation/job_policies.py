@@ -11,6 +11,10 @@ from dray.validation import check, names
 from dray.validation.context import Errors
 
 MOST_RULES: Final = 20
+MANY: Final = 100_000
+"""Completions beyond which indexes are not kept track of one by one; never that many at once, or failed."""
+FEWER: Final = 10_000
+"""How many at once, or failed, beside that many completions."""
 MOST_EXIT_CODES: Final = 255
 MOST_CONDITIONS: Final = 20
 _INDEXED: Final = "requires indexed completion mode"
@@ -38,12 +42,31 @@ def _validate_limits(errors: Errors, spec: JobSpec, path: str) -> None:
     if failed is not None and per_index is None:
         errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     if spec.completion_mode == "Indexed":
-        if failed is not None and spec.completions is not None and failed > spec.completions:
-            errors.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
+        _validate_indexed(errors, spec, path)
         return
     for field, value in (("backoffLimitPerIndex", per_index), ("maxFailedIndexes", failed)):
         if value is not None:
             errors.append(invalid(f"{path}.{field}", value, _INDEXED))
+
+
+def _validate_indexed(errors: Errors, spec: JobSpec, path: str) -> None:
+    """How many indexes may be under way or fail, so that their numbers fit into a status."""
+    completions, failed, at_once = spec.completions or 0, spec.max_failed_indexes, spec.parallelism or 0
+    if at_once > MANY:
+        errors.append(invalid(f"{path}.parallelism", at_once, f"must be less than or equal to {MANY}"))
+    if failed is not None and spec.completions is not None and failed > spec.completions:
+        errors.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
+    if failed is not None and failed > MANY:
+        errors.append(invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {MANY}"))
+    if completions <= MANY or spec.backoff_limit_per_index is None:
+        return
+    told = f"must be less than or equal to {FEWER} when completions are above {MANY}"
+    if failed is None:
+        errors.append(required(f"{path}.maxFailedIndexes", f"must be specified when completions is above {MANY}"))
+    elif failed > FEWER:
+        errors.append(invalid(f"{path}.maxFailedIndexes", failed, told))
+    if at_once > FEWER:
+        errors.append(invalid(f"{path}.parallelism", at_once, told))
 
 
 def _validate_failure_policy(errors: Errors, spec: JobSpec, path: str) -> None:

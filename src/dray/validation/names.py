@@ -21,6 +21,7 @@ _CONDITION_REASON: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]*+(?<![,:]))?")
 _ENVIRONMENT: Final = re.compile(r"[ -<>-~]++")
 _PORT_NAME: Final = re.compile(r"(?=.*[a-z])(?!.*--)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 _PORT_NAME_LENGTH: Final = 15
+_HTTP_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]++")
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -72,6 +73,15 @@ def port_name(value: str) -> Messages:
     if len(value) > _PORT_NAME_LENGTH or _PORT_NAME.fullmatch(value) is None:
         return ("must be at most 15 lower case letters, digits and single '-', with at least one letter",)
     return ()
+
+
+def domain_path(value: str) -> Messages:
+    """A path with a domain in front, as in `example.com/a/b`."""
+    domain, _, path = value.partition("/")
+    if not domain or not path:
+        return ('must be a domain-prefixed path (such as "acme.io/foo")',)
+    wrong = () if _HTTP_PATH.fullmatch(path) else ("must be a path of letters, digits and /_-.~%!$&'()*+,;=:",)
+    return (*dns_subdomain(domain), *wrong)
 
 
 def uuid(value: str) -> Messages:

@@ -11,9 +11,10 @@ from dray.validation import check, names
 from dray.validation.affinity import validate_affinity, validate_spread
 from dray.validation.containers import PodParts, validate_containers, validate_init_containers
 from dray.validation.context import Errors
+from dray.validation.ephemeral_containers import validate_debuggers
 from dray.validation.metadata import validate_labels
 from dray.validation.node_taints import validate_tolerations
-from dray.validation.pod_claims import validate_pod_claims
+from dray.validation.pod_claims import validate_container_claims, validate_pod_claims
 from dray.validation.pod_dns import is_address, validate_dns
 from dray.validation.pod_security import validate_pod_security
 from dray.validation.resource_amounts import (
@@ -30,6 +31,9 @@ PREEMPTION_POLICIES: Final = ("Never", "PreemptLowerPriority")
 SYSTEMS: Final = ("linux", "windows")
 _INT32_MAX: Final = 2**31 - 1
 _POD_LEVEL: Final = ("cpu", "memory")
+_LONGEST_HOST_NAME: Final = 64
+_TOP_RESPONDER: Final = 100_000
+_OWN_RESPONDERS: Final = 1000
 
 
 def validate_pod_spec(
@@ -39,28 +43,21 @@ def validate_pod_spec(
     *,
     is_pod: bool,
     is_mirror: bool = False,
-    claimed: frozenset[str] = frozenset(),
 ) -> None:
-    """Everything that can be said of a spec by itself. `is_pod` is false for templates.
-
-    `claimed` are volumes that its pods will have besides, each for a claim of its own.
-    """
+    """Everything that can be said of a spec by itself. `is_pod` is false for templates."""
     if spec.termination_grace_period_seconds is None:
         errors.append(required(f"{path}.terminationGracePeriodSeconds"))
-    parts = PodParts(
-        volumes=validate_volumes(errors, spec.volumes, f"{path}.volumes") | claimed,
-        claims=frozenset(claim.name for claim in spec.resource_claims),
-        restart_policy=spec.restart_policy,
-        has_own_users=spec.host_users is False,
-    )
+    parts = PodParts.of(spec, validate_volumes(errors, spec.volumes, f"{path}.volumes"))
     if spec.resource_claims:
         validate_pod_claims(errors, spec.resource_claims, f"{path}.resourceClaims", is_mirror=is_mirror)
     validate_containers(errors, spec.containers, f"{path}.containers", parts)
     if spec.init_containers:
         taken = frozenset(container.name for container in spec.containers)
         validate_init_containers(errors, spec.init_containers, f"{path}.initContainers", parts, taken)
+    if spec.ephemeral_containers:
+        validate_debuggers(errors, spec, f"{path}.ephemeralContainers", parts)
     if spec.resources is not None:
-        _validate_pod_resources(errors, spec, f"{path}.resources")
+        _validate_pod_resources(errors, spec, f"{path}.resources", parts)
     if spec.host_network:
         _validate_host_network(errors, spec, f"{path}.containers", is_pod=is_pod)
     check.required_one_of(errors, f"{path}.restartPolicy", spec.restart_policy, RESTART_POLICIES)
@@ -76,6 +73,8 @@ def validate_pod_spec(
     if spec.topology_spread_constraints:
         validate_spread(errors, spec.topology_spread_constraints, f"{path}.topologySpreadConstraints")
     _validate_gates(errors, spec, path)
+    if spec.eviction_responders:
+        _validate_responders(errors, spec, path)
     validate_tolerations(errors, spec.tolerations, f"{path}.tolerations")
     _validate_names(errors, spec, path)
     _validate_numbers(errors, spec, path)
@@ -93,6 +92,8 @@ def _validate_names(errors: Errors, spec: PodSpec, path: str) -> None:
             check.name(errors, f"{path}.{field}", value, rule)
     if spec.runtime_class_name is not None:
         check.name(errors, f"{path}.runtimeClassName", spec.runtime_class_name, names.dns_subdomain)
+    if spec.hostname_override is not None:
+        _validate_own_host_name(errors, spec, spec.hostname_override, f"{path}.hostnameOverride")
     if spec.preemption_policy is not None:
         check.required_one_of(errors, f"{path}.preemptionPolicy", spec.preemption_policy, PREEMPTION_POLICIES)
     if spec.scheduling_group is not None:
@@ -112,6 +113,15 @@ def _validate_names(errors: Errors, spec: PodSpec, path: str) -> None:
             check.name(errors, f"{inner}.hostnames[{position}]", hostname, names.dns_subdomain)
 
 
+def _validate_own_host_name(errors: Errors, spec: PodSpec, name: str, path: str) -> None:
+    """A name of the pod's choice, which cannot be that of the node nor a full one."""
+    for field, is_set in (("setHostnameAsFQDN", spec.set_hostname_as_fqdn), ("hostNetwork", spec.host_network)):
+        if is_set:
+            errors.append(forbidden(path, f"may not be specified when {field} is true"))
+    check.length(errors, path, name, _LONGEST_HOST_NAME)
+    check.name(errors, path, name, names.dns_subdomain)
+
+
 def _validate_numbers(errors: Errors, spec: PodSpec, path: str) -> None:
     deadline = spec.active_deadline_seconds
     if deadline is not None and not 1 <= deadline <= _INT32_MAX:
@@ -129,6 +139,25 @@ def _validate_gates(errors: Errors, spec: PodSpec, path: str) -> None:
     check.unique(errors, f"{path}.schedulingGates", (gate.name for gate in spec.scheduling_gates))
 
 
+def _validate_responders(errors: Errors, spec: PodSpec, path: str) -> None:
+    """Who is asked before the pod is evicted: by qualified name, with a priority; the lowest are Kubernetes' own."""
+    if spec.scheduling_group is not None:
+        errors.append(forbidden(f"{path}.schedulingGroup", "may not be set when evictionResponders is set"))
+    for index, responder in enumerate(spec.eviction_responders):
+        inner = f"{path}.evictionResponders[{index}]"
+        check.name(errors, f"{inner}.name", responder.name, names.label_key)
+        if "/" not in responder.name:
+            errors.append(invalid(f"{inner}.name", responder.name, "must include a prefix (e.g. 'example.com/key')"))
+        priority = responder.priority
+        if priority is None:
+            errors.append(required(f"{inner}.priority"))
+        elif not 0 <= priority <= _TOP_RESPONDER:
+            errors.append(invalid(f"{inner}.priority", priority, f"must be between 0 and {_TOP_RESPONDER}"))
+        elif priority < _OWN_RESPONDERS and not responder.name.partition("/")[0].endswith("k8s.io"):
+            told = f"priorities 0-{_OWN_RESPONDERS - 1} are reserved for responders with *.k8s.io suffix"
+            errors.append(invalid(f"{inner}.priority", priority, told))
+
+
 def _validate_host_network(errors: Errors, spec: PodSpec, path: str, *, is_pod: bool) -> None:
     """On the host's network a port has the same number outside as inside."""
     for index, container in enumerate(spec.containers):
@@ -138,7 +167,7 @@ def _validate_host_network(errors: Errors, spec: PodSpec, path: str, *, is_pod: 
                 errors.append(invalid(where, port.host_port, "must match `containerPort` when `hostNetwork` is true"))
 
 
-def _validate_pod_resources(errors: Errors, spec: PodSpec, path: str) -> None:
+def _validate_pod_resources(errors: Errors, spec: PodSpec, path: str, parts: PodParts) -> None:
     """Resources of the pod as a whole: cpu, memory and huge pages, at least as much as its containers request."""
     resources = spec.resources
     if resources is None:
@@ -149,6 +178,7 @@ def _validate_pod_resources(errors: Errors, spec: PodSpec, path: str) -> None:
                 errors.append(not_supported(f"{path}.{field}[{name}]", name, (*_POD_LEVEL, "hugepages-")))
     if resources.claims:
         errors.append(forbidden(f"{path}.claims", "claims belong to containers"))
+        validate_container_claims(errors, resources.claims, f"{path}.claims", parts.claims)
     validate_requirements(errors, resources, path, standard_name)
     requested = _requested(spec)
     for name, amount in resources.requests.items():

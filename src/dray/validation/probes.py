@@ -10,6 +10,14 @@ from dray.api.generated.core import Container, HTTPGetAction, Lifecycle, Lifecyc
 from dray.validation import check, names
 from dray.validation.context import Errors
 
+_STOPS_ON_LINUX: Final = (
+    "SIGABRT SIGALRM SIGBUS SIGCHLD SIGCLD SIGCONT SIGFPE SIGHUP SIGILL SIGINT SIGIO SIGIOT SIGKILL SIGPIPE SIGPOLL "
+    "SIGPROF SIGPWR SIGQUIT SIGSEGV SIGSTKFLT SIGSTOP SIGSYS SIGTERM SIGTRAP SIGTSTP SIGTTIN SIGTTOU SIGURG SIGUSR1 "
+    "SIGUSR2 SIGVTALRM SIGWINCH SIGXCPU SIGXFSZ SIGRTMIN SIGRTMAX"
+)
+_COUNTED: Final = [f"SIGRTMIN+{number}" for number in range(1, 16)] + [f"SIGRTMAX-{number}" for number in range(1, 15)]
+STOP_SIGNALS: Final = {"linux": (*_STOPS_ON_LINUX.split(), *_COUNTED), "windows": ("SIGKILL", "SIGTERM")}
+"""By operating system: how containers can be told to stop."""
 _HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
 
 
@@ -47,11 +55,19 @@ def _validate_probe(errors: Errors, probe: Probe, path: str) -> None:
         check.not_negative(errors, f"{path}.{field}", value)
 
 
-def validate_lifecycle(errors: Errors, lifecycle: Lifecycle, path: str) -> None:
-    """Hooks after the start and before the stop of a container."""
+def validate_lifecycle(errors: Errors, lifecycle: Lifecycle, path: str, grace: int | None, system: str) -> None:
+    """Hooks after the start and before the stop of a container; none sleeps longer than the pod has time to end."""
+    if lifecycle.stop_signal is not None and not system:
+        errors.append(forbidden(f"{path}.stopSignal", "may not be set for containers with empty `spec.os.name`"))
+    elif lifecycle.stop_signal is not None and system in STOP_SIGNALS:
+        check.one_of(errors, f"{path}.stopSignal", lifecycle.stop_signal, STOP_SIGNALS[system])
     for field, handler in (("postStart", lifecycle.post_start), ("preStop", lifecycle.pre_stop)):
-        if handler is not None:
-            _validate_handler(errors, handler, f"{path}.{field}", ("exec", "http_get", "tcp_socket", "sleep"))
+        if handler is None:
+            continue
+        _validate_handler(errors, handler, f"{path}.{field}", ("exec", "http_get", "tcp_socket", "sleep"))
+        if handler.sleep is not None and grace is not None and not 0 <= handler.sleep.seconds <= grace:
+            told = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+            errors.append(invalid(f"{path}.{field}.sleep", handler.sleep.seconds, told))
 
 
 def _validate_handler(errors: Errors, handler: Probe | LifecycleHandler, path: str, ways: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Final
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from dray.validation.service_addresses import HEADLESS
 TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 AFFINITIES: Final = ("ClientIP", "None")
 TRAFFIC: Final = ("Cluster", "Local")
+DISTRIBUTIONS: Final = ("PreferClose", "PreferSameNode", "PreferSameZone")
 IP_MODES: Final = ("Proxy", "VIP")
 AFFINITY_SECONDS: Final = 10800
 
@@ -32,7 +34,7 @@ def _default(obj: Service, _now: Time) -> Service:
         config is None or config.client_ip is None or config.client_ip.timeout_seconds is None
     ):
         config = SessionAffinityConfig(client_ip=ClientIPConfig(timeout_seconds=AFFINITY_SECONDS))
-    is_external = kind in ("NodePort", "LoadBalancer")
+    is_external = kind in ("NodePort", "LoadBalancer") or (kind == "ClusterIP" and bool(spec.external_ips))
     spec = replace(
         spec,
         type=kind,
@@ -72,7 +74,67 @@ def _check(errors: Errors, new: Service, old: Service | None, _ctx: Context) -> 
         check.required_name(errors, "spec.externalName", name, names.dns_subdomain)
         if spec.cluster_ip:
             errors.append(forbidden("spec.clusterIPs", "may not be set for ExternalName services"))
+    _validate_outside(errors, spec)
     service_addresses.check(errors, new, old)
+
+
+def _validate_outside(errors: Errors, spec: ServiceSpec) -> None:
+    """How it is reached from outside the cluster: only some types are."""
+    for index, address in enumerate(spec.external_ips):
+        check.address(errors, f"spec.externalIPs[{index}]", address)
+    if spec.traffic_distribution is not None:
+        check.one_of(errors, "spec.trafficDistribution", spec.traffic_distribution, DISTRIBUTIONS)
+    for index, port in enumerate(spec.ports):
+        if port.app_protocol is not None:
+            check.name(errors, f"spec.ports[{index}].appProtocol", port.app_protocol, names.label_key)
+    if spec.type != "LoadBalancer":
+        for field, given in (
+            ("LoadBalancerSourceRanges", spec.load_balancer_source_ranges),
+            ("loadBalancerClass", spec.load_balancer_class is not None),
+            ("allocateLoadBalancerNodePorts", spec.allocate_load_balancer_node_ports is not None),
+        ):
+            if given:
+                errors.append(forbidden(f"spec.{field}", "may only be used when `type` is 'LoadBalancer'"))
+    elif spec.load_balancer_class is not None:
+        check.name(errors, "spec.loadBalancerClass", spec.load_balancer_class, names.label_key)
+    for index, block in enumerate(spec.load_balancer_source_ranges):
+        if not _is_block(block):
+            told = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+            errors.append(invalid(f"spec.LoadBalancerSourceRanges[{index}]", block, told))
+    policy = spec.external_traffic_policy
+    if spec.type in ("NodePort", "LoadBalancer") or (spec.type == "ClusterIP" and spec.external_ips):
+        check.required_one_of(errors, "spec.externalTrafficPolicy", policy, TRAFFIC)
+    elif policy:
+        told = "may only be set for externally-accessible services"
+        errors.append(invalid("spec.externalTrafficPolicy", policy, told))
+
+
+def _is_block(text: str) -> bool:
+    address, slash, _ = text.strip().partition("/")
+    try:
+        ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError:
+        return False
+    return bool(slash and address)
+
+
+def _warnings(obj: Service) -> list[str]:
+    spec, found = obj.spec, list[str]()
+    if spec.cluster_ip == HEADLESS and spec.type != "ExternalName":
+        for field, given in (
+            ("loadBalancerIP", spec.load_balancer_ip),
+            ("externalIPs", spec.external_ips),
+            ("SessionAffinity", spec.session_affinity != "None"),
+        ):
+            if given:
+                found.append(f"spec.{field} is ignored for headless services")
+    elif spec.external_ips and spec.type != "ExternalName":
+        found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    if spec.type == "ExternalName" and spec.external_ips:
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if spec.type != "ExternalName" and spec.external_name:
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    return found
 
 
 def _check_status(errors: Errors, new: Service, old: Service, _ctx: Context) -> None:
@@ -130,5 +192,6 @@ RULES: Final = {
         change=service_addresses.complete,
         check=_check,
         check_status=_check_status,
+        warnings=_warnings,
     ),
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from dray.api.field import duplicate, forbidden, invalid, required
-from dray.api.generated.core import HostPathVolumeSource, Volume
+from dray.api.generated.core import EmptyDirVolumeSource, HostPathVolumeSource, Volume
 from dray.validation import check, names
 from dray.validation.context import Errors
 from dray.validation.persistent_volume_claim import validate_claim_spec
+from dray.validation.storage_sources import validate_storage
 from dray.validation.volume_files import validate_files, validate_no_steps_back, validate_own_facts, validate_projected
 
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
@@ -23,11 +24,42 @@ HOST_PATH_TYPES: Final = (
     "Socket",
 )
 LONGEST_DRIVER: Final = 63
-SOURCES: Final = tuple(
-    (attribute, encoded)
-    for attribute, encoded in zip(Volume.__struct_fields__, Volume.__struct_encode_fields__, strict=True)
-    if attribute != "name"
-)
+_MOST_RIGHTS: Final = 0o1777
+_IN_ORDER: Final = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+]
+_ATTRIBUTES: Final = dict(zip(Volume.__struct_encode_fields__, Volume.__struct_fields__, strict=True))
+SOURCES: Final = tuple([(_ATTRIBUTES[encoded], encoded) for encoded in _IN_ORDER])
+"""What a volume can be, in the order in which Kubernetes looks: the first counts."""
 
 
 def validate_volumes(errors: Errors, volumes: tuple[Volume, ...], path: str) -> frozenset[str]:
@@ -44,11 +76,13 @@ def validate_volumes(errors: Errors, volumes: tuple[Volume, ...], path: str) -> 
         else:
             check.required_name(errors, f"{inner}.name", volume.name, names.dns_label)
         seen.add(volume.name)
-        given = [encoded for attribute, encoded in SOURCES if getattr(volume, attribute) is not None]
+        given = [source for source in SOURCES if getattr(volume, source[0]) is not None]
         if not given:
             errors.append(required(inner, "must specify a volume type"))
-        for extra in given[1:]:
+        for _, extra in given[1:]:
             errors.append(forbidden(f"{inner}.{extra}", "may not specify more than 1 volume type"))
+        if len(given) > 1:  # of the others nothing is said
+            volume = Volume(**{"name": volume.name, given[0][0]: getattr(volume, given[0][0])})
         _validate_source(errors, volume, inner)
         if len(errors) == before:
             good.add(volume.name)
@@ -74,8 +108,14 @@ def _validate_source(errors: Errors, volume: Volume, path: str) -> None:
         if not value:
             errors.append(required(f"{path}.{field}"))
     _validate_files(errors, volume, path)
+    validate_storage(errors, volume, path)
     if volume.csi is not None:
         validate_csi_driver(errors, volume.csi.driver, f"{path}.csi.driver")
+        secret = volume.csi.node_publish_secret_ref
+        if secret is not None and not secret.name:
+            errors.append(required(f"{path}.csi.nodePublishSecretRef.name"))
+        elif secret is not None:
+            check.name(errors, f"{path}.csi.name", secret.name, names.dns_subdomain)
     if volume.nfs is not None and not volume.nfs.path.startswith("/"):
         errors.append(invalid(f"{path}.nfs.path", volume.nfs.path, "must be an absolute path"))
     if volume.image is not None:
@@ -88,8 +128,16 @@ def _validate_source(errors: Errors, volume: Volume, path: str) -> None:
             errors.append(required(where))
         else:
             validate_claim_spec(errors, template.spec, f"{where}.spec")
-    if volume.empty_dir is not None and volume.empty_dir.size_limit is not None:
-        check.not_negative(errors, f"{path}.emptyDir.sizeLimit", volume.empty_dir.size_limit.nanos)
+    if volume.empty_dir is not None:
+        _validate_empty_dir(errors, volume.empty_dir, f"{path}.emptyDir")
+
+
+def _validate_empty_dir(errors: Errors, source: EmptyDirVolumeSource, path: str) -> None:
+    if source.size_limit is not None and source.size_limit.nanos < 0:
+        errors.append(forbidden(f"{path}.sizeLimit", "must not be negative"))
+    if source.mode is not None and not 0 <= source.mode <= _MOST_RIGHTS:
+        told = "must be a number between 0 and 01777 (octal), both inclusive"
+        errors.append(invalid(f"{path}.mode", source.mode, told))
 
 
 def _validate_files(errors: Errors, volume: Volume, path: str) -> None:

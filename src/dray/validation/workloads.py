@@ -10,7 +10,14 @@ from msgspec.structs import replace
 from dray.api import labels
 from dray.api.field import forbidden, invalid, required
 from dray.api.generated import apps
-from dray.api.generated.core import PersistentVolumeClaim, PodTemplate, PodTemplateSpec, ReplicationController
+from dray.api.generated.core import (
+    PersistentVolumeClaim,
+    PersistentVolumeClaimVolumeSource,
+    PodTemplate,
+    PodTemplateSpec,
+    ReplicationController,
+    Volume,
+)
 from dray.api.meta import LabelSelector
 from dray.api.times import Time
 from dray.validation import check, names
@@ -20,13 +27,14 @@ from dray.validation.metadata import validate_annotations, validate_labels, with
 from dray.validation.persistent_volume_claim import default_claim, validate_claim_spec
 from dray.validation.pod_defaults import default_pod_spec
 from dray.validation.pod_spec import validate_pod_spec
+from dray.validation.pod_warnings import owner_warnings, template_warnings
 from dray.validation.rules import CONTENT, Rules
+from dray.validation.volume_warnings import claim_warnings
 from dray.validation.workload_status import status_check
 
 HISTORY: Final = 10
 PROGRESS_SECONDS: Final = 600
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
-_NONE: Final = (0, "0%")
 _PERCENT: Final = re.compile(r"[0-9]++%")
 
 
@@ -35,13 +43,13 @@ def default_template(template: PodTemplateSpec) -> PodTemplateSpec:
     return replace(template, spec=default_pod_spec(template.spec))
 
 
-def validate_template(
-    errors: Errors, template: PodTemplateSpec, path: str, claimed: frozenset[str] = frozenset()
-) -> None:
-    """A template by itself; `claimed` are volumes that are made for each of its pods."""
+def validate_template(errors: Errors, template: PodTemplateSpec, path: str) -> None:
+    """A template by itself."""
     validate_labels(errors, template.metadata.labels, f"{path}.labels")
     validate_annotations(errors, template.metadata.annotations, f"{path}.annotations")
-    validate_pod_spec(errors, template.spec, f"{path}.spec", is_pod=False, claimed=claimed)
+    validate_pod_spec(errors, template.spec, f"{path}.spec", is_pod=False)
+    if template.spec.ephemeral_containers:
+        errors.append(forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template"))
 
 
 def validate_int_or_percent(errors: Errors, value: int | str, path: str, *, limited: bool = True) -> None:
@@ -52,6 +60,13 @@ def validate_int_or_percent(errors: Errors, value: int | str, path: str, *, limi
         errors.append(invalid(path, value, "must be a whole number or a percentage such as 25%"))
     elif limited and (len(value) > 6 or int(value[:-1]) > 100):
         errors.append(invalid(path, value, "must not be greater than 100%"))
+
+
+def _is_none(value: int | str | None) -> bool:
+    """Whether it comes to nothing: zero, or what cannot be read."""
+    if isinstance(value, str):
+        return _PERCENT.fullmatch(value) is None or not value.strip("0%")
+    return not value
 
 
 def _default_replica_set(obj: apps.ReplicaSet, _now: Time) -> apps.ReplicaSet:
@@ -148,6 +163,26 @@ def _check_pod_template(errors: Errors, new: PodTemplate, _old: PodTemplate | No
     validate_template(errors, new.template, "template")
 
 
+def _warnings(obj: Any) -> list[str]:
+    """What can hardly be meant: in the name, which begins those of the pods, and in their template."""
+    template = obj.spec.template
+    return [*owner_warnings(obj.metadata.name), *(template_warnings(template, "spec.template") if template else ())]
+
+
+def _daemon_set_warnings(obj: apps.DaemonSet) -> list[str]:
+    return template_warnings(obj.spec.template, "spec.template")
+
+
+def _stateful_set_warnings(obj: apps.StatefulSet) -> list[str]:
+    found = template_warnings(obj.spec.template, "spec.template")
+    for index, claim in enumerate(obj.spec.volume_claim_templates):
+        found += claim_warnings(claim.spec, f"spec.volumeClaimTemplates[{index}]")
+    if (obj.spec.revision_history_limit or 0) < 0:
+        told = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        found.append(f"spec.revisionHistoryLimit: {told}")
+    return found
+
+
 def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
     """What all have in common that have a selector: it finds the pods of the template, and those run for ever."""
     spec = new.spec
@@ -169,18 +204,27 @@ def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
         validate_selector(errors, spec.selector, spec.template, "spec")
         if any(error.field.startswith("spec.selector.") for error in errors[before:]) and not is_daemon_set:
             errors.append(invalid("spec.selector", spec.selector, "invalid label selector"))
-    claimed = frozenset([claim.metadata.name for claim in getattr(spec, "volume_claim_templates", ())])
-    _validate_lasting(errors, spec.template, claimed)
+            return  # as in Kubernetes: of the pods nothing is said before they can be found
+    _validate_lasting(errors, _with_claims(spec.template, getattr(spec, "volume_claim_templates", ())))
     if old is not None:
         check.immutable(errors, "spec.selector", spec.selector, old.spec.selector)
 
 
-def _validate_lasting(errors: Errors, template: PodTemplateSpec, claimed: frozenset[str] = frozenset()) -> None:
+def _with_claims(template: PodTemplateSpec, claims: tuple[PersistentVolumeClaim, ...]) -> PodTemplateSpec:
+    """The template as its pods will have it: a volume for each claim that is made for them, instead of its own."""
+    if not claims:
+        return template
+    made = {
+        name: Volume(name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=name))
+        for name in (claim.metadata.name for claim in claims)
+    }
+    own = [volume for volume in template.spec.volumes if volume.name not in made]
+    return replace(template, spec=replace(template.spec, volumes=(*made.values(), *own)))
+
+
+def _validate_lasting(errors: Errors, template: PodTemplateSpec) -> None:
     """A template of pods that run for ever."""
-    if claimed:  # a volume of such a name is replaced
-        own = tuple([volume for volume in template.spec.volumes if volume.name not in claimed])
-        template = replace(template, spec=replace(template.spec, volumes=own))
-    validate_template(errors, template, "spec.template", claimed)
+    validate_template(errors, template, "spec.template")
     if template.spec.restart_policy in ("OnFailure", "Never"):
         check.one_of(errors, "spec.template.spec.restartPolicy", template.spec.restart_policy, ("Always",))
     if template.spec.active_deadline_seconds is not None:
@@ -233,7 +277,7 @@ def _check_deployment(errors: Errors, new: apps.Deployment, old: apps.Deployment
         validate_int_or_percent(
             errors, 0 if rolling.max_surge is None else rolling.max_surge, f"{path}.maxSurge", limited=False
         )
-        if rolling.max_unavailable in (0, "0%") and rolling.max_surge in (0, "0%"):
+        if _is_none(rolling.max_unavailable) and _is_none(rolling.max_surge):
             errors.append(invalid(f"{path}.maxUnavailable", rolling.max_unavailable, "may not be 0 with maxSurge 0"))
     deadline = spec.progress_deadline_seconds
     if deadline is not None:
@@ -257,9 +301,9 @@ def _check_daemon_set(errors: Errors, new: apps.DaemonSet, old: apps.DaemonSet |
     surge = 0 if rolling.max_surge is None else rolling.max_surge
     validate_int_or_percent(errors, unavailable, f"{path}.maxUnavailable")
     validate_int_or_percent(errors, surge, f"{path}.maxSurge")
-    if unavailable not in _NONE and surge not in _NONE:
+    if not _is_none(unavailable) and not _is_none(surge):
         errors.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
-    elif unavailable in _NONE and surge in _NONE:
+    elif _is_none(unavailable) and _is_none(surge):
         errors.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
 
 
@@ -285,7 +329,7 @@ def _check_stateful_set(errors: Errors, new: apps.StatefulSet, old: apps.Statefu
         check.not_negative(errors, f"{path}.partition", rolling.partition or 0)
         if rolling.max_unavailable is not None:
             validate_int_or_percent(errors, rolling.max_unavailable, f"{path}.maxUnavailable")
-            if rolling.max_unavailable in _NONE:
+            if _is_none(rolling.max_unavailable):
                 errors.append(invalid(f"{path}.maxUnavailable", rolling.max_unavailable, "cannot be 0"))
     if spec.ordinals is not None:
         check.not_negative(errors, "spec.ordinals.start", spec.ordinals.start)
@@ -347,6 +391,7 @@ RULES: Final = {
         has_status=True,
         status_guards_metadata=False,
         default=_default_replica_set,
+        warnings=_warnings,
         check=_check,
         check_status=status_check("fullyLabeledReplicas"),
     ),
@@ -355,6 +400,7 @@ RULES: Final = {
         has_status=True,
         status_guards_metadata=False,
         default=_default_replication_controller,
+        warnings=_warnings,
         check=_check_replication_controller,
         check_status=status_check("fullyLabeledReplicas"),
     ),
@@ -364,6 +410,7 @@ RULES: Final = {
         has_status=True,
         status_guards_metadata=False,
         default=_default_deployment,
+        warnings=_warnings,
         change_status=_change_deployment_status,
         check=_check_deployment,
         check_status=status_check("updatedReplicas"),
@@ -373,6 +420,7 @@ RULES: Final = {
         has_status=True,
         status_guards_metadata=False,
         default=_default_daemon_set,
+        warnings=_daemon_set_warnings,
         change=_count_templates,
         change_status=_keep_count,
         check=_check_daemon_set,
@@ -383,9 +431,15 @@ RULES: Final = {
         has_status=True,
         status_guards_metadata=False,
         default=_default_stateful_set,
+        warnings=_stateful_set_warnings,
         check=_check_stateful_set,
         check_status=status_check("currentReplicas", "updatedReplicas"),
     ),
     "ControllerRevision": Rules(check=_check_revision),
-    "PodTemplate": Rules(has_generation=True, default=_default_pod_template, check=_check_pod_template),
+    "PodTemplate": Rules(
+        has_generation=True,
+        default=_default_pod_template,
+        check=_check_pod_template,
+        warnings=lambda obj: template_warnings(obj.template, "template"),
+    ),
 }

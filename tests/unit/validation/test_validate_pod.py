@@ -336,7 +336,7 @@ POD_LEVEL = [
     ({"requests": {"cpu": "500m"}}, {("Invalid", "requests[cpu]")}),
     ({"requests": {"cpu": "5"}, "limits": {"cpu": "4"}}, {("Invalid", "requests")}),
     ({"limits": {"ephemeral-storage": "1"}}, {("NotSupported", "limits[ephemeral-storage]")}),
-    ({"claims": [{"name": "gpu"}]}, {("Forbidden", "claims")}),
+    ({"claims": [{"name": "gpu"}]}, {("Forbidden", "claims"), ("NotFound", "claims[0]")}),
 ]
 
 

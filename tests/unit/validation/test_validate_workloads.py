@@ -12,7 +12,7 @@ from dray.validation import stages
 from dray.validation.context import Context
 
 SELECTOR = {"matchLabels": {"app": "a"}}
-PODS = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+PODS: dict[str, Any] = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 MOUNT = {"name": "data", "mountPath": "/data"}
 MOUNTING = {**PODS, "spec": {"containers": [{"name": "c", "image": "i", "volumeMounts": [MOUNT]}]}}
 KEPT = {
@@ -57,6 +57,7 @@ def success(**rule: Any) -> dict[str, Any]:
 
 
 CLAIM = "spec.volumeClaimTemplates[0].spec"
+DEBUGGERS = "spec.template.spec.ephemeralContainers"
 ROLLING, RULE, SUCCESS = (
     "spec.updateStrategy.rollingUpdate",
     "spec.podFailurePolicy.rules[0]",
@@ -67,6 +68,10 @@ CASES = [
     (daemon_set(maxUnavailable=1, maxSurge=1), {("Invalid", f"{ROLLING}.maxSurge")}),
     (daemon_set(maxUnavailable=0, maxSurge=0), {("Required", f"{ROLLING}.maxUnavailable")}),
     (daemon_set(maxUnavailable="101%"), {("Invalid", f"{ROLLING}.maxUnavailable")}),
+    (
+        daemon_set(maxUnavailable="few"),
+        {("Invalid", f"{ROLLING}.maxUnavailable"), ("Required", f"{ROLLING}.maxUnavailable")},
+    ),
     (stateful_set(ordinals={"start": 3}, podManagementPolicy="Parallel"), set()),
     (stateful_set(podManagementPolicy="Random"), {("Invalid", "spec.podManagementPolicy")}),
     (stateful_set(ordinals={"start": -1}), {("Invalid", "spec.ordinals.start")}),
@@ -88,6 +93,29 @@ CASES = [
         {("NotSupported", f"{CLAIM}.accessModes"), ("Required", f"{CLAIM}.resources[storage]")},
     ),
     (stateful_set(template=MOUNTING, volumeClaimTemplates=[KEPT]), set()),
+    (
+        stateful_set(volumeClaimTemplates=[{**KEPT, "metadata": {"name": "a.b"}}]),
+        {("Invalid", "spec.template.spec.volumes[0].name")},
+    ),
+    (
+        stateful_set(volumeClaimTemplates=[{"spec": KEPT["spec"]}]),
+        {
+            ("Required", "spec.template.spec.volumes[0].name"),
+            ("Required", "spec.template.spec.volumes[0].persistentVolumeClaim.claimName"),
+        },
+    ),
+    (
+        stateful_set(template={**PODS, "spec": {**PODS["spec"], "ephemeralContainers": [{"name": "c"}]}}),
+        {
+            ("Duplicate", f"{DEBUGGERS}[0].name"),
+            ("Forbidden", DEBUGGERS),
+            ("Required", f"{DEBUGGERS}[0].image"),
+        },
+    ),
+    (
+        stateful_set(template={"spec": {}}, selector={"matchLabels": {"app": "a."}}),
+        {("Invalid", "spec.selector.matchLabels"), ("Invalid", "spec.selector")},
+    ),
     (stateful_set(template=MOUNTING), {("NotFound", "spec.template.spec.containers[0].volumeMounts[0].name")}),
     (
         document("Deployment", "apps/v1", {"selector": {"matchLabels": {"app": "a."}}, "template": PODS}),
@@ -103,6 +131,23 @@ CASES = [
     (cron_job(timeZone=""), {("Invalid", "spec.timeZone")}),
     (cron_job(timeZone="Mars/Olympus"), {("Invalid", "spec.timeZone")}),
     (cron_job(startingDeadlineSeconds=-1), {("Invalid", "spec.startingDeadlineSeconds")}),
+    (
+        cron_job(jobTemplate={"spec": {"template": JOB, "manualSelector": True, "selector": SELECTOR}}),
+        {("NotSupported", "spec.jobTemplate.spec.manualSelector"), ("Invalid", "spec.jobTemplate.spec.selector")},
+    ),
+    (job(managedBy="example.com/a"), set()),
+    (job(managedBy="a"), {("Invalid", "spec.managedBy")}),
+    (
+        job(template={**JOB, "metadata": {"labels": {"job-name": "other"}}}),
+        {("Invalid", "spec.template.metadata.labels[job-name]")},
+    ),
+    (
+        job(selector=SELECTOR, template={**JOB, "metadata": {"labels": {"app": "a"}}}),
+        {("Invalid", "spec.selector")},
+    ),
+    (job(**{**INDEXED, "completions": 10**9, "maxFailedIndexes": 10**4, "parallelism": 10}), set()),
+    (job(**{**INDEXED, "completions": 10**9, "parallelism": 10}), {("Required", "spec.maxFailedIndexes")}),
+    (job(**INDEXED, parallelism=10**5 + 1), {("Invalid", "spec.parallelism")}),
     (job(**INDEXED, maxFailedIndexes=4), set()),
     (job(**INDEXED, maxFailedIndexes=5), {("Invalid", "spec.maxFailedIndexes")}),
     (job(backoffLimitPerIndex=1), {("Invalid", "spec.backoffLimitPerIndex")}),
