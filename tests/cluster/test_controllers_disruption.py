@@ -8,7 +8,7 @@ import pytest
 
 from controller_world import Manifest, World, controller_world, find_kind, manifest, pod, typed
 from dray.api.status import ApiError
-from dray.controllers.disruption import plan
+from dray.eviction.budget_status import plan
 from dray.process.clock import as_time
 from work import Counts, growing_faster, lines_run
 

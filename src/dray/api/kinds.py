@@ -44,6 +44,13 @@ RUNTIME_CLASSES: Final = by_kind("node.k8s.io/v1", "RuntimeClass")
 PRIORITY_CLASSES: Final = by_kind("scheduling.k8s.io/v1", "PriorityClass")
 POD_GROUPS: Final = by_kind("scheduling.k8s.io/v1beta1", "PodGroup")
 
+ADMISSION_KINDS: Final = tuple(
+    by_kind("admissionregistration.k8s.io/v1", f"{sort}{what}")
+    for sort in ("Validating", "Mutating")
+    for what in ("WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding")
+)
+"""Who is asked about objects before they are stored."""
+
 CLUSTER_ROLES: Final = by_kind("rbac.authorization.k8s.io/v1", "ClusterRole")
 CLUSTER_ROLE_BINDINGS: Final = by_kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding")
 ROLE_BINDINGS: Final = by_kind("rbac.authorization.k8s.io/v1", "RoleBinding")

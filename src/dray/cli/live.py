@@ -86,7 +86,7 @@ async def load_snapshot_with_workloads(client: Client) -> Snapshot:
 
     workloads = (kinds.DEPLOYMENTS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS, kinds.JOBS)
     makers = (*workloads, kinds.DAEMON_SETS, kinds.CRON_JOBS)
-    return await _load(client, (*makers, kinds.SERVICES))
+    return await _load(client, (*makers, kinds.SERVICES, *kinds.ADMISSION_KINDS))
 
 
 async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:

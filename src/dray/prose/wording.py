@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 MAX_NAMES = 3
@@ -39,6 +39,13 @@ def shorten(text: str, limit: int = MAX_VALUE) -> str:
         return text
     tail = limit // 3
     return f"{text[: limit - tail - 1]}…{text[-tail:]}"
+
+
+def told_labels(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """Each label that is another one: `tier gold → silver`."""
+    for key in sorted({*before, *after}):
+        if before.get(key) != after.get(key):
+            yield f"{key} {before.get(key, 'unset')} → {after.get(key, 'unset')}"
 
 
 def local_name(qualified: str) -> str:

@@ -37,14 +37,16 @@ class Selection(msgspec.Struct, frozen=True, cache_hash=True):
 
     def matches(self, namespace: str, labels: Labels, namespaces: Mapping[str, Labels]) -> bool:
         """Whether a pod with these labels is meant; `namespaces` has the labels of all namespaces."""
-        if namespace not in self.namespaces:
-            selector = self.namespace_selector
-            if selector is None:
-                return False
-            known = namespaces.get(namespace)
-            if not selector.matches({NAMESPACE_NAME: namespace} if known is None else known):
-                return False
-        return self.labels.matches(labels)
+        return self.selects(namespace, namespaces) and self.labels.matches(labels)
+
+    def selects(self, namespace: str, namespaces: Mapping[str, Labels]) -> bool:
+        """Whether pods of a namespace may be meant."""
+        if namespace in self.namespaces:
+            return True
+        if self.namespace_selector is None:
+            return False
+        known = namespaces.get(namespace)
+        return self.namespace_selector.matches({NAMESPACE_NAME: namespace} if known is None else known)
 
 
 class Term(msgspec.Struct, frozen=True, cache_hash=True):

@@ -241,13 +241,15 @@ class Snapshot:
     def _existing(self, text: str) -> ObjectKey:
         kind_name, _, rest = text.partition("/")
         namespace, name = _split(rest) if "/" in rest else ("", rest)
-        for kind in registry.kinds():
-            if kind_name.lower() not in (kind.kind.lower(), kind.plural, kind.resource):
-                continue
+        known = [kind for kind in registry.kinds() if _is_called(kind, kind_name.lower())]
+        for kind in known:
             place_ = ObjectKey(kind.resource, (namespace or DEFAULT_NAMESPACE) if kind.namespaced else "", name)
             if self.get(*place_) is not None:
                 return place_
-        raise SnapshotError(f"nothing called {text!r} in the snapshot; give kind/name or kind/namespace/name")
+        if not known or not name:
+            raise SnapshotError(f"{text!r} is no object of a known kind; give kind/name or kind/namespace/name")
+        full = f"{namespace or DEFAULT_NAMESPACE}/{name}" if known[0].namespaced else name
+        raise SnapshotError(f"no {known[0].kind} {full} in the snapshot; {self._listing(known[0].hub)}")
 
     def _answer(
         self, pending: list[ResourceClaim], held: list[ResourceClaim], node: str | None, options: Options
@@ -350,6 +352,10 @@ def _advice_of(snapshot: Snapshot) -> Trials:
     from dray.snapshot.advice import Advice  # which asks snapshots
 
     return Advice(snapshot)
+
+
+def _is_called(kind: registry.Kind, name: str) -> bool:
+    return name in (kind.kind.lower(), kind.plural, kind.resource, *kind.short_names)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from dray.api.generated.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod
+from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.generated.scheduling import PodGroup
 from dray.api.generated.storage import StorageClass
 from dray.api.kinds import NODES
@@ -27,7 +28,10 @@ Changes = Mapping[ObjectKey, Object | None]
 T = TypeVar("T", bound=Object)
 
 TRACKED = (ResourceSlice, ResourceSlicePatch, DeviceTaintRule, DeviceClass)
-READ = (*TRACKED, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, Node, ResourceClaim, PodGroup, Pod)
+READ = (
+    *(*TRACKED, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, Node, ResourceClaim),
+    *(PodGroup, PodDisruptionBudget, Pod),
+)
 """The kinds that a decision depends on. Whoever makes a snapshot of a running cluster reads all of them."""
 
 VOLUME_KINDS = {PersistentVolumeClaim, PersistentVolume, StorageClass}
@@ -123,6 +127,8 @@ class World:
                 claims.append((_as(old, ResourceClaim), _as(new, ResourceClaim)))
             elif isinstance(obj, PodGroup):
                 self.cluster.groups.set(_as(old, PodGroup), _as(new, PodGroup))
+            elif isinstance(obj, PodDisruptionBudget):
+                self.cluster.budgets.change(_as(old, PodDisruptionBudget), _as(new, PodDisruptionBudget))
             elif isinstance(obj, Pod):
                 self._set_pod(_as(old, Pod), _as(new, Pod))
         self.cluster.track(*events)

@@ -13,12 +13,13 @@ from dray.api.kinds import PODS
 from dray.api.references import ObjectRef, full_name
 from dray.eviction.budgets import Keepers
 from dray.snapshot.snapshot import Snapshot
+from dray.what_if.budget_changes import count_new
 from dray.what_if.evictions import Budget, Eviction
 
 
 def with_budgets(snapshot: Snapshot, leaving: Mapping[ObjectRef, Eviction]) -> dict[ObjectRef, Eviction]:
     """The evictions, each with the budgets that are asked about its pod, the tightest first."""
-    keepers = Keepers(snapshot.objects(PodDisruptionBudget))
+    keepers = Keepers(count_new(snapshot))
     found = {ref: _keepers(keepers, snapshot.get(PODS.resource, ref.namespace, ref.name)) for ref in leaving}
     needed = Counter(full_name(budget) for budgets in found.values() for budget in budgets)
     told = {ref: sorted((_tell(one, needed) for one in budgets), key=_tightness) for ref, budgets in found.items()}

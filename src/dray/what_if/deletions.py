@@ -4,6 +4,7 @@ namespace  all that is in it goes
 owner      what only it owned goes, as the garbage collector has it: pods of a workload, slices of a node
 pod        its claims lose the reservation; one that nobody else uses is deallocated, or goes if it was made for the pod
 claim      while pods use it, it is only marked: its finalizer keeps it until the last of them is gone
+pod group  the same, while it has pods
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from dray.api.generated.core import Namespace, Pod
+from dray.api.generated.scheduling import PodGroup
 from dray.api.meta import Object
 from dray.api.pod_claims import is_owned_by, is_reserved_for
 from dray.api.references import full_name
@@ -24,6 +26,7 @@ from dray.api.times import Time
 from dray.prose.wording import names
 from dray.scheduling.pod_info import identified
 from dray.snapshot.snapshot import Snapshot
+from dray.what_if.group_changes import members
 
 MAX_NAMED = 3
 """Claims that go of which each is told by itself."""
@@ -41,6 +44,12 @@ def delete(before: Snapshot, refs: Iterable[str], now: datetime) -> Snapshot:
         left = released(claim, pods)
         if left.status.reserved_for:
             kept.append(replace(left, metadata=replace(left.metadata, deletion_timestamp=marked)))
+    groups = [here for here, there in pairs if isinstance(here, PodGroup) and there is None]
+    kept += [
+        replace(group, metadata=replace(group.metadata, deletion_timestamp=marked))
+        for group in groups
+        if members(after, group)
+    ]
     gone: list[str] = []
     for claim in after.objects(ResourceClaim) if pods else ():
         left = released(claim, pods)
@@ -83,6 +92,8 @@ def tell_released(pairs: Collection[tuple[Object | None, Object | None]]) -> Ite
     if are_many and held:
         yield f"{len(gone)} claims go, and release {names([f'{one.pool}/{one.device}' for one in held], MAX_NAMED)}"
     for here, there in pairs:
+        if isinstance(there, PodGroup) and there.metadata.deletion_timestamp is not None:
+            yield f"PodGroup {full_name(there)} has pods: it is marked, and goes once none of them is left"
         if are_many and there is None:
             continue
         if not isinstance(here, ResourceClaim) or here.status.allocation is None:

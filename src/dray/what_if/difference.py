@@ -12,24 +12,27 @@ that is needed of it in one go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
 from dray.allocator.reasons import Report
 from dray.api.meta import Object
-from dray.api.references import ObjectRef, full_name
+from dray.api.references import ObjectName, ObjectRef, full_name
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.times import Time
 from dray.eviction import Preview
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if import difference_text
+from dray.what_if.budget_changes import BudgetChange, compare_budgets, recount
 from dray.what_if.claim_changes import ClaimChange, compare_claims
 from dray.what_if.daemon_changes import compare_daemons
 from dray.what_if.deletions import tell_released
 from dray.what_if.device_changes import DeviceChange, Inspection, compare_devices, inspect
 from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
 from dray.what_if.evictions import Eviction, Forecast, forecast, preview_rules
+from dray.what_if.group_changes import MAX_GROUPS, GroupChange, Judged, compare_groups, groups_of, judge_groups
+from dray.what_if.namespace_changes import NamespaceChange, Relabelled
 from dray.what_if.next_pods import MAX_ASKED, Named, NextPod, compare_next, find_named, try_next
 from dray.what_if.node_changes import NodeChange, compare_nodes, differing_nodes, node_evictions
 from dray.what_if.pending_changes import (
@@ -42,6 +45,7 @@ from dray.what_if.pending_changes import (
 )
 from dray.what_if.pod_changes import DeletedPod, RelabelledPod, deleted_pods, relabelled_pods
 from dray.what_if.quota_changes import QuotaChange, compare_quotas
+from dray.what_if.service_changes import ServiceChange, compare_services
 from dray.what_if.unjudged import unjudged
 from dray.what_if.workload_changes import WorkloadChange, compare_workloads
 
@@ -90,6 +94,10 @@ class Difference(Report, frozen=True, kw_only=True):
     workloads: tuple[WorkloadChange, ...] = ()
     next_pods: tuple[NextPod, ...] = ()
     quotas: tuple[QuotaChange, ...] = ()
+    budgets: tuple[BudgetChange, ...] = ()
+    groups: tuple[GroupChange, ...] = ()
+    namespaces: tuple[NamespaceChange, ...] = ()
+    services: tuple[ServiceChange, ...] = ()
     unjudged: tuple[str, ...] = ()
     """Objects, and fields of objects, that differ, and of which nobody here knows what that does."""
     notes: tuple[str, ...] = ()
@@ -105,6 +113,8 @@ class Difference(Report, frozen=True, kw_only=True):
             or any(change.loses for change in self.workloads)
             or any(change.loses for change in self.next_pods)
             or any(change.is_full for change in self.quotas)
+            or any(change.loses for change in self.groups)
+            or any(change.loses for change in self.services)
         )
 
     def text(self, width: int | None = None) -> str:
@@ -123,15 +133,18 @@ class _Facts(NamedTuple):
     previews: dict[str, Preview]
     chances: Chances
     next_pods: dict[int, tuple[bool | None, str]]
+    groups: Judged
 
 
 def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
     """What `after` changes for devices, claims and pods, seen at `now`. Changes neither."""
     differing = before.differing(after)
     rules = [there for _, there in differing.values() if isinstance(there, DeviceTaintRule)]
-    named = find_named(differing, before, after)
-    old, new = _gather(before, now, named), _gather(after, now, named, rules)
     pairs = differing.values()
+    named, groups = find_named(differing, before, after), groups_of(pairs)
+    budgets = compare_budgets(pairs, before, after, now)
+    after = after.with_typed(recount(pairs, after, now))
+    old, new = _gather(before, now, named, groups), _gather(after, now, named, groups, rules)
     devices = compare_devices(old.inspection, new.inspection)
     nodes = differing_nodes(pairs)
     leaving = dict(_leave_earlier(old.forecast.evictions, new.forecast.evictions))
@@ -154,8 +167,12 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         workloads=(*compare_workloads(differing, before, after), *compare_daemons(pairs, nodes, before, after)),
         next_pods=tuple(compare_next(named, old.next_pods, new.next_pods)),
         quotas=tuple(compare_quotas(pairs, after)),
+        budgets=tuple(budgets),
+        groups=tuple(compare_groups(pairs, old.groups, new.groups)),
+        namespaces=tuple(Relabelled(pairs, after).changes()),
+        services=tuple(compare_services(pairs, before, after)),
         unjudged=tuple(unjudged(pairs)),
-        notes=(*tell_released(pairs), *_notes(new.chances, leaving, named)),
+        notes=(*tell_released(pairs), *_notes(new.chances, leaving, named, len(groups))),
     )
 
 
@@ -177,11 +194,18 @@ def _object_change(here: Object | None, there: Object | None) -> ObjectChange:
     return ObjectChange(object=f"{obj.kind} {place}", change=change)
 
 
-def _gather(snapshot: Snapshot, now: datetime, named: Named, rules: Iterable[DeviceTaintRule] = ()) -> _Facts:
+def _gather(
+    snapshot: Snapshot,
+    now: datetime,
+    named: Named,
+    groups: Collection[ObjectName],
+    rules: Iterable[DeviceTaintRule] = (),
+) -> _Facts:
     names = [rule.metadata.name for rule in rules]
     previews = preview_rules(snapshot, names)
     chances, next_pods = assess_pending(snapshot), try_next(snapshot, named)
-    return _Facts(inspect(snapshot), forecast(snapshot, now), previews, chances, next_pods)
+    judged = judge_groups(snapshot, groups)
+    return _Facts(inspect(snapshot), forecast(snapshot, now), previews, chances, next_pods, judged)
 
 
 def _tell_rule(rule: DeviceTaintRule, found: Preview) -> RuleForecast:
@@ -195,10 +219,12 @@ def _tell_rule(rule: DeviceTaintRule, found: Preview) -> RuleForecast:
     )
 
 
-def _notes(chances: Chances, leaving: Mapping[ObjectRef, Eviction], named: Named) -> Iterator[str]:
+def _notes(chances: Chances, leaving: Mapping[ObjectRef, Eviction], named: Named, groups: int) -> Iterator[str]:
     if chances.skipped:
         yield f"only the first {MAX_PENDING} pending claims and pods were tried, {chances.skipped} were not"
     if len(leaving) > MAX_MOVED:
         yield f"a new place was looked for only for the first {MAX_MOVED} of {len(leaving)} pods"
     if named.skipped:
         yield f"the next pod was tried only of the first {MAX_ASKED} of {MAX_ASKED + named.skipped} workloads"
+    if groups > MAX_GROUPS:
+        yield f"only the first {MAX_GROUPS} of {groups} PodGroups were tried"

@@ -14,6 +14,7 @@ from dray.what_if.device_changes import ADDED, CHANGED, REMOVED, UNUSABLE, USABL
 from dray.what_if.evictions import Eviction
 
 if TYPE_CHECKING:
+    from dray.what_if.budget_changes import BudgetChange
     from dray.what_if.difference import Difference, RuleForecast
     from dray.what_if.pending_changes import PendingChange
     from dray.what_if.workload_changes import WorkloadChange
@@ -65,6 +66,10 @@ def sections(difference: Difference) -> list[str | Rows]:
         *_tell_workloads(difference),
         *_tell_next_pods(difference),
         *_tell_quotas(difference),
+        *_tell_budgets(difference),
+        *_tell_groups(difference),
+        *_tell_namespaces(difference),
+        *_tell_services(difference),
         *_tell_unjudged(difference),
         *(f"Note: {note}." for note in difference.notes),
     ]
@@ -239,6 +244,68 @@ def _tell_quotas(difference: Difference) -> Iterator[str | Rows]:
         rows.append((change.quota, change.resource, limits, "?" if change.unknown else change.used, effect))
     if rows:
         yield Rows("Quotas:", ("quota", "resource", "limit", "used", "effect"), rows)
+
+
+def _tell_budgets(difference: Difference) -> Iterator[str | Rows]:
+    rows = [
+        (change.budget, str(change.pods), _step(change.before, change.after), _tell_budget(change))
+        for change in difference.budgets
+    ]
+    if rows:
+        title = "Disruption budgets, counted with the pods that are there:"
+        yield Rows(title, ("budget", "pods", "may leave", "what comes of it"), rows)
+
+
+def _tell_budget(change: BudgetChange) -> str:
+    told = []
+    if not change.pods:
+        told.append("it is about no pod")
+    elif change.several:
+        verb = "is" if len(change.several) == 1 else "are"
+        told.append(f"{names(change.several, 3)} {verb} under several budgets, and cannot be evicted at all")
+    if change.held:
+        where = f"of {names(change.nodes, 3)} " if change.nodes else ""
+        verb = "waits" if len(change.nodes) == 1 else "wait"
+        noun = "a drain" if len(change.nodes) == 1 else "drains"
+        told.append(f"{noun} {where}{verb} for {names(change.held, 3)}")
+    if change.let_go:
+        told.append(f"{names(change.let_go, 3)} could not be evicted, and can be now")
+    if not told:
+        told.append("nobody asks it any more" if change.after is None else "evictions go on as far as it allows")
+    return "; ".join(told)
+
+
+def _tell_groups(difference: Difference) -> Iterator[str | Rows]:
+    rows = []
+    for change in difference.groups:
+        after = change.after or "gone"
+        why = f": {shorten(change.message, 200)}" if change.message else ""
+        how = {True: "; who leaves takes all others along", False: "; its pods leave one by one", None: ""}
+        counts = f"{change.pods}, {change.needed} needed at once, {change.placed} with a node"
+        rows.append((change.group, counts, change.before or "new", f"{after}{why}{how[change.leaves_as_a_whole]}"))
+    if rows:
+        yield Rows("PodGroups:", ("group", "pods", "before", "after"), rows)
+
+
+def _tell_namespaces(difference: Difference) -> Iterator[str | Rows]:
+    rows = [
+        (one.namespace, names(one.labels, 3), "; ".join(one.effects) or "nobody who is there looks at them")
+        for one in difference.namespaces
+    ]
+    if rows:
+        title = f"{count(len(rows), 'namespace')} labelled otherwise; what runs stays:"
+        yield Rows(title, ("namespace", "labels", "who notices"), rows)
+
+
+def _tell_services(difference: Difference) -> Iterator[str | Rows]:
+    rows = [(one.service, _step(one.before, one.after)) for one in difference.services]
+    if rows:
+        title = "Services, by which nothing is decided about pods and devices:"
+        yield Rows(title, ("service", "ready pods behind it"), rows)
+
+
+def _step(before: int | None, after: int | None) -> str:
+    return f"{'–' if before is None else before} → {'–' if after is None else after}"
 
 
 def _tell_unjudged(difference: Difference) -> Iterator[str | Rows]:

@@ -30,7 +30,7 @@ from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_pod
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if.evictions import Eviction
-from dray.what_if.quota_room import QuotaRoom
+from dray.what_if.newcomers import Newcomers
 
 MAX_MOVED = 500
 """Evicted pods for which a new place is looked for."""
@@ -72,9 +72,9 @@ def move_elsewhere(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], choic
     return (*(told[ref] for ref in moved), *islice(leaving.values(), MAX_MOVED, None))
 
 
-def _room(after: Snapshot, moved: Mapping[ObjectRef, Eviction]) -> QuotaRoom:
+def _room(after: Snapshot, moved: Mapping[ObjectRef, Eviction]) -> Newcomers:
     """What quotas let in when these pods are gone. Their claims come and go with them, and use what they used."""
-    room = QuotaRoom(after)
+    room = Newcomers(after)
     found = (after.get(PODS.resource, ref.namespace, ref.name) for ref in moved)
     room.give_back(pod for pod in found if isinstance(pod, Pod))
     return room

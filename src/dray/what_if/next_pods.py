@@ -1,4 +1,5 @@
-"""What is different for the next pod of workloads that name a class, a claim or a template that is another one.
+"""What is different for the next pod of workloads that name a class, a claim or a template that is another one, or
+to which labels of a namespace matter that are others.
 
 What runs stays as it is: a class or a template is read when a claim is made or allocated. So each workload is asked
 with both clusters: if one of its pods had to be made anew, would it fit?
@@ -21,6 +22,7 @@ from dray.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from dray.api.resource.claim import ResourceClaimSpec
 from dray.scheduling.daemon_nodes import DaemonNodes, spec_for
 from dray.snapshot.snapshot import Snapshot
+from dray.what_if.namespace_changes import Relabelled
 from dray.what_if.rollout import Bounds
 from dray.what_if.workload_changes import Pair, try_pods
 from dray.what_if.workloads import MAKERS, ActivePods, Maker, pod_of, template_of, title, wanted_pods
@@ -53,9 +55,10 @@ class Named(NamedTuple):
 
 
 def find_named(differing: Mapping[ObjectKey, Pair], before: Snapshot, after: Snapshot) -> Named:
-    """The workloads that stay as they are, and name classes, claims or templates that do not."""
+    """The workloads that stay as they are, and depend on classes, claims, templates or namespaces that do not."""
     others = {key: pair for key, pair in differing.items() if _differs(pair)}
-    if not others:
+    relabelled = Relabelled(differing.values(), after)
+    if not others and not relabelled.pairs:
         return Named({})
     found: dict[int, tuple[Maker, tuple[str, ...]]] = {}
     for maker in after.objects(Object):
@@ -63,8 +66,9 @@ def find_named(differing: Mapping[ObjectKey, Pair], before: Snapshot, after: Sna
             continue
         spec, namespace = template_of(maker).spec, maker.metadata.namespace
         keys = {*_names(spec, namespace, before), *_names(spec, namespace, after)} & others.keys()
-        if keys:
-            told = (f"{_kind(others[key])} {key.name}" for key in sorted(keys))
+        told = [f"{_kind(others[key])} {key.name}" for key in sorted(keys)]
+        told += [f"Namespace {name}" for name in relabelled.concern(maker)]
+        if told:
             found[id(maker)] = (maker, tuple(told))
     asked = dict(list(found.items())[:MAX_ASKED])
     return Named(asked, len(found) - len(asked))

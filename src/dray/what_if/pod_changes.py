@@ -11,8 +11,9 @@ from dray.api.meta import Object
 from dray.api.pods import is_active
 from dray.api.references import controller_of, full_name
 from dray.eviction.budgets import Keepers
-from dray.prose.wording import names
+from dray.prose.wording import names, told_labels
 from dray.snapshot.snapshot import Snapshot
+from dray.what_if.service_changes import selects
 from dray.what_if.workload_changes import Pair
 from dray.what_if.workloads import MAKERS, TAKES, Maker, is_of, owner_of, title
 
@@ -75,7 +76,7 @@ def relabelled_pods(differing: Iterable[Pair], after: Snapshot) -> Iterator[Rela
     if not pairs:
         return
     keepers = Keepers(after.objects(PodDisruptionBudget))
-    services = [one for one in after.objects(Service) if one.spec.selector]
+    services = list(after.objects(Service))
     makers = _makers(after)
     for here, there in pairs:
         owner = owner_of(here, after, makers)
@@ -89,7 +90,7 @@ def relabelled_pods(differing: Iterable[Pair], after: Snapshot) -> Iterator[Rela
         effects += _taken(makers, there, owner if not is_let_go else None)
         yield RelabelledPod(
             pod=full_name(there),
-            labels=tuple(_told_labels(here.metadata.labels, there.metadata.labels)),
+            labels=tuple(told_labels(here.metadata.labels, there.metadata.labels)),
             effects=tuple(effects),
             is_let_go=is_let_go,
         )
@@ -111,12 +112,7 @@ def _budgets(keepers: Keepers, pod: Pod) -> set[str]:
 
 
 def _services(services: Iterable[Service], pod: Pod) -> set[str]:
-    meta = pod.metadata
-    return {
-        full_name(one)
-        for one in services
-        if one.metadata.namespace == meta.namespace and one.spec.selector.items() <= meta.labels.items()
-    }
+    return {full_name(one) for one in services if selects(one, pod)}
 
 
 def _taken(makers: Iterable[Maker], pod: Pod, owner: Maker | None) -> Iterator[str]:
@@ -124,9 +120,3 @@ def _taken(makers: Iterable[Maker], pod: Pod, owner: Maker | None) -> Iterator[s
     for one in makers if owner is None else ():
         if isinstance(one, TAKES) and is_of(pod, one):
             yield f"{title(one)} takes it as its own"
-
-
-def _told_labels(before: dict[str, str], after: dict[str, str]) -> Iterator[str]:
-    for key in sorted({*before, *after}):
-        if before.get(key) != after.get(key):
-            yield f"{key} {before.get(key, 'unset')} → {after.get(key, 'unset')}"

@@ -19,7 +19,8 @@ from dray.scheduling.refusal import Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell
 from dray.what_if.deletions import released
-from dray.what_if.quota_room import KeptOut, QuotaRoom
+from dray.what_if.newcomers import Insecure, Newcomers
+from dray.what_if.quota_room import KeptOut
 
 DEFAULT_SHARE = "25%"
 
@@ -51,11 +52,11 @@ class Rollout:
     """What became of the new pods: those that have a place, and why the first of the others has none."""
 
     def __init__(
-        self, rehearsal: Rehearsal, old: Sequence[Pod], new: Sequence[PodInfo], bounds: Bounds, room: QuotaRoom
+        self, rehearsal: Rehearsal, old: Sequence[Pod], new: Sequence[PodInfo], bounds: Bounds, room: Newcomers
     ) -> None:
         self.fitting = 0
         self._refused: Refused | None = None
-        self._kept_out: KeptOut | None = None
+        self._kept_out: KeptOut | Insecure | None = None
         self._rehearsal = rehearsal
         self._room = room
         self._bounds = bounds

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from dray.api.generated.apps import DaemonSet
-from dray.api.generated.core import Namespace, Node, Pod, ResourceQuota
+from dray.api.generated.core import Namespace, Node, Pod, ResourceQuota, Service
+from dray.api.generated.policy import PodDisruptionBudget
+from dray.api.generated.scheduling import PodGroup
 from dray.api.meta import Object
 from dray.api.references import full_name
 from dray.api.resource import (
@@ -24,12 +26,13 @@ from dray.what_if.workloads import WORKLOADS
 LOOKED_AT = (
     *(Node, Pod, ResourceClaim, ResourceClaimTemplate, ResourceSlice, DeviceClass, DeviceTaintRule),
     *(ResourceSlicePatch, ResourceQuota, *WORKLOADS, DaemonSet),
+    *(Namespace, PodDisruptionBudget, PodGroup, Service),
 )
 """The kinds of which it is known what a change of them does."""
 _METADATA = {"labels": "labels", "annotations": "annotations", "finalizers": "finalizers", "owner_references": "owners"}
 """What people write about an object besides what it is, by field. The rest is the server's."""
 _FOLLOWED = {
-    "labels": (Pod, Node),
+    "labels": (Pod, Node, Namespace),
     "annotations": (Node, DeviceTaintRule),
 }
 """The kinds of which that is followed."""

@@ -19,7 +19,7 @@ from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.text import tell_pod
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.snapshot import Snapshot
-from dray.what_if.quota_room import QuotaRoom
+from dray.what_if.newcomers import Newcomers
 from dray.what_if.rollout import Bounds, Rollout, bounds_of
 from dray.what_if.workloads import TAKES, WORKLOADS, ActivePods, Workload, is_of, owner_of, pod_of, title, wanted_pods
 
@@ -159,6 +159,6 @@ def try_pods(snapshot: Snapshot, made: Sequence[Pod], old: Sequence[Pod], bounds
         unknown = next((why for pod in rehearsal.pending if (why := cannot_judge(pod, volumes)) is not None), None)
         if unknown is not None:
             return Tried(why_not=f"cannot be judged: {tell_pod(unknown)}")
-        rollout = Rollout(rehearsal, old, rehearsal.pending, bounds, QuotaRoom(snapshot))
+        rollout = Rollout(rehearsal, old, rehearsal.pending, bounds, Newcomers(snapshot))
         rollout.play()
         return Tried(len(made), rollout.fitting, rollout.why_not)

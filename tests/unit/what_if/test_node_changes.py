@@ -206,8 +206,8 @@ NOTICED = "No device, claim or pod would notice."
     "unknown",
     [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "ml"}},
-        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "ml"}},
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}},
+        {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l", "namespace": "ml"}},
+        {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "n", "namespace": "ml"}},
     ],
 )
 def test_nobody_is_said_to_notice_only_of_what_was_looked_at(unknown: Manifest) -> None:

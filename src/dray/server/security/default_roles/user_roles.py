@@ -107,6 +107,7 @@ _READER = cluster_role(
     rule(READ, "batch", "cronjobs jobs"),
     rule(READ, "scheduling.k8s.io", "podgroups priorityclasses"),
     rule(READ, "storage.k8s.io", "storageclasses"),
+    rule(READ, "admissionregistration.k8s.io", "*"),
     rule(READ, CLUSTER, "*"),
 )
 """What commands that only look, `dray top` and the page look at, and no more; to be bound by the admin."""
