@@ -45,7 +45,7 @@ SOAK_JOBS    ?= 2
 FUZZ_SECONDS ?= 7200
 
 soak: setup
-	$(PIP) --require-hashes -r requirements-fuzz.lock
+	$(PIP) --require-hashes -r requirements-soak.lock
 	$(BIN)/pytest -m soak --timeout 3600 --hypothesis-profile exploring
 	DRAY_TEST_STORE=etcd $(BIN)/pytest -n auto tests/http -m 'not soak' --timeout 3600
 	$(BIN)/pytest -n auto tests/property -m 'not soak' --timeout 3600 --hypothesis-profile exploring

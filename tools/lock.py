@@ -2,7 +2,7 @@
 
     python -m tools.lock INDEX > requirements-dev.lock                   # what is installed here
     python -m tools.lock > requirements.lock                             # of that, what users need: for the image
-    python -m tools.lock INDEX atheris==3.0.0 > requirements-fuzz.lock   # what is named
+    python -m tools.lock INDEX atheris==3.0.0 … > requirements-soak.lock # what is named
 
 INDEX is the address of a package index, as `pip --index-url` has it. Wheels for the systems and versions of Python
 that developers use are taken; of a package without any, the sources.

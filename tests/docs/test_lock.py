@@ -14,7 +14,7 @@ from release_world import ROOT, locked
 
 @pytest.mark.parametrize(
     ("lock", "extras"),
-    [("requirements-dev.lock", ["", "dev", "node", "driver", "etcd"]), ("requirements-fuzz.lock", ["fuzz"])],
+    [("requirements-dev.lock", ["", "dev", "node", "driver", "etcd"]), ("requirements-soak.lock", ["soak"])],
 )
 def test_everything_that_is_asked_for_is_locked_in_a_version_that_suits(lock: str, extras: list[str]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())

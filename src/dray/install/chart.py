@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
@@ -10,9 +11,11 @@ import yaml
 from dray import __version__
 from dray.install.manifests import DEFINITION, fill
 from dray.install.pieces import pieces
-from dray.install.values import DEFAULTS, MEANINGS, Value
+from dray.install.values import CHOICES, DEFAULTS, FORMS, MEANINGS, NUMBERS, Value
 
 NAME: Final = "dray"
+ELSEWHERE: Final = "ne .Release.Namespace .Values.namespace"
+"""Whoever releases into the namespace itself (`helm install -n dray-system --create-namespace`) has made it."""
 DESCRIPTION: Final = "A control plane for devices: scheduler, eviction controllers and kinds of dray on Kubernetes"
 
 
@@ -29,8 +32,11 @@ def chart_files() -> dict[str, str]:
             keep = {"annotations": {"helm.sh/resource-policy": "keep"}}
             obj = {**obj, "metadata": {**obj["metadata"], **keep}}
         text = f"---\n{_with_expressions(obj)}"
-        for name, value in reversed(list(piece.when.items())):
-            text = f"{{{{- if {_condition(name, value)} }}}}\n{text}{{{{- end }}}}\n"
+        conditions = [_condition(name, value) for name, value in piece.when.items()]
+        if obj["kind"] == "Namespace":
+            conditions.append(ELSEWHERE)
+        for condition in reversed(conditions):
+            text = f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"
         files.setdefault(f"templates/{piece.file}.yaml", []).append(text)
     about = {
         "apiVersion": "v2",
@@ -44,6 +50,7 @@ def chart_files() -> dict[str, str]:
     return {
         "Chart.yaml": _yaml(about),
         "values.yaml": _values(),
+        "values.schema.json": json.dumps(_schema(), indent=2) + "\n",
         **{path: "".join(texts) for path, texts in files.items()},
     }
 
@@ -128,3 +135,32 @@ def _scalar(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _schema() -> dict[str, Any]:
+    """What values can be, as `dray install --set` has it: Helm refuses what is misspelt or cannot be."""
+    schema = _section()
+    schema["properties"]["global"] = {"type": "object"}  # what a chart that has this one among its parts may hand down
+    for name, value in DEFAULTS.items():
+        *groups, leaf = name.split(".")
+        section = schema
+        for group in groups:
+            section = section["properties"].setdefault(group, _section())
+        section["properties"][leaf] = {**_allowed(name, value), "description": MEANINGS[name]}
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
+
+
+def _section() -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": {}}
+
+
+def _allowed(name: str, value: Value) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"type": "boolean"}
+    if isinstance(value, int):
+        return {"type": "integer", "minimum": NUMBERS[0], "maximum": NUMBERS[-1]}
+    if name in CHOICES:
+        return {"enum": list(CHOICES[name])}
+    # `helm --set` makes numbers of digits.
+    types = ["string", "integer"] if re.fullmatch(FORMS[name].pattern, "1") else ["string"]
+    return {"type": types, "pattern": f"^({FORMS[name].pattern})$"}

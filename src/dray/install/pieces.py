@@ -147,7 +147,7 @@ def _pod(name: str, arguments: list[str], memory: str) -> Document:
                 "imagePullPolicy": "${imagePullPolicy}",
                 "args": arguments,
                 "resources": {
-                    "requests": {"cpu": "${resources.cpu}", "memory": "${resources.memory}"},
+                    "requests": {"cpu": "${resources.cpu}", "memory": memory},
                     "limits": {"memory": memory},
                 },
                 "securityContext": {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from dray import __version__
 
@@ -53,7 +54,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "controllers.maxEvictions": "the guard: what would evict more is held until somebody confirms",
     "controllers.replicas": "one works, the others wait for its lease",
     "dashboard.enabled": "whether the dashboard is installed, for `kubectl port-forward` and people's own tokens",
-    "dashboard.memory": "what it may use: it grows with the cluster and with who looks",
+    "dashboard.memory": "what it asks for and may use: it grows with the cluster and with who looks",
     "crds.resourceSlicePatches": "the definition of ResourceSlicePatch in `dray.dev`",
     "crds.deviceTaintRules": "the same for DeviceTaintRule: only for clusters that do not serve it themselves",
     "rbac.reader": "the ClusterRole `dray-reader`, for people who look",
@@ -69,6 +70,30 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "controllers.evictions": (BESIDE, INSTEAD),
     "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
 }
+
+
+class Form(NamedTuple):
+    """What a text looks like, for Python and for JSON Schema, and in words."""
+
+    pattern: str
+    words: str
+
+
+_PART: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LIMIT: Final = r"([0-9]+(\.[0-9]+)?%|[0-9]+|node)"
+_QUANTITY: Final = Form(r"[0-9]+(\.[0-9]+)?(m|k|[KMGTPE]i|[MGTPE])?", "an amount such as 100m or 256Mi")
+FORMS: Final[Mapping[str, Form]] = {
+    "namespace": Form(_PART, "the name of a namespace: small letters, digits and -"),
+    "image": Form(r"[A-Za-z0-9][-A-Za-z0-9._/:@]*", "the name of an image"),
+    "scheduler.name": Form(rf"{_PART}(\.{_PART})*", "the name of a scheduler: small letters, digits, - and ."),
+    "controllers.maxEvictions": Form(f"none|{_LIMIT}(,{_LIMIT})*", "none, or numbers such as 50,10%,node"),
+    "dashboard.memory": _QUANTITY,
+    "resources.cpu": _QUANTITY,
+    "resources.memory": _QUANTITY,
+}
+"""Texts that are not among CHOICES."""
+NUMBERS: Final = range(1, 65536)
+"""Numbers that can be, of ports and of replicas."""
 
 
 class ValuesError(ValueError):
@@ -97,11 +122,12 @@ def _typed(name: str, text: str) -> Value:
             raise ValuesError(f"{name} is true or false, not {text!r}")
         return text == "true"
     if isinstance(default, int):
-        if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
-            raise ValuesError(f"{name} is a whole number from 1 on, not {text!r}")
+        if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) in NUMBERS):
+            raise ValuesError(f"{name} is a whole number from {NUMBERS[0]} to {NUMBERS[-1]}, not {text!r}")
         return int(text)
-    if text not in CHOICES.get(name, (text,)):
-        raise ValuesError(f"{name} is one of {', '.join(CHOICES[name])}, not {text!r}")
-    if not text:
-        raise ValuesError(f"{name} is empty")
+    if name in CHOICES:
+        if text not in CHOICES[name]:
+            raise ValuesError(f"{name} is one of {', '.join(CHOICES[name])}, not {text!r}")
+    elif not re.fullmatch(FORMS[name].pattern, text):
+        raise ValuesError(f"{name} is {FORMS[name].words}, not {text!r}")
     return text

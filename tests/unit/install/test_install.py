@@ -13,7 +13,7 @@ import yaml
 import dray
 from commands import run_here
 from dray.install import DEFAULTS, ValuesError, chart_files, manifests, read_values, rights
-from dray.install.values import CHOICES, MEANINGS
+from dray.install.values import CHOICES, FORMS, MEANINGS
 from dray.live.viewer import ASKED_FOR, FOLLOWED
 
 
@@ -69,6 +69,8 @@ def test_the_dashboard_has_no_rights_and_is_reached_by_nobody_but_who_forwards_a
 
 def test_what_can_be_set() -> None:
     assert set(MEANINGS) == set(DEFAULTS)
+    assert {*CHOICES, *FORMS} == {name for name, value in DEFAULTS.items() if isinstance(value, str)}
+    assert read_values(f"{name}={value}" for name, value in DEFAULTS.items() if not isinstance(value, bool)) == DEFAULTS
     found = read_values(["scheduler.replicas=3", "networkPolicy.enabled=false", "scheduler.mode=default"])
     assert (found["scheduler.replicas"], found["networkPolicy.enabled"]) == (3, False)
     for wrong, message in (
@@ -78,7 +80,11 @@ def test_what_can_be_set() -> None:
         ("scheduler.replicas=many", "a whole number"),
         ("scheduler.mode=third", "one of second, default"),
         ("networkPolicy.enabled=yes", "true or false"),
-        ("image=", "is empty"),
+        ("scheduler.replicas=0", "from 1 to 65535"),
+        ("image=", "the name of an image, not ''"),
+        ("namespace=Not_One", "the name of a namespace"),
+        ("controllers.maxEvictions=some", "numbers such as 50,10%,node"),
+        ("resources.memory=lots", "an amount such as"),
     ):
         with pytest.raises(ValuesError, match=message):
             read_values([wrong])
@@ -93,6 +99,8 @@ def rendered(text: str, values: dict[str, Any]) -> list[dict[str, Any]]:
         if condition is not None:
             value = values[condition[2]]
             shown.append(shown[-1] and (value == condition[4] if condition[1] else bool(value)))
+        elif line == "{{- if ne .Release.Namespace .Values.namespace }}":
+            shown.append(True)
         elif line == "{{- end }}":
             shown.pop()
         elif shown[-1]:
@@ -130,6 +138,13 @@ def test_the_chart_is_written_with_its_values(tmp_path: Path) -> None:
     assert yaml.safe_load((tmp_path / "chart/Chart.yaml").read_text())["appVersion"] == dray.__version__
     refused = run_here("install", "--set", "nothing=1")
     assert (refused.returncode, refused.stdout) == (2, "")
+
+
+def test_nothing_asks_for_more_memory_than_it_may_use() -> None:
+    for obj in manifests({**DEFAULTS, "resources.memory": "8Gi"}):
+        for container in obj["spec"]["template"]["spec"]["containers"] if obj["kind"] == "Deployment" else ():
+            asked, allowed = (container["resources"][which]["memory"] for which in ("requests", "limits"))
+            assert asked == allowed
 
 
 def test_readers_see_everything_that_is_on_the_page() -> None:
