@@ -10,15 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
+import dray
+from acting_fields import ACTING
 from dray.api.effects import Effect, effect_of
 from dray.api.idle_fields import EACH, IDLE_FIELDS, LISTED_ONLY, OF_THE_NODE, idle_fields, structs_in
 from dray.api.meta import Object, ObjectMeta
 from dray.api.registry import Kind, by_resource, kinds
 
-LIST = Path(__file__).parents[2] / "fixtures" / "acting_fields.txt"
-ACTING = {
-    name: set(fields.split()) for name, _, fields in (line.partition(":") for line in LIST.read_text().splitlines())
-}
 ENVELOPE = {"apiVersion", "kind", "metadata", "status"}
 ACTIVE = [kind for kind in kinds() if effect_of(kind).effect is Effect.ACTS]
 
@@ -47,6 +45,61 @@ def test_every_field_acts_or_is_said_not_to(kind: Kind) -> None:
     }
     hint = "write them into tests/fixtures/acting_fields.txt, or into dray.api.idle_fields with why they do nothing"
     assert not unknown, hint
+
+
+READ_BY_PEOPLE = {
+    "Event": "deprecatedCount deprecatedFirstTimestamp deprecatedLastTimestamp deprecatedSource regarding related "
+    "reportingController reportingInstance",
+    "LeaseSpec": "acquireTime",
+    "NodeSpec": "providerID",
+    "WorkloadReference": "templateName",
+}
+"""Shown, and nothing else was meant to happen."""
+ONLY_JUDGED = {
+    "JobSpec": "manualSelector",
+    "PodGroupSchedulingPolicy": "basic",
+    "PodGroupSpec": "parentCompositePodGroupName",
+    "ScopedResourceSelectorRequirement": "scopeName",
+}
+"""Refused, or made into another field or into what a quota counts, by validation alone."""
+
+
+def test_what_is_said_to_act_is_read_by_somebody() -> None:
+    """By name: a field of the same name may stand for another one, but what nobody reads cannot act."""
+    read = set[str]()
+    for path in Path(dray.__file__).parent.rglob("*.py"):
+        if not {"validation", "generated"} & set(path.parts):
+            read.update(re.findall(r"\.([a-z_0-9]+)", path.read_text()))
+    known = {
+        f"{name}.{field}"
+        for table in (READ_BY_PEOPLE, ONLY_JUDGED)
+        for name, fields in table.items()
+        for field in fields.split()
+    }
+    silent = {
+        f"{struct.__name__}.{field.encode_name}"
+        for kind in ACTIVE
+        for struct in structs_below(kind.hub, set())
+        for field in msgspec.structs.fields(struct)
+        if field.encode_name in ACTING.get(struct.__name__, ()) and field.name not in read
+    }
+    assert silent <= known | {f"JSONSchemaProps.{name}" for name in BY_NAME}
+    assert known <= silent
+
+
+BY_NAME = ("additionalItems", "dependencies", "example", "externalDocs", "patternProperties", "definitions", "id")
+"""Fields of schemas that are gone through by their names."""
+
+
+def structs_below(struct: type, seen: set[type]) -> set[type]:
+    """A type and those that stand in it."""
+    if struct in seen or struct is ObjectMeta:
+        return seen
+    seen.add(struct)
+    for field in msgspec.structs.fields(struct):
+        for inner in structs_in(field.type):
+            structs_below(inner, seen)
+    return seen
 
 
 @pytest.mark.parametrize(("resource", "path"), [(name, path) for name, table in IDLE_FIELDS.items() for path in table])
