@@ -222,8 +222,10 @@ def _check_parts(
             _check_column(errors, column, f"{_place(index)}.additionalPrinterColumns[{number}]")
     for index, version in _judged(versions, "selectable_fields"):
         schema = version.schema.open_apiv3_schema if version.schema is not None else None
-        if version.selectable_fields and schema is not None:
-            path = f"{_place(index)}.selectableFields"
+        path = f"{_place(index)}.selectableFields"
+        if version.selectable_fields and schema is None:
+            errors.append(invalid(path, "", "may only be set when there is a schema"))
+        elif schema is not None:
             _check_selectable_fields(errors, version, schema, path, old.get(version.name))
 
 

@@ -54,4 +54,4 @@ def _check_event(errors: Errors, new: Any, old: Any, ctx: Context) -> None:
     (_check_core if isinstance(new, core.Event) else _check)(errors, new, old, ctx)
 
 
-RULES: Final = {"Event": Rules(name=PATH_SEGMENT, check=_check_event)}
+RULES: Final = {"Event": Rules(name=PATH_SEGMENT, own_finalizers=True, check=_check_event)}

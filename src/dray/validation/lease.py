@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from dray.api.field import invalid
+from dray.api.field import forbidden, invalid
 from dray.api.generated.coordination import Lease
-from dray.validation import check
+from dray.validation import check, names
 from dray.validation.context import Context, Errors
 from dray.validation.rules import Rules
+
+STRATEGIES: Final = ("OldestEmulationVersion",)
+"""How a leader is chosen; others have a domain in front of their names."""
 
 
 def _check_lease(errors: Errors, new: Lease, _old: Lease | None, _ctx: Context) -> None:
@@ -17,6 +20,13 @@ def _check_lease(errors: Errors, new: Lease, _old: Lease | None, _ctx: Context) 
         errors.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
     if transitions is not None:
         check.not_negative(errors, "spec.leaseTransitions", transitions)
+    strategy = new.spec.strategy
+    if strategy is not None and "/" not in strategy:
+        check.one_of(errors, "spec.strategy.strategy", strategy, STRATEGIES)
+    elif strategy is not None:
+        check.name(errors, "spec.strategy.strategy", strategy, names.label_key)
+    if strategy is None and new.spec.preferred_holder:
+        errors.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
 
 
 RULES: Final = {"Lease": Rules(check=_check_lease)}

@@ -112,8 +112,10 @@ def _check_binding(
 
 
 RULES: Final = {
-    "MutatingAdmissionPolicy": Rules(namespaced=False, has_generation=True, default=_default, check=_check),
+    "MutatingAdmissionPolicy": Rules(
+        namespaced=False, own_finalizers=True, has_generation=True, default=_default, check=_check
+    ),
     "MutatingAdmissionPolicyBinding": Rules(
-        namespaced=False, has_generation=True, default=_default_binding, check=_check_binding
+        namespaced=False, own_finalizers=True, has_generation=True, default=_default_binding, check=_check_binding
     ),
 }

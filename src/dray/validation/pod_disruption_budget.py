@@ -43,6 +43,7 @@ def _check_status(errors: Errors, new: PodDisruptionBudget, _old: PodDisruptionB
 
 RULES: Final = {
     "PodDisruptionBudget": Rules(
+        own_finalizers=True,
         has_generation=True,
         has_status=True,
         status_guards_metadata=False,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from dray.api.field import duplicate
 from dray.api.generated.core import ResourceRequirements
 from dray.api.generated.node import RuntimeClass
@@ -36,5 +38,7 @@ def _check_runtime_class(errors: Errors, new: RuntimeClass, old: RuntimeClass | 
 
 
 RULES: Final = {
-    "RuntimeClass": rules_from_schema(by_kind("node.k8s.io/v1", "RuntimeClass"), _check_runtime_class),
+    "RuntimeClass": replace(
+        rules_from_schema(by_kind("node.k8s.io/v1", "RuntimeClass"), _check_runtime_class), own_finalizers=True
+    ),
 }

@@ -15,6 +15,7 @@ from dray.validation import check, names
 from dray.validation.context import Context, Errors
 from dray.validation.schema_rules import rules_from_schema
 
+RECLAIM_POLICIES: Final = ("Delete", "Retain")
 MOST_PARAMETERS: Final = 512
 PARAMETERS_LENGTH: Final = 256 * 1024
 
@@ -25,6 +26,7 @@ def _check_storage_class(errors: Errors, new: StorageClass, old: StorageClass | 
         check.immutable(errors, "provisioner", new.provisioner, old.provisioner)
         check.immutable(errors, "reclaimPolicy", new.reclaim_policy, old.reclaim_policy)
         check.immutable(errors, "volumeBindingMode", new.volume_binding_mode, old.volume_binding_mode)
+    check.one_of(errors, "reclaimPolicy", new.reclaim_policy or "", RECLAIM_POLICIES)
     if new.provisioner:
         check.name(errors, "provisioner", new.provisioner.lower(), names.label_key)
     _check_parameters(errors, new.parameters)

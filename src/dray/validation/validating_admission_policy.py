@@ -157,9 +157,9 @@ def _check_binding(
 
 RULES: Final = {
     "ValidatingAdmissionPolicy": Rules(
-        namespaced=False, has_generation=True, has_status=True, default=_default, check=_check
+        namespaced=False, own_finalizers=True, has_generation=True, has_status=True, default=_default, check=_check
     ),
     "ValidatingAdmissionPolicyBinding": Rules(
-        namespaced=False, has_generation=True, default=_default_binding, check=_check_binding
+        namespaced=False, own_finalizers=True, has_generation=True, default=_default_binding, check=_check_binding
     ),
 }

@@ -190,5 +190,5 @@ def _check_versions(errors: Errors, versions: tuple[str, ...], path: str, needs_
         errors.append(invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}"))
 
 
-_BOTH: Final = Rules(namespaced=False, has_generation=True, default=_default, check=_check)
+_BOTH: Final = Rules(namespaced=False, own_finalizers=True, has_generation=True, default=_default, check=_check)
 RULES: Final = {"MutatingWebhookConfiguration": _BOTH, "ValidatingWebhookConfiguration": _BOTH}

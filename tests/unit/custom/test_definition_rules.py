@@ -169,6 +169,12 @@ def test_what_is_wrong_is_told_where_it_is(path: str, value: Any, reason: str, f
     assert (f"FieldValue{reason}", field) in wrong(changed(path, value))
 
 
+def test_selectable_fields_need_a_schema() -> None:
+    document = copy.deepcopy(GOOD)
+    document["spec"]["versions"][0] |= {"schema": {}, "selectableFields": [{"jsonPath": ".spec.a"}]}
+    assert ("FieldValueInvalid", "spec.selectableFields") in wrong(document)
+
+
 def test_what_all_versions_say_alike_is_told_once_and_of_the_spec() -> None:
     document = changed(f"{F}/spec/properties/a", {"type": "text"})
     document["spec"]["versions"].append(

@@ -150,6 +150,28 @@ CASES = [
     ),
     (obj("StorageClass", "storage.k8s.io/v1", provisioner="p.example.com"), set()),
     (obj("StorageClass", "storage.k8s.io/v1"), {("Required", "provisioner")}),
+    (
+        obj("StorageClass", "storage.k8s.io/v1", provisioner="p", reclaimPolicy="Recycle"),
+        {("NotSupported", "reclaimPolicy")},
+    ),
+    (
+        obj("Lease", "coordination.k8s.io/v1", spec={"preferredHolder": "a"}),
+        {("Forbidden", "spec.preferredHolder")},
+    ),
+    (
+        obj("Lease", "coordination.k8s.io/v1", spec={"strategy": "Any"}),
+        {("NotSupported", "spec.strategy.strategy")},
+    ),
+    (obj("Lease", "coordination.k8s.io/v1", spec={"strategy": "example.com/a", "preferredHolder": "a"}), set()),
+    (
+        obj("Service", "v1", spec={"ports": [{"port": 1}], "loadBalancerClass": "a", "externalIPs": ["a"]}),
+        {("Forbidden", "spec.loadBalancerClass"), ("Invalid", "spec.externalIPs[0]")},
+    ),
+    (
+        obj("Service", "v1", spec={"ports": [{"port": 1}], "externalTrafficPolicy": "Local"}),
+        {("Invalid", "spec.externalTrafficPolicy")},
+    ),
+    (obj("Service", "v1", spec={"ports": [{"port": 1}], "externalIPs": ["10.0.0.1"]}), set()),
     (obj("StorageClass", "storage.k8s.io/v1", provisioner="a b"), {("Invalid", "provisioner")}),
     (
         obj("StorageClass", "storage.k8s.io/v1", provisioner="p", allowedTopologies=[ZONE, ZONE]),
