@@ -239,6 +239,24 @@ async def test_reads_that_wait_for_etcd_do_not_count_as_busy(etcd: Etcd, monkeyp
         assert server.application._fairness.flow(ADMIN.user).estimate < 1.0
 
 
+async def test_the_only_server_answers_at_once_and_one_of_several_asks(
+    etcd: Etcd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/api/v1/namespaces/default"
+    prefix = new_prefix()
+    async with etcd_servers(etcd.urls, 1, prefix=prefix) as (one,):
+        monkeypatch.setattr(type(one.application._gate), "identify", lambda _self, _request: ADMIN)
+
+        async def answered() -> bool:
+            await one.store.catch_up()
+            return one.application.at_once(Request("GET", path, {}, {}, b"", Peer(""))) is not None
+
+        assert await answered()
+        async with etcd_servers(etcd.urls, 1, prefix=prefix) as (other,):
+            await other.client().create(typed(manifest("v1", "ConfigMap", "settings")))
+            assert not await answered()
+
+
 @pytest.mark.parametrize("query", [{}, {"resourceVersion": "0"}])
 async def test_whether_something_is_there_is_asked_once(
     etcd: Etcd, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]

@@ -12,6 +12,8 @@ from local_server import LocalServer
 
 Witness = Callable[[Event], None]
 """Sees each change once, in the order in which they became durable."""
+Started = Callable[[Callable[[str], LocalClient]], None]
+"""Told of a server that has started, by how to become a client of it as a component."""
 
 
 class WitnessedBackend(MemoryBackend):
@@ -34,10 +36,8 @@ class WitnessedBackend(MemoryBackend):
 class ApiServer:
     """One server at a time on the same storage. While it is down, connections are refused."""
 
-    def __init__(
-        self, clock: VirtualClock, witness: Witness, seed: int, started: Callable[[LocalServer], None] | None = None
-    ) -> None:
-        """`started` is told of each server before anybody connects to it."""
+    def __init__(self, clock: VirtualClock, witness: Witness, seed: int, started: Started | None = None) -> None:
+        """`started` is told of each server before anybody else connects to it."""
         self._clock = clock
         self._started = started
         self._seed = seed
@@ -55,7 +55,7 @@ class ApiServer:
         server = LocalServer(self._clock, self._backend, self._seed * 1000 + self._starts)
         await server.prepare()
         if self._started is not None:
-            self._started(server)
+            self._started(server.component)
         self._running = server
 
     async def stop(self, *, crash: bool = False) -> None:

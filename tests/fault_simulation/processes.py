@@ -13,10 +13,10 @@ from dray.controllers import Manager
 from dray.reconcile import Clock, Informers
 from dray.scheduler.first_places import Placement
 from dray.scheduler.scheduler import Scheduler
+from dray.server.local import LocalClient
 from dray.simulation import Simulator
 from fault_simulation.ledger import Ledger
 from fault_simulation.network import Connection, Network
-from local_server import LocalServer
 
 Connect = Callable[[str], Connection]
 Program = Callable[[Connect], Coroutine[Any, Any, None]]
@@ -95,10 +95,10 @@ class OneProcess:
     def __init__(self) -> None:
         self.scheduler: Scheduler | None = None
 
-    def wire(self, server: LocalServer) -> None:
-        """A server has started."""
-        server.component("resource-claim-controller").make_claims_with_pods(lambda *_: None)
-        server.component("kube-scheduler").give_nodes_with_pods(self._place)
+    def wire(self, component: Callable[[str], LocalClient]) -> None:
+        """A server has started; `component` makes its clients."""
+        component("resource-claim-controller").make_claims_with_pods(lambda *_: None)
+        component("kube-scheduler").give_nodes_with_pods(self._place)
 
     def _place(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Placement | None:
         return None if self.scheduler is None else self.scheduler.place(pod, claims)

@@ -23,7 +23,7 @@ from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.loading import Loaded
 from dray.store.etcd.revisions import number, position, unmarked
 from dray.store.stamping import stamped
-from fault_simulation.api_server import Witness
+from fault_simulation.api_server import Started, Witness
 from fault_simulation.etcd import Etcd
 from fault_simulation.etcd_network import CALM, STORM, EtcdNetwork, SimulatedConnection, version_of
 from local_server import ADMIN
@@ -61,10 +61,13 @@ class ServerGroup:
         seed: int,
         count: int,
         on_fault: Callable[[str], None],
+        *,
         skew: float = 0.0,
+        started: Started | None = None,
     ) -> None:
-        """Clocks of servers are up to `skew` seconds off."""
+        """Clocks of servers are up to `skew` seconds off; `started` is told of each server when it has started."""
         self._skew = skew
+        self._started = started
         self._skews = random.Random(seed + 5)
         self._clock = clock
         self._witness = witness
@@ -118,6 +121,8 @@ class ServerGroup:
                 await member.crash()
                 await asyncio.sleep(1.0)
                 continue
+            if self._started is not None:
+                self._started(member.server.local_client)
             self._running.append(member)
 
     async def stop(self, *, crash: bool = False) -> None:

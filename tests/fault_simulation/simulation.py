@@ -126,11 +126,13 @@ class Simulation:
         self.coverage = Coverage(self.ledger)
         self._process = OneProcess() if day.together else None
         self._server: ApiServer | ServerGroup
+        started = self._process.wire if self._process is not None else None
         if day.servers == 1:
-            started = self._process.wire if self._process is not None else None
             self._server = ApiServer(self._clock, self.ledger.witness, seed, started)
         else:
-            self._server = ServerGroup(self._clock, self.ledger.witness, seed, day.servers, self.coverage.met, day.skew)
+            self._server = ServerGroup(
+                self._clock, self.ledger.witness, seed, day.servers, self.coverage.met, skew=day.skew, started=started
+            )
         self.network = Network(self._server, random.Random(seed + 1))
         self.network.on_fault.append(self.coverage.met)
         quiet = Network(self._server, random.Random(seed + 2))

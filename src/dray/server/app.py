@@ -120,7 +120,7 @@ class App:
         Nothing else is asked for as often, and there is nothing to it: what is made for others that may have to wait
         would take most of the time.
         """
-        if request.method != "GET" or request.query or self._engine.store.is_shared:
+        if request.method != "GET" or request.query or not self._engine.store.is_current:
             return None
         if request.headers.get("accept", JSON) != JSON:
             return None

@@ -24,7 +24,7 @@ from dray.server.routes import Route, Table
 from dray.server.security.identity import Identity
 from dray.server.security.tokens import ObjectLookup
 from dray.server.strategies import Strategies
-from dray.store import Event, Finish, Key, Record, Store
+from dray.store import Basis, Event, Finish, Key, Record, Store
 from dray.validation import Context
 
 # Of five letters, by twos: one number makes a whole suffix.
@@ -144,10 +144,11 @@ class Placement(Protocol):
 
 
 class PlacedPod(NamedTuple):
-    """A pod with its node, and how the store completes its claims with their devices."""
+    """A pod with its node, how the store completes its claims with their devices, and what that is judged by."""
 
     pod: Pod
     claims: list[tuple[Key, Finish]]
+    basis: Basis
     placement: Placement
 
 

@@ -175,6 +175,7 @@ class LocalClient:
             )
             return cast(T, record.obj)
 
+    @by_latest
     async def bind_with_claims(
         self, pod: Pod, node: str, claims: Sequence[ResourceClaim]
     ) -> Sequence[ResourceClaim] | None:
@@ -191,6 +192,7 @@ class LocalClient:
         update = self._call("update", CLAIMS, meta.namespace, meta.name)
         return transactions.Allocation(claim, update, self._call("update", CLAIMS, meta.namespace, meta.name, "status"))
 
+    @by_latest
     async def create_events(self, events: Sequence[Event]) -> Sequence[Event] | None:
         """Stores events in one write; None if that cannot be here and now."""
         if not transactions.are_possible(self._engine):
@@ -200,6 +202,7 @@ class LocalClient:
             calls = {namespace: self._call("create", EVENTS, namespace) for namespace in namespaces}
             return await transactions.create_events(self._engine, calls, events)
 
+    @by_latest
     async def create_claims(self, pod: Pod, claims: Mapping[str, ResourceClaim]) -> Sequence[ResourceClaim] | None:
         """Stores claims and their names in the pod's status in one write; None if that cannot be here and now."""
         if not transactions.are_possible(self._engine):

@@ -1,7 +1,7 @@
 """What belongs together in one write: a pod, the claims made for it and its note of them; its node and their devices.
 
-Components in the same process ask for it (`server.local`). Over HTTP, on a store that others write to as well, and
-where people have configured admission, each object is written by itself, as with Kubernetes (`are_possible`).
+Components in the same process ask for it (`server.local`). Over HTTP, and where people have configured admission, each
+object is written by itself, as with Kubernetes (`are_possible`).
 
 What is new in these objects was made from parts that were validated when they were stored, and is not validated again.
 Who may write what, admission, quotas and the guard of held devices apply as to any other write.
@@ -42,7 +42,7 @@ class Allocation(NamedTuple):
 
 def are_possible(engine: Engine) -> bool:
     """Whether several objects can be written at once, with nobody to be asked about each."""
-    return not engine.store.is_shared and not engine.disabled_gates and engine.admission.is_idle
+    return not engine.disabled_gates and engine.admission.is_idle
 
 
 async def bind(engine: Engine, call: Call, binding: Binding, claims: list[Allocation]) -> list[ResourceClaim]:
@@ -56,7 +56,7 @@ async def bind(engine: Engine, call: Call, binding: Binding, claims: list[Alloca
         await engine.admission.check(engine, call, None, record.obj)
         operations.append(Update(call.key, record.revision, finish(assigned(record.obj, binding, call.now))))
         try:
-            stored = await engine.store.transact(operations)
+            stored = await engine.store.transact(operations, engine.held_devices.basis(each.claim for each in claims))
         except (Conflict, NotFound):
             continue  # somebody was faster: what they wrote is judged now
         return [each.obj for each in stored[:-1]]
@@ -206,7 +206,8 @@ class NodesWithPods:
                 for each, claim in zip(allocations, claims, strict=True)
             ]
             await engine.admission.check(engine, call, None, pod)
-            return PlacedPod(assigned(pod, binding_of(pod, placement.node), call.now), given, placement)
+            basis = engine.held_devices.basis(placement.claims)
+            return PlacedPod(assigned(pod, binding_of(pod, placement.node), call.now), given, basis, placement)
         except errors.ApiError:
             placement.failed()
             return None  # the scheduler tells why

@@ -134,6 +134,11 @@ class Store(ABC):
         """Whether the record should be written anew although nothing has changed, because it is kept otherwise now."""
         return key in self._outdated
 
+    @property
+    def is_current(self) -> bool:
+        """Whether all that was acknowledged anywhere is known to be visible here now: `catch_up` would not wait."""
+        return True
+
     async def catch_up(self) -> int:
         """Waits until everything is visible here that was acknowledged anywhere before; the revision that takes.
 

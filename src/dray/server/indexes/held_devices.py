@@ -16,7 +16,7 @@ were published when they were given away. Results with adminAccess hold nothing 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dray.api.kinds import CLAIMS, PATCHES
@@ -27,7 +27,7 @@ from dray.api.resource.slice import Device
 from dray.server import errors
 from dray.server.indexes.followed import Followed
 from dray.server.indexes.published_pools import CounterKey, PublishedPool, PublishedPools
-from dray.store import Finish, Key, Store
+from dray.store import ITSELF, Basis, Finish, Key, Store
 
 Result = DeviceRequestAllocationResult
 _Given = tuple[Result, PublishedPool | None]
@@ -74,11 +74,12 @@ class HeldDevices:
                 raise errors.conflict(CLAIMS, claim.metadata.name, f"device {device} {problem}; allocate anew")
         self._note(key, given)
 
-    def guards(self, new: ResourceClaim, old: ResourceClaim) -> tuple[str, ...]:
-        """What the write of an allocation is judged by besides the claim: what others hold of the same pools."""
-        if self._claims is None or new.status.allocation is None or old.status.allocation is not None:
-            return ()
-        return tuple(dict.fromkeys(f"pools/{each.driver}/{each.pool}" for each in _held(new)))
+    def basis(self, claims: Iterable[ResourceClaim]) -> Basis:
+        """What the write of allocations is judged by besides the claims: what others hold of the same pools."""
+        if self._claims is None:
+            return ITSELF
+        pools = (f"pools/{each.driver}/{each.pool}" for claim in claims for each in _held(claim))
+        return Basis(guards=tuple(dict.fromkeys(pools)))
 
     def _apply(self, key: Key, claim: ResourceClaim | None) -> None:
         if claim is not None:

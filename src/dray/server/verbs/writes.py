@@ -31,7 +31,7 @@ from dray.server.engine import Call, Engine, FirstClaims, PlacedPod
 from dray.server.objects import finish, finish_ahead, with_metadata
 from dray.server.strategies import UpdateStrategy
 from dray.server.verbs import dropped_fields, field_owners, first_account, quota, reservations
-from dray.store import ITSELF, Conflict, Create, Exists, Finish, Key, NotFound, Record, Update
+from dray.store import ITSELF, Conflict, Create, Exists, Finish, Key, NotFound, Record, Uncertain, Update
 from dray.validation import Context
 from dray.validation.rules import Rules
 
@@ -215,11 +215,11 @@ async def _insert_placed(engine: Engine, call: Call, placed: PlacedPod, maker: F
     try:
         operations = [Create(key, complete) for key, complete in placed.claims]
         operations.append(Create(_key(PODS, pod), await finishing(engine, call, pod)))
-        records = await engine.store.transact(operations)
+        records = await engine.store.transact(operations, placed.basis)
     except (Exists, ApiError):
         placement.failed()
         return None  # somebody else has the devices by now, or the name
-    except CancelledError:
+    except (CancelledError, Uncertain):
         placement.lost()
         raise
     except BaseException:
@@ -369,11 +369,11 @@ async def _store(engine: Engine, call: Call, new: Object, record: Record, comple
     if isinstance(new, ResourceClaim):
         guard = engine.held_devices.guarded
         complete = guard(call.key, new, record.obj, complete, is_judged=_is_decision(call, new))
-        basis = ITSELF
+        basis = ITSELF if record.obj.status.allocation is not None else engine.held_devices.basis([new])
         if reservations.is_judged(call):
-            complete, basis = reservations.release(engine, new, record.obj, complete)
-        guards = engine.held_devices.guards(new, record.obj)
-        return await engine.store.update(call.key, record.revision, complete, basis._replace(guards=guards))
+            complete, others = reservations.release(engine, new, record.obj, complete)
+            basis = others._replace(guards=basis.guards)
+        return await engine.store.update(call.key, record.revision, complete, basis)
     charges = await quota.charges(engine, call, new, record.obj)
     basis = engine.service_addresses.basis if isinstance(new, Service) else ITSELF
     if charges:

@@ -97,12 +97,17 @@ class EtcdStore(Store):
         """What is on its way to etcd for `key`, if anything is."""
         return self._writes.pending(key)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether this is the only server, and all that it was told of is visible. Needs a running loop."""
+        return not self._closed and not self._unreadable and self._alone.is_certain(self.revision)
+
     async def catch_up(self) -> int:
         """Waits until everything is visible that was acknowledged anywhere before. Raises Unreachable."""
         self._check_open()
         if self._unreadable:
             raise Unreachable(self._unreadable)
-        if self._alone.is_certain(self.revision):
+        if self.is_current:
             return self.revision
         return await self._rounds.join()
 
@@ -194,11 +199,12 @@ class EtcdStore(Store):
                 seen[id(write)] = write
         self.progress.revision = max(self.progress.revision, last_number(revision))
         self._pruned(touched.values())
+        # The writers go first: what they note of their own writes, watchers need not find out.
+        self._writes.settle(seen.values(), None)
         loop = asyncio.get_running_loop()
         for resource in touched:
             if (group := self._groups.get(resource)) is not None:
                 group.notify(loop)
-        self._writes.settle(seen.values(), None)
         self._rounds.advanced(self.progress.revision)
 
     def _event(self, table: Table, key: Key, told: Any, number: int, write: Write | None) -> Event | None:
