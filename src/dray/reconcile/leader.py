@@ -5,7 +5,8 @@
        └──somebody else was faster                             └──not renewed for `renew` seconds──▶ LeadershipLost
 
 How long a lease of somebody else has not changed is measured here, on the clock that never jumps, so clocks need not
-agree. The leader stops (`renew`) before anybody else may start (`lease_seconds`).
+agree. The leader stops (`renew`) before anybody else may start (`lease_seconds`). One whose process stood still for
+longer looks at the lease first: if it is its own still, nobody else has led, and it goes on.
 """
 
 from __future__ import annotations
@@ -106,15 +107,23 @@ class LeaderElector:
 
     async def _keep(self) -> None:
         """Renews until that fails for too long. Raises LeadershipLost."""
-        deadline = self._clock.monotonic() + self._renew
+        now = self._clock.monotonic
+        deadline = now() + self._renew
         while True:
+            expected = now() + self._retry
             await self._clock.sleep(self._retry)
-            started = self._clock.monotonic()
-            if await self._within(deadline - started, self._attempt()):
+            started = now()
+            left = max(deadline - started, 0.0)
+            is_ours = await self._within(left, self._attempt())
+            if not is_ours and now() > expected + left + self._retry:
+                # This process stood still, and has hardly tried. If the lease is ours still, nobody else has led.
+                started = now()
+                is_ours = await self._within(self._retry, self._attempt())
+            if is_ours:
                 deadline = started + self._renew
             elif self.holder not in ("", self.identity):
                 raise LeadershipLost(f"lease {self.name} is held by {self.holder} now")
-            elif self._clock.monotonic() >= deadline:
+            elif now() >= deadline:
                 self.holder = ""
                 raise LeadershipLost(f"lease {self.name} could not be renewed for {self._renew:g} seconds")
 

@@ -13,7 +13,7 @@ from dray.api.kinds import LEASES
 from dray.api.meta import Object
 from dray.api.status import ApiError
 from dray.client import Client
-from dray.reconcile import VirtualClock
+from dray.reconcile import Clock, VirtualClock
 from dray.reconcile.leader import LeaderElector, LeadershipLost
 from local_server import LocalServer, local_server
 
@@ -31,6 +31,9 @@ class Unreliable:
         async def call(*arguments: Any, **named: Any) -> Any:
             if self.trouble == "hangs":
                 await asyncio.Event().wait()
+            if self.trouble == "takes turns":
+                for _ in range(20):
+                    await asyncio.sleep(0)
             if self.trouble == "fails":
                 raise ConnectionError("no route")
             if self.trouble == "refuses":
@@ -43,10 +46,11 @@ class Unreliable:
 class Candidate:
     """A replica: works forever when it leads, and says what became of it."""
 
-    def __init__(self, server: LocalServer, identity: str) -> None:
+    def __init__(self, server: LocalServer, identity: str, clock: Clock | None = None) -> None:
         self.client = Unreliable(server.component("kube-scheduler"))
         self.waits: list[str] = []
-        self.elector = LeaderElector(cast(Client, self.client), NAME, identity, server.clock, on_wait=self.waits.append)
+        client = cast(Client, self.client)
+        self.elector = LeaderElector(client, NAME, identity, clock or server.clock, on_wait=self.waits.append)
         self.works = False
         self.stop = asyncio.Event()
         self.task = asyncio.get_running_loop().create_task(self.elector.run(self._work))
@@ -120,6 +124,43 @@ async def test_short_trouble_is_survived() -> None:
             await server.clock.advance(7)
         assert first.works
         await first.end()
+
+
+class Stopping:
+    """A clock of a process that stands still, now and then, while it sleeps."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._missed = 0.0
+        self.stops = 0.0
+        self.now = clock.now
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic() + self._missed
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._missed += self.stops
+        self.stops = 0.0
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+async def test_a_leader_that_stood_still_goes_on_unless_somebody_else_has_led(is_taken: bool) -> None:
+    async with local_server() as server:
+        clock = Stopping(server.clock)
+        first = Candidate(server, "a", clock)
+        first.client.trouble = "takes turns"
+        await server.clock.advance(5)
+        clock.stops = 60.0
+        if is_taken:
+            await server.client().patch(LEASES, "kube-system", NAME, {"spec": {"holderIdentity": "thief"}})
+        await server.clock.advance(5)
+        assert first.works is not is_taken
+        if is_taken:
+            with pytest.raises(LeadershipLost):
+                await first.task
+        else:
+            await first.end()
 
 
 @pytest.mark.req("implied-7")
