@@ -156,19 +156,16 @@ async def _warn_of_others(client: HttpClient, clock: Clock, names: Sequence[str]
     from dray.api.status import ApiError
     from dray.client.calls import find
     from dray.controllers.selection import OWN
-    from dray.reconcile.leader import NAMESPACE
+    from dray.reconcile.leader import NAMESPACE, holder
 
     try:
         found = await find(client, LEASES, NAMESPACE, STOCK_LEASE, Lease)
     except (ApiError, OSError):
         return  # who may not know that has been told by its role what it may do
     both = [name for name in names if name not in OWN]
-    spec = found.spec if found is not None else None
-    if not both or spec is None or not spec.holder_identity or spec.renew_time is None:
-        return
-    if spec.renew_time.datetime().timestamp() + (spec.lease_duration_seconds or 0) > clock.now():
+    if both and (other := holder(found, clock.now())):
         print(
-            f"dray: kube-controller-manager ({spec.holder_identity}) works on this cluster, too. What both run is done "
+            f"dray: kube-controller-manager ({other}) works on this cluster, too. What both run is done "
             f"twice: give it --controllers=*,{','.join(f'-{name}' for name in both)}, or this --controllers with less.",
             file=sys.stderr,
         )

@@ -24,11 +24,12 @@ def run(
     Exit code 0: all of it works; 1: something does not, or only in part; 2: the cluster cannot be asked.
     """
     from dray.live.diagnosis import examine, judge
+    from dray.process.clock import RealClock
 
     connection = component.connect(kubeconfig, context)
 
     async def ask(client: HttpClient) -> Facts:
-        return await examine(client, connection.server)
+        return await examine(client, connection.server, RealClock().now())
 
     facts = live.call(ask, "doctor", kubeconfig=kubeconfig, context=context)
     findings = list(judge(facts))

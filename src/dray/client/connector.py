@@ -87,7 +87,7 @@ class Connector(aiohttp.TCPConnector):
         except TimeoutError:
             raise
         except OSError as error:
-            raise aiohttp.ClientConnectionError(f"{self._socks.host}:{self._socks.port}: {error}") from error
+            raise aiohttp.ClientConnectionError(f"the proxy {self._socks.host}:{self._socks.port}: {error}") from error
 
     def _make_socket(self, address: tuple[Any, ...]) -> socket.socket:
         """A socket for an address as `getaddrinfo` tells it. Raises OSError."""

@@ -24,7 +24,7 @@ _ANSWERS: Final = {
 
 
 async def connect_through(sock: socket.socket, proxy: URL, host: str, port: int) -> None:
-    """Makes a socket that is connected to the proxy one to `host`, whose name the proxy resolves. Raises OSError."""
+    """Makes a socket that is connected to the proxy one to `host`, whose name that resolves. Raises OSError."""
     loop = asyncio.get_running_loop()
     login = bool(proxy.user)
     await loop.sock_sendall(sock, bytes([5, 1, _LOGIN if login else _NO_LOGIN]))
@@ -33,14 +33,14 @@ async def connect_through(sock: socket.socket, proxy: URL, host: str, port: int)
         user, password = (proxy.user or "").encode(), (proxy.password or "").encode()
         await loop.sock_sendall(sock, bytes([1, len(user)]) + user + bytes([len(password)]) + password)
         if (await _receive(sock, 2))[1] != 0:
-            raise ConnectionError(f"the proxy {proxy.host} refuses the user name or password")
+            raise ConnectionError("it refuses the user name or password")
     elif method != _NO_LOGIN:
-        raise ConnectionError(f"the proxy {proxy.host} wants another login than the kubeconfig has")
+        raise ConnectionError("it wants another login than the kubeconfig has")
     name = host.encode("idna")
     await loop.sock_sendall(sock, bytes([5, 1, 0, 3, len(name)]) + name + port.to_bytes(2, "big"))
     _, answer, _, kind = await _receive(sock, 4)
     if answer:
-        raise ConnectionError(f"the proxy {proxy.host} cannot reach {host}: {_ANSWERS.get(answer, f'error {answer}')}")
+        raise ConnectionError(f"it cannot reach {host}: {_ANSWERS.get(answer, f'error {answer}')}")
     length = {1: 4, 4: 16}.get(kind) or (await _receive(sock, 1))[0]
     await _receive(sock, length + 2)  # where the proxy listens itself: of no use
 
@@ -50,6 +50,6 @@ async def _receive(sock: socket.socket, count: int) -> bytes:
     while len(data) < count:
         more = await asyncio.get_running_loop().sock_recv(sock, count - len(data))
         if not more:
-            raise ConnectionError("the proxy ended the connection in the middle of its answer")
+            raise ConnectionError("it ended the connection in the middle of its answer")
         data += more
     return data

@@ -199,7 +199,8 @@ def _why(error: aiohttp.ClientError) -> str:
         cause = error.os_error
         is_of_the_system = not isinstance(cause, ssl.SSLError | socket.gaierror)
         told = (os.strerror(number) if is_of_the_system else cause.strerror or str(cause)).lower()
-        return f"{error.host}:{error.port}: {told}" if isinstance(error, aiohttp.ClientProxyConnectionError) else told
+        is_of_proxy = isinstance(error, aiohttp.ClientProxyConnectionError)
+        return f"the proxy {error.host}:{error.port}: {told}" if is_of_proxy else told
     return str(error) or type(error).__name__
 
 

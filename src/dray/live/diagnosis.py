@@ -20,6 +20,7 @@ from dray.api.meta import ObjectMeta
 from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind, other_face
 from dray.api.status import ApiError
 from dray.client.calls import find
+from dray.reconcile.leader import holder
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -31,6 +32,8 @@ OF_DEVICES: Final = re.compile(r"DRA|DynamicResourceAllocation")
 LOOKED_AT: Final = (NODES, PODS, CLAIMS, SLICES, CLASSES)
 LEASE_NAMES: Final = ("kube-scheduler", "kube-controller-manager", "dray-scheduler", "dray-controllers")
 LEASE_PLACES: Final = ("kube-system", "dray-system")
+SKEW_SECONDS: Final = 60
+"""So far the clock of whoever asks may go before those of the cluster."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +47,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     gates: dict[str, bool] | None
     rights: dict[str, bool]
     leases: dict[str, str]
-    """Who holds which lease, of those that could be read."""
+    """Who holds which lease, of those that could be read and are renewed."""
 
     @property
     def is_dray(self) -> bool:
@@ -58,7 +61,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         found = (face.api_version_of(version) for face in faces for version in face.versions)
         return next((place for place in found if kind.plural in self.served.get(place, ())), "")
 
-    def may(self, verb: str, *kinds: Kind) -> list[str]:
+    def may_not(self, verb: str, *kinds: Kind) -> list[str]:
         """Which of the kinds the caller may not treat so."""
         return [kind.resource for kind in kinds if not self.rights.get(f"{verb} {kind.resource}")]
 
@@ -71,12 +74,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-async def examine(client: HttpClient, server: str) -> Facts:
-    """Asks a cluster. Raises ApiError or OSError if it does not let us in."""
+async def examine(client: HttpClient, server: str, now: float) -> Facts:
+    """Asks a cluster, at a time. Raises ApiError or OSError if it does not let us in."""
     version = await client.server_version()
     served = await _served(client)
     wanted = [("list", kind) for kind in (*LOOKED_AT, RULES, PATCHES)]
-    wanted += [("create", RULES), ("create", PATCHES), ("patch", NODES), ("delete", PODS)]
+    wanted += [("create", RULES), ("create", PATCHES), ("patch", NODES)]
     allowed = await asyncio.gather(*(_may(client, verb, kind, served) for verb, kind in wanted))
     return Facts(
         server=server,
@@ -85,7 +88,7 @@ async def examine(client: HttpClient, server: str) -> Facts:
         served=served,
         gates=await _gates(client),
         rights={f"{verb} {kind.resource}": yes for (verb, kind), yes in zip(wanted, allowed, strict=True)},
-        leases=await _leases(client),
+        leases=await _leases(client, now),
     )
 
 
@@ -133,7 +136,7 @@ async def _gates(client: HttpClient) -> dict[str, bool] | None:
     return found or None
 
 
-async def _leases(client: HttpClient) -> dict[str, str]:
+async def _leases(client: HttpClient, now: float) -> dict[str, str]:
     found: dict[str, str] = {}
     for namespace in LEASE_PLACES:
         for name in LEASE_NAMES:
@@ -141,8 +144,8 @@ async def _leases(client: HttpClient) -> dict[str, str]:
                 lease = await find(client, LEASES, namespace, name, Lease)
             except ApiError:
                 continue
-            if lease is not None and lease.spec.holder_identity:
-                found[f"{namespace}/{name}"] = lease.spec.holder_identity
+            if held_by := holder(lease, now - SKEW_SECONDS):
+                found[f"{namespace}/{name}"] = held_by
     return found
 
 
@@ -161,11 +164,11 @@ def _look(facts: Facts) -> Finding:
         served = ", ".join(place for place, names in facts.served.items() if names) or "nothing"
         note = f"no ResourceSlices in a version that dray knows; there is {served} (Kubernetes 1.34 has v1)"
         return Finding(what=what, works="no", notes=(note,))
-    denied = facts.may("list", *LOOKED_AT)
+    denied = facts.may_not("list", *LOOKED_AT)
     if denied:
         works: Verdict = "partly" if CLAIMS.resource not in denied else "no"
         return Finding(what=what, works=works, notes=(f"you may not list {', '.join(denied)}", _READER))
-    optional = [kind.resource for kind in (RULES, PATCHES) if facts.place_of(kind) and facts.may("list", kind)]
+    optional = [kind.resource for kind in (RULES, PATCHES) if facts.place_of(kind) and facts.may_not("list", kind)]
     if optional:
         note = f"left out, because you may not list them: {', '.join(optional)}"
         return Finding(what=what, works="partly", notes=(note, _READER))
@@ -178,7 +181,7 @@ def _taint_devices(facts: Facts) -> Finding:
     if not place:
         hint = "the gate DRADeviceTaintRules with its version, or dray install --set crds.deviceTaintRules=true"
         return Finding(what=what, works="no", notes=(f"DeviceTaintRule is not served: {hint}",))
-    if facts.may("create", RULES):
+    if facts.may_not("create", RULES):
         return Finding(what=what, works="no", notes=("you may not create DeviceTaintRules",))
     if facts.is_dray:
         return Finding(what=what, works="yes")
@@ -196,7 +199,7 @@ def _taint_devices(facts: Facts) -> Finding:
 
 def _taint_nodes(facts: Facts) -> Finding:
     what = "taint, untaint and drain nodes"
-    if facts.may("patch", NODES):
+    if facts.may_not("patch", NODES):
         return Finding(what=what, works="no", notes=("you may not patch nodes",))
     if facts.is_dray or _runs(facts, "dray-controllers"):
         return Finding(what=what, works="yes")
@@ -208,6 +211,8 @@ def _patches(facts: Facts) -> Finding:
     place = facts.place_of(PATCHES)
     if not place:
         return Finding(what=what, works="no", notes=("not there yet: dray install | kubectl apply -f -",))
+    if facts.may_not("create", PATCHES):
+        return Finding(what=what, works="no", notes=("you may not create ResourceSlicePatches",))
     if facts.is_dray:
         return Finding(what=what, works="yes")
     note = "dray's scheduler and commands go by them; kube-scheduler does not, so pods must name dray's scheduler"

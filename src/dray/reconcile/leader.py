@@ -35,6 +35,15 @@ class LeadershipLost(Exception):
     """The lease could not be renewed in time, or somebody else has it. The work has been stopped."""
 
 
+def holder(lease: Lease | None, now: float) -> str:
+    """Who holds a lease of others, by what it says of itself; empty if nobody does, or has not renewed it in time."""
+    spec = lease.spec if lease is not None else LeaseSpec()
+    if not spec.holder_identity or spec.renew_time is None:
+        return ""
+    lasts_until = spec.renew_time.datetime().timestamp() + (spec.lease_duration_seconds or 0)
+    return spec.holder_identity if lasts_until > now else ""
+
+
 class LeaderElector:
     """One candidate. `identity` must be its own, of all that compete for the lease `name`."""
 

@@ -132,5 +132,5 @@ async def test_what_a_proxy_refuses_is_said(target: str, login: str, message: st
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
 async def test_a_proxy_that_is_not_there(scheme: str) -> None:
     async with HttpClient(Connection(server="https://127.0.0.1:2", proxy=f"{scheme}://127.0.0.1:1")) as client:
-        with pytest.raises(OSError, match=r"127\.0\.0\.1:1"):
+        with pytest.raises(OSError, match=r"the proxy 127\.0\.0\.1:1"):
             await client.list(NAMESPACES)

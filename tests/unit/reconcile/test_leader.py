@@ -3,21 +3,24 @@
 import asyncio
 import functools
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
 
 from dray.all_in_one import leadership
-from dray.api.generated.coordination import Lease
+from dray.api.generated.coordination import Lease, LeaseSpec
 from dray.api.kinds import LEASES
-from dray.api.meta import Object
+from dray.api.meta import Object, ObjectMeta
 from dray.api.status import ApiError
+from dray.api.times import MicroTime
 from dray.client import Client
 from dray.reconcile import Clock, VirtualClock
-from dray.reconcile.leader import LeaderElector, LeadershipLost
+from dray.reconcile.leader import LeaderElector, LeadershipLost, holder
 from local_server import LocalServer, local_server
 
 NAME = "kube-scheduler"
+RENEWED = MicroTime.of(datetime.fromtimestamp(1000, UTC))
 
 
 class Unreliable:
@@ -230,3 +233,18 @@ async def test_the_work_of_a_killed_cluster_is_taken_over_within_three_seconds(l
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "held_by"),
+    [
+        (LeaseSpec(holder_identity="a", renew_time=RENEWED, lease_duration_seconds=15), "a"),
+        (LeaseSpec(holder_identity="a", renew_time=RENEWED, lease_duration_seconds=5), ""),
+        (LeaseSpec(holder_identity="", renew_time=RENEWED, lease_duration_seconds=15), ""),
+        (LeaseSpec(holder_identity="a"), ""),
+    ],
+)
+def test_a_lease_that_is_not_renewed_is_held_by_nobody(spec: LeaseSpec, held_by: str) -> None:
+    lease = Lease(kind="Lease", api_version=LEASES.api_version, metadata=ObjectMeta(name=NAME), spec=spec)
+    assert holder(lease, 1010.0) == held_by
+    assert holder(None, 1010.0) == ""
