@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dray_process import DrayProcess
 from live_server import LiveServer
 from patience import PATIENCE, eventually
-from server_process import DRAY
 
 
 class UpProcess:
@@ -25,9 +25,10 @@ class UpProcess:
         self.directory = directory
         self.log = directory.with_name(f"{directory.name}.log")
         self._from = self.log.stat().st_size if self.log.exists() else 0
-        command = [DRAY, "up", "--dir", str(directory), "--port", "0", *options]
         with self.log.open("a") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+            self.process = DrayProcess(
+                "up", "--dir", directory, "--port", "0", *options, stdout=log, stderr=subprocess.STDOUT
+            )
 
     @property
     def kubeconfig(self) -> Path:

@@ -12,7 +12,6 @@ import selectors
 import shutil
 import ssl
 import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 from dray.api import wire
 from dray.api.wire import MEDIA_TYPE
 from dray.server.protobuf import read as protobuf
+from dray_process import DrayProcess
 from patience import PATIENCE
 
 _numbers = itertools.count(1)
@@ -131,9 +131,8 @@ def _framed(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
 @contextlib.contextmanager
 def running_server(directory: Path, *options: str, program: str = "server") -> Iterator[LiveServer]:
     """`dray server`, or `dray up`, as a process of its own on a free port, stopped at the end."""
-    dray = Path(sys.executable).with_name("dray")
-    command = [str(dray), program, "--dir", str(directory), "--port", "0", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    words = (program, "--dir", str(directory), "--port", "0", *options)
+    with DrayProcess(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             server = LiveServer(_announced(process), directory)
             yield server
@@ -146,7 +145,7 @@ def running_server(directory: Path, *options: str, program: str = "server") -> I
                 process.kill()
 
 
-def _announced(process: subprocess.Popen[str]) -> str:
+def _announced(process: DrayProcess) -> str:
     """The address that the server prints once it listens."""
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:

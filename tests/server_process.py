@@ -7,7 +7,6 @@ import contextlib
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from functools import cached_property
@@ -16,16 +15,9 @@ from typing import Any
 
 from dray.process.clock import Clock
 from dray.server.instance import Instance, ServerSettings
+from dray_process import DrayProcess
 from live_server import LiveServer
 from patience import PATIENCE
-
-DRAY = str(Path(sys.executable).with_name("dray"))
-
-
-def run_dray(*arguments: str | Path, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
-    """A `dray` command, run to its end."""
-    command = [DRAY, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 class ServerProcess:
@@ -35,9 +27,10 @@ class ServerProcess:
         """Starts it, and waits until it listens."""
         self.directory = directory
         self.log = directory.with_name(directory.name + ".log")
-        command = [DRAY, "server", "--dir", str(directory), "--port", "0", *options]
         with self.log.open("a") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self._process = DrayProcess(
+                "server", "--dir", directory, "--port", "0", *options, stdout=subprocess.PIPE, stderr=log
+            )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         found = re.search(r"https?://\S+", line)
@@ -74,6 +67,7 @@ class ServerProcess:
         """Asks it to end; its exit code."""
         self._process.send_signal(signal.SIGTERM)
         self._end()
+        assert self._process.returncode is not None
         return self._process.returncode
 
     def _end(self) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +11,10 @@ from typing import Any, NamedTuple
 from typer.testing import CliRunner
 
 from dray.cli.main import app
+from dray_process import run_dray
 from live_server import Kubectl, LiveServer, running_server
-from patience import PATIENCE, eventually
+from patience import eventually
 
-DRAY = str(Path(sys.executable).with_name("dray"))
 NODES = 4
 MERGE = "application/merge-patch+json"
 
@@ -42,15 +40,7 @@ class TaintCluster:
         if "--wait" not in arguments:
             result = CliRunner().invoke(app, list(arguments), input=stdin, env=where)
             return Done(result.exit_code, result.stdout, result.stderr)
-        done = subprocess.run(
-            [DRAY, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            env={**os.environ, **where},
-            check=False,
-        )
+        done = run_dray(*arguments, stdin=stdin, env={**os.environ, **where})
         return Done(done.returncode, done.stdout, done.stderr)
 
     def get(self, path: str) -> Any:

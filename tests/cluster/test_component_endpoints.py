@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dray_process import DrayProcess, run_dray
 from live_server import Kubectl, LiveServer, running_server
 from patience import KUBECTL_PATIENCE, PATIENCE, eventually
 from scale_up_objects import template, waiting
-from server_process import DRAY, run_dray
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +31,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 @contextmanager
 def component(server: LiveServer, log: Path, name: str, *options: str) -> Iterator[str]:
     """The address of the endpoints of a component of its own."""
-    command = [DRAY, name, "--kubeconfig", str(server.kubeconfig), "--metrics-port", "0", *options]
-    with log.open("w") as sink, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sink, text=True) as process:
+    words = (name, "--kubeconfig", str(server.kubeconfig), "--metrics-port", "0", *options)
+    with log.open("w") as sink, DrayProcess(*words, stdout=subprocess.PIPE, stderr=sink) as process:
         try:
             assert process.stdout is not None
             found = re.search(r"http://\S+(?=/metrics)", process.stdout.readline())

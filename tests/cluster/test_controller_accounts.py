@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from dray_process import DrayProcess
 from live_server import LiveServer, running_server
 from patience import PATIENCE, eventually
-from server_process import DRAY
 
 MANAGER = "system:kube-controller-manager"
 TOKEN = "the-token-of-the-manager"
@@ -35,8 +35,8 @@ class Cluster:
     def controllers(self, *options: str) -> Iterator[Path]:
         """The controllers while they lead; what they say."""
         log = self._audit.with_name("controllers.log")
-        command = [DRAY, "controllers", "--kubeconfig", str(self.kubeconfig), *options]
-        with log.open("w") as sink, subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT) as process:
+        words = ("controllers", "--kubeconfig", str(self.kubeconfig), *options)
+        with log.open("w") as sink, DrayProcess(*words, stdout=sink, stderr=subprocess.STDOUT) as process:
             try:
                 eventually(lambda: "leading as" in log.read_text())
                 yield log

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from dray_process import DrayProcess
 from patience import PATIENCE, eventually
-from taint_cluster import DRAY, TaintCluster, taint_cluster
+from taint_cluster import TaintCluster, taint_cluster
 
 LIMIT = "dray.dev/max-evictions"
 BUDGETS = "policy/v1/namespaces/default/poddisruptionbudgets"
@@ -105,9 +106,8 @@ def test_a_drain_is_paused_and_goes_on(cluster: TaintCluster) -> None:
     pods = cluster.run_pods("job", 1, "node-3")
     cluster.patch("v1/nodes/node-3", {"metadata": {"annotations": {"dray.dev/drain-paused": "true"}}})
     environment = {**os.environ, "KUBECONFIG": str(cluster.server.kubeconfig)}
-    command = [DRAY, "drain", "node", "node-3"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    with DrayProcess(
+        "drain", "node", "node-3", stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     ) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "dray: the drain is paused\n"

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dray.cli.main import app
+from dray_process import run_dray
 from hub_processes import UpProcess, hub_and_clusters
 from live_server import Kubectl
 from patience import eventually
-from server_process import run_dray
 
 GROUP = "cluster.open-cluster-management.io"
 OBJECTS = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ import pytest
 import yaml
 
 from dray.cli.shapes import SHAPES
+from dray_process import DrayProcess, run_dray
 from live_server import Kubectl, LiveServer, running_server
 from patience import eventually
-from server_process import DRAY, run_dray
 
 SETTINGS = ("--set", "controllers.evictions=instead", "--set", "crds.deviceTaintRules=true")
 
@@ -44,8 +43,7 @@ class Installed:
                 words[words.index(listens) + 1] = "0"
                 self.logs[name] = directory / f"{name}.log"
                 with self.logs[name].open("w") as log:
-                    command = [DRAY, *words, "--kubeconfig", str(path)]
-                    self._processes.append(subprocess.Popen(command, stdout=log, stderr=log))
+                    self._processes.append(DrayProcess(*words, "--kubeconfig", path, stdout=log, stderr=log))
 
     def stop(self) -> None:
         for process in self._processes:

@@ -6,19 +6,20 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 import builders
 from commands import run_here
+from dray.cli.main import app
+from dray_process import DRAY
 from live_server import Kubectl, LiveServer, running_server
 from patience import PATIENCE, eventually
 from scale_up_objects import template, waiting
-from server_process import DRAY
 
 
 @pytest.fixture(scope="module")
@@ -158,40 +159,62 @@ def test_viewers_see_what_they_may_and_readers_everything(server: LiveServer, tm
     kubectl("delete", "namespace", namespace, "--wait=false")
 
 
-COMPLETE = """
-eval "$(dray --show-completion bash)"
-COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-_dray_completion dray
-printf '%s\\n' "${{COMPREPLY[@]}}"
-"""
+@pytest.fixture(scope="module")
+def offering(server: LiveServer) -> LiveServer:
+    """The server, with a pod and a claim that are offered."""
+    pod = builders.pod("seen", schedulingGates=[{"name": "example.com/later"}])
+    made = [
+        server.request("POST", "/api/v1/namespaces/default/pods", pod),
+        server.request(
+            "POST",
+            "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+            builders.claim("wanted", builders.request("gpu")),
+        ),
+    ]
+    assert [answer.code for answer in made] == [201, 201], made[-1].body
+    return server
 
 
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ('dray drain node ""', ["node-1", "node-2"]),
-        ('dray untaint node ""', ["node-1", "node-2"]),
-        ('dray drain pause ""', ["node/node-1", "node/node-2"]),
-        ('dray get devices --node "node-2"', ["node-2"]),
-        ('dray explain pod "def"', ["default/seen"]),
-        ('dray explain claim ""', ["default/wanted"]),
-        ('dray taint device --device "gpu-1"', ["gpu-1"]),
-        ('dray drain device --driver ""', ["gpu.example.com"]),
-        ('dray untaint device --pool ""', ["node-1", "node-2"]),
-        ('dray taint device --class "gpu."', ["gpu.example.com"]),
-        ('dray up --profile "gpu"', ["gpu-8", "gpu-nic"]),
+        ("dray drain node ", ["node-1", "node-2"]),
+        ("dray untaint node ", ["node-1", "node-2"]),
+        ("dray drain pause ", ["node/node-1", "node/node-2"]),
+        ("dray get devices --node node-2", ["node-2"]),
+        ("dray explain pod def", ["default/seen"]),
+        ("dray explain claim ", ["default/wanted"]),
+        ("dray taint device --device gpu-1", ["gpu-1"]),
+        ("dray drain device --driver ", ["gpu.example.com"]),
+        ("dray untaint device --pool ", ["node-1", "node-2"]),
+        ("dray taint device --class gpu.", ["gpu.example.com"]),
+        ("dray up --profile gpu", ["gpu-8", "gpu-nic"]),
     ],
 )
-def test_bash_offers_what_there_is(server: LiveServer, tmp_path: Path, words: str, offered: list[str]) -> None:
-    kubectl = Kubectl(server, tmp_path)
-    kubectl("apply", "-f", "-", stdin=json.dumps(builders.pod("seen", schedulingGates=[{"name": "example.com/later"}])))
-    kubectl("apply", "-f", "-", stdin=json.dumps(builders.claim("wanted", builders.request("gpu"))))
-    place = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": place, "KUBECONFIG": str(server.kubeconfig)}
-    command = ["bash", "-c", COMPLETE.format(words=words)]
+def test_shells_are_offered_what_there_is(offering: LiveServer, words: str, offered: list[str]) -> None:
+    asked = {"_DRAY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    environment = {**asked, "KUBECONFIG": str(offering.kubeconfig)}
 
     def offers() -> bool:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment, check=True)
+        done = CliRunner().invoke(app, [], env=environment, prog_name="dray")
         return done.stdout.split()[: len(offered)] == offered
 
     eventually(offers)  # nothing is offered where a busy server takes its time
+
+
+def test_bash_asks_for_it(offering: LiveServer) -> None:
+    script = """
+    eval "$(dray --show-completion bash)"
+    COMP_WORDS=(dray explain pod "def"); COMP_CWORD=3
+    _dray_completion dray
+    printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    place = f"{Path(DRAY).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": place, "KUBECONFIG": str(offering.kubeconfig)}
+
+    def offers() -> bool:
+        command = ["bash", "-c", script]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment, check=True)
+        return done.stdout.split() == ["default/seen"]
+
+    eventually(offers)

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from dray.cli.shapes import schema
+from dray_process import DrayProcess
 from patience import eventually
-from taint_cluster import DRAY, TaintCluster, taint_cluster
+from taint_cluster import TaintCluster, taint_cluster
 
 
 @pytest.fixture(scope="module")
@@ -130,9 +131,7 @@ def test_programs_get_typed_values_once_and_as_they_change(cluster: TaintCluster
     assert cluster.dray("get", "nodes", "-o", "name").stdout.splitlines()[0] == "node/node-1"
     assert yaml.safe_load(cluster.dray("get", "nodes", "-o", "yaml").stdout)["items"][0]["pods"] == 0
     environment = {**os.environ, "KUBECONFIG": str(cluster.server.kubeconfig)}
-    with subprocess.Popen(
-        [DRAY, "get", "nodes", "-w", "-o", "json"], stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    with DrayProcess("get", "nodes", "-w", "-o", "json", stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         first = [json.loads(process.stdout.readline()) for _ in range(4)]
         assert [event["type"] for event in first] == ["ADDED"] * 4

@@ -6,7 +6,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,11 +13,9 @@ from pathlib import Path
 import pytest
 
 from commands import run_here
+from dray_process import DrayProcess, run_dray
 from live_server import Kubectl, LiveServer
 from patience import KUBECTL_PATIENCE, PATIENCE, eventually
-from server_process import run_dray
-
-DRAY = str(Path(sys.executable).with_name("dray"))
 
 CLAIM_AND_POD = """
 apiVersion: resource.k8s.io/v1
@@ -45,7 +42,7 @@ spec:
 class Up:
     """A running `dray up`; what it printed is in `lines`."""
 
-    def __init__(self, process: subprocess.Popen[str], server: LiveServer, lines: list[str]) -> None:
+    def __init__(self, process: DrayProcess, server: LiveServer, lines: list[str]) -> None:
         self.process = process
         self.server = server
         self.lines = lines
@@ -60,8 +57,8 @@ class Up:
 @contextmanager
 def up(directory: Path, *options: str) -> Iterator[Up]:
     """A cluster that has said that it is ready."""
-    command = [DRAY, "up", "--dir", str(directory), "--port", "0", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    words = ("up", "--dir", str(directory), "--port", "0", *options)
+    with DrayProcess(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
         lines: list[str] = []
         for line in process.stdout:

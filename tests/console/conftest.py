@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
@@ -16,11 +15,12 @@ from typing import Any
 
 import pytest
 
+from commands import run_here
+from dray_process import DrayProcess
 from live_server import Kubectl, LiveServer, running_server
 from patience import PATIENCE, eventually
 
 NODE = "real"
-DRAY = str(Path(sys.executable).with_name("dray"))
 
 
 class RealNode:
@@ -29,16 +29,15 @@ class RealNode:
     def __init__(self, server: LiveServer, root: Path, *options: str) -> None:
         self.server = server
         self.root = root
-        made = subprocess.run(
-            [DRAY, "node-kubeconfig", NODE, "--dir", str(server.directory)], capture_output=True, text=True, check=True
-        )
+        made = run_here("node-kubeconfig", NODE, "--dir", server.directory)
+        assert made.returncode == 0, made.stderr
         self.kubeconfig = root.with_name("kubeconfig")
         self.kubeconfig.write_text(made.stdout)
-        command = [DRAY, "node", "--name", NODE, "--kubeconfig", str(self.kubeconfig), "--root", str(root)]
-        command += ["--node-ip", "127.0.0.1", "--port", "0", "--cdi-dir", str(root / "cdi"), *options]
+        words = ["node", "--name", NODE, "--kubeconfig", str(self.kubeconfig), "--root", str(root)]
+        words += ["--node-ip", "127.0.0.1", "--port", "0", "--cdi-dir", str(root / "cdi"), *options]
         self.log = root.with_name("log")
         with self.log.open("w") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True)
+            self.process = DrayProcess(*words, stdout=log, stderr=subprocess.STDOUT)
         eventually(lambda: "ready" in self.log.read_text() or self.process.poll() is not None, "the node did not start")
         assert self.process.poll() is None, self.log.read_text()
 

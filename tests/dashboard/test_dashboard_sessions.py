@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from dashboard_visitor import API, Visitor
+from dray_process import DrayProcess
 from live_server import LiveServer, running_server
 from patience import PATIENCE
-from server_process import DRAY
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +124,8 @@ def test_nothing_is_seen_or_done_with_the_rights_of_the_server(server: LiveServe
 
 def test_without_a_link_everybody_needs_a_token(server: LiveServer) -> None:
     """As `dray install` runs it: whatever the kubeconfig may do, nobody gets in with that."""
-    command = [DRAY, "dashboard", "--no-link", "--port", "0", "--kubeconfig", str(server.kubeconfig)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    words = ("dashboard", "--no-link", "--port", "0", "--kubeconfig", server.kubeconfig)
+    with DrayProcess(*words, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             said = process.stdout.readline() + process.stdout.readline()

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from dray.cli.main import app
 from dray.testing import Cluster, cluster
+from dray_process import DrayProcess
 from page_browser import PHONE, Page, browser
 from patience import KUBECTL_PATIENCE, PATIENCE, eventually
-from server_process import DRAY
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
@@ -108,9 +108,8 @@ def one_browser() -> Iterator[Page]:
 
 def test_the_link_of_dray_up_leads_to_a_live_map(tmp_path: Path, one_browser: Page) -> None:
     directory = tmp_path / "up"
-    command = [DRAY, "up", "--dir", str(directory), "--port", "0", "--nodes", "4", "--profile", "gpu-8"]
-    command += ["--max-evictions", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    words = ("up", "--dir", directory, "--port", "0", "--nodes", "4", "--profile", "gpu-8", "--max-evictions", "1")
+    with DrayProcess(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             assert process.stdout is not None
             said = ""

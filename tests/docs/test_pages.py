@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from tools import api_page, commands_page, driver_api_page, kinds_page, man_pages, rights_page
 
 import dray
+from commands import run_here
 from dray.api import registry
 from dray.api.effects import EFFECTS
 from dray.controllers.catalog import CATALOG
@@ -151,15 +151,10 @@ OFFLINE = re.findall(
 
 
 @pytest.mark.parametrize("words", OFFLINE)
-def test_offline_examples_run_as_printed(words: str) -> None:
+def test_offline_examples_run_as_printed(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(OFFLINE) > 3
-    done = subprocess.run(
-        [sys.executable, "-m", "dray", *shlex.split(words)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    monkeypatch.chdir(ROOT)
+    done = run_here(*shlex.split(words))
     assert done.returncode in (0, 1), done.stderr
     assert done.stdout
 

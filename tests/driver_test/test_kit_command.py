@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 
 from dray.cli.main import app
 from dray.driver_test import all_rules
+from dray_process import DrayProcess, run_dray
 from patience import PATIENCE, eventually
-from server_process import DRAY, run_dray, server_on_thread
+from server_process import server_on_thread
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "drivers"
 FAKE_GPU = f"{sys.executable} {EXAMPLES / 'fake_gpu.py'}"
@@ -187,7 +188,7 @@ def test_stopping_the_kit_stops_the_driver(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     script = tmp_path / "driver.py"
     script.write_text(f"import os, time\nopen({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
-    kit = subprocess.Popen([DRAY, "driver-test", "--command", f"{sys.executable} {script}"], stdout=subprocess.DEVNULL)
+    kit = DrayProcess("driver-test", "--command", f"{sys.executable} {script}", stdout=subprocess.DEVNULL)
     eventually(lambda: mark.exists() and mark.read_text())
     kit.send_signal(signal.SIGTERM)
     assert kit.wait(PATIENCE) != 0

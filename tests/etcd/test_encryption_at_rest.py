@@ -13,9 +13,10 @@ from dray.server.etcd_instance import layout
 from dray.store.encryption import AesGcm, Encryption, Identity, Rule, Undecipherable
 from dray.store.etcd import EtcdAddress, Loader
 from dray.store.etcd.moving import backup, restore
+from dray_process import run_dray
 from etcd_world import Etcd, new_prefix
 from live_server import LiveServer
-from server_process import run_dray, server_on_thread
+from server_process import server_on_thread
 
 WORD = "correct-horse-battery-staple"
 ENCODED = base64.b64encode(WORD.encode()).decode()

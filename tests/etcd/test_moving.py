@@ -6,8 +6,9 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from dray.store.etcd import EtcdAddress
+from dray_process import run_dray
 from etcd_world import Etcd, new_prefix
-from server_process import run_dray, server_on_thread
+from server_process import server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 REVISIONS = "/apis/apps/v1/namespaces/default/controllerrevisions"

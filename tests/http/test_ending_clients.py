@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -19,8 +19,8 @@ from dray.api.registry import by_kind
 from dray.client import Informer
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection, load_kubeconfig
+from dray_process import DrayProcess
 from live_server import LiveServer
-from server_process import DRAY
 
 KINDS = [by_kind("v1", kind) for kind in ("Pod", "Node", "Namespace", "ConfigMap", "Secret", "Event")]
 SECONDS = 20.0
@@ -89,9 +89,9 @@ def test_a_command_that_is_told_to_stop_says_nothing(
 ) -> None:
     """As soon as it works: its informers are just about to connect, list and watch."""
     log = tmp_path / "log"
-    python = [sys.executable, "-W", "always::ResourceWarning"]
-    line = [*python, DRAY, *command, "--kubeconfig", str(server.kubeconfig)]
-    with log.open("w") as sink, subprocess.Popen(line, stdout=subprocess.PIPE, stderr=sink, text=True) as process:
+    words = (*command, "--kubeconfig", str(server.kubeconfig))
+    warned = {**os.environ, "PYTHONWARNINGS": "always::ResourceWarning"}
+    with log.open("w") as sink, DrayProcess(*words, stdout=subprocess.PIPE, stderr=sink, env=warned) as process:
         assert process.stdout is not None
         while sign not in (said := process.stdout.readline()):
             assert said, log.read_text()

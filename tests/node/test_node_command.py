@@ -13,16 +13,12 @@ import pytest
 from commands import run_here
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import load_kubeconfig
+from dray_process import DrayProcess, run_dray
 from live_server import LiveServer, running_server
 from node_world import NODE, NodeWorld, inhabited
 from patience import PATIENCE
 
 DOCS = Path(__file__).parents[2] / "docs"
-DRAY = str(Path(sys.executable).with_name("dray"))
-
-
-def dray(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([DRAY, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
@@ -35,7 +31,7 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def node_kubeconfig(server: LiveServer, name: str, directory: Path) -> Path:
-    done = dray("node-kubeconfig", name, "--dir", str(server.directory))
+    done = run_here("node-kubeconfig", name, "--dir", str(server.directory))
     assert done.returncode == 0, done.stderr
     path = directory / f"{name}.kubeconfig"
     path.write_text(done.stdout)
@@ -78,13 +74,13 @@ def test_two_agents_on_one_root_and_a_wrong_identity_are_refused(tmp_path: Path)
     with tempfile.TemporaryDirectory(prefix="cmd-") as directory, running_server(tmp_path / "state") as server:
         root = str(Path(directory) / "root")
         kubeconfig = str(node_kubeconfig(server, "n1", tmp_path))
-        command = [DRAY, "node", "--name", "n1", "--kubeconfig", kubeconfig, "--root", root, "--runtime", "none"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as agent:
+        words = ("node", "--name", "n1", "--kubeconfig", kubeconfig, "--root", root, "--runtime", "none")
+        with DrayProcess(*words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as agent:
             assert agent.stdout is not None
             assert "dray node n1" in agent.stdout.readline()
-            again = dray("node", "--name", "n1", "--kubeconfig", kubeconfig, "--root", root)
+            again = run_dray("node", "--name", "n1", "--kubeconfig", kubeconfig, "--root", root)
             assert f"another dray node (pid {agent.pid})" in said(again)
-            other = dray("node", "--name", "n2", "--kubeconfig", kubeconfig, "--root", f"{root}-2")
+            other = run_dray("node", "--name", "n2", "--kubeconfig", kubeconfig, "--root", f"{root}-2")
             assert 'cannot read "n2", only its own Node object' in said(other)
             agent.terminate()
             assert agent.wait(PATIENCE) == 0

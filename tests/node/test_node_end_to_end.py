@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
+from commands import run_here
+from dray_process import DrayProcess
 from live_server import Kubectl, LiveServer, running_server
 from patience import PATIENCE, eventually
 
-DRAY = str(Path(sys.executable).with_name("dray"))
 FAKE_GPU = Path(__file__).parents[2] / "examples" / "drivers" / "fake_gpu.py"
 
 CLASS = """
@@ -62,21 +63,18 @@ class Machine:
         self.cdi = self.root / "cdi"
         self.health = self.root / "health.json"
         self._server = server
-        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._processes: dict[str, DrayProcess | subprocess.Popen[str]] = {}
         self.cdi.mkdir(parents=True)
         self._kubeconfig = self.root / "kubeconfig"
-        made = subprocess.run(
-            [DRAY, "node-kubeconfig", name, "--dir", str(server.directory)], capture_output=True, text=True, check=True
-        )
+        made = run_here("node-kubeconfig", name, "--dir", server.directory)
+        assert made.returncode == 0, made.stderr
         self._kubeconfig.write_text(made.stdout)
 
     def start_agent(self) -> None:
         """`dray node`, with a node's rights only."""
         options = ["--name", self.name, "--root", str(self.root), "--cdi-dir", str(self.cdi), "--metrics-port", "0"]
-        command = [DRAY, "node", "--kubeconfig", str(self._kubeconfig), *options]
-        self._processes["agent"] = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        words = ("node", "--kubeconfig", str(self._kubeconfig), *options)
+        self._processes["agent"] = DrayProcess(*words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def wait_for_agent(self) -> None:
         """Until the agent says that it is ready."""

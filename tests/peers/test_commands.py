@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dray_process import DrayProcess, run_dray
 from patience import PATIENCE
 from peer_processes import ApiServer, dray_server, kube_apiserver, older_peers, peers_directory
 from peer_world import RESOURCE, World
@@ -57,8 +57,7 @@ class Commands:
     def run(self, *words: str, who: str = "admin", code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Runs a command of dray, which must end with a code."""
         config = [] if words[0] in {"install", "uninstall"} else ["--kubeconfig", str(self.server.kubeconfigs[who])]
-        command = [sys.executable, "-m", "dray", *words, *config]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        done = run_dray(*words, *config)
         assert code is None or done.returncode == code, (
             f"{' '.join(words)} as {who}: {done.returncode}\n{done.stdout}{done.stderr}"
         )
@@ -170,8 +169,8 @@ class Visitor:
 @contextlib.contextmanager
 def visiting(commands: Commands, who: str) -> Iterator[Visitor]:
     config = str(commands.server.kubeconfigs[who])
-    command = [sys.executable, "-m", "dray", "dashboard", "--kubeconfig", config, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    words = ("dashboard", "--kubeconfig", config, "--port", "0")
+    with DrayProcess(*words, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             said = next(line for line in process.stdout if "#/login?code=" in line)

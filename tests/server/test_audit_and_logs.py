@@ -13,8 +13,9 @@ import pytest
 
 from dray.process import logs
 from dray.server.instance import Instance
+from dray_process import run_dray
 from live_server import LiveServer
-from server_process import ServerProcess, run_dray, server_on_thread
+from server_process import ServerProcess, server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")

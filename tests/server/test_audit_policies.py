@@ -13,9 +13,10 @@ from joserfc import jwk, jwt
 from dray.server.observers import audit
 from dray.server.observers.audit_file import Rotation
 from dray.server.observers.audit_policy import read_policy
+from dray_process import run_dray
 from live_server import LiveServer
 from patience import eventually
-from server_process import run_dray, server_on_thread
+from server_process import server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 HOSTILE = "2\n\x1b[2J\x9b1m\u202e"

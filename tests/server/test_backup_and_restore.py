@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from server_process import ServerProcess, run_dray, server_on_thread
+from dray_process import run_dray
+from server_process import ServerProcess, server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from dray.process.clock import RealClock
+from dray_process import run_dray
 from live_server import LiveServer
 from patience import PATIENCE
-from server_process import ServerProcess, run_dray, server_on_thread
+from server_process import ServerProcess, server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"

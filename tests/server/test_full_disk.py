@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dray_process import DRAY
 from live_server import LiveServer
 from patience import PATIENCE
-from server_process import DRAY
 
 DISK = Path("/mnt")
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dray.process.switches import FEATURE_GATES, SwitchError, disabled_gates, disabled_versions
-from server_process import run_dray, server_on_thread
+from dray_process import run_dray
+from server_process import server_on_thread
 
 ALPHA = "resource.k8s.io/v1alpha3"
 RULES = "devicetaintrules"

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from dray.store import restore
-from server_process import run_dray, server_on_thread
+from dray_process import run_dray
+from server_process import server_on_thread
 
 STATES = sorted((Path(__file__).parents[1] / "fixtures").glob("state-*.backup.gz"))
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/ml/resourceclaims"

@@ -18,8 +18,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dray.cli.main import app
+from dray_process import DRAY
 from patience import PATIENCE
-from server_process import DRAY
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(5 * PATIENCE)

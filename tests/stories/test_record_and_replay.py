@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +18,13 @@ from urllib.parse import urlsplit
 import pytest
 
 import dray.testing
+from commands import run_here
 from dray.dashboard.app import KEY_HEADER
+from dray_process import DrayProcess, run_dray
 from patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 MORNING = ROOT / "examples" / "replay" / "morning.recording"
-MAIN = [sys.executable, "-c", "from dray.cli.main import main; main()"]
 TEMPLATE = """
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -54,9 +54,7 @@ class Watched:
 
     def __init__(self, *words: str) -> None:
         environment = os.environ | {"PYTHONUNBUFFERED": "1"}
-        self.process = subprocess.Popen(
-            [*MAIN, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        )
+        self.process = DrayProcess(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
 
     def until(self, text: str) -> str:
         assert self.process.stdout is not None
@@ -80,7 +78,7 @@ def cluster() -> Iterator[dray.testing.Cluster]:
 
 
 def run(*words: str) -> Any:
-    done = subprocess.run([*MAIN, *words], capture_output=True, text=True, check=False)
+    done = run_dray(*words)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -128,7 +126,7 @@ def test_what_cannot_be_recorded_is_said(tmp_path: Path) -> None:
         (("record", str(tmp_path / "x"), "--for", "soon"), "'soon' is no duration"),
         (("record", str(tmp_path / "x"), "--kubeconfig", str(tmp_path / "none")), "cannot read"),
     ):
-        done = subprocess.run([*MAIN, *words], capture_output=True, text=True, check=False)
+        done = run_here(*words)
         assert (done.returncode, why in done.stderr) == (2, True), done.stderr
     assert (tmp_path / "there").read_text() == "mine"
 

@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from dray.testing import Cluster, cluster
+from dray_process import DRAY, run_dray
 from patience import PATIENCE
-from server_process import DRAY
 
 CLASS = "gpu.example.com"
 
@@ -151,10 +151,8 @@ def test_it_has_no_colour_if_nobody_wants_it_and_ends_when_told(here: Cluster) -
 
 
 def test_without_a_terminal_it_prints_once_or_says_why_not(here: Cluster) -> None:
-    command = [DRAY, "top", "--kubeconfig", str(here.kubeconfig)]
-
     def run(*options: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=PATIENCE)
+        return run_dray("top", "--kubeconfig", here.kubeconfig, *options)
 
     refused = run()
     assert (refused.returncode, refused.stdout) == (2, "")
@@ -177,8 +175,7 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path: Path) -> None:
     }
     path = tmp_path / "kubeconfig"
     path.write_text(yaml.safe_dump(nowhere))
-    command = [DRAY, "top", "--once", "--kubeconfig", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    done = run_dray("top", "--once", "--kubeconfig", path)
     assert done.returncode == 2
     assert "cannot reach the cluster" in done.stderr
     assert "Traceback" not in done.stderr

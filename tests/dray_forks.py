@@ -1,0 +1,78 @@
+"""The process that `dray_process` forks from: imports all of dray, and becomes what it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import select
+import socket
+import sys
+import warnings
+
+import dray
+from dray.cli.main import main
+
+_ASIDE = ("dray.pytest_plugin", "dray.driver_scaffold.template")
+"""Not of any command."""
+
+
+def _import_everything() -> None:
+    for module in pkgutil.walk_packages(dray.__path__, "dray."):
+        if not module.name.endswith("__main__") and not module.name.startswith(_ASIDE):
+            importlib.import_module(module.name)
+
+
+def _serve(requests: socket.socket) -> None:
+    """Forks at every request, and tells who asked how it ended. Returns in those that are forked."""
+    running: dict[int, tuple[int, int]] = {}
+    """By what says that a process has ended: its number, and where to tell."""
+    while True:
+        for ready in select.select([requests.fileno(), *running], [], [])[0]:
+            if ready in running:
+                pid, report = running.pop(ready)
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(report, str(os.waitpid(pid, 0)[1]).encode())
+                os.close(ready)
+                os.close(report)
+                continue
+            request, given, _, _ = socket.recv_fds(requests, 1 << 20, 4)
+            if not request:
+                sys.exit()
+            *streams, report = given
+            pid = os.fork()
+            if pid == 0:
+                requests.detach()  # is closed with everything else
+                _become(request, streams)
+                return
+            requests.send(str(pid).encode())
+            for stream in streams:
+                os.close(stream)
+            running[os.pidfd_open(pid)] = (pid, report)
+
+
+def _become(request: bytes, streams: list[int]) -> None:
+    arguments, environment, directory = json.loads(request)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(directory)
+    sys.argv = ["dray", *arguments]
+    # What an interpreter looks at when it starts, as far as tests set it.
+    if "PYTHONUNBUFFERED" in environment:
+        sys.stdout.reconfigure(write_through=True)  # type: ignore[union-attr]
+    if "ResourceWarning" in environment.get("PYTHONWARNINGS", ""):
+        warnings.simplefilter("always", ResourceWarning)
+
+
+if __name__ == "__main__":
+    _import_everything()
+    gc.collect()
+    gc.freeze()  # what is never looked at stays shared
+    _serve(socket.socket(fileno=int(sys.argv[1])))
+    main()
