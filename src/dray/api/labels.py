@@ -72,12 +72,13 @@ class Requirement:
     key: str
     operator: Operator
     values: tuple[str, ...] = ()
-    _members: Collection[str] = field(default=(), init=False, repr=False, compare=False)
+    members: Collection[str] = field(default=(), init=False, repr=False, compare=False)
+    """The same values, for finding one."""
 
     def __post_init__(self) -> None:
         # A few values are found fastest one by one, but somebody may ask for one of a hundred thousand.
         members = self.values if len(self.values) <= _FEW else frozenset(self.values)
-        object.__setattr__(self, "_members", members)
+        object.__setattr__(self, "members", members)
 
     @classmethod
     def of(cls, key: str, operator: str, values: Sequence[str] = (), position: int | None = None) -> Requirement:
@@ -92,9 +93,9 @@ class Requirement:
         value = labels.get(self.key)
         match self.operator:
             case "In":
-                return value in self._members
+                return value in self.members
             case "NotIn":
-                return value not in self._members
+                return value not in self.members
             case "Exists":
                 return value is not None
             case "DoesNotExist":

@@ -5,30 +5,32 @@ Terms are alternatives, the requirements in a term all have to hold, and an empt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from dray.api import labels
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
-__all__ = ["NodeMatcher", "NodeSelectorError", "matches", "matches_lazily"]
+__all__ = ["NodeMatcher", "NodeSelectorError", "matches", "matches_usable"]
 
 _Requirement = TypeVar("_Requirement", labels.Requirement, labels.FieldRequirement)
+_Test: TypeAlias = tuple[str, Collection[str | None], bool]
+"""A label, and whether its value (None if there is none) has to be one of some."""
+_FEW: Final = 20
+"""Of selectors that say no more than so much, it is remembered how they are read."""
 
 
 class NodeSelectorError(ValueError):
     """A node selector holds a requirement that cannot be evaluated. The message names its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
-    by_label: labels.LabelSelector
-    by_field: labels.FieldSelector
-
-    def matches(self, node_labels: Mapping[str, str], node_fields: Mapping[str, str]) -> bool:
-        return self.by_label.matches(node_labels) and self.by_field.matches(node_fields)
+class _Term(NamedTuple):
+    tests: tuple[_Test, ...]
+    by_label: labels.LabelSelector | None
+    """Comparisons of numbers; None if there are none."""
+    by_field: labels.FieldSelector | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,22 @@ class NodeMatcher:
             if term_faults:
                 faults += term_faults
             elif not _is_empty(term):
-                terms.append(_Term(labels.LabelSelector(by_label), labels.FieldSelector(by_field)))
+                terms.append(_made_ready(by_label, by_field))
         return cls(tuple(terms), tuple(faults))
 
     def matches(self, node_name: str, node_labels: Mapping[str, str]) -> bool:
-        """Whether a usable term matches the node."""
-        node_fields = {"metadata.name": node_name}
-        return any(term.matches(node_labels, node_fields) for term in self.terms)
+        """Whether a usable term matches the node. There may be a thousand of them, for thousands of nodes."""
+        value_of = node_labels.get
+        for tests, by_label, by_field in self.terms:
+            for key, values, is_one in tests:
+                if (value_of(key) in values) is not is_one:
+                    break
+            else:
+                if (by_label is None or by_label.matches(node_labels)) and (
+                    by_field is None or by_field.matches({"metadata.name": node_name})
+                ):
+                    return True
+        return False
 
 
 def matches(selector: NodeSelector, node_name: str, node_labels: Mapping[str, str]) -> bool:
@@ -65,28 +76,52 @@ def matches(selector: NodeSelector, node_name: str, node_labels: Mapping[str, st
 
     Raises NodeSelectorError if any term is faulty, even when another matches.
     """
-    matcher = _matcher_of(selector)
+    matcher = _read(selector)
     if matcher.faults:
         raise NodeSelectorError("; ".join(matcher.faults))
     return matcher.matches(node_name, node_labels)
 
 
-def matches_lazily(selector: NodeSelector, node_name: str, node_labels: Mapping[str, str]) -> bool:
-    """Whether a pod's required node affinity allows this node.
+def matches_usable(selector: NodeSelector, node_name: str, node_labels: Mapping[str, str]) -> bool:
+    """Whether a term of the selector that can be read means this node."""
+    return _read(selector).matches(node_name, node_labels)
 
-    A faulty term is passed over; NodeSelectorError is raised only if no other term matches.
-    """
-    matcher = _matcher_of(selector)
-    if matcher.matches(node_name, node_labels):
-        return True
-    if matcher.faults:
-        raise NodeSelectorError("; ".join(matcher.faults))
-    return False
+
+def _read(selector: NodeSelector) -> NodeMatcher:
+    return _matcher_of(selector) if _says_little(selector) else NodeMatcher.of(selector)
 
 
 @lru_cache(maxsize=4096)
 def _matcher_of(selector: NodeSelector) -> NodeMatcher:
     return NodeMatcher.of(selector)
+
+
+def _says_little(selector: NodeSelector) -> bool:
+    terms = selector.node_selector_terms
+    if len(terms) > _FEW:
+        return False
+    return all(
+        len(term.match_expressions) + len(term.match_fields) <= _FEW
+        and all(len(one.values) <= _FEW for one in (*term.match_expressions, *term.match_fields))
+        for term in terms
+    )
+
+
+def _made_ready(by_label: tuple[labels.Requirement, ...], by_field: tuple[labels.FieldRequirement, ...]) -> _Term:
+    tests: list[_Test] = []
+    numbers: list[labels.Requirement] = []
+    for one in by_label:
+        if one.operator in ("Gt", "Lt"):
+            numbers.append(one)
+        elif one.operator in ("In", "NotIn"):
+            tests.append((one.key, one.members, one.operator == "In"))
+        else:
+            tests.append((one.key, (None,), one.operator == "DoesNotExist"))
+    return _Term(
+        tuple(tests),
+        labels.LabelSelector(tuple(numbers)) if numbers else None,
+        labels.FieldSelector(by_field) if by_field else None,
+    )
 
 
 def _is_empty(term: NodeSelectorTerm) -> bool:

@@ -51,7 +51,7 @@ def in_turns(wishes: Iterable[Iterator[NodeInfo]], everything: Iterator[NodeInfo
     """
     seen: set[str] = set()
     waiting = [*(islice(nodes, FIRST_OF_A_WISH) for nodes in wishes), everything]
-    while waiting:
+    while len(waiting) > 1:
         left = []
         for nodes in waiting:
             node = next((one for one in nodes if one.name not in seen), None)
@@ -60,3 +60,5 @@ def in_turns(wishes: Iterable[Iterator[NodeInfo]], everything: Iterator[NodeInfo
                 left.append(nodes)
                 yield node
         waiting = left
+    for nodes in waiting:
+        yield from (one for one in nodes if one.name not in seen)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from dray.api.generated.apps import DaemonSet
 from dray.api.generated.core import Affinity, Node, NodeAffinity, Pod, PodSpec, Toleration
-from dray.api.node_match import NodeSelectorError, matches_lazily
+from dray.api.node_match import NodeMatcher
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dray.api.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from dray.api.toleration import is_tolerated
@@ -58,7 +58,8 @@ class DaemonNodes:
     def __init__(self, daemon_set: DaemonSet) -> None:
         spec = daemon_set.spec.template.spec
         self._labels = spec.node_selector.items()
-        self._required = _required(spec.affinity)
+        required = _required(spec.affinity)
+        self._required = NodeMatcher.of(required) if required is not None else None
         self._name = spec.node_name
         self._tolerations = tolerations_of(daemon_set)
 
@@ -69,12 +70,8 @@ class DaemonNodes:
             return NO
         if self._labels and not self._labels <= meta.labels.items():
             return NO
-        if self._required is not None:
-            try:
-                if not matches_lazily(self._required, meta.name, meta.labels):
-                    return NO
-            except NodeSelectorError:
-                return NO
+        if self._required is not None and not self._required.matches(meta.name, meta.labels):
+            return NO
         if not node.spec.taints:
             return YES
         refused = [one for one in node.spec.taints if not is_tolerated(self._tolerations, one)]

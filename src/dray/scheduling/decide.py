@@ -38,7 +38,7 @@ from dray.scheduling.reasons import (
     StillDeciding,
 )
 from dray.scheduling.refusal import Counts, NodesRefuse, Refused
-from dray.scheduling.scoring import Score, preference, preferred_terms, rate
+from dray.scheduling.scoring import Score, preference, rate
 from dray.scheduling.topology import StillCounting
 from dray.scheduling.volumes import VolumeChoice
 
@@ -184,7 +184,7 @@ class _Attempt:
         self._devices = devices
         self._filter: NodeFilter = cluster.nodes.filter(pod, question.refused)
         self._preferences = Preferences(pod, cluster.nodes.topology)
-        self._counts: Counts = Counter()
+        self._refusals: dict[str, tuple[NodeReason, ...]] = {}
         self._is_narrowed = False
         self._nominated = cluster.nodes.get(cluster.nominations.node_of(pod)) if cluster.nominations else None
 
@@ -195,6 +195,8 @@ class _Attempt:
         fault = None if devices is None else devices.find_fault(refuses)
         if fault is not None:
             return Refused(fault)
+        if self._aside is not None and not self._filter.judge_ahead(self._nodes, self._aside.cut_short):
+            return Refused(StillDeciding())
         enough = max(most, ENOUGH_NODES) if self._is_choosy() else most
         found: list[_Found] = []
         judging = self._filter
@@ -207,7 +209,7 @@ class _Attempt:
                     break
                 return Refused(StillDeciding())
             if refusal:
-                self._counts[refusal] += 1
+                self._refusals[node.name] = refusal
                 continue
             if devices is None:
                 found.append(_Found(rate(pod, node), node))
@@ -216,7 +218,7 @@ class _Attempt:
                 if isinstance(answer, ClaimsUnjudgeable):
                     return Refused(answer)
                 if not isinstance(answer, Allocated):
-                    self._counts[answer] += 1
+                    self._refusals[node.name] = answer
                     if devices.must_pause(soon=not found):
                         break
                     continue
@@ -234,7 +236,10 @@ class _Attempt:
     def _is_cut_short(self) -> bool:
         """Whether others are next. Asked after some nodes were judged of which nothing was known: so it ends."""
         self._filter.judged = 0
-        return self._aside is not None and self._aside.cut_short()
+        if self._aside is None or not self._aside.cut_short():
+            return False
+        self._filter.note_cut_short()
+        return True
 
     def _refuses_within(self, node: NodeInfo) -> tuple[NodeReason, ...]:
         """As the filters do, of the nodes in the domain; the others are not asked."""
@@ -248,7 +253,7 @@ class _Attempt:
         return (
             devices is None
             or self._nodes.any_disliked
-            or bool(preferred_terms(self._pod))
+            or bool(self._pod.preferred)
             or devices.has_alternatives
             or bool(self._preferences)
         )
@@ -297,21 +302,22 @@ class _Attempt:
         total = len(self._nodes)
         if self._is_narrowed:
             refuses = self._filter.refuses if self._within is None else self._refuses_within
-            self._counts = Counter()
             for node in self._nodes:
-                self._counts[refuses(node)] += 1
-                if self._filter.judged >= NODES_JUDGED and self._is_cut_short():
-                    return Refused(StillDeciding())
-        passed_over = total - sum(self._counts.values())
+                if node.name not in self._refusals:
+                    self._refusals[node.name] = refuses(node)
+                    if self._filter.judged >= NODES_JUDGED and self._is_cut_short():
+                        return Refused(StillDeciding())
+        counts: Counts = Counter(self._refusals.values())
+        passed_over = total - len(self._refusals)
         devices = self._devices
         if devices is None:
             if passed_over > 0:
-                self._counts[NOT_AFFINE] += passed_over
-            return Refused(NodesRefuse(total, self._counts))
+                counts[NOT_AFFINE] += passed_over
+            return Refused(NodesRefuse(total, counts))
         if devices.is_being_judged:
             return Refused(ClaimBeingJudged())
         if devices.is_being_searched:
             return Refused(ClaimBeingSearched())
         if passed_over > 0 and devices.pending:
-            self._counts[LACKING] += passed_over
-        return Refused(NodesRefuse(total, self._counts), tuple(devices.pending), devices.in_the_way)
+            counts[LACKING] += passed_over
+        return Refused(NodesRefuse(total, counts), tuple(devices.pending), devices.in_the_way)

@@ -42,7 +42,7 @@ class NodeTable:
         self.topology = Topology(self._nodes)
         self.volumes = Volumes()
         self._waiting: dict[str, dict[str, PodInfo]] = {}
-        self._verdicts: dict[bytes, dict[str, Refusal]] = {}
+        self._verdicts: dict[bytes, Verdicts] = {}
         self._disliked: set[str] = set()
         self.classes = ClassesByResource()
         """Which device classes stand for extended resources."""
@@ -103,7 +103,7 @@ class NodeTable:
 
     def _forget(self, name: str) -> None:
         for verdicts in self._verdicts.values():
-            verdicts.pop(name, None)
+            verdicts.by_node.pop(name, None)
 
     def _count_plugins(self, info: NodeInfo) -> None:
         has = {name for name, amount in (info.allocatable or {}).items() if amount and may_be_devices(name)}
@@ -167,22 +167,34 @@ class NodeTable:
         if verdicts is None:
             if len(self._verdicts) >= self.MAX_KEYS:
                 self._verdicts.pop(next(iter(self._verdicts)))
-            verdicts = self._verdicts[pod.placement_key] = {}
+            verdicts = self._verdicts[pod.placement_key] = Verdicts()
         found = NodeFilter(self.with_classes(pod), verdicts, self.topology, self.volumes)
         if refused:
             found.also(lambda _pod, node: refused.get(node.name, ()))
         return found
 
 
+class Verdicts:
+    """What nodes have against the pods of a kind, as far as it is known."""
+
+    __slots__ = ("by_node", "takes_long")
+
+    def __init__(self) -> None:
+        self.by_node: dict[str, Refusal] = {}
+        self.takes_long = False
+        """Whether there was a decision that had no time to judge all the nodes that it came to."""
+
+
 class NodeFilter:
     """What nodes have against one pod, devices aside. Of use until nodes or pods change."""
 
-    __slots__ = ("_checks", "_company", "_pod", "_spread", "_topology", "_verdicts", "judged")
+    __slots__ = ("_all", "_checks", "_company", "_pod", "_spread", "_topology", "_verdicts", "judged")
 
-    def __init__(self, pod: PodInfo, verdicts: dict[str, Refusal], topology: Topology, volumes: Volumes) -> None:
-        """`verdicts` holds, by node, what is known already, and gets what is found out."""
+    def __init__(self, pod: PodInfo, verdicts: Verdicts, topology: Topology, volumes: Volumes) -> None:
+        """`verdicts` holds what is known already, and gets what is found out."""
         self._pod = pod
-        self._verdicts = verdicts
+        self._verdicts = verdicts.by_node
+        self._all = verdicts
         self.judged = 0
         """How many nodes were judged of which nothing was known."""
         self._topology = topology
@@ -227,6 +239,23 @@ class NodeFilter:
             refusal = self._verdicts[node.name] = self._judge(node)
             self.judged += 1
         return refusal
+
+    def judge_ahead(self, nodes: Iterable[NodeInfo], must_wait: Callable[[], bool]) -> bool:
+        """After a decision was cut short: judges the nodes of which nothing is known, and no others, until all are
+        judged, or others are next; whether all are."""
+        if not self._all.takes_long:
+            return True
+        verdicts = self._verdicts
+        for node in [node for node in nodes if node.name not in verdicts]:
+            self.is_unsuitable(node)
+            if must_wait():
+                return False
+        self._all.takes_long = False
+        return True
+
+    def note_cut_short(self) -> None:
+        """There was no time to judge all nodes: the next decision begins with those."""
+        self._all.takes_long = True
 
     @property
     def depends_on_room_alone(self) -> bool:

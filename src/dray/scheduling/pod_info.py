@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from dray.api.extended_resources import may_be_devices
 from dray.api.generated.core import Container, Pod, PodSpec
+from dray.api.node_match import NodeMatcher
+from dray.api.node_selector import NodeSelector
 from dray.api.pod_groups import group_of
 from dray.api.quantity import Quantity
 from dray.api.references import ObjectName, full_name
@@ -51,6 +54,10 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False):
     """Those of them for which there is one: where no device plugin has them, they are devices."""
     group: ObjectName | None = None
     """The PodGroup that it is of."""
+    required: NodeMatcher | None = None
+    """The nodes that its affinity allows; None if it says nothing."""
+    preferred: tuple[tuple[int, NodeMatcher], ...] = ()
+    """The nodes that it would like, with weights."""
 
     @property
     def name(self) -> ObjectName:
@@ -71,12 +78,24 @@ def read_pod(pod: Pod, known: PodInfo | None = None) -> PodInfo:
     """The facts of a pod; those of `known` where its spec has not changed."""
     if known is not None and known.pod.spec is pod.spec and (not known.terms or _have_same_labels(known.pod, pod)):
         return replace(known, pod=pod, claims=_claims(pod))
-    requests, ports, key, extended, fault = _facts(pod.spec)
+    facts = _facts(pod.spec)
+    fault = facts.fault
     terms = read_terms(pod)
     if isinstance(terms, PodReason):
         terms, fault = None, fault or terms
     return PodInfo(
-        pod, requests, ports, key, fault, _claims(pod), terms, volume_claims(pod), extended, group=group_of(pod)
+        pod,
+        facts.requests,
+        facts.ports,
+        facts.placement_key,
+        fault,
+        _claims(pod),
+        terms,
+        volume_claims(pod),
+        facts.extended,
+        group=group_of(pod),
+        required=facts.required,
+        preferred=facts.preferred,
     )
 
 
@@ -116,14 +135,39 @@ def volume_claims(pod: Pod) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+class _Facts(NamedTuple):
+    """What follows from a spec, under the names that PodInfo has for it."""
+
+    requests: Resources
+    ports: frozenset[Port]
+    placement_key: bytes
+    extended: tuple[str, ...]
+    fault: PodReason | None
+    required: NodeMatcher | None
+    preferred: tuple[tuple[int, NodeMatcher], ...]
+
+
 @remembered
-def _facts(spec: PodSpec) -> tuple[Resources, frozenset[Port], bytes, tuple[str, ...], PodReason | None]:
+def _facts(spec: PodSpec) -> _Facts:
     key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations))
     requests = total_requests(spec)
     extended = tuple(sorted(name for name, amount in requests.items() if amount and may_be_devices(name)))
     said = _count_requirements(spec) + len(spec.tolerations)
     fault = TooManyTerms("requirements of nodes, and tolerations", said, MOST_SAID) if said > MOST_SAID else None
-    return requests, host_ports(spec), key, extended, fault
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if affinity is None or fault is not None:
+        return _Facts(requests, host_ports(spec), key, extended, fault, None, ())
+    required = affinity.required_during_scheduling_ignored_during_execution
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
+    return _Facts(
+        requests,
+        host_ports(spec),
+        key,
+        extended,
+        fault,
+        NodeMatcher.of(required) if required is not None else None,
+        tuple([(one.weight, NodeMatcher.of(NodeSelector(node_selector_terms=(one.preference,)))) for one in preferred]),
+    )
 
 
 def _count_requirements(spec: PodSpec) -> int:

@@ -77,6 +77,10 @@ class Spread(msgspec.Struct, frozen=True, cache_hash=True):
     scope: bytes
 
 
+ByKey = tuple[tuple[str, tuple[tuple[int, Selection], ...]], ...]
+"""Weights and whom they are about, by topology key: what is asked of the same domains is asked at once."""
+
+
 class PodTerms(msgspec.Struct, frozen=True):
     """Everything that a pod says about other pods."""
 
@@ -85,6 +89,10 @@ class PodTerms(msgspec.Struct, frozen=True):
     preferred: tuple[Weighted, ...] = ()
     spread: tuple[Spread, ...] = ()
     soft_spread: tuple[Spread, ...] = ()
+    avoided: ByKey = ()
+    """Whom it must not be with."""
+    liked: ByKey = ()
+    """With whom it would rather be, or rather not."""
 
     def selections(self) -> Iterable[Selection]:
         """Whom the requirements are about."""
@@ -142,15 +150,25 @@ def _read(spec: PodSpec, namespace: str, own: tuple[tuple[str, str], ...]) -> Po
         disliked = without.preferred_during_scheduling_ignored_during_execution if without is not None else ()
         preferred = [Weighted(one.weight, _term(one.pod_affinity_term, namespace, labels)) for one in liked]
         preferred += [Weighted(-one.weight, _term(one.pod_affinity_term, namespace, labels)) for one in disliked]
+        anti_affinity = [_term(term, namespace, labels) for term in avoided]
         return PodTerms(
             affinity=tuple(_term(term, namespace, labels) for term in wanted),
-            anti_affinity=tuple(_term(term, namespace, labels) for term in avoided),
+            anti_affinity=tuple(anti_affinity),
             preferred=tuple(preferred),
             spread=_spreads(spec, "DoNotSchedule", namespace, labels),
             soft_spread=_spreads(spec, "ScheduleAnyway", namespace, labels),
+            avoided=_by_key(Weighted(1, term) for term in anti_affinity),
+            liked=_by_key(preferred),
         )
     except SelectorError as error:
         return TermUnreadable(str(error))
+
+
+def _by_key(terms: Iterable[Weighted]) -> ByKey:
+    found: dict[str, list[tuple[int, Selection]]] = {}
+    for one in terms:
+        found.setdefault(one.term.key, []).append((one.weight, one.term.selection))
+    return tuple([(key, tuple(weights)) for key, weights in found.items()])
 
 
 def _term(term: PodAffinityTerm, namespace: str, labels: Labels) -> Term:

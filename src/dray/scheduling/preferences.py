@@ -25,12 +25,10 @@ class Preferences:
     def __init__(self, pod: PodInfo, topology: Topology) -> None:
         terms = pod.terms
         self._topology = topology
-        self._counted: list[tuple[int, DomainCounts]] = []
+        self._counted: list[DomainCounts] = []
         self._spread: list[tuple[int, DomainCounts]] = []
         if terms is not None:
-            for weighted in terms.preferred:
-                counts = topology.count((weighted.term.selection,), weighted.term.key)
-                self._counted.append((weighted.weight, counts))
+            self._counted = [topology.count(weights, key) for key, weights in terms.liked]
             self._spread = [(one.max_skew, topology_spread.count(topology, pod, one)) for one in terms.soft_spread]
         self._liked = topology.attracting(pod)
 
@@ -39,13 +37,10 @@ class Preferences:
 
     def best_first(self) -> list[Iterator[NodeInfo]]:
         """For every wish, the nodes that fulfil it best."""
-        found = []
-        for weight, counts in self._counted:
-            values = counts.fullest_first() if weight > 0 else counts.emptiest_first()
-            found.append(nodes_of(self._topology.domains(counts.key), values))
+        found = [nodes_of(self._topology.domains(counts.key), counts.best_first()) for counts in self._counted]
         for _, counts in self._spread:
             found.append(nodes_of(self._topology.domains(counts.key), counts.emptiest_first()))
-        for key, by_value in self._liked:
+        for key, by_value in self._liked.items():
             liked = (value for value, weight in by_value.items() if weight > 0)
             found.append(nodes_of(self._topology.domains(key), liked))
         return found
@@ -64,10 +59,10 @@ class Preferences:
     def _company(self, node: NodeInfo) -> int:
         labels = node.node.metadata.labels
         score = 0
-        for weight, counts in self._counted:
+        for counts in self._counted:
             if counts.key in labels:
-                score += weight * counts.by_value.get(labels[counts.key], 0)
-        for key, by_value in self._liked:
+                score += counts.by_value.get(labels[counts.key], 0)
+        for key, by_value in self._liked.items():
             if key in labels:
                 score += by_value.get(labels[key], 0)
         return score

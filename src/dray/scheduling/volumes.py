@@ -15,7 +15,7 @@ import msgspec
 from dray.api.generated.core import PersistentVolume, PersistentVolumeClaim, TopologySelectorTerm
 from dray.api.generated.storage import StorageClass
 from dray.api.labels import LabelSelector, SelectorError
-from dray.api.node_match import NodeSelectorError, matches_lazily
+from dray.api.node_match import matches_usable
 from dray.api.references import ObjectName
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
@@ -154,12 +154,9 @@ class Volumes:
 
 
 def is_within_reach(volume: PersistentVolume, node: NodeInfo) -> bool:
-    """Whether a volume can be used on a node. An affinity that cannot be read matches no node."""
+    """Whether a volume can be used on a node. A term that cannot be read matches no node."""
     required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
-    try:
-        return required is None or matches_lazily(required, node.name, node.node.metadata.labels)
-    except NodeSelectorError:
-        return False
+    return required is None or matches_usable(required, node.name, node.node.metadata.labels)
 
 
 def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

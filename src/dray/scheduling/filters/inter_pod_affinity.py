@@ -18,7 +18,8 @@ class CompanyCheck:
     def __init__(self, pod: PodInfo, topology: Topology) -> None:
         terms = pod.terms
         selections = tuple(term.selection for term in terms.affinity) if terms is not None else ()
-        self.wanted = [topology.count(selections, term.key) for term in terms.affinity] if terms is not None else []
+        keys = dict.fromkeys(term.key for term in terms.affinity) if terms is not None else ()
+        self.wanted = [topology.count_all(selections, key) for key in keys]
         meta = pod.pod.metadata
         self.is_first = (
             bool(self.wanted)
@@ -26,8 +27,8 @@ class CompanyCheck:
             and all(one.matches(meta.namespace, meta.labels, topology.namespaces) for one in selections)
         )
         """Nobody is there whose company the pod requires, and it is one of them: it may go first."""
-        avoided = terms.anti_affinity if terms is not None else ()
-        self.avoided = [topology.count((term.selection,), term.key) for term in avoided]
+        avoided = terms.avoided if terms is not None else ()
+        self.avoided = [topology.count(weights, key) for key, weights in avoided]
         self._kept_away = topology.keeping_away(pod)
 
     @property
@@ -46,7 +47,7 @@ class CompanyCheck:
             value = labels.get(counts.key)
             if value is not None and counts.by_value.get(value):
                 return _BAD_COMPANY
-        for key, values in self._kept_away:
+        for key, values in self._kept_away.items():
             if key in labels and values.get(labels[key]):
                 return _KEPT_AWAY
         return ()

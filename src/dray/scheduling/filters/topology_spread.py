@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dray.api.generated.core import Node
 from dray.scheduling.domain_counts import DomainCounts
 from dray.scheduling.filters import node_affinity, taints
 from dray.scheduling.node_info import NodeInfo
@@ -21,14 +22,14 @@ def count(topology: Topology, pod: PodInfo, spread: Spread) -> DomainCounts:
     return topology.count_spread(spread, _suits(pod, spread))
 
 
-def _suits(pod: PodInfo, spread: Spread) -> Callable[[NodeInfo], bool]:
-    def suits(node: NodeInfo) -> bool:
-        labels = node.node.metadata.labels
+def _suits(pod: PodInfo, spread: Spread) -> Callable[[Node], bool]:
+    def suits(node: Node) -> bool:
+        labels = node.metadata.labels
         if not all(key in labels for key in spread.keys):
             return False
-        if spread.honors_affinity and node_affinity.check(pod, node):
+        if spread.honors_affinity and not node_affinity.is_affine(pod, node):
             return False
-        return not (spread.honors_taints and taints.check(pod, node))
+        return not (spread.honors_taints and taints.untolerated(pod, node))
 
     return suits
 
