@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dray.api.kinds import NODES, RULES
 from dray.cli import live, output
 from dray.cli.taint_options import Place
-from dray.eviction.drain import PAUSED_ANNOTATION
+from dray.eviction.drain import PAUSED_ANNOTATION, is_paused
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -22,12 +22,16 @@ def set_paused(target: str, place: Place, *, is_so: bool) -> None:
     if kind is None or not name:
         output.fail(f"{target!r} is no drain. Write node/NODE, or rule/RULE with the name that dray drain device told.")
 
-    async def work(client: HttpClient) -> None:
+    async def work(client: HttpClient) -> bool:
+        found = await client.get(kind, "", name)
+        if is_paused(found.metadata.annotations) == is_so:
+            return False
         said = "true" if is_so else None
         await client.patch(kind, "", name, {"metadata": {"annotations": {PAUSED_ANNOTATION: said}}})
+        return True
 
-    live.call(work, "drain", kubeconfig=place.kubeconfig, context=place.context)
+    is_new = live.call(work, "drain", kubeconfig=place.kubeconfig, context=place.context)
     if is_so:
         print(f"Drains of {target} stand still, also one that begins later; go on with: dray drain resume {target}")
     else:
-        print(f"Drains of {target} go on.")
+        print(f"Drains of {target} go on." if is_new else f"Drains of {target} were not paused.")

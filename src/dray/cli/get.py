@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -251,20 +251,34 @@ async def _watch(view: Followed, wanted: Wanted) -> None:
     if sys.stdout.isatty():
         await _watch_live(view, wanted, stop)
         return
-    found = table_of(view, wanted)
-    known: Sequence[tuple[str, ...]] = ()
+    found, told = table_of(view, wanted), tuple(_notes(view, wanted))
     _print(found, wanted)
-    while True:
-        known = found.rows
-        if not await _next_change(view, stop):
-            return
-        found = table_of(view, wanted)
-        before, after = set(known), set(found.rows)
-        for row in [row for row in found.rows if row not in before]:
-            print("  ".join(row), flush=True)
-        left = {row[0] for row in found.rows}
-        for row in [row for row in known if row not in after and row[0] not in left]:
-            print(f"{row[0]}  (gone)", flush=True)
+    _print_notes(told)
+    while await _next_change(view, stop):
+        before, said = found, told
+        found, told = table_of(view, wanted), tuple(_notes(view, wanted))
+        _print_changes(before, found)
+        _print_notes(f"No longer so: {note}" for note in said if note not in told)
+        _print_notes(note for note in told if note not in said)
+
+
+def _print_changes(before: Table, after: Table) -> None:
+    """A line for each row that is new or different, below its columns if these are others; who is gone."""
+    if after.rows and after.header != before.header:
+        print("  ".join(after.header))
+        before = Table(after.header, ())
+    known = set(before.rows)
+    for row in [row for row in after.rows if row not in known]:
+        print("  ".join(row))
+    left = {row[0] for row in after.rows}
+    for name in dict.fromkeys(row[0] for row in before.rows if row[0] not in left):
+        print(f"{name}  (gone)")
+    sys.stdout.flush()
+
+
+def _print_notes(told: Iterable[str]) -> None:
+    for note in told:
+        print(f"\n{note}", flush=True)
 
 
 async def _watch_items(view: Followed, wanted: Wanted, stop: asyncio.Event) -> None:

@@ -58,7 +58,10 @@ def make(
     with _command(words, manifests) as command:
         source = [word for one in files or () for word in ("-f", one)] or place
         shown = _try([*command, *source])
-        found = _try([*command, *source, "-o", "json"])
+        if shown.code == output.CANNOT:
+            raise typer.Exit(output.CANNOT)
+        with contextlib.redirect_stderr(io.StringIO()):  # it would say the same once more
+            found = _try([*command, *source, "-o", "json"])
     if found.code == output.CANNOT or found.answer is None:
         raise typer.Exit(found.code or output.CANNOT)
     print(shown.text.replace("Nothing was changed. Run again without --dry-run to apply.\n", ""), end="")

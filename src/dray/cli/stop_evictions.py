@@ -24,20 +24,27 @@ def run(
     drains obey; on a cluster with other eviction controllers, NoExecute rules are changed to NoSchedule as well. Pods
     that are being deleted already are gone. Exit code 0: done; 2: cannot.
     """
-    live.call(lambda client: _set(client, is_so=not resume), "stop-evictions", kubeconfig=kubeconfig, context=context)
-    print(
-        "Evictions go on." if resume else "All evictions are stopped. Let them go on with: dray stop-evictions --resume"
+    is_new = live.call(
+        lambda client: _set(client, is_so=not resume), "stop-evictions", kubeconfig=kubeconfig, context=context
     )
+    if not resume:
+        print("All evictions are stopped. Let them go on with: dray stop-evictions --resume")
+    else:
+        print("Evictions go on." if is_new else "Evictions were not stopped.")
 
 
-async def _set(client: HttpClient, *, is_so: bool) -> None:
+async def _set(client: HttpClient, *, is_so: bool) -> bool:
+    """Whether that is new."""
+    from dray.api.generated.core import Namespace
     from dray.api.kinds import NAMESPACES
-    from dray.eviction.stop import PLACE, STOP_ANNOTATION
+    from dray.eviction.stop import PLACE, STOP_ANNOTATION, is_stopped
 
+    place = await client.get(NAMESPACES, "", PLACE)
     patch = {"metadata": {"annotations": {STOP_ANNOTATION: "true" if is_so else None}}}
     await client.patch(NAMESPACES, "", PLACE, patch)
     if is_so and "+dray" not in await client.server_version():
         await _soften_rules(client)
+    return isinstance(place, Namespace) and is_stopped(place) != is_so
 
 
 async def _soften_rules(client: HttpClient) -> None:

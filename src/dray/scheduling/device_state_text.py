@@ -12,7 +12,7 @@ _REACH = {
     NodeProblem.GONE: "there is no node in reach",
     NodeProblem.NOT_READY: "no node in reach is ready",
     NodeProblem.CORDONED: "all nodes in reach are cordoned",
-    NodeProblem.DRAINED: "all nodes in reach are being drained",
+    NodeProblem.DRAINED: "all nodes in reach are set aside by drains",
     NodeProblem.TAINTED: "all nodes in reach are tainted NoExecute",
 }
 

@@ -42,7 +42,8 @@ class NodeProblem(StrEnum):
     GONE = "gone"
     NOT_READY = "not ready"
     CORDONED = "cordoned"
-    DRAINED = "being drained"
+    DRAINED = "set aside by a drain"
+    """Its pods are leaving, or have left: the devices are out of service until somebody puts the node back."""
     TAINTED = "tainted NoExecute"
 
 

@@ -32,6 +32,7 @@ from dray.what_if.device_changes import DeviceChange, Inspection, compare_device
 from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
 from dray.what_if.evictions import Eviction, Forecast, forecast, preview_rules
 from dray.what_if.group_changes import MAX_GROUPS, GroupChange, Judged, compare_groups, groups_of, judge_groups
+from dray.what_if.guard_preview import tell_held
 from dray.what_if.namespace_changes import NamespaceChange, Relabelled
 from dray.what_if.next_pods import MAX_ASKED, Named, NextPod, compare_next, find_named, try_next
 from dray.what_if.node_changes import NodeChange, compare_nodes, differing_nodes, node_evictions
@@ -172,7 +173,11 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         namespaces=tuple(Relabelled(pairs, after).changes()),
         services=tuple(compare_services(pairs, before, after)),
         unjudged=tuple(unjudged(pairs)),
-        notes=(*tell_released(pairs), *_notes(new.chances, leaving, named, len(groups))),
+        notes=(
+            *tell_released(pairs),
+            *tell_held(after, leaving.values(), rules),
+            *_notes(new.chances, leaving, named, len(groups)),
+        ),
     )
 
 

@@ -271,7 +271,8 @@ def _tell_budget(change: BudgetChange) -> str:
     if change.let_go:
         told.append(f"{names(change.let_go, 3)} could not be evicted, and can be now")
     if not told:
-        told.append("nobody asks it any more" if change.after is None else "evictions go on as far as it allows")
+        gone = change.after is None
+        told.append("its pods can be evicted without asking it" if gone else "evictions go on as far as it allows")
     return "; ".join(told)
 
 

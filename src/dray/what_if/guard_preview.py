@@ -7,18 +7,20 @@ it says if nobody else does.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 
 from dray.allocator.reasons import Report
 from dray.api.generated.core import Namespace, Pod
-from dray.api.kinds import NAMESPACES
-from dray.api.resource import ResourceClaim
+from dray.api.kinds import NAMESPACES, NODES
+from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.eviction.allocations import consumers_of
 from dray.eviction.guard import Base
 from dray.eviction.pods import can_be_evicted
-from dray.eviction.stop import PLACE
+from dray.eviction.stop import PLACE, is_stopped
 from dray.eviction.told_limit import told_limit
 from dray.prose.wording import count
 from dray.snapshot.snapshot import Snapshot
+from dray.what_if.evictions import Eviction
 
 
 class GuardPreview(Report, frozen=True, kw_only=True):
@@ -65,6 +67,37 @@ def tell_guard(guard: GuardPreview) -> str:
     if guard.is_sweeping:
         return f"{told} An empty selector is held however few leave: they stay until somebody confirms."
     return told
+
+
+def tell_stopped(snapshot: Snapshot) -> Iterator[str]:
+    """That nobody leaves at all, if that is so."""
+    place = snapshot.get(NAMESPACES.resource, "", PLACE)
+    if isinstance(place, Namespace) and is_stopped(place):
+        yield "all evictions are stopped: nobody leaves until `dray stop-evictions --resume`"
+
+
+def tell_held(snapshot: Snapshot, leaving: Collection[Eviction], rules: Iterable[DeviceTaintRule]) -> Iterator[str]:
+    """What keeps pods that have to leave where they are: all is stopped, or they are too many. Who is on a node that
+    is gone is not asked about."""
+    if leaving:
+        yield from tell_stopped(snapshot)
+    for_devices = sum(bool(one.devices) for one in leaving)
+    for_nodes = sum(not one.devices and _is_there(snapshot, one.node) for one in leaving)
+    sweeps = any(map(is_sweeping, rules))
+    for number, nodes in ((for_devices, False), (for_nodes, True)):
+        guard = preview_guard(snapshot, number, nodes=nodes, is_sweeping=sweeps and not nodes)
+        if guard is not None and (guard.is_over or guard.is_sweeping):
+            yield tell_guard(guard).removesuffix(".")
+
+
+def is_sweeping(rule: DeviceTaintRule) -> bool:
+    """Whether a rule selects all devices, said or unsaid."""
+    selector = rule.spec.device_selector
+    return selector is not None and selector.is_empty
+
+
+def _is_there(snapshot: Snapshot, node: str) -> bool:
+    return snapshot.get(NODES.resource, "", node) is not None
 
 
 def _all_pods(snapshot: Snapshot) -> Base:

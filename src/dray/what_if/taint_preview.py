@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from dray.allocator.reasons import Report
-from dray.api.generated.core import Namespace, Node, Pod, Taint
-from dray.api.kinds import NAMESPACES, PODS
+from dray.api.generated.core import Node, Pod, Taint
+from dray.api.kinds import PODS
 from dray.api.node_annotations import Ration, write_rations
 from dray.api.pod_groups import group_of
 from dray.api.references import ObjectRef, full_name
@@ -28,14 +28,13 @@ from dray.eviction.causes import names_device
 from dray.eviction.drain import belongs_to_node
 from dray.eviction.group_members import shared_by
 from dray.eviction.node_planner import NodePlanner
-from dray.eviction.stop import PLACE, is_stopped
 from dray.prose import wording
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import DeviceId
 from dray.what_if.budgets import with_budgets
 from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
 from dray.what_if.evictions import Eviction, forecast, play, told_by
-from dray.what_if.guard_preview import GuardPreview, preview_guard
+from dray.what_if.guard_preview import GuardPreview, is_sweeping, preview_guard, tell_stopped
 
 CHOICES = 2
 """How many nodes are named to which a pod could go."""
@@ -83,15 +82,10 @@ def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: dat
         rules=tuple(rule.metadata.name for rule in rules),
         devices=tuple(map(str, [*dict.fromkeys(published), *sorted(used.difference(published))])),
         held=len(used & _held_alone(snapshot)),
-        guard=preview_guard(snapshot, len(leaving), nodes=False, is_sweeping=any(map(_is_sweeping, rules))),
+        guard=preview_guard(snapshot, len(leaving), nodes=False, is_sweeping=any(map(is_sweeping, rules))),
         evicts=effect == EFFECT_NO_EXECUTE,
         protected=tuple(sorted(name for name in map(str, then.protected) if name in users)),
     )
-
-
-def _is_sweeping(rule: DeviceTaintRule) -> bool:
-    selector = rule.spec.device_selector
-    return selector is not None and selector.is_empty
 
 
 def preview_nodes(
@@ -153,9 +147,8 @@ def _tell_pods(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], now: date
     notes: list[str] = []
     if len(leaving) > MAX_MOVED:
         notes.append(f"a new place was looked for only for the first {MAX_MOVED} of {len(leaving)} pods")
-    place = after.get(NAMESPACES.resource, "", PLACE)
-    if leaving and is_stopped(place if isinstance(place, Namespace) else None):
-        notes.append("all evictions are stopped: nobody leaves until `dray stop-evictions --resume`")
+    if leaving:
+        notes += tell_stopped(after)
     return TaintPreview(
         now=str(Time.of(now)),
         taints=(),

@@ -64,8 +64,8 @@ def _tell_unowned(preview: TaintPreview) -> Iterator[str]:
     """Where it fits elsewhere is no comfort for a pod that nobody makes again."""
     unowned = [pod.pod for pod in preview.pods if not pod.owner]
     if unowned and preview.evicts:
-        verb = "has" if len(unowned) == 1 else "have"
-        yield f"{names(unowned, 5)} {verb} no controller: nobody makes another in its place"
+        verb, whose = ("has", "its") if len(unowned) == 1 else ("have", "their")
+        yield f"{names(unowned, 5)} {verb} no controller: nobody makes another in {whose} place"
 
 
 def _until(preview: TaintPreview) -> str:

@@ -10,12 +10,13 @@ import pytest
 import builders
 import dray
 from dray.api.generated.core import Node, Taint
+from dray.eviction.told_limit import LIMIT_ANNOTATION
 from dray.snapshot import Snapshot
 from dray.snapshot.pod_explanation import explain_pod
 from dray.what_if.deletions import delete
 from dray.what_if.difference import Difference, compare
 from dray.what_if.taint_preview import preview_nodes
-from snapshot_objects import Manifest, node
+from snapshot_objects import DRIVER, Manifest, claim, device, device_class, held, node, resource_slice
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 WEB = {"app": "web"}
@@ -271,3 +272,26 @@ def test_pods_behind_a_service() -> None:
     assert "nothing is decided about pods and devices" in str(difference)
     assert not apply(cluster(pod("a")), service(**WEB)).is_disruptive
     assert remove(base, "service/ml/front").is_disruptive
+
+
+# What keeps pods where they are
+
+
+@pytest.mark.parametrize(
+    ("annotations", "selector", "told"),
+    [
+        ({"dray.dev/stop-evictions": "true"}, {"driver": DRIVER}, "all evictions are stopped"),
+        ({LIMIT_ANNOTATION: "1,10%"}, {"driver": DRIVER}, "They stay until `dray confirm`"),
+        ({LIMIT_ANNOTATION: "50,10%"}, {}, "An empty selector is held however few leave"),
+        ({LIMIT_ANNOTATION: "50,10%"}, {"driver": DRIVER}, ""),
+    ],
+)
+def test_what_holds_pods_that_have_to_leave_is_told(annotations: Manifest, selector: Manifest, told: str) -> None:
+    users = [held(claim(f"c{number}"), "node-1", f"gpu-{number}", pods=(f"p{number}",)) for number in range(2)]
+    place = builders.manifest("v1", "Namespace", "kube-system", "", meta={"annotations": annotations})
+    slices = resource_slice("node-1", device("gpu-0"), device("gpu-1"))
+    base = cluster(device_class(), slices, place, *users, pod("p0"), pod("p1"))
+    difference = apply(base, builders.taint_rule("r", selector, builders.taint("x", "NoExecute")))
+    assert len(difference.evictions) == 2
+    assert told in str(difference.notes)
+    assert bool(difference.notes) == bool(told)
