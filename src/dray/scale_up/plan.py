@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from dray.allocator import Explanation
 from dray.api.generated.apps import DaemonSet
+from dray.api.generated.core import Node, Pod
 from dray.api.references import ObjectName, full_name
 from dray.api.resource import DeviceClass, ResourceSlice
 from dray.prose import explanations
@@ -34,7 +35,7 @@ from dray.scheduling.refusal import Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_node, tell_pod
 from dray.snapshot import Snapshot
-from dray.snapshot.pending_pods import pending_pods
+from dray.snapshot.pending_pods import pending_pods, with_claims
 from dray.what_if.workloads import pod_of
 
 MAX_NODES: Final = 1000
@@ -74,7 +75,7 @@ def plan(snapshot: Snapshot, groups: Sequence[NodeGroup], *, max_nodes: int = MA
             else:
                 problems[full_name(pod)] = problem
         rehearsal.expect(judged, waiting.claims)
-        daemons = [(one, DaemonNodes(one)) for one in snapshot.objects(DaemonSet)]
+        daemons = _Daemons(rehearsal, snapshot)
         return _Search(rehearsal, problems, groups, daemons, max_nodes).run()
 
 
@@ -88,13 +89,48 @@ def _bring_objects(rehearsal: Rehearsal, groups: Sequence[NodeGroup], slices: se
             rehearsal.track(obj)
 
 
+class _Daemons:
+    """The pods of DaemonSets, which are on a new node before others, with the devices that they ask for."""
+
+    def __init__(self, rehearsal: Rehearsal, snapshot: Snapshot) -> None:
+        self._rehearsal = rehearsal
+        self._snapshot = snapshot
+        self._daemons = [(one, DaemonNodes(one)) for one in snapshot.objects(DaemonSet)]
+
+    def come_to(self, node: Node) -> None:
+        """Each DaemonSet that is for a node has a pod there, unless there are no devices for it: then that waits."""
+        name = node.metadata.name
+        for daemon_set, nodes in self._daemons:
+            if not nodes.judge(node).should_run:
+                continue
+            pod = identified(pod_of(daemon_set, name, spec_for(daemon_set, name)))
+            if read_pod(pod).wants_devices:
+                self._place(pod)
+            else:
+                self._rehearsal.run_pod(replace(pod, spec=replace(pod.spec, node_name=name)))
+
+    def _place(self, pod: Pod) -> None:
+        made = with_claims(pod, self._snapshot)
+        if isinstance(made, PodReason):
+            return
+        mark = self._rehearsal.mark
+        for claim in made[1]:
+            self._rehearsal.set_claim(None, claim)
+        info = read_pod(made[0])
+        found = self._rehearsal.find_places(info)
+        if isinstance(found, Refused):
+            self._rehearsal.go_back(mark)
+        else:
+            self._rehearsal.bind(info, found[0])
+
+
 class _Search:
     def __init__(
         self,
         rehearsal: Rehearsal,
         problems: Mapping[str, PodReason],
         groups: Sequence[NodeGroup],
-        daemons: Sequence[tuple[DaemonSet, DaemonNodes]],
+        daemons: _Daemons,
         max_nodes: int,
     ) -> None:
         self._rehearsal = rehearsal
@@ -233,10 +269,7 @@ class _Search:
     def _join(self, machine: Machine) -> None:
         """A node comes, and with it the pods of DaemonSets that are for it."""
         self._rehearsal.add_node(machine.node, machine.slices)
-        for daemon_set, nodes in self._daemons:
-            if nodes.judge(machine.node).should_run:
-                spec = replace(spec_for(daemon_set, machine.name), node_name=machine.name)
-                self._rehearsal.run_pod(pod_of(daemon_set, machine.name, spec))
+        self._daemons.come_to(machine.node)
 
     def _machine(self, number: int, index: int) -> Machine:
         group = self._groups[number]

@@ -41,16 +41,24 @@ def pending_pods(snapshot: Snapshot) -> PendingPods:
     problems: dict[str, PodReason] = {}
     shared: dict[str, ResourceClaim] = {}
     for pod in waiting:
-        made = _missing_claims(pod, snapshot)
+        made = with_claims(pod, snapshot)
         if isinstance(made, PodReason):
             problems[full_name(pod)] = made
             continue
         # One that a group shares is made once.
-        claims.extend(claim for claim in made.values() if shared.setdefault(full_name(claim), claim) is claim)
-        names = {entry: claim.metadata.name for entry, claim in made.items()}
-        status = replace(pod.status, resource_claim_statuses=with_statuses(pod, names)) if made else pod.status
-        pods.append(replace(pod, status=status))
+        claims.extend(claim for claim in made[1] if shared.setdefault(full_name(claim), claim) is claim)
+        pods.append(made[0])
     return PendingPods(tuple(pods), tuple(claims), problems)
+
+
+def with_claims(pod: Pod, snapshot: Snapshot) -> tuple[Pod, tuple[ResourceClaim, ...]] | PodReason:
+    """A pod with the claims that the claim controller would make for it; a reason if one cannot be made."""
+    made = _missing_claims(pod, snapshot)
+    if isinstance(made, PodReason):
+        return made
+    names = {entry: claim.metadata.name for entry, claim in made.items()}
+    status = replace(pod.status, resource_claim_statuses=with_statuses(pod, names)) if made else pod.status
+    return replace(pod, status=status), tuple(made.values())
 
 
 def _place_in_line(pod: Pod) -> tuple[int, bool, str]:

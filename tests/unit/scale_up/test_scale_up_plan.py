@@ -258,3 +258,17 @@ def test_daemons_are_on_new_nodes_first() -> None:
     assert added(plan_for([agent, *pods], group("plain", cpu=4))) == {"plain": 4}
     agent["spec"]["template"]["spec"]["nodeSelector"] = {"other": "nodes"}
     assert added(plan_for([agent, *pods], group("plain", cpu=4))) == {"plain": 2}
+
+
+def test_devices_of_daemons_count() -> None:
+    agent = builders.workload("agent", None, kind="DaemonSet", namespace="ml")
+    agent["spec"]["template"]["spec"]["resourceClaims"] = [builders.pod_claim("gpu", template="one")]
+    pods = [waiting(f"p{number}", claim_template="one") for number in range(4)]
+    assert added(plan_for([device_class(), template("one"), *pods], group("gpus", devices=2))) == {"gpus": 2}
+    assert added(plan_for([device_class(), template("one"), agent, *pods], group("gpus", devices=2))) == {"gpus": 4}
+    answer = plan_for([device_class(), template("one"), agent, *pods], group("gpus", devices=1))
+    assert added(answer) == {}
+    assert len(answer.unplaced) == 4
+    many = [device_class(), template("one"), template("many", 5), agent, *pods]
+    agent["spec"]["template"]["spec"]["resourceClaims"] = [builders.pod_claim("gpu", template="many")]
+    assert added(plan_for(many, group("gpus", devices=2))) == {"gpus": 2}  # it waits, and takes nothing
