@@ -151,7 +151,8 @@ def _print_text(report: Report) -> None:
         for line in (finding.excerpt or finding.message).splitlines():
             _print_line((f"    {label}{line}", styles[finding.severity]))
             label = ""
-    rest = f"; {output.plural(report.unreadable, 'file')} could not be read" if report.unreadable else ""
+    what = "file or document" if report.unreadable == 1 else "files or documents"
+    rest = f"; {report.unreadable} {what} could not be read" if report.unreadable else ""
     print(f"{_verdict(report)} in {output.plural(report.objects, 'object')}{rest}.")
 
 

@@ -190,9 +190,9 @@ def _describe(value: Any) -> str:
         return "(not an object)"
     metadata = value.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    name = metadata.get("name") or f"{metadata.get('generateName') or ''}*"
-    namespace = metadata.get("namespace")
-    return f"{value.get('kind') or '(no kind)'} {f'{namespace}/' if namespace else ''}{name}"
+    kind, namespace = value.get("kind") or "(no kind)", metadata.get("namespace")
+    name = metadata.get("name") or (f"{metadata['generateName']}*" if metadata.get("generateName") else "")
+    return f"{kind} {f'{namespace}/' if namespace else ''}{name or '(no name)'}"
 
 
 def _excerpt(value: Any, field: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ from dray.snapshot.files import InputError, Item, files_below, read
 HELM_CHART = "Chart.yaml"
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 KUSTOMIZE_GROUP = "kustomize.config.k8s.io/"
+_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 
 
 class PassedOver(msgspec.Struct, frozen=True):
@@ -85,6 +87,8 @@ def _read(source: str) -> Iterator[Item | InputError | PassedOver]:
                 yield PassedOver(item.source, "a Kustomization; check what `kubectl kustomize` makes of it")
             elif _is_values(item):
                 yield PassedOver(item.source, "values for templates, by its name: it has neither apiVersion nor kind")
+            elif source != "-" and _is_something_else(item.value):
+                yield PassedOver(item.source, "no manifest: it has neither apiVersion, kind, metadata nor spec")
             else:
                 yield item
     except InputError as error:
@@ -98,6 +102,13 @@ def _is_values(item: Item) -> bool:
     """Whether a file is called as values are, and has nothing of an object; its chart may be elsewhere."""
     is_object = isinstance(item.value, dict) and ("apiVersion" in item.value or "kind" in item.value)
     return Path(item.source).name.startswith("values") and not is_object
+
+
+def _is_something_else(value: Any) -> bool:
+    """Whether a document has nothing of an object, as the settings of other programs. A list has not even fields."""
+    if isinstance(value, list):
+        return not any(isinstance(one, dict) and _FIELDS & one.keys() for one in value)
+    return isinstance(value, dict) and bool(value) and not _FIELDS & value.keys()
 
 
 def _is_template(path: Path) -> bool:

@@ -104,7 +104,7 @@ def test_a_pipeline_is_told_of_a_file_that_cannot_be_read(tmp_path: Path, form: 
         assert says.format(broken) in done.stdout
 
 
-@pytest.mark.parametrize("bad", ["a: [\n", "groups: []\n", "apiVersion: v1\nkind: Pod\nspec: 1\n"])
+@pytest.mark.parametrize("bad", ["a: [\n", "metadata: {name: x}\n", "apiVersion: v1\nkind: Pod\nspec: 1\n"])
 def test_lint_looks_at_the_rest(tmp_path: Path, bad: str) -> None:
     (tmp_path / "a.yaml").write_text(bad)
     (tmp_path / "b.yaml").write_text(
@@ -113,15 +113,25 @@ def test_lint_looks_at_the_rest(tmp_path: Path, bad: str) -> None:
     )
     done = dray("lint", str(tmp_path))
     assert (done.exit_code, "a.yaml" in done.stderr, "there is no class 'tpu'" in done.stdout) == (2, True, True)
-    assert "1 warning in 2 objects; 1 file could not be read." in done.stdout
+    assert "1 warning in 2 objects; 1 file or document could not be read." in done.stdout
     reasons = {one["reason"] for one in json.loads(dray("lint", str(tmp_path), "-o", "json").stdout)["findings"]}
     assert "Unreadable" in reasons
+
+
+@pytest.mark.parametrize("other", ["groups: []\n", "on: push\njobs: {a: 1}\n", "[{name: a}]\n"])
+@pytest.mark.parametrize("command", ["validate", "lint"])
+def test_settings_of_other_programs_are_no_manifests(tmp_path: Path, command: str, other: str) -> None:
+    (tmp_path / "a.yaml").write_text(other)
+    (tmp_path / "b.yaml").write_text(CLAIM)
+    assert dray(command, str(tmp_path)).stdout.endswith("no problems in 1 object.\n")
+    (tmp_path / "a.yaml").write_text("metadata: {name: x}\n")
+    assert dray(command, str(tmp_path)).exit_code > 0
 
 
 def test_a_link_to_nowhere_is_told(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(CLAIM)
     (tmp_path / "link.yaml").symlink_to(tmp_path / "moved-away.yaml")
-    assert dray("validate", str(tmp_path)).stdout == "no problems in 1 object; 1 file could not be read.\n"
+    assert dray("validate", str(tmp_path)).stdout == "no problems in 1 object; 1 file or document could not be read.\n"
     for command in ("validate", "lint", "devices"):
         done = dray(command, str(tmp_path))
         assert (done.exit_code, "link.yaml: cannot be read: No such file" in done.stderr) == (2, True), command
