@@ -83,13 +83,13 @@ def _mutation(expression: str) -> dict[str, Any]:
     return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
 
 
-def mutating_binding(policy: str, **spec: Any) -> Object:
+def mutating_binding(policy: str, name: str = "", **spec: Any) -> Object:
     """A MutatingAdmissionPolicyBinding."""
     return typed(
         {
             "apiVersion": GROUP,
             "kind": "MutatingAdmissionPolicyBinding",
-            "metadata": {"name": f"{policy}-everywhere"},
+            "metadata": {"name": name or f"{policy}-everywhere"},
             "spec": {"policyName": policy, **spec},
         }
     )

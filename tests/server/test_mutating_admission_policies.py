@@ -166,3 +166,18 @@ async def test_a_policy_that_is_not_configured_is_told_from_one_that_fails(param
         with pytest.raises(ApiError) as failure:
             await admin.create(config_map("mine"))
         assert (failure.value.code, failure.value.reason) == (403, reason)
+
+
+async def test_a_kind_of_parameters_that_nobody_serves_is_told_once_however_many_bindings_there_are() -> None:
+    async with local_server(with_roles=False) as server:
+        admin = server.client()
+        kind = {"apiVersion": "example.com/v1", "kind": "Limit"}
+        await admin.create(mutating_policy("p", "Object{}", paramKind=kind))
+        for name in ("first", "second"):
+            reference = {"name": "x", "parameterNotFoundAction": "Allow"}
+            await admin.create(mutating_binding("p", name, paramRef=reference))
+        with pytest.raises(ApiError, match="failed to configure policy: failed to find resource") as failure:
+            await admin.create(config_map())
+        details = failure.value.status.details
+        assert details is not None
+        assert len(details.causes) == 1

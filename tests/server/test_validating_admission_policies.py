@@ -14,8 +14,10 @@ from dray.api.meta import Object
 from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.server.local import LocalClient
+from dray.server.objects import finish
 from dray.server.upkeep.policy_type_checks import check_policies
 from dray.server.verbs import writes
+from dray.store import Key
 from local_server import local_server, typed
 from server_objects import pod
 
@@ -172,6 +174,31 @@ async def test_a_kind_of_parameters_that_nobody_serves_is_the_fault_of_the_polic
         await admin.create(binding("p", paramRef={"name": "x", "parameterNotFoundAction": "Allow"}))
         why = "ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: failed to find resource"
         await denied(admin, config_map(), f"{why} referenced by paramKind: 'example.com/v1, Kind=Limit'")
+
+
+async def test_a_selector_that_cannot_be_used_is_the_fault_of_who_has_it() -> None:
+    """Validation refuses such a selector today; one that is stored may come from another server."""
+    broken = {"objectSelector": {"matchLabels": {"no key": "a"}}}
+    stored = {
+        POLICIES: policy("p", "true", matchConstraints=broken),
+        BINDINGS: binding("q", name="broken", matchResources=broken),
+    }
+    async with local_server(with_roles=False) as server:
+        admin = server.client()
+        await admin.create(binding("p"))
+        await admin.create(policy("q", "object.metadata.name != 'd'"))
+        await admin.create(binding("q"))
+        for kind, obj in stored.items():
+            await server.store.create(Key(kind.resource, "", obj.metadata.name), finish(obj))
+        await denied(admin, config_map(), "Policy 'p' denied request: failed to configure policy: ")
+        await admin.create(pod("p"))  # no rule is about pods, whatever selectors say
+        await admin.delete(POLICIES, "", "p")
+        await denied(
+            admin, config_map(), "Policy 'q' with binding 'broken' denied request: failed to configure binding"
+        )
+        await admin.patch(POLICIES, "", "q", {"spec": {"failurePolicy": "Ignore"}})
+        await admin.create(config_map())
+        await denied(admin, config_map("d"), "Policy 'q' with binding 'q-everywhere' denied request: failed expression")
 
 
 async def test_selectors_and_rules_say_what_a_policy_is_about() -> None:
