@@ -7,7 +7,9 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: test demo up setup lint types layers unit again soak e2e peers bench format generate site dist clean
 
-test: lint types layers unit
+# Two at a time: types are checked on one core only.
+test: setup
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint types layers unit
 
 setup: $(STAMP)
 
