@@ -9,7 +9,7 @@ from dray.api.generated.core import Pod
 from dray.api.pod_groups import group_of
 from fault_simulation.device_evictions import LAG
 from fault_simulation.fitting import Fitting
-from fault_simulation.ledger import PODS, Change, Ledger, is_finished
+from fault_simulation.ledger import CLAIMS, PODS, Change, Ledger, claim_names, is_finished
 
 SCHEDULER: Final = "kube-scheduler"
 
@@ -54,10 +54,16 @@ def _waits(pod: Pod) -> bool:
     return not pod.spec.node_name and pod.metadata.deletion_timestamp is None
 
 
+def _shares(ledger: Ledger, pod: Pod) -> bool:
+    claims = (ledger.find(CLAIMS, pod.metadata.namespace, name) for name in claim_names(pod))
+    return any(claim is not None and claim.status.reserved_for for claim in claims)
+
+
 def find_preemption_leftovers(ledger: Ledger) -> Iterator[str]:
-    """Nobody waits for a node on which everything would fit without some who are less important. Gangs do not count."""
+    """Nobody waits for a node on which everything would fit without some who are less important. Gangs do not count,
+    nor does who shares devices with others: they are not made to go so that they let go of them."""
     for pod in ledger.pods:
-        if not _waits(pod) or not makes_go(pod) or group_of(pod) is not None:
+        if not _waits(pod) or not makes_go(pod) or group_of(pod) is not None or _shares(ledger, pod):
             continue
         for node in ledger.nodes:
             gone = {

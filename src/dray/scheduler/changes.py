@@ -176,15 +176,18 @@ class Changes:
         pod = new if new is not None else old
         assert pod is not None
         key = ObjectName.of(pod)
+        nominations = self._cluster.nominations
+        was_nominated = bool(nominations) and pod.metadata.uid in nominations
         self._cluster.set_pod(new, pod.metadata.uid)
+        if was_nominated and pod.metadata.uid not in nominations:
+            self._queue.happened(Cause.POD_GONE | Cause.DEVICES)  # what was kept for it is anybody's
         if new is None or not self._state.is_ours(new):
             self._queue.remove(key)
             self._tell_others(old, new)
             return
         known = self._queue.get(key)
         info = read_pod(new, known)
-        if known is None and new.status.nominated_node_name:
-            self._cluster.nominations.set(info, new.status.nominated_node_name)
+        self._nominate(info, old.status.nominated_node_name if old is not None and known is not None else "")
         missing = self._state.not_yet(info) if known is None else None
         if missing is None:
             self._queue.put(info, changed=old is not None and _pod_changed(old, new))
@@ -194,6 +197,17 @@ class Changes:
             self._queue.put(info, changed=False, waits_for=missing.causes)
             self._state.metrics.refused(key, missing)
             self._on_missing(info, missing)
+
+    def _nominate(self, info: PodInfo, before: str) -> None:
+        """Takes in for which node a pod waits; another scheduler may have said so."""
+        nominations, now = self._cluster.nominations, info.pod.status.nominated_node_name
+        if now == before:
+            return
+        if now:
+            nominations.set(info, now)
+        elif nominations.node_of(info) == before:
+            nominations.drop(info.pod.metadata.uid)
+            self._queue.happened(Cause.POD_GONE | Cause.DEVICES)
 
     def _tell_others(self, old: Pod | None, new: Pod | None) -> None:
         """Pods that wait are tried again if another one left its node, or came to one and they speak of it."""

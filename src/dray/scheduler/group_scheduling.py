@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Generator, Sequence
 from typing import Any, Final, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -94,6 +95,8 @@ class GroupScheduler:
         self._binder = GroupBinder(client, clock, binder)
         self._recorder = recorder
         self._letting_go: set[ObjectName] = set()
+        self._storing = WeakValueDictionary[ObjectName, asyncio.Lock]()
+        """For as long as somebody writes what was decided for a group, or waits to."""
         self._told: dict[ObjectName, float] = {}
 
     async def schedule(self, first: PodInfo) -> None:
@@ -166,7 +169,12 @@ class GroupScheduler:
     # Writing
 
     async def _store(self, name: ObjectName, placed: Placed) -> None:
-        """All claims, then all pods."""
+        """All claims, then all pods. Who was decided on later counts on those before, and is stored when they are."""
+        lock = self._storing.setdefault(name, asyncio.Lock())
+        async with lock:
+            await self._store_next(name, placed)
+
+    async def _store_next(self, name: ObjectName, placed: Placed) -> None:
         group = self._host.cluster.groups.get(name)
         causes = Cause.ERROR | Cause.CLAIM | Cause.DEVICES
         try:
@@ -197,12 +205,16 @@ class GroupScheduler:
             await self._say(group, "True", "Scheduled", "")
 
     def _suffice(self, name: ObjectName, group: PodGroup | None, placed: Placed) -> bool:
-        """Whether there are still enough pods: while their claims were written some may have gone, or come anew."""
-        standing = sum(self._stands(*one) for one in placed)
-        if standing == len(placed) or group is None:
+        """Whether there are still enough pods: while their claims were written some may have gone, or come anew, and
+        others that were decided on before them may have got nothing."""
+        if group is None:
             return True
-        running = sum(bool(pod.spec.node_name) for pod in self._host.cluster.groups.members(name).values())
-        return running + standing >= min_count(group)
+        cluster = self._host.cluster
+        standing = sum(self._stands(*one) for one in placed)
+        others = len(cluster.nodes_of_group(name)) - sum(
+            cluster.placed(pod.pod.metadata.uid) is not None for pod, _ in placed
+        )
+        return others + standing >= min_count(group)
 
     def _take_back(self, placed: Placed, causes: Cause) -> None:
         for pod, chosen in placed:

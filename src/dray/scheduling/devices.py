@@ -38,6 +38,7 @@ from dray.scheduling.reasons import (
     ClassMissing,
     DeviceFailed,
     DevicesBeingSought,
+    DevicesKept,
     DevicesLacking,
     NodeReason,
     SearchTimedOut,
@@ -47,6 +48,7 @@ from dray.scheduling.refusal import Refused
 
 LACKING = (DevicesLacking(),)
 OUT_OF_REACH = (ClaimOutOfReach(),)
+_KEPT = (DevicesKept(),)
 _RUNNING = (SelectorsRunning(),)
 _SEARCHING = (DevicesBeingSought(),)
 
@@ -147,6 +149,9 @@ class PodDevices:
             if self._is_free(unreachable):
                 self._in_the_way[full_name(unreachable)] = unreachable
             return OUT_OF_REACH
+        nominations = self._cluster.nominations
+        if self.pending and nominations and nominations.keep_devices(self._pod, node.name):
+            return _KEPT
         answer = self._ask(node.name)
         match answer:
             case Unsatisfiable(problems=problems):

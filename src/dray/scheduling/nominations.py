@@ -23,6 +23,21 @@ class Nominations:
         """A pod has a node, is gone, or need not wait any more."""
         self._by_uid.pop(uid, None)
 
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._by_uid
+
+    def keep_devices(self, pod: PodInfo, node: str) -> bool:
+        """Whether somebody as important as a pod, or more, waits for devices of a node.
+
+        They come free one after the other. If others took the first of them, whoever needs several would make pods go
+        without end. What is left is given away when those who wait have theirs.
+        """
+        uid, priority = pod.pod.metadata.uid, pod.pod.spec.priority or 0
+        return any(
+            where == node and each != uid and one.wants_devices and (one.pod.spec.priority or 0) >= priority
+            for each, (one, where) in self._by_uid.items()
+        )
+
     def node_of(self, pod: PodInfo) -> str:
         """The node that a pod waits for; empty if it waits for none."""
         _, node = self._by_uid.get(pod.pod.metadata.uid, (pod, ""))

@@ -189,6 +189,10 @@ class DevicesLacking(NodeReason, frozen=True, cache_hash=True):
     problems: tuple[str, ...] = ()
 
 
+class DevicesKept(DevicesLacking, frozen=True, cache_hash=True):
+    """Pods on the node go for somebody more important, who gets devices there first."""
+
+
 class SearchTimedOut(NodeReason, frozen=True, cache_hash=True):
     """Whether the claims fit on the node was not found out in time (4381-108)."""
 

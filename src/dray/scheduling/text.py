@@ -84,6 +84,8 @@ def tell_node(reason: NodeReason) -> str:
             return "node(s) didn't find available persistent volumes to bind"
         case reasons.ClaimOutOfReach():
             return "resourceclaim not available on the node"
+        case reasons.DevicesKept():
+            return "node(s) keep their devices for more important pods that others make room for"
         case reasons.DevicesLacking(problems):
             return f"{DOES_NOT_FIT}: {'; '.join(problems)}" if problems else DOES_NOT_FIT
         case reasons.SearchTimedOut(node):

@@ -203,6 +203,29 @@ def test_nobody_else_goes_while_the_devices_of_those_that_went_are_not_free_yet(
     assert chosen_node(here, wanted) == "a"
 
 
+def test_devices_that_come_free_one_by_one_are_kept_for_who_waits_for_them() -> None:
+    here = cluster(
+        *(node(on) for on in "ab"),
+        *(resource_slice(on, "gpu-0", "gpu-1") for on in "ab"),
+        device_class(),
+        claim("two", count=2),
+        claim("one"),
+        claim("other", status=allocated("gpu-0", "b")),
+        claim("held", status=allocated("gpu-1", "a")),
+    )
+    wanted = high(cpu="1", claims=("two",))
+    here.nominations.set(read_pod(wanted), "a")
+    assert chosen_node(here, high("low", priority=1, claims=("one",))) == "b", "one is free on both"
+    here.set_claim(None, claim("more", status=allocated("gpu-1", "b")))
+    kept = refusal(here, high("low", priority=1, claims=("one",)))
+    assert "1 node(s) keep their devices for more important pods that others make room for" in tell(kept)
+    assert chosen_node(here, high("higher", priority=20, claims=("one",))) == "a"
+    here.set_claim(claim("held", status=allocated("gpu-1", "a")), None)
+    assert chosen_node(here, wanted) == "a"
+    here.nominations.drop("uid-high")
+    assert chosen_node(here, high("low", priority=1, claims=("one",))) == "a"
+
+
 def test_room_that_another_was_promised_is_not_promised_twice() -> None:
     here = cluster(node("a"), node("b"), low("x", "a", cpu="4"), low("y", "b", cpu="4", priority=5))
     assert victims(here, high("first")) == "a: x"
