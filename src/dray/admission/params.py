@@ -35,15 +35,8 @@ class ParamSource(Protocol):
         ...
 
 
-def collect_params(
-    kind: ParamKind | None, reference: ParamRef | None, namespace: str, source: ParamSource
-) -> Sequence[Any]:
-    """The objects that the policy is evaluated with, one after the other; a policy without parameters has one None.
-
-    Raises BadParams.
-    """
-    if kind is None or reference is None:
-        return (None,)
+def collect_params(kind: ParamKind, reference: ParamRef, namespace: str, source: ParamSource) -> Sequence[Any]:
+    """The objects that the policy is evaluated with, one after the other. Raises BadParams."""
     is_namespaced = source.is_namespaced(kind)
     if is_namespaced is None:
         named = f"{kind.api_version}, Kind={kind.kind}"

@@ -7,7 +7,6 @@ of their own.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -110,9 +109,10 @@ class Program:
         if budget.is_light and self._finds_all:
             raise Postponed
         if self._straight is not None:
-            done = None
-            with contextlib.suppress(CostLimitExceeded):  # which is told below
+            try:
                 done = self._straight(values)
+            except CostLimitExceeded:
+                done = None  # it is told below
             if done is not None and done[1] <= budget.cost_limit and done[0].__class__ not in _WRAPPED:
                 return done
         frame = self._plan.start(*values, more=budget.more, work=budget.work, cost_limit=budget.cost_limit)

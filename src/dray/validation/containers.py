@@ -233,10 +233,18 @@ def _validate_mounts(
         for field, below in (("subPath", mount.sub_path), ("subPathExpr", mount.sub_path_expr)):
             validate_descending_path(errors, below, f"{path}.volumeMounts.{field}")  # Kubernetes does not say of which
         if mount.mount_propagation is not None:
-            check.one_of(errors, f"{path}.volumeMounts.mountPropagation", mount.mount_propagation, PROPAGATIONS)
+            _validate_propagation(errors, container, mount.mount_propagation, f"{path}.volumeMounts.mountPropagation")
         if mount.recursive_read_only is not None:
             _validate_recursion(errors, mount, f"{path}.volumeMounts.recursiveReadOnly")
     _validate_devices(errors, container, f"{path}.volumeDevices", volumes)
+
+
+def _validate_propagation(errors: Errors, container: Container | EphemeralContainer, given: str, path: str) -> None:
+    """Who shares what it mounts with the node must be privileged."""
+    check.one_of(errors, path, given, PROPAGATIONS)
+    rights = container.security_context
+    if given == "Bidirectional" and (rights is None or not rights.privileged):
+        errors.append(forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
 
 
 def _validate_recursion(errors: Errors, mount: VolumeMount, path: str) -> None:

@@ -21,6 +21,8 @@ _NOT_FOR_THEM: Final = (
     "readiness_probe",
     "resize_policy",
     "resources",
+    "restart_policy",
+    "restart_policy_rules",
     "startup_probe",
 )
 

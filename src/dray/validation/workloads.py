@@ -191,7 +191,8 @@ def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
         ("minReadySeconds", spec.min_ready_seconds),
         ("revisionHistoryLimit", getattr(spec, "revision_history_limit", None)),
     ):
-        if value is not None:
+        is_all = field == "revisionHistoryLimit" and isinstance(new, apps.StatefulSet)  # then negative keeps all
+        if value is not None and not is_all:
             check.not_negative(errors, f"spec.{field}", value)
     is_daemon_set = isinstance(new, apps.DaemonSet)
     if spec.selector is None:
@@ -205,21 +206,21 @@ def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
         if any(error.field.startswith("spec.selector.") for error in errors[before:]) and not is_daemon_set:
             errors.append(invalid("spec.selector", spec.selector, "invalid label selector"))
             return  # as in Kubernetes: of the pods nothing is said before they can be found
-    _validate_lasting(errors, _with_claims(spec.template, getattr(spec, "volume_claim_templates", ())))
+    _validate_lasting(errors, _of_pods(spec) if isinstance(spec, apps.StatefulSetSpec) else spec.template)
     if old is not None:
         check.immutable(errors, "spec.selector", spec.selector, old.spec.selector)
 
 
-def _with_claims(template: PodTemplateSpec, claims: tuple[PersistentVolumeClaim, ...]) -> PodTemplateSpec:
-    """The template as its pods will have it: a volume for each claim that is made for them, instead of its own."""
-    if not claims:
-        return template
+def _of_pods(spec: apps.StatefulSetSpec) -> PodTemplateSpec:
+    """The template as pods will have it: the domain of the service, and for each claim of theirs a volume, instead of
+    their own."""
+    pod = spec.template.spec
     made = {
         name: Volume(name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=name))
-        for name in (claim.metadata.name for claim in claims)
+        for name in (claim.metadata.name for claim in spec.volume_claim_templates)
     }
-    own = [volume for volume in template.spec.volumes if volume.name not in made]
-    return replace(template, spec=replace(template.spec, volumes=(*made.values(), *own)))
+    own = [volume for volume in pod.volumes if volume.name not in made]
+    return replace(spec.template, spec=replace(pod, subdomain="", volumes=(*made.values(), *own)))
 
 
 def _validate_lasting(errors: Errors, template: PodTemplateSpec) -> None:

@@ -116,6 +116,8 @@ CASES = [
         stateful_set(template={"spec": {}}, selector={"matchLabels": {"app": "a."}}),
         {("Invalid", "spec.selector.matchLabels"), ("Invalid", "spec.selector")},
     ),
+    (stateful_set(revisionHistoryLimit=-1), set()),
+    (stateful_set(template={**PODS, "spec": {**PODS["spec"], "subdomain": "A_b"}}), set()),
     (stateful_set(template=MOUNTING), {("NotFound", "spec.template.spec.containers[0].volumeMounts[0].name")}),
     (
         document("Deployment", "apps/v1", {"selector": {"matchLabels": {"app": "a."}}, "template": PODS}),

@@ -35,6 +35,10 @@ T = TypeVar("T")
 B = TypeVar("B", bound=Binding)
 
 
+_NO_PARAMS: Sequence[Any] = (None,)
+"""A policy without parameters is evaluated once."""
+
+
 class _Compilable(Protocol):
     is_compiled: bool
 
@@ -113,7 +117,10 @@ class PolicyRunner:
             try:
                 if self.matched(asked, binding.matcher) is None:
                     continue
-                params = await self._params(asked, policy.param_kind, binding.params)
+                kind, reference = policy.param_kind, binding.params
+                params = _NO_PARAMS
+                if kind is not None and reference is not None:
+                    params = await self._params(asked, kind, reference)
             except UnknownParamKind as error:
                 yield Unusable(f"failed to configure policy: {error}")
                 return
@@ -122,13 +129,11 @@ class PolicyRunner:
                 continue
             yield Concern(resource, binding, params)
 
-    async def _params(
-        self, asked: AdmissionRequest, kind: ParamKind | None, reference: ParamRef | None
-    ) -> Sequence[Any]:
+    async def _params(self, asked: AdmissionRequest, kind: ParamKind, reference: ParamRef) -> Sequence[Any]:
         """The objects that a policy is evaluated with. Among many they are looked for beside the loop: whoever may
         create them decides how many there are. Raises BadParams."""
         namespace, source = asked.request.namespace, StoredParams(asked.engine)
-        if kind is None or reference is None or reference.name:
+        if reference.name:
             return collect_params(kind, reference, namespace, source)
         taken = source.taken(kind, reference.namespace or namespace)
         if len(taken.records) <= MANY:

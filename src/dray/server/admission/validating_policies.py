@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,8 +104,10 @@ class ValidatingPolicies:
     async def _judge(self, asked: AdmissionRequest, policy: ValidatingPolicy, given: Given, params: Any) -> Verdict:
         try:
             if policy.is_compiled and not asked.call.is_large:
-                with contextlib.suppress(cel.Postponed):
+                try:
                     return policy.judge(given, params)
+                except cel.Postponed:
+                    pass
             await self._runner.compiled(asked, policy)
             return await self._runner.evaluate(asked, given, lambda given, budget: policy.judge(given, params, budget))
         except TookTooLong as error:
