@@ -19,6 +19,7 @@ from dray.snapshot.device_selection import (
     DeviceSelection,
     SelectionError,
     check,
+    check_key,
     find_devices,
     find_unpublished,
 )
@@ -71,6 +72,7 @@ async def _plan(client: HttpClient | None, snapshot: Snapshot, request: TaintReq
 
     try:
         check(snapshot, request.selection)
+        check_key(snapshot, request.selection, request.key)
         if not (find_devices(snapshot, request.selection) or find_unpublished(snapshot, request.selection)):
             return ()
         support = Support() if client is None else await find_support(client, request)

@@ -89,6 +89,22 @@ def check(snapshot: Snapshot, selection: DeviceSelection) -> None:
     _check_names(snapshot, selection)
 
 
+def check_key(snapshot: Snapshot, selection: DeviceSelection, key: str) -> None:
+    """That who means every device did not mean the one that the key of the taint names. Raises SelectionError."""
+    if selection != DeviceSelection():
+        return
+    for device in snapshot.devices():
+        _, pool, name = one = device.id
+        node = device.access.node_name
+        for told, options in (
+            ({name, f"{pool}/{name}", "/".join(one)}, f"--pool {pool} --device {name}"),
+            ({pool}, f"--pool {pool}"),
+            ({node}, f"--node {node}"),
+        ):
+            if key in told:
+                raise SelectionError(f"{key} would be the taint, on every device; for that one say {options}")
+
+
 def _check_names(snapshot: Snapshot, selection: DeviceSelection) -> None:
     """Looks where the names first lead nowhere. Devices that claims hold need not be published (SVS-23)."""
     left = [device.id for device in snapshot.devices() if selection.node in ("", device.access.node_name)]

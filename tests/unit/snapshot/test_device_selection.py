@@ -16,6 +16,7 @@ from dray.snapshot.device_selection import (
     DeviceSelection,
     SelectionError,
     check,
+    check_key,
     find_devices,
     find_unpublished,
     resolve,
@@ -37,6 +38,23 @@ def cluster(*objects: Any) -> Snapshot:
     del shared["spec"]["nodeName"]
     shared["spec"] |= {"allNodes": True, "driver": "nic.example.com"}
     return dray.load(device_class(), *slices, shared, *objects)
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("node-2/gpu-1", "--pool node-2 --device gpu-1"),
+        (f"{DRIVER}/node-2/gpu-1", "--pool node-2 --device gpu-1"),
+        ("nic-1", "--pool shared --device nic-1"),
+        ("node-3", "--pool node-3"),
+        ("shared", "--pool shared"),
+    ],
+)
+def test_who_names_a_device_as_the_taint_does_not_mean_every_device(key: str, meant: str) -> None:
+    with pytest.raises(SelectionError, match=f"{key} would be the taint, on every device; for that one say {meant}"):
+        check_key(cluster(), DeviceSelection(), key)
+    check_key(cluster(), DeviceSelection(node="node-1"), key)
+    check_key(cluster(), DeviceSelection(), "maintenance")
 
 
 def selectors(selection: DeviceSelection, *, by_names: bool = False) -> list[dict[str, Any]]:
