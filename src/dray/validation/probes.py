@@ -65,7 +65,8 @@ def validate_lifecycle(errors: Errors, lifecycle: Lifecycle, path: str, grace: i
         if handler is None:
             continue
         _validate_handler(errors, handler, f"{path}.{field}", ("exec", "http_get", "tcp_socket", "sleep"))
-        if handler.sleep is not None and grace is not None and not 0 <= handler.sleep.seconds <= grace:
+        is_first = handler.exec is None and handler.http_get is None and handler.tcp_socket is None
+        if handler.sleep is not None and is_first and grace is not None and not 0 <= handler.sleep.seconds <= grace:
             told = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
             errors.append(invalid(f"{path}.{field}.sleep", handler.sleep.seconds, told))
 

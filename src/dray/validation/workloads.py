@@ -205,27 +205,32 @@ def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
         validate_selector(errors, spec.selector, spec.template, "spec")
         if any(error.field.startswith("spec.selector.") for error in errors[before:]) and not is_daemon_set:
             errors.append(invalid("spec.selector", spec.selector, "invalid label selector"))
-            return  # as in Kubernetes: of the pods nothing is said before they can be found
+            if isinstance(new, apps.StatefulSet):
+                _validate_endless(errors, spec.template)
+            return  # as in Kubernetes: of the pods little is said before they can be found
     _validate_lasting(errors, _of_pods(spec) if isinstance(spec, apps.StatefulSetSpec) else spec.template)
     if old is not None:
         check.immutable(errors, "spec.selector", spec.selector, old.spec.selector)
 
 
 def _of_pods(spec: apps.StatefulSetSpec) -> PodTemplateSpec:
-    """The template as pods will have it: the domain of the service, and for each claim of theirs a volume, instead of
-    their own."""
+    """The template as pods will have it: a name and a domain of their own, and for each claim of theirs a volume."""
     pod = spec.template.spec
     made = {
         name: Volume(name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=name))
         for name in (claim.metadata.name for claim in spec.volume_claim_templates)
     }
     own = [volume for volume in pod.volumes if volume.name not in made]
-    return replace(spec.template, spec=replace(pod, subdomain="", volumes=(*made.values(), *own)))
+    return replace(spec.template, spec=replace(pod, hostname="", subdomain="", volumes=(*made.values(), *own)))
 
 
 def _validate_lasting(errors: Errors, template: PodTemplateSpec) -> None:
     """A template of pods that run for ever."""
     validate_template(errors, template, "spec.template")
+    _validate_endless(errors, template)
+
+
+def _validate_endless(errors: Errors, template: PodTemplateSpec) -> None:
     if template.spec.restart_policy in ("OnFailure", "Never"):
         check.one_of(errors, "spec.template.spec.restartPolicy", template.spec.restart_policy, ("Always",))
     if template.spec.active_deadline_seconds is not None:
@@ -249,13 +254,15 @@ def _check_replication_controller(
     _validate_lasting(errors, spec.template)
 
 
-def validate_selector(errors: Errors, selector: LabelSelector, template: PodTemplateSpec, path: str) -> None:
+def validate_selector(
+    errors: Errors, selector: LabelSelector, template: PodTemplateSpec, path: str, *, may_be_empty: bool = False
+) -> None:
     """A selector that finds the pods of the template."""
     before = len(errors)
     validate_label_selector(errors, selector, f"{path}.selector")
     if len(errors) > before:
         return
-    if not selector.match_labels and not selector.match_expressions:
+    if not selector.match_labels and not selector.match_expressions and not may_be_empty:
         errors.append(invalid(f"{path}.selector", {}, "must not be empty"))
     elif not labels.LabelSelector.of(selector).matches(template.metadata.labels):
         where = f"{path}.template.metadata.labels"
@@ -271,7 +278,7 @@ def _check_deployment(errors: Errors, new: apps.Deployment, old: apps.Deployment
         errors.append(
             forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")
         )
-    elif rolling is not None:
+    elif rolling is not None and spec.strategy.type == "RollingUpdate":
         path = "spec.strategy.rollingUpdate"
         unavailable = 0 if rolling.max_unavailable is None else rolling.max_unavailable
         validate_int_or_percent(errors, unavailable, f"{path}.maxUnavailable")

@@ -203,3 +203,28 @@ def test_warnings(manifest: dict[str, Any], expected: list[str]) -> None:
     assert validation.validate(manifest) == []
     obj = validation.default_object(validation.documents.read(manifest)[2], NOW)
     assert validation.warnings(obj) == expected
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "expected"),
+    [
+        ({"preStop": {"sleep": {"seconds": 30}}}, set()),
+        ({"preStop": {"sleep": {"seconds": 31}}}, {("Invalid", "preStop.sleep")}),
+        ({"postStart": {"sleep": {"seconds": -1}}}, {("Invalid", "postStart.sleep")}),
+        ({"preStop": {"exec": {"command": ["a"]}, "sleep": {"seconds": 31}}}, {("Forbidden", "preStop.sleep")}),
+        ({"stopSignal": "SIGTERM"}, {("Forbidden", "stopSignal")}),
+    ],
+)
+def test_how_containers_end(verdict: Any, lifecycle: dict[str, Any], expected: set[tuple[str, str]]) -> None:
+    """None sleeps longer than its pod has time to end; a signal is one of the pod's system."""
+    found = verdict(with_container(lifecycle=lifecycle))
+    assert found == {(reason, f"spec.containers[0].lifecycle.{field}") for reason, field in expected}
+
+
+def test_devices_in_containers_have_paths_of_their_own(verdict: Any) -> None:
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "v"}}
+    devices = [{"name": "v", "devicePath": "/a"}, {"name": "v", "devicePath": "/a"}]
+    container = {"name": "c", "image": "i:1", "volumeDevices": devices}
+    path = "spec.containers[0].volumeDevices[1]"
+    found = verdict(a_pod(containers=[container], volumes=[volume]))
+    assert found == {("Invalid", f"{path}.name"), ("Invalid", f"{path}.devicePath")}

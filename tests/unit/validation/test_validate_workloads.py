@@ -21,6 +21,7 @@ KEPT = {
 }
 JOB = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
 INDEXED = {"completionMode": "Indexed", "completions": 4, "backoffLimitPerIndex": 1}
+STRANGE = {"type": "Sometimes", "rollingUpdate": {"maxSurge": -1}}
 CODES = {"operator": "In", "values": [1, 2]}
 
 
@@ -117,6 +118,19 @@ CASES = [
         {("Invalid", "spec.selector.matchLabels"), ("Invalid", "spec.selector")},
     ),
     (stateful_set(revisionHistoryLimit=-1), set()),
+    (
+        stateful_set(template={"spec": {"restartPolicy": "Never"}}, selector={"matchLabels": {"app": "a."}}),
+        {
+            ("Invalid", "spec.selector.matchLabels"),
+            ("Invalid", "spec.selector"),
+            ("NotSupported", "spec.template.spec.restartPolicy"),
+        },
+    ),
+    (job(manualSelector=True, selector={}), set()),
+    (
+        document("Deployment", "apps/v1", {"selector": SELECTOR, "template": PODS, "strategy": STRANGE}),
+        {("NotSupported", "spec.strategy")},
+    ),
     (stateful_set(template={**PODS, "spec": {**PODS["spec"], "subdomain": "A_b"}}), set()),
     (stateful_set(template=MOUNTING), {("NotFound", "spec.template.spec.containers[0].volumeMounts[0].name")}),
     (
