@@ -87,6 +87,8 @@ def _read(source: str) -> Iterator[Item | InputError | PassedOver]:
                 yield PassedOver(item.source, "a Kustomization; check what `kubectl kustomize` makes of it")
             elif _is_values(item):
                 yield PassedOver(item.source, "values for templates, by its name: it has neither apiVersion nor kind")
+            elif _is_filled_in_later(item.value):
+                yield PassedOver(item.source, "a template ({{ … }} in what names it); check what it is rendered to")
             elif source != "-" and _is_something_else(item.value):
                 yield PassedOver(item.source, "no manifest: it has neither apiVersion, kind, metadata nor spec")
             else:
@@ -102,6 +104,17 @@ def _is_values(item: Item) -> bool:
     """Whether a file is called as values are, and has nothing of an object; its chart may be elsewhere."""
     is_object = isinstance(item.value, dict) and ("apiVersion" in item.value or "kind" in item.value)
     return Path(item.source).name.startswith("values") and not is_object
+
+
+def _is_filled_in_later(value: Any) -> bool:
+    """Whether a template happens to be YAML: there are braces where no object can have any."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(metadata, dict):
+        return False
+    labels = metadata.get("labels")
+    words = [value.get("apiVersion"), value.get("kind"), *(metadata.get(one) for one in ("name", "namespace"))]
+    words += [metadata.get("generateName"), *(labels.values() if isinstance(labels, dict) else ())]
+    return any(isinstance(word, str) and "{{" in word for word in words)
 
 
 def _is_something_else(value: Any) -> bool:

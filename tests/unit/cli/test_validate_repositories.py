@@ -118,6 +118,15 @@ def test_lint_looks_at_the_rest(tmp_path: Path, bad: str) -> None:
     assert "Unreadable" in reasons
 
 
+def test_a_template_that_happens_to_be_yaml_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(CLAIM.replace("name: ", "labels: {n: '{{ .Index }}'}, name: "))
+    done = dray("validate", str(tmp_path))
+    assert "passed over: a template" in done.stdout
+    assert done.exit_code == 0
+    (tmp_path / "a.yaml").write_text(CLAIM.replace("name: ", "annotations: {n: '{{ .Index }}'}, name: "))
+    assert dray("validate", str(tmp_path)).stdout.endswith("no problems in 1 object.\n")
+
+
 @pytest.mark.parametrize("other", ["groups: []\n", "on: push\njobs: {a: 1}\n", "[{name: a}]\n"])
 @pytest.mark.parametrize("command", ["validate", "lint"])
 def test_settings_of_other_programs_are_no_manifests(tmp_path: Path, command: str, other: str) -> None:
