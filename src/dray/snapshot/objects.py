@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -130,6 +131,11 @@ def _decode(item: Item, kind: Kind, now: Time) -> Object:
     obj = default_object(to_hub(reading.obj, kind.storage.api_version), now)
     if kind.namespaced and not obj.metadata.namespace:
         meta = msgspec.structs.replace(obj.metadata, namespace=DEFAULT_NAMESPACE)
+        obj = msgspec.structs.replace(obj, metadata=meta)
+    if not obj.metadata.name and obj.metadata.generate_name:
+        line = item.line_of("metadata")
+        place = f"({Path(item.source).name}:{line})" if line is not None else "*"
+        meta = msgspec.structs.replace(obj.metadata, name=f"{obj.metadata.generate_name}{place}")  # nobody else's
         obj = msgspec.structs.replace(obj, metadata=meta)
     if not obj.metadata.name:
         raise InputError(item.source, f"{kind.kind}: metadata.name: a name is needed", item.line_of("metadata"))

@@ -12,7 +12,7 @@ import pytest
 
 import builders
 import dray
-from dray.api.generated.core import Node
+from dray.api.generated.core import Node, Pod
 from dray.snapshot import InputError, SnapshotError
 from snapshot_objects import DRIVER, claim, device, device_class, held, patch, resource_slice, rule
 
@@ -344,3 +344,9 @@ def test_devices_in_reach_of_a_node_are_those_that_it_can_use() -> None:
     assert reached("node-1") == {"gpu-0", "fpga"}
     assert reached("node-9") == {"lost"}
     assert reached("nobody") == set()
+
+
+def test_objects_whose_names_are_still_to_be_made_are_told_apart(tmp_path: Path) -> None:
+    one = "apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-}\nspec: {containers: [{name: c, image: i}]}\n"
+    (tmp_path / "pods.yaml").write_text(f"{one}---\n{one}")
+    assert [pod.metadata.name for pod in dray.load(tmp_path).objects(Pod)] == ["p-(pods.yaml:3)", "p-(pods.yaml:8)"]
