@@ -118,7 +118,7 @@ def test_kubectl_offers_it_as_its_own_command(server: LiveServer, tmp_path: Path
     assert "node-1" in nodes
     failed = kubectl.run("dray", "explain", "pod", "default/none", PATH=path)
     assert failed.returncode == 2
-    assert "no Pod default/none in the snapshot" in failed.stderr
+    assert "no Pod default/none; there is" in failed.stderr
 
 
 def test_viewers_see_what_they_may_and_readers_everything(server: LiveServer, tmp_path: Path) -> None:

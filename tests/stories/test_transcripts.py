@@ -74,7 +74,7 @@ def cluster(tmp_path: Path) -> Iterator[TaintCluster]:
         yield running
 
 
-@pytest.mark.parametrize("name", ["answers-from-a-dump", "mistakes", "checks-in-ci"])
+@pytest.mark.parametrize("name", ["answers-from-a-dump", "mistakes", "checks-in-ci", "what-surrounds-pods"])
 def test_without_a_cluster(name: str, tmp_path: Path) -> None:
     check(name, {"HOME": str(tmp_path), "TMP": str(tmp_path), "KUBECONFIG": str(tmp_path / "none")})
 

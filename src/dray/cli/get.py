@@ -227,7 +227,9 @@ def _print(found: Table, wanted: Wanted) -> None:
     if found.rows:
         tables.print_table(found.header, found.rows)
     else:
-        print(f"No {wanted.what.value}.")
+        where = f" called {wanted.node}" if wanted.what is What.NODES else f" on node {wanted.node}"
+        place = where if wanted.node else f" in namespace {wanted.namespace}" if wanted.namespace else ""
+        print(f"No {wanted.what.value}{place}.")
 
 
 def _notes(view: Any, wanted: Wanted) -> Iterator[str]:

@@ -93,6 +93,10 @@ def apply(
     plan = _read(file)
     place = _place(kubeconfig, context)
     here = live.call(_cluster, "apply", kubeconfig=kubeconfig, context=context)
+    if plan.cluster and not here:
+        output.fail(
+            f"cannot tell whether {file} was planned on this cluster: you may not read the namespace kube-system."
+        )
     if plan.cluster and here != plan.cluster:
         output.fail(f"{file} was planned on another cluster (kube-system {plan.cluster}, not {here}).")
     with _command(plan.command, plan.manifests) as command:

@@ -37,14 +37,19 @@ async def _set(client: HttpClient, *, is_so: bool) -> bool:
     """Whether that is new."""
     from dray.api.generated.core import Namespace
     from dray.api.kinds import NAMESPACES
+    from dray.api.status import ApiError
     from dray.eviction.stop import PLACE, STOP_ANNOTATION, is_stopped
 
-    place = await client.get(NAMESPACES, "", PLACE)
+    try:
+        place = await client.get(NAMESPACES, "", PLACE)
+        was = isinstance(place, Namespace) and is_stopped(place)
+    except ApiError:  # who may only write does not have to know
+        was = not is_so
     patch = {"metadata": {"annotations": {STOP_ANNOTATION: "true" if is_so else None}}}
     await client.patch(NAMESPACES, "", PLACE, patch)
     if is_so and "+dray" not in await client.server_version():
         await _soften_rules(client)
-    return isinstance(place, Namespace) and is_stopped(place) != is_so
+    return was != is_so
 
 
 async def _soften_rules(client: HttpClient) -> None:

@@ -94,4 +94,4 @@ def _find(snapshot: Snapshot, name: str) -> PodGroup:
         return found
     there = sorted(full_name(group) for group in snapshot.objects(PodGroup))
     known = f"there is {names(there, 5)}" if there else "there is none at all"
-    raise SnapshotError(f"no PodGroup {namespace or 'default'}/{short} in the snapshot; {known}")
+    raise SnapshotError(f"no PodGroup {namespace or 'default'}/{short}; {known}")

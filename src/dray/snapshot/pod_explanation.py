@@ -206,4 +206,4 @@ def _find(snapshot: Snapshot, name: str) -> Pod:
         return found
     there = sorted(f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in snapshot.objects(Pod))
     known = f"there is {names(there, 5)}" if there else "there is none at all"
-    raise SnapshotError(f"no Pod {namespace or 'default'}/{short} in the snapshot; {known}")
+    raise SnapshotError(f"no Pod {namespace or 'default'}/{short}; {known}")

@@ -158,7 +158,7 @@ class Snapshot:
         found = self.get(CLAIMS.resource, namespace, short)
         if isinstance(found, ResourceClaim):
             return found
-        raise SnapshotError(f"no ResourceClaim {namespace}/{short} in the snapshot; {self._listing(ResourceClaim)}")
+        raise SnapshotError(f"no ResourceClaim {namespace}/{short}; {self._listing(ResourceClaim)}")
 
     def pending(self) -> list[str]:
         """The claims without devices, as `namespace/name`, in the order in which they were loaded."""
@@ -216,7 +216,7 @@ class Snapshot:
         kind = PLACEMENTS
         found = self.get(kind.resource, namespace, name)
         if not isinstance(found, Placement):
-            raise SnapshotError(f"no Placement {namespace}/{name} in the snapshot; {self._listing(Placement)}")
+            raise SnapshotError(f"no Placement {namespace}/{name}; {self._listing(Placement)}")
         moment = now if isinstance(now, datetime) else Time.parse(now or current_time()).datetime()
         members = [obj for obj in self.objects(Object) if isinstance(obj, _OF_FLEETS)]
         return Placed(place(Fleet(members), found, moment))
@@ -247,9 +247,10 @@ class Snapshot:
             if self.get(*place_) is not None:
                 return place_
         if not known or not name:
-            raise SnapshotError(f"{text!r} is no object of a known kind; give kind/name or kind/namespace/name")
+            what = "names no object" if known else "is of no known kind"
+            raise SnapshotError(f"{text!r} {what}; give kind/name or kind/namespace/name")
         full = f"{namespace or DEFAULT_NAMESPACE}/{name}" if known[0].namespaced else name
-        raise SnapshotError(f"no {known[0].kind} {full} in the snapshot; {self._listing(known[0].hub)}")
+        raise SnapshotError(f"no {known[0].kind} {full}; {self._listing(known[0].hub)}")
 
     def _answer(
         self, pending: list[ResourceClaim], held: list[ResourceClaim], node: str | None, options: Options

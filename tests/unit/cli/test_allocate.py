@@ -89,7 +89,7 @@ BAD_CLASS = json.dumps(device_class("device.attributes['x.y'].z == 1"))
         (
             (CLUSTER, "--claim", "ml/none"),
             "",
-            "no ResourceClaim ml/none in the snapshot; there is ml/embed, ml/notebook",
+            "no ResourceClaim ml/none; there is ml/embed, ml/notebook",
         ),
         ((CLUSTER, "--node", "node-9"), "", "no node node-9 in the input. There is node-1, node-2"),
     ],

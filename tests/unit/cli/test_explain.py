@@ -59,11 +59,11 @@ def test_a_claim_that_fits_or_is_allocated() -> None:
     [
         (("claim", "ml/none", "-f", CLUSTER), "no ResourceClaim ml/none"),
         (("claim", "ml/train-7", "--kubeconfig", "/nowhere"), "/nowhere"),
-        (("pod", "ml/none", "-f", CLUSTER), "no Pod ml/none in the snapshot; there is ml/"),
+        (("pod", "ml/none", "-f", CLUSTER), "no Pod ml/none; there is ml/"),
         (("pod", "ml/none", "-f", CLUSTER, "--kubeconfig", "x"), "give one of them"),
         (("claim", "ml/train-7", "-f", CLUSTER, "--node", "x"), "no node x"),
         (("claim", "ml/train-7", "-f", CLUSTER, "--now", "noon"), "--now"),
-        (("placement", "a/b", "-f", CLUSTER), "no Placement a/b in the snapshot; there is none at all"),
+        (("placement", "a/b", "-f", CLUSTER), "no Placement a/b; there is none at all"),
     ],
 )
 def test_bad_input_is_exit_code_2(arguments: tuple[str, ...], says: str) -> None:

@@ -55,7 +55,7 @@ def test_for_programs() -> None:
         ((), "", "nothing to compare"),
         (("--apply", "no/such.yaml"), "", "no/such.yaml: cannot be read"),
         (("--apply", "-"), "kind: Pod", "no apiVersion"),
-        (("--delete", "pod/ml/none"), "", "--delete: no Pod ml/none in the snapshot; there is "),
+        (("--delete", "pod/ml/none"), "", "--delete: no Pod ml/none; there is "),
         (("--apply", str(RETIRE), "--now", "never"), "", "--now"),
     ],
 )

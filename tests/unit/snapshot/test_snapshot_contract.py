@@ -212,10 +212,10 @@ def test_applying_a_manifest_keeps_the_status() -> None:
 @pytest.mark.parametrize(
     ("action", "says"),
     [
-        (lambda snapshot: snapshot.allocate("ml/b"), "no ResourceClaim ml/b in the snapshot; there is ml/a"),
-        (lambda snapshot: snapshot.place("x/y"), "no Placement x/y in the snapshot; there is none at all"),
-        (lambda snapshot: snapshot.without("node/none"), "no Node none in the snapshot; there is "),
-        (lambda snapshot: snapshot.without("nonsense"), "'nonsense' is no object of a known kind"),
+        (lambda snapshot: snapshot.allocate("ml/b"), "no ResourceClaim ml/b; there is ml/a"),
+        (lambda snapshot: snapshot.place("x/y"), "no Placement x/y; there is none at all"),
+        (lambda snapshot: snapshot.without("node/none"), "no Node none; there is "),
+        (lambda snapshot: snapshot.without("nonsense"), "'nonsense' is of no known kind"),
     ],
 )
 def test_what_is_not_there_is_said(action: Any, says: str) -> None:
