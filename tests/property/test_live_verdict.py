@@ -25,6 +25,8 @@ def test_so_it_is_in_odd_states_that_change(first: int) -> None:
         (142, "another scheduler"),
         (180, "the order of a gang's pods"),
         (302, "a share of a device whose counters are overdrawn"),
+        (2278, "who goes for a pod once a claim that nobody uses is out of the way"),
+        (3174, "a share that is held of a device that is shared no more"),
     ],
 )
 def test_what_was_once_told_apart_in_odd_states(number: int, why: str) -> None:

@@ -88,7 +88,7 @@ class Occupancy:
         self.pool = pool
         self._by_device = by_device
         self.taken = 0
-        """Devices that a claim holds alone."""
+        """Devices that a claim holds alone, and those that are not shared any more, of which claims hold shares."""
         self.shared = 0
         """Devices of which claims hold shares."""
         self.revision = 0
@@ -103,8 +103,14 @@ class Occupancy:
         self._budget = None
         self.revision += 1
         holding = self._by_device.get(name)
-        self.taken = self.taken | mask if holding is not None and holding.holders else self.taken & ~mask
+        self.taken = self.taken & ~mask | (self._held_alone(mask, holding) if holding is not None else 0)
         self.shared = self.shared | mask if holding is not None and holding.shares else self.shared & ~mask
+
+    def _held_alone(self, mask: int, holding: Holding) -> int:
+        if holding.holders:
+            return mask
+        devices = self.pool.view.devices if holding.shares else ()
+        return sum(1 << p for p in members(mask) if devices and not devices[p].device.allow_multiple_allocations)
 
     def holders(self, position: int) -> tuple[str, ...]:
         """The claims that hold the device at a position, or shares of it, each once."""

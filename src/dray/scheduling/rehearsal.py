@@ -199,8 +199,15 @@ class Rehearsal:
             self.cluster.groups.set_pod(pod.pod, pod.pod.metadata.uid)
 
     def find_victims(self, pod: PodInfo, refused: Refused) -> Refused:
-        """The refusal, with who would have to go for the pod, or why that does not help."""
-        return find_victims(self.cluster, pod, self._options, refused)
+        """The refusal, with who would have to go for the pod, or why that does not help.
+
+        As the scheduler does, it looks for them once claims in the way that nobody uses are free.
+        """
+        mark = self.mark
+        again = self.find_places(pod) if pod.group is None and pod.claims else refused
+        found = find_victims(self.cluster, pod, self._options, again if isinstance(again, Refused) else refused)
+        self.go_back(mark)
+        return found
 
     # Why not
 
