@@ -21,7 +21,7 @@ spec: {image: jupyter}
 def test_a_notebook_whose_gpu_fails_goes_on_with_another(dray_cluster):
     dray_cluster.apply(HERE / "definition.yaml", NOTEBOOK)
     with operator(dray_cluster):
-        first = dray_cluster.wait("pod/lab", "Ready")
+        first = dray_cluster.wait("pod/lab", "Ready", timeout=120)  # the operator has to start
         failed = gpu_of(dray_cluster, first)
         dray_cluster.fail_device(first["spec"]["nodeName"], failed)
         second = dray_cluster.wait("pod/lab", lambda pod: pod["metadata"]["uid"] != first["metadata"]["uid"])
