@@ -23,6 +23,8 @@ from live_server import running_server
 from patience import PATIENCE, eventually
 from ports import free_port
 
+LEASE_SECONDS = 120
+"""Whoever leads here is alone: it goes on leading on a machine that is too busy to renew a lease in time."""
 TOKENS = {
     "admin": ("kubernetes-admin", "system:masters"),
     "scheduler": ("system:kube-scheduler", ""),
@@ -112,15 +114,20 @@ class ApiServer:
         delegated = (f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}")
         port = f"--secure-port={free_port()}"
         certificates = f"--cert-dir={self.running.directory / name}"
-        program = self.peers / name
+        lease = (
+            f"--leader-elect-lease-duration={LEASE_SECONDS}s",
+            f"--leader-elect-renew-deadline={LEASE_SECONDS * 2 // 3}s",
+        )
+        kubeconfig, address = f"--kubeconfig={config}", "--bind-address=127.0.0.1"
         return self.running.start(
-            name, program, f"--kubeconfig={config}", *delegated, port, certificates, "--bind-address=127.0.0.1", *more
+            name, self.peers / name, kubeconfig, *delegated, port, certificates, address, *lease, *more
         )
 
     def start_dray(self, *words: object) -> subprocess.Popen[bytes]:
         """Starts a component of dray as the admin."""
         name = f"dray-{words[0]}"
-        return self.running.start(name, sys.executable, "-m", "dray", *words, "--kubeconfig", self.admin)
+        options = ("--kubeconfig", self.admin, "--lease-seconds", LEASE_SECONDS)
+        return self.running.start(name, sys.executable, "-m", "dray", *words, *options)
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
         """What the server answers to the admin; None for what is not there. AssertionError for other failures."""
