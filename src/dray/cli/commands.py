@@ -115,14 +115,11 @@ COMMANDS: Final = {
     ),
     "install": Command(
         "install:install",
-        "Print what runs dray on a Kubernetes cluster: dray install | kubectl apply -f - A namespace, "
-        "rights, the scheduler and the controllers with leases, budgets, metrics and a network policy, the "
-        "dashboard, and the kinds that Kubernetes does not have.",
+        "Print what runs dray on a Kubernetes cluster, for `dray install | kubectl apply -f -`.",
     ),
     "uninstall": Command(
         "install:uninstall",
-        "Print what `dray install` with the same --set made: dray uninstall | kubectl delete -f - Exit code "
-        "0: printed; 2: something that was set is not known.",
+        "Print what `dray install` with the same --set made, for `dray uninstall | kubectl delete -f -`.",
     ),
     "schema": Command(
         "schema:run",

@@ -25,7 +25,7 @@ def install(
     ] = None,
     values: Annotated[bool, typer.Option("--values", help="Show what can be set, with the defaults.")] = False,
 ) -> None:
-    """Print what runs dray on a Kubernetes cluster: dray install | kubectl apply -f -
+    """Print what runs dray on a Kubernetes cluster, for `dray install | kubectl apply -f -`.
 
     A namespace, rights, the scheduler and the controllers with leases, budgets, metrics and a network policy, the
     dashboard, and the kinds that Kubernetes does not have. docs/clusters.md says what works
@@ -61,7 +61,7 @@ def uninstall(
         typer.Option("--kinds", help="Also the definitions of kinds, and with them every patch and rule of dray.dev."),
     ] = False,
 ) -> None:
-    """Print what `dray install` with the same --set made: dray uninstall | kubectl delete -f -
+    """Print what `dray install` with the same --set made, for `dray uninstall | kubectl delete -f -`.
 
     Exit code 0: printed; 2: something that was set is not known.
     """

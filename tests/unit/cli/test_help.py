@@ -40,6 +40,9 @@ def test_help_is_in_whole_sentences_and_without_types_of_python(path: tuple[str,
     said = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "100", "TERMINAL_WIDTH": "100"}).stdout
     assert not re.findall(r"<(?:str|int|float|path|bool|list)[^>]*>|list\[|\[\[", said)
     assert "..." not in said.partition("\nCommands:\n")[2], "a sentence is cut off"
+    if path:
+        about = re.split(r"\n\s*\n", said, maxsplit=2)[1]  # after the usage
+        assert about.rstrip().endswith("."), "lists and manual pages say the first sentence"
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
