@@ -146,6 +146,15 @@ def test_what_cannot_be_is_said(cluster: dray.testing.Cluster, tmp_path: Path) -
         cluster.apply(tmp_path)
     with pytest.raises(dray.testing.WaitError, match=r"\(on node-9\) after 0 s; it is on no node"):
         cluster.wait("configmap/patient", node="node-9", timeout=0)
+    for code, times in ((200, 1), (600, 1), (500, 0)):
+        with pytest.raises(ValueError, match="from 400 to 599, once or more"):
+            cluster.fail_requests(code, times=times)
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        cluster.kubectl("get", "unicorns")
+    assert "unicorns" in failed.value.__notes__[0]
+    for nodes in (-1, "two"):
+        with pytest.raises(ValueError, match="nodes is a number from 0 on"), dray.testing.cluster(nodes=nodes):  # type: ignore[arg-type]
+            pass
 
 
 async def test_coroutines_have_the_same_on_their_own_loop() -> None:

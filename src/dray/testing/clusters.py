@@ -38,8 +38,10 @@ async def async_cluster(
     """A cluster with so many simulated nodes, until the block ends; its state is gone then.
 
     With `process` it runs in a process of its own: slower to start, and no faults of the API or movable time.
-    Raises ProfileError for a profile that does not exist.
+    Raises ProfileError for a profile that does not exist, ValueError for a number of nodes that cannot be.
     """
+    if not isinstance(nodes, int) or nodes < 0:
+        raise ValueError(f"nodes is a number from 0 on, not {nodes!r}")
     with tempfile.TemporaryDirectory(prefix="dray-testing-", ignore_cleanup_errors=True) as name:
         directory = Path(name) / "state"
         run = _in_process(directory, nodes, profile) if process else _here(directory, nodes, profile)
@@ -200,5 +202,7 @@ class Cluster:
         command = [shutil.which("kubectl") or "kubectl", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         if check and done.returncode:
-            raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+            error = subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+            error.add_note(done.stderr.strip())
+            raise error
         return done.stdout

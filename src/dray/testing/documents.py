@@ -147,7 +147,9 @@ class AsyncCluster:
         await self._clock.advance(seconds)
 
     def fail_requests(self, code: int = 500, *, method: str = "", path: str = "", times: int = 1) -> None:
-        """The next requests over HTTP with a method, whose path contains a text, fail."""
+        """The next requests over HTTP with a method, whose path contains a text, fail. Raises ValueError."""
+        if not 400 <= code <= 599 or times < 1:
+            raise ValueError(f"requests fail with a code from 400 to 599, once or more, not {times} times with {code}")
         self._faults_here().fail(ApiFault(code, method, path, times))
 
     def break_watches(self) -> None:
