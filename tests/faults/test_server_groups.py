@@ -72,13 +72,12 @@ def test_a_day_with_several_servers_is_the_same_again() -> None:
 def forget_revisions(patch: pytest.MonkeyPatch) -> None:
     """Writes are made whatever has become of what they were judged by."""
 
-    def unconditional(write: Write) -> pb.TxnRequest:
-        made = judged(write)
+    def unconditional(made: pb.TxnRequest, write: Write) -> None:
+        judged(made, write)
         del made.compare[:]
-        return made
 
-    judged = transactions._of_one
-    patch.setattr(transactions, "_of_one", unconditional)
+    judged = transactions.add
+    patch.setattr(transactions, "add", unconditional)
 
 
 def forget_guards(patch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from dray.store.backend import Horizons
 from dray.store.encryption import NONE, Encryption, Undecipherable
@@ -48,6 +48,8 @@ from dray.store.store import SharedStats, Stats, Store
 from dray.store.table import Table
 
 log = logging.getLogger(__name__)
+
+_DELETE: Final = pb.Event.EventType.DELETE
 
 
 class EtcdStore(Store):
@@ -177,15 +179,16 @@ class EtcdStore(Store):
         for told in events:
             kv = told.kv
             key = self._layout.key(kv.key)
+            value = None if told.type == _DELETE else kv.value
             if key is None:
-                self._take_own(kv.key, kv.mod_revision if told.type == pb.Event.EventType.PUT else 0)
+                self._take_own(kv.key, 0 if value is None else kv.mod_revision)
                 continue
             table = touched.get(key.resource) or self._table(key.resource)
             touched[key.resource] = table
             write = self._writes.in_flight.get(key)
             try:
-                latest = _number(told, latest)
-                event = self._event(table, key, told, latest, write)
+                latest = _number(kv.mod_revision, value, latest)
+                event = self._event(table, key, value, latest, write)
             except NotOurs:
                 log.error("%s was written by somebody else; it is left out", kv.key.decode(errors="replace"))
                 continue
@@ -195,7 +198,7 @@ class EtcdStore(Store):
                 continue
             if event is not None:
                 table.apply(event)
-            if write is not None and self._writes.is_seen(write, key, told, latest):
+            if write is not None and self._writes.is_seen(write, key, value, latest):
                 seen[id(write)] = write
         self.progress.revision = max(self.progress.revision, last_number(revision))
         self._pruned(touched.values())
@@ -207,19 +210,19 @@ class EtcdStore(Store):
                 group.notify(loop)
         self._rounds.advanced(self.progress.revision)
 
-    def _event(self, table: Table, key: Key, told: Any, number: int, write: Write | None) -> Event | None:
-        kv, previous = told.kv, table.records.get(key)
-        if told.type == pb.Event.EventType.DELETE:
+    def _event(self, table: Table, key: Key, value: bytes | None, number: int, write: Write | None) -> Event | None:
+        previous = table.records.get(key)
+        if value is None:
             if previous is None:
                 return None
             return Event(EventType.DELETED, self.renumbered(previous, number, previous.create_revision), previous)
         kind = EventType.ADDED if previous is None else EventType.MODIFIED
         created = number if previous is None else previous.create_revision
-        if write is not None and write.values.get(key) == kv.value:
+        if write is not None and write.values.get(key) == value:
             own = next(event.record for event in write.events if event.record.key == key)
             self._outdated.discard(key)
             return Event(kind, self.renumbered(own, number, created), previous)
-        data = stamped(self._opened(key, kv.value), number)
+        data = stamped(self._opened(key, value), number)
         return Event(kind, Record(key, number, created, data, None, self._decode), previous)
 
     def _opened(self, key: Key, value: bytes) -> bytes:
@@ -341,12 +344,11 @@ class EtcdStore(Store):
         self._released()
 
 
-def _number(told: Any, before: int) -> int:
-    """The number of a change that etcd tells of after that with the number `before`. Raises NotOurs."""
-    revision = told.kv.mod_revision
-    if told.type == pb.Event.EventType.DELETE:
+def _number(revision: int, value: bytes | None, before: int) -> int:
+    """The number of a change, None if it is a removal, that is told of after that numbered `before`. Raises NotOurs."""
+    if value is None:
         return before + 1 if etcd_revision(before) == revision else number(revision, 0)
-    return number(revision, position(told.kv.value))
+    return number(revision, position(value))
 
 
 def open_store(

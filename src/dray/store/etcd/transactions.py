@@ -99,10 +99,13 @@ class Write(Submission):
         """How many operations it takes, or conditions."""
         return len(self.changes) + len(self.guards) + len(self.seen) + len(self.ranges)
 
+    @property
+    def looks_around(self) -> bool:
+        """Whether it is judged by more than what it writes itself."""
+        return bool(self.seen or self.ranges)
+
     def is_judged_by(self, written: Set[bytes]) -> bool:
         """Whether it looks at anything that others are going to write."""
-        if not self.seen and not self.ranges:
-            return False
         is_among = any(each.start <= path < each.end for each in self.ranges for path in written)
         return is_among or not written.isdisjoint(self.seen)
 
@@ -130,15 +133,21 @@ def group(writes: Iterable[Write]) -> list[list[Write]]:
     groups: list[list[Write]] = []
     operations = size = 0
     written: set[bytes] = set()
+    looking: list[Write] = []
     for write in writes:
         own = {change.path for change in write.changes}
-        is_apart = write.is_judged_by(written) or (bool(groups) and any(each.is_judged_by(own) for each in groups[-1]))
+        is_apart = (write.looks_around and write.is_judged_by(written)) or any(
+            each.is_judged_by(own) for each in looking
+        )
         if not groups or is_apart or operations + write.size > MOST_OPERATIONS or size + write.bytes > MOST_BYTES:
             groups.append([])
             operations = size = 0
             written = set()
+            looking = []
         groups[-1].append(write)
         written |= own
+        if write.looks_around:
+            looking.append(write)
         operations += write.size
         size += write.bytes
     return groups
@@ -152,13 +161,16 @@ def request(session: bytes, epoch: int, writes: Sequence[Write]) -> pb.TxnReques
         first += len(write.changes)
     if first > POSITIONS:
         raise TooLarge(f"{first} changes at once are more than etcd takes, which is {POSITIONS}")
-    compare = [_has(session, epoch)]
-    failure = [pb.RequestOp(request_range=pb.RangeRequest(key=session, keys_only=True))]
+    made = pb.TxnRequest()
+    made.compare.add(target=_MOD, key=session, mod_revision=epoch)  # equal, which is the default
+    look = made.failure.add().request_range
+    look.key, look.keys_only = session, True
     if len(writes) == 1:
-        one = _of_one(writes[0])
-        return pb.TxnRequest(compare=[*compare, *one.compare], success=one.success, failure=failure)
-    success = [pb.RequestOp(request_txn=_of_one(write)) for write in writes]
-    return pb.TxnRequest(compare=compare, success=success, failure=failure)
+        add(made, writes[0])
+    else:
+        for write in writes:
+            add(made.success.add().request_txn, write)
+    return made
 
 
 def outcomes(answer: pb.TxnResponse, epoch: int, count: int) -> list[bool] | None:
@@ -172,27 +184,25 @@ def outcomes(answer: pb.TxnResponse, epoch: int, count: int) -> list[bool] | Non
     return [response.response_txn.succeeded for response in answer.responses]
 
 
-def _of_one(write: Write) -> pb.TxnRequest:
-    compare = [_has(change.path, change.revision) for change in write.changes]
-    compare += [_has(path, revision) for path, revision in (*write.guards.items(), *write.seen.items())]
-    compare += [is_unwritten(each) for each in write.ranges]
-    values = write.values.values()
-    success = [_change(change.path, value) for change, value in zip(write.changes, values, strict=True)]
-    success += [pb.RequestOp(request_put=pb.PutRequest(key=path)) for path in write.guards]
-    return pb.TxnRequest(compare=compare, success=success)
-
-
-def _has(path: bytes, revision: int) -> pb.Compare:
-    return pb.Compare(target=_MOD, key=path, mod_revision=revision)  # equal, which is the default
+def add(made: pb.TxnRequest, write: Write) -> None:
+    """Puts what a write demands and does into a transaction. Messages that are made in their place are not copied."""
+    compare, success = made.compare, made.success
+    for change, value in zip(write.changes, write.values.values(), strict=True):
+        compare.add(target=_MOD, key=change.path, mod_revision=change.revision)
+        if value is None:
+            success.add().request_delete_range.key = change.path
+        else:
+            put = success.add().request_put
+            put.key, put.value = change.path, value
+    for path, revision in write.guards.items():
+        compare.add(target=_MOD, key=path, mod_revision=revision)
+        success.add().request_put.key = path
+    for path, revision in write.seen.items():
+        compare.add(target=_MOD, key=path, mod_revision=revision)
+    compare.extend(map(is_unwritten, write.ranges))
 
 
 def is_unwritten(keys: Range) -> pb.Compare:
     """That none of some keys was written after a revision."""
     less = pb.Compare.CompareResult.LESS
     return pb.Compare(target=_MOD, result=less, key=keys.start, range_end=keys.end, mod_revision=keys.revision + 1)
-
-
-def _change(path: bytes, value: bytes | None) -> pb.RequestOp:
-    if value is None:
-        return pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=path))
-    return pb.RequestOp(request_put=pb.PutRequest(key=path, value=value))

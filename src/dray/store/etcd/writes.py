@@ -317,16 +317,17 @@ class Writes:
         self._guards.clear()
 
     @staticmethod
-    def is_seen(write: Write, key: Key, told: Any, number: int) -> bool:
+    def is_seen(write: Write, key: Key, value: bytes | None, number: int) -> bool:
         """Whether a change is the one that a write makes. Who made a record go away is known from the answer only."""
-        value = write.values.get(key, b"")
-        if told.type == pb.Event.EventType.DELETE:
-            if value is None:
-                write.gone_at = told.kv.mod_revision
-                write.numbers[key] = number
-            return value is None and write.made_at == told.kv.mod_revision
-        if value != told.kv.value:
+        revision = etcd_revision(number)
+        if value is None:
+            if write.values.get(key, b"") is not None:
+                return False
+            write.gone_at = revision
+            write.numbers[key] = number
+            return write.made_at == revision
+        if write.values.get(key) != value:
             return False
-        write.made_at = told.kv.mod_revision
+        write.made_at = revision
         write.numbers[key] = number
         return True
