@@ -128,6 +128,30 @@ async def come_and_go(seed: int) -> None:
     await one.close()
 
 
+async def read_for(seconds: float) -> tuple[int, int]:
+    """How many of the reads of a server that is alone had to wait, after the first, and how often etcd was asked."""
+    loop = asyncio.get_running_loop()
+    etcd = Etcd(loop.time, VERSIONS[0])
+    one = opened(etcd, EtcdNetwork(etcd, random.Random(1), lambda _fault: None))
+    await one.start()
+    await one.catch_up()
+    before, waits, end = one.stats().shared, 0, loop.time() + seconds
+    while loop.time() < end:
+        waits += not one.is_current
+        await asyncio.sleep(0.01)
+    after = one.stats().shared
+    assert before is not None
+    assert after is not None
+    await one.close()
+    return waits, after.catch_ups - before.catch_ups
+
+
+def test_who_reads_from_a_server_that_is_alone_waits_for_nobody() -> None:
+    waits, questions = virtual_loop.run(read_for(3.0))
+    assert waits == 0
+    assert questions <= 13
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_server_that_is_alone_notices_others_in_time(seed: int) -> None:
     virtual_loop.run(come_and_go(seed))
@@ -186,13 +210,13 @@ def test_whatever_fails_in_many_histories(seed: int) -> None:
 def forget_revisions(patch: pytest.MonkeyPatch) -> None:
     """Writes are made whatever has become of what they were judged by."""
 
-    def unconditional(write: Write) -> pb.TxnRequest:
-        made = judged(write)
-        del made.compare[:]
-        return made
+    def unconditional(made: pb.TxnRequest, write: Write) -> None:
+        before = len(made.compare)
+        judged(made, write)
+        del made.compare[before:]
 
-    judged = transactions._of_one
-    patch.setattr(transactions, "_of_one", unconditional)
+    judged = transactions.add
+    patch.setattr(transactions, "add", unconditional)
 
 
 def forget_fences(patch: pytest.MonkeyPatch) -> None:

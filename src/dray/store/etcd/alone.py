@@ -47,6 +47,11 @@ class Alone:
         """Whether everything that was acknowledged anywhere is visible at a revision. Needs a running loop."""
         return revision >= self._least and asyncio.get_running_loop().time() < self._until
 
+    @property
+    def should_ask(self) -> bool:
+        """Whether it is time to ask again, so that what is certain stays so. Needs a running loop."""
+        return asyncio.get_running_loop().time() > self._until - BELIEF_SECONDS / 2
+
     def acknowledged(self, revision: int) -> None:
         """A write of this server was acknowledged, whether or not it is visible here."""
         self._least = max(self._least, revision)

@@ -35,12 +35,15 @@ class Rounds:
 
     async def join(self) -> int:
         """Everything acknowledged before this call is visible afterwards; the revision. Raises Unreachable."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[int] = loop.create_future()
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._next.append(future)
-        if self._task is None:
-            self._task = loop.create_task(self._run())
+        self.begin()
         return await future
+
+    def begin(self) -> None:
+        """Asks, for whoever comes to wait, unless a question is under way."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def reach(self, revision: int) -> None:
         """Waits until a revision is visible. Raises Unreachable."""
@@ -84,7 +87,9 @@ class Rounds:
             self._next = []
 
     async def _rounds(self) -> None:
-        while self._next:
+        is_first = True
+        while self._next or is_first:
+            is_first = False
             await asyncio.sleep(0)  # all who ask in this turn
             current, self._next = self._next, []
             began = time.perf_counter()

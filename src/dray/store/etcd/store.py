@@ -101,8 +101,15 @@ class EtcdStore(Store):
 
     @property
     def is_current(self) -> bool:
-        """Whether this is the only server, and all that it was told of is visible. Needs a running loop."""
-        return not self._closed and not self._unreadable and self._alone.is_certain(self.revision)
+        """Whether this is the only server, and all that it was told of is visible. Needs a running loop.
+
+        As long as somebody wants to know, etcd is asked again before it becomes uncertain, and nobody has to wait.
+        """
+        if self._closed or self._unreadable or not self._alone.is_certain(self.revision):
+            return False
+        if self._alone.should_ask:
+            self._rounds.begin()
+        return True
 
     async def catch_up(self) -> int:
         """Waits until everything is visible that was acknowledged anywhere before. Raises Unreachable."""
