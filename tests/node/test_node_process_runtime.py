@@ -9,6 +9,7 @@ import shutil
 import signal
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from dray.cdi import ContainerEdits, DeviceNode, Hook, Mount
 from dray.node.runtime import process
 from dray.node.runtime.edits import apply
+from dray.node.runtime.hooks import ContainerInfo, run_hooks
 from dray.node.runtime.interface import StartFailed
 from dray.node.runtime.machine import Machine
 from local_server import typed
@@ -215,6 +217,46 @@ async def test_a_hook_that_fails_keeps_the_container_from_starting() -> None:
         claims = {"claims": [{"name": "c"}]}
         await world.pod("p", claims=["c"], containers=shell("exit 0", resources=claims))
         assert "ended with 4: no way" in await world.event("Failed", "createRuntime hook")
+
+
+async def test_many_hooks_that_wait_need_no_thread_and_what_they_say_is_not_kept(tmp_path: Path) -> None:
+    """The agent has few threads, and other things to do with them. `yes` says more than there is memory for."""
+    info = ContainerInfo("id", "creating", str(tmp_path))
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    waiting = Hook(
+        hook_name="createRuntime", path="/bin/sh", args=("sh", "-c", f"echo >>{tmp_path}/began; read x <{gate}")
+    )
+    hooks = [asyncio.create_task(run_hooks((waiting,), ("createRuntime",), info)) for _ in range(40)]
+    while not (tmp_path / "began").exists() or (tmp_path / "began").read_text().count("\n") < 40:
+        await asyncio.sleep(0.01)
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: "still there"), PATIENCE) == "still there"
+    loud = Hook(
+        hook_name="createRuntime", path="/bin/sh", args=("sh", "-c", "yes | head -c 50000000; echo; echo over; exit 3")
+    )
+    tracemalloc.start()
+    try:
+        with pytest.raises(StartFailed, match=r"ended with 3: (y\s+)*over"):
+            await run_hooks((loud,), ("createRuntime",), info)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    with gate.open("w") as opened:
+        opened.write("\n" * 40)
+        opened.flush()
+        await asyncio.gather(*hooks)
+
+
+async def test_a_hook_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    info = ContainerInfo("id", "creating", str(tmp_path))
+    pids = tmp_path / "pids"
+    script = f"sleep 600 & echo $! >{pids}; wait"
+    slow = Hook(hook_name="createRuntime", path="/bin/sh", args=("sh", "-c", script), timeout=1)
+    with pytest.raises(StartFailed, match="did not end in 1 s"):
+        await run_hooks((slow,), ("createRuntime",), info)
+    child = int(pids.read_text())
+    while alive(child):
+        await asyncio.sleep(0.01)
 
 
 async def test_mounts_are_seen_by_the_container_alone_or_named_where_only_root_may_mount() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
+import contextlib
+import os
+import signal
+from asyncio.subprocess import Process
 from collections.abc import Iterable
 from typing import Final
 
@@ -17,6 +20,8 @@ AFTER: Final = ("poststart",)
 END: Final = ("poststop",)
 SECONDS: Final = 30.0
 SHOWN: Final = 300
+LINGER: Final = 0.5
+"""Seconds for which the end of what was said is waited for, after the program has ended."""
 
 
 class ContainerInfo(msgspec.Struct, frozen=True, rename="camel"):
@@ -34,27 +39,91 @@ async def run_hooks(hooks: Iterable[Hook], names: tuple[str, ...], info: Contain
     state = msgspec.json.encode(info)
     for hook in hooks:
         if hook.hook_name in names:
-            await asyncio.to_thread(_run, hook, state)
+            await _run(hook, state)
 
 
-def _run(hook: Hook, state: bytes) -> None:
+async def _run(hook: Hook, state: bytes) -> None:
+    """Waits on the event loop, however long it takes, and keeps the end of what the hook says. One that takes too long
+    ends with all that it started."""
     name = f"{hook.hook_name} hook {hook.path}"
-    environment = dict(entry.partition("=")[::2] for entry in hook.env)
+    seconds = hook.timeout or SECONDS
+    said, output = await _listen()
     try:
-        done = subprocess.run(
-            list(hook.args) or [hook.path],
-            executable=hook.path,
-            env=environment,
-            input=state,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=hook.timeout or SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise StartFailed("CreateContainerError", f"{name} did not end in {error.timeout:g} s") from None
+        process = await _start(hook, state, output)
     except OSError as error:
+        said.close()
         raise StartFailed("CreateContainerError", f"{name}: {error.strerror}") from None
-    if done.returncode:
-        said = done.stdout[-SHOWN:].decode(errors="replace").strip()
-        raise StartFailed("CreateContainerError", f"{name} ended with {done.returncode}: {said}")
+    finally:
+        os.close(output)
+    try:
+        code = await asyncio.wait_for(process.wait(), seconds)
+        if code:
+            await said.ended()
+            last = said.last.decode(errors="replace").strip()
+            raise StartFailed("CreateContainerError", f"{name} ended with {code}: {last}")
+    except TimeoutError:
+        raise StartFailed("CreateContainerError", f"{name} did not end in {seconds:g} s") from None
+    finally:
+        said.close()
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+async def _start(hook: Hook, state: bytes, output: int) -> Process:
+    """The state is less than a pipe holds."""
+    source, target = os.pipe()
+    try:
+        os.write(target, state)
+        os.close(target)
+        return await asyncio.create_subprocess_exec(
+            *(hook.args or (hook.path,)),
+            executable=hook.path,
+            env=dict(entry.partition("=")[::2] for entry in hook.env),
+            stdin=source,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    finally:
+        os.close(source)
+
+
+class _Said(asyncio.Protocol):
+    """The end of what a program says."""
+
+    def __init__(self) -> None:
+        self.last = b""
+        self._transport: asyncio.BaseTransport | None = None
+        self._ended = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.last = (self.last + data)[-SHOWN:]
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._ended.set()
+
+    async def ended(self) -> None:
+        """Everything was said, or somebody whom the program left behind goes on."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), LINGER)
+
+    def close(self) -> None:
+        """Nobody listens any more."""
+        if self._transport is not None:
+            self._transport.close()
+
+
+async def _listen() -> tuple[_Said, int]:
+    """What a program says, and the descriptor to which it says it."""
+    source, target = os.pipe()
+    try:
+        _, said = await asyncio.get_running_loop().connect_read_pipe(_Said, os.fdopen(source, "rb", 0))
+    except BaseException:
+        os.close(target)
+        raise
+    return said, target
