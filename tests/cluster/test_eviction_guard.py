@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from controller_world import World, controller_world, manifest
+from dray.controllers.eviction.past import ToldPast
 from dray.controllers.settings import ControllerSettings
+from dray.eviction.recent import Departed
 from dray.eviction.settings import EvictionSettings, Limit
 from eviction_objects import KEY, ago, device_slice, leaving, rule, run_pod, taint, use_devices
 from local_server import LocalServer, local_server
@@ -357,3 +359,27 @@ async def test_of_two_processes_that_begin_at_once_one_hears_of_the_other_first(
         await asyncio.gather(devices.create(rule()), taint_nodes(nodes, "node-2"))
         await nodes.settle(120)
         assert len(await leaving(devices)) == 2
+
+
+async def test_who_hears_of_another_process_when_its_own_pods_are_written_down_judges_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The news may come in the very turn in which a pod that was taken before is about to leave."""
+    write = ToldPast.written
+    heard: list[Departed] = []
+
+    async def write_and_hear(self: ToldPast) -> None:
+        await write(self)
+        if not heard:
+            others = Departed(nodes.clock.monotonic(), 2, 0)
+            heard.append(others)
+            self._recent.hear(heard)
+
+    async with two_processes("3") as (devices, nodes):
+        for name in ("c", "d"):
+            await run_pod(devices, name, nodeName="node-2")
+        monkeypatch.setattr(ToldPast, "written", write_and_hear)
+        await taint_nodes(nodes, "node-2")
+        await nodes.settle(120)
+        assert heard
+        assert await leaving(devices) == set()
