@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from patience import PATIENCE
+from patience import PATIENCE, eventually_async
 from server_process import ServerProcess
 from write_storm import Storm
 
 SEED = 20_261_116
 
 
-async def _rage_and_kill(storm: Storm, process: ServerProcess, seconds: float) -> None:
+async def _rage_and_kill(storm: Storm, process: ServerProcess, writes: int) -> None:
+    """Kills it while it writes, some time after so many writes: how long they take is up to the machine."""
+    enough = storm.acknowledged + writes
     raging = asyncio.ensure_future(storm.rage(process.url, process.client.token))
-    await asyncio.sleep(seconds)
+    await eventually_async(lambda: storm.acknowledged >= enough or raging.done())
     process.kill()
     await asyncio.wait_for(raging, PATIENCE)
 
@@ -28,7 +30,7 @@ async def survive(directory: Path, kills: int, seed: int) -> Storm:
     for _ in range(kills):
         with ServerProcess(directory, "--insecure-http") as process:
             await storm.check(process.url, process.client.token)
-            await _rage_and_kill(storm, process, moments.uniform(0.02, 0.5))
+            await _rage_and_kill(storm, process, moments.randint(5, 60))
     with ServerProcess(directory, "--insecure-http") as process:
         await storm.check(process.url, process.client.token)
         assert process.terminate() == 0
