@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import inspect
 import json
 import os
@@ -23,6 +24,8 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Tests and what they import stay to the end: looking for garbage among them, again and again, is wasted.
+gc.disable()
 os.environ.pop("XDG_DATA_HOME", None)  # a test that says where home is says where state is
 # Hundreds of processes are started: what one has compiled, the others need not, even where people want no such files.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -51,6 +54,12 @@ def _printed_documents_have_their_shape() -> Iterator[None]:
     document, output.document = output.document, checked
     yield
     output.document = document
+
+
+def pytest_collection_finish() -> None:
+    """From here on there is garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -91,6 +91,7 @@ class DrayProcess:
         """What is left of its output when it has ended: no more than a pipe holds, or it waits for ever to end."""
         self.wait(timeout)
         out, err = (it.read() if it is not None else "" for it in (self.stdout, self.stderr))
+        self._close()
         return out, err
 
     def send_signal(self, number: int) -> None:
@@ -110,10 +111,13 @@ class DrayProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._close()
+        self.wait()
+
+    def _close(self) -> None:
         for stream in (self.stdin, self.stdout, self.stderr):
             if stream is not None:
                 stream.close()
-        self.wait()
 
 
 def run_dray(
