@@ -19,10 +19,11 @@ from dray.store.etcd.layout import Layout
 from dray.store.etcd.revisions import etcd_revision, last_number, number, position
 from dray.store.etcd.session import Session
 from dray.store.etcd.transactions import Change, Range, Write
+from dray.store.pipeline import GATHERING_TURNS
 from dray.store.records import Basis, Event, EventType, Key, Operation, Record
 from dray.store.staging import stage
 
-MOST_CALLS: Final = 4
+MOST_CALLS: Final = 2
 """So many transactions are on their way at once. Others gather meanwhile: fewer and larger ones cost less."""
 LATE_SECONDS: Final = 5.0
 """So long an acknowledged write waits until it is visible here. Then its writer is told all the same."""
@@ -86,6 +87,9 @@ class Writes:
         self._guarded: dict[bytes, Write] = {}
         self._outbox: list[Write] = []
         self._is_scheduled = False
+        self._gathered = 0
+        """How many were there a turn ago."""
+        self._turns = 0
         self._written = 0
         self.in_flight: dict[Key, Write] = {}
         self.calls = 0
@@ -179,15 +183,26 @@ class Writes:
 
     def _send(self, write: Write) -> None:
         self._outbox.append(write)
-        if not self._is_scheduled:
+        self._send_soon()
+
+    def _send_soon(self) -> None:
+        if not self._is_scheduled and self.calls < MOST_CALLS:
             self._is_scheduled = True
+            self._gathered = self._turns = 0
             asyncio.get_running_loop().call_soon(self._send_waiting)
 
+    def _is_gathering(self) -> bool:
+        """Whether there are several, and more than a turn ago. One alone waits for nobody."""
+        before, self._gathered = self._gathered, len(self._outbox)
+        self._turns += 1
+        return self._turns <= GATHERING_TURNS and self._gathered > max(before, 1)
+
     def _send_waiting(self) -> None:
-        """At the end of a turn, what has gathered goes, in as few transactions as can be."""
-        self._is_scheduled = False
-        if self.calls >= MOST_CALLS:
+        """At the end of a turn, what has gathered goes, in as few transactions as can be, unless more is coming."""
+        if self._is_gathering():
+            asyncio.get_running_loop().call_soon(self._send_waiting)
             return
+        self._is_scheduled = False
         waiting, self._outbox = self._outbox, []
         for group in transactions.group(waiting):
             if self.calls >= MOST_CALLS:
@@ -219,8 +234,8 @@ class Writes:
             self.settle(group, StorageError(f"cannot write: {error!r}"))
         finally:
             self.calls -= 1
-            if self._outbox and not self._is_scheduled:
-                self._send_waiting()
+            if self._outbox:
+                self._send_soon()
 
     def _send_removals(self, group: list[Write]) -> list[Write]:
         """etcd has no room for all of a group: what only takes away goes by itself. Those that are refused."""
