@@ -12,6 +12,7 @@ from dray.api.node_match import NodeMatcher
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dray.api.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from dray.api.toleration import is_tolerated
+from dray.scheduling.pod_info import says_too_much
 
 NAME_FIELD: Final = "metadata.name"
 
@@ -59,13 +60,16 @@ class DaemonNodes:
         spec = daemon_set.spec.template.spec
         self._labels = spec.node_selector.items()
         required = _required(spec.affinity)
-        self._required = NodeMatcher.of(required) if required is not None else None
+        self._says_too_much = says_too_much(spec) is not None
+        self._required = NodeMatcher.of(required) if required is not None and not self._says_too_much else None
         self._name = spec.node_name
         self._tolerations = tolerations_of(daemon_set)
 
     def judge(self, node: Node) -> NodeFit:
         """Whether the daemon belongs on a node."""
         meta = node.metadata
+        if self._says_too_much:
+            return NO  # as the scheduler says of a pod
         if self._name and self._name != meta.name:
             return NO
         if self._labels and not self._labels <= meta.labels.items():

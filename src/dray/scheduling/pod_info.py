@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from dray.api.extended_resources import may_be_devices
 from dray.api.generated.core import Container, Pod, PodSpec
 from dray.api.node_match import NodeMatcher
-from dray.api.node_selector import NodeSelector
+from dray.api.node_selector import NodeSelector, NodeSelectorRequirement
 from dray.api.pod_groups import group_of
 from dray.api.quantity import Quantity
 from dray.api.references import ObjectName, full_name
 from dray.api.sharing import remembered
 from dray.api.struct import encode_value
-from dray.scheduling.pod_terms import PodTerms, read_terms
+from dray.scheduling.pod_terms import MOST_VALUES, PodTerms, read_terms
 from dray.scheduling.reasons import PodReason, TooManyTerms
 
 Resources = dict[str, int]
@@ -152,8 +152,7 @@ def _facts(spec: PodSpec) -> _Facts:
     key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations))
     requests = total_requests(spec)
     extended = tuple(sorted(name for name, amount in requests.items() if amount and may_be_devices(name)))
-    said = _count_requirements(spec) + len(spec.tolerations)
-    fault = TooManyTerms("requirements of nodes, and tolerations", said, MOST_SAID) if said > MOST_SAID else None
+    fault = says_too_much(spec)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     if affinity is None or fault is not None:
         return _Facts(requests, host_ports(spec), key, extended, fault, None, ())
@@ -170,15 +169,27 @@ def _facts(spec: PodSpec) -> _Facts:
     )
 
 
-def _count_requirements(spec: PodSpec) -> int:
-    """How much there is to look at on each node."""
+def says_too_much(spec: PodSpec) -> TooManyTerms | None:
+    """What a pod says of nodes, if that is more than can be read, or looked at on each node, while others wait."""
+    requirements = _requirements(spec)
+    said = len(requirements) + len(spec.tolerations)
+    if said > MOST_SAID:
+        return TooManyTerms("requirements of nodes, and tolerations", said, MOST_SAID)
+    values = sum(len(one.values) for one in requirements)
+    if values > MOST_VALUES:
+        return TooManyTerms("values of labels in requirements of nodes", values, MOST_VALUES)
+    return None
+
+
+def _requirements(spec: PodSpec) -> list[NodeSelectorRequirement]:
+    """What there is to look at on each node."""
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     if affinity is None:
-        return 0
+        return []
     required = affinity.required_during_scheduling_ignored_during_execution
     terms = [one.preference for one in affinity.preferred_during_scheduling_ignored_during_execution]
     terms += required.node_selector_terms if required is not None else ()
-    return sum(len(term.match_expressions) + len(term.match_fields) for term in terms)
+    return [one for term in terms for one in (*term.match_expressions, *term.match_fields)]
 
 
 def total_requests(spec: PodSpec) -> Resources:

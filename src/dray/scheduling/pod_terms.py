@@ -11,13 +11,15 @@ from typing import Final
 import msgspec
 
 from dray.api.generated.core import Pod, PodAffinityTerm, PodSpec, TopologySpreadConstraint
-from dray.api.labels import LabelSelector, Requirement, SelectorError
+from dray.api.labels import LabelSelector, LabelSelectorLike, Requirement, SelectorError
 from dray.api.sharing import remembered
 from dray.api.struct import encode_value
 from dray.api.well_known import NAMESPACE_NAME
 from dray.scheduling.reasons import TermUnreadable, TooManyTerms
 
 Labels = Mapping[str, str]
+MOST_VALUES = 10_000
+"""Values of labels that a pod may name, of nodes and in its terms about other pods: each has to be read first."""
 MOST_TERMS = 64
 """Terms about other pods that a pod may have: for each, the pods of all nodes are counted when it is first seen."""
 
@@ -125,16 +127,27 @@ def _label_keys(spec: PodSpec) -> tuple[str, ...] | TooManyTerms | None:
         return None
     keys = {key for constraint in constraints for key in constraint.match_label_keys}
     count = len(constraints)
+    selectors = [constraint.label_selector for constraint in constraints]
     for terms in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity is not None else ():
         if terms is not None:
             preferred = [one.pod_affinity_term for one in terms.preferred_during_scheduling_ignored_during_execution]
             several = (*terms.required_during_scheduling_ignored_during_execution, *preferred)
             count += len(several)
             for term in several:
+                selectors += (term.label_selector, term.namespace_selector)
                 keys.update(term.match_label_keys, term.mismatch_label_keys)
     if count > MOST_TERMS:
         return TooManyTerms("pod affinity terms and topology spread constraints", count, MOST_TERMS)
+    values = sum(_count_values(one) for one in selectors)
+    if values > MOST_VALUES:
+        return TooManyTerms("values of labels in terms about other pods", values, MOST_VALUES)
     return tuple(sorted(keys))
+
+
+def _count_values(selector: LabelSelectorLike | None) -> int:
+    if selector is None:
+        return 0
+    return len(selector.match_labels) + sum(1 + len(one.values) for one in selector.match_expressions)
 
 
 @remembered

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 import dray
 from builders import manifest
+from dray.api import codec
+from dray.api.generated.apps import DaemonSet
+from dray.api.generated.core import Pod
 from dray.scheduling import pod_info, pod_terms, topology
+from dray.scheduling.daemon_nodes import DaemonNodes
 from dray.scheduling.reasons import TooManyTerms, Verdict
-from scheduler_objects import chosen_node, cluster, node, pod, refusal, told
+from scheduler_objects import chosen_node, cluster, node, pod, refusal, told, typed
 from work import growing_faster, lines_run
 
 
@@ -37,9 +42,41 @@ def tolerant(count: int) -> dict[str, Any]:
     return {"tolerations": [{"key": f"k{number}", "operator": "Exists"} for number in range(count)]}
 
 
+def particular(count: int) -> dict[str, Any]:
+    values = [f"v{number}" for number in range(count)]
+    one = {"matchExpressions": [{"key": "k", "operator": "In", "values": values}]}
+    of_nodes = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [one]}}
+    return {"affinity": {"nodeAffinity": of_nodes}}
+
+
+def shy(count: int) -> dict[str, Any]:
+    values = [f"v{number}" for number in range(count - 1)]
+    selector = {"matchExpressions": [{"key": "k", "operator": "In", "values": values}]}
+    terms = [{"topologyKey": "k", "labelSelector": selector}]
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+@pytest.mark.parametrize("spec", [choosy, particular])
+def test_a_daemon_that_says_too_much_of_nodes_is_for_none(spec: Any) -> None:
+    def judged(count: int) -> bool:
+        named = {"metadata": {"labels": {"a": "b"}}, "spec": pod_spec(pod(**spec(count)))}
+        made = manifest("apps/v1", "DaemonSet", "d", spec={"selector": {"matchLabels": {"a": "b"}}, "template": named})
+        there = node("n1", labels={"k": "v1", "k1": "v1"})
+        return DaemonNodes(typed(made, DaemonSet)).judge(there).should_run
+
+    assert judged(10)
+    assert not judged(pod_terms.MOST_VALUES + 1)
+
+
+def pod_spec(made: Pod) -> Any:
+    return json.loads(codec.encode(made))["spec"]
+
+
 @pytest.mark.parametrize(
     ("spec", "most"),
     [
+        (particular, pod_terms.MOST_VALUES),
+        (shy, pod_terms.MOST_VALUES),
         (anti_affine, pod_terms.MOST_TERMS),
         (spread, pod_terms.MOST_TERMS),
         (choosy, pod_info.MOST_SAID),
