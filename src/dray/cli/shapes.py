@@ -13,6 +13,20 @@ import msgspec
 from dray.cli.findings import Finding
 from dray.cli.items import ClaimItem, ClusterItem, DeviceItem, NodeItem
 from dray.cli.output import API_VERSION
+from dray.what_if.budget_changes import BudgetChange
+from dray.what_if.claim_changes import ClaimChange
+from dray.what_if.device_changes import DeviceChange
+from dray.what_if.difference import ObjectChange, RuleForecast
+from dray.what_if.evictions import Eviction
+from dray.what_if.group_changes import GroupChange
+from dray.what_if.namespace_changes import NamespaceChange
+from dray.what_if.next_pods import NextPod
+from dray.what_if.node_changes import NodeChange
+from dray.what_if.pending_changes import PendingChange
+from dray.what_if.pod_changes import DeletedPod, RelabelledPod
+from dray.what_if.quota_changes import QuotaChange
+from dray.what_if.service_changes import ServiceChange
+from dray.what_if.workload_changes import WorkloadChange
 
 Tree = dict[str, Any]
 
@@ -283,6 +297,27 @@ class Replay(OutputShape):
 
 class Difference(OutputShape):
     now: str
+    objects: list[ObjectChange] = []
+    devices: list[DeviceChange] = []
+    claims: list[ClaimChange] = []
+    rules: list[RuleForecast] = []
+    evictions: list[Eviction] = []
+    nodes: list[NodeChange] = []
+    spared: list[str] = []
+    protected: int = 0
+    finished: str | None = None
+    pending: list[PendingChange] = []
+    deleted: list[DeletedPod] = []
+    relabelled: list[RelabelledPod] = []
+    workloads: list[WorkloadChange] = []
+    next_pods: list[NextPod] = []
+    quotas: list[QuotaChange] = []
+    budgets: list[BudgetChange] = []
+    groups: list[GroupChange] = []
+    namespaces: list[NamespaceChange] = []
+    services: list[ServiceChange] = []
+    unjudged: list[str] = []
+    notes: list[str] = []
 
 
 class ValidationReport(OutputShape):
