@@ -383,3 +383,4 @@ async def test_who_hears_of_another_process_when_its_own_pods_are_written_down_j
         await nodes.settle(120)
         assert heard
         assert await leaving(devices) == set()
+        assert (await conditions(nodes, "nodes", "node-2"))["EvictionHeld"].status == "True"

@@ -72,7 +72,7 @@ class NodePlanner:
                 del self._taints[name]
         residents = [(node, pod) for node in sorted(concerned) for pod in self._pods.get(node, {}).values()]
         cancelled = [pod.ref for node, pod in residents if self._plan(node, pod, tick)]
-        self._judge(tick)
+        self.judge(tick)
         return cancelled
 
     def put_pod(self, pod: Pod, tick: float) -> bool:
@@ -90,7 +90,7 @@ class NodePlanner:
             self._device_users.add(ref)
         self._nodes[ref.uid] = node
         may_stay = resident != known and self._plan(node, resident, tick)
-        self._judge(tick)
+        self.judge(tick)
         return may_stay
 
     def drop_pod(self, ref: ObjectRef, tick: float) -> None:
@@ -103,7 +103,7 @@ class NodePlanner:
             del self._pods[node]
         self.departures.drop(ref)
         self._device_users.discard(ref)
-        self._judge(tick)
+        self.judge(tick)
 
     @property
     def is_idle(self) -> bool:
@@ -164,8 +164,8 @@ class NodePlanner:
         for name in sorted({*map(_name, before), *confirmed}):
             guard.confirm(Source(name, node), is_so=confirmed.get(name, False), tick=tick)
 
-    def _judge(self, tick: float) -> None:
-        """Lets the guard decide, and acts on it at once."""
+    def judge(self, tick: float) -> None:
+        """Lets the guard decide, and acts on it at once. Asked before `take`, too: it may have heard of others."""
         departures, guard = self.departures, self.departures.guard
         if guard is None or (guard.is_idle and guard.is_sure):
             return

@@ -63,6 +63,7 @@ class TaintEvictionController(EvictionController):
     async def _hand_out_in_time(self) -> None:
         await self._begin()
         while True:
+            self.planner.judge(self._clock.monotonic())
             self._status.report(self.planner.take_changed_nodes())
             if self.is_stopped:
                 await self._wakeup.wait(None)
