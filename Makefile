@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Two at a time: types are checked on one core only.
 test: setup
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint types layers unit
+	@$(MAKE) --no-print-directory --jobs 2 lint types layers unit
 
 setup: $(STAMP)
 
