@@ -35,7 +35,7 @@ layers: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/pytest -n 3 -m 'not soak'
+	$(BIN)/pytest -n 3 --dist worksteal -m 'not soak'
 
 # What failed beside other tests, once more by itself. One that passes now needs a quieter machine than it should: a fault.
 again: setup

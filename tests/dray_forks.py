@@ -16,8 +16,8 @@ import warnings
 import dray
 from dray.cli.main import main
 
-_ASIDE = ("dray.pytest_plugin", "dray.driver_scaffold.template")
-"""Not of any command."""
+_ASIDE = ("dray.pytest_plugin", "dray.driver_scaffold.template", "dray.driver_test")
+"""Not of any command, or with rules that stand in the order in which they are imported."""
 
 
 def _import_everything() -> None:

@@ -145,7 +145,6 @@ class LmdbBackend:
                 max_dbs=2,
                 max_readers=16,
                 mode=0o600,
-                meminit=False,
             )
         except lmdb_file.DAMAGE as error:
             raise Corrupt(self._file, str(error)) from error

@@ -50,23 +50,26 @@ def validate_ephemeral_containers(new: Pod, old: Pod) -> list[FieldError]:
 
 def validate_debuggers(errors: Errors, spec: PodSpec, path: str, parts: PodParts) -> None:
     """Ephemeral containers by themselves, with names that no other container has."""
-    taken = {container.name for container in (*spec.containers, *spec.init_containers)}
+    others = frozenset(container.name for container in (*spec.containers, *spec.init_containers))
+    taken = set(others)
     for index, container in enumerate(spec.ephemeral_containers):
         inner = f"{path}[{index}]"
-        _validate(errors, container, inner, spec, parts)
+        _validate(errors, container, inner, others, parts)
         if container.name in taken:
             errors.append(duplicate(f"{inner}.name", container.name))
         taken.add(container.name)
 
 
-def _validate(errors: Errors, container: EphemeralContainer, path: str, spec: PodSpec, parts: PodParts) -> None:
+def _validate(
+    errors: Errors, container: EphemeralContainer, path: str, others: frozenset[str], parts: PodParts
+) -> None:
     validate_container(errors, container, path, parts)
     for field in _NOT_FOR_THEM:
         value: Any = getattr(container, field)
         if value is not None and value != () and value != type(value)():
             errors.append(forbidden(f"{path}.{_wire_name(field)}", "cannot be set for an ephemeral container"))
     target = container.target_container_name
-    if target and all(found.name != target for found in (*spec.containers, *spec.init_containers)):
+    if target and target not in others:
         check.not_found(errors, f"{path}.targetContainerName", target)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from dray.store import EventType, Expired, Key, LocalStore, MemoryBackend, Record, Retention, open_store
+from dray.store import EventType, Expired, Key, LmdbBackend, LocalStore, MemoryBackend, Record, Retention, open_store
+from dray.store.backend import Batch
 from store_objects import made, pod
 
 
@@ -177,3 +178,21 @@ async def test_a_memory_backend_keeps_its_contents_for_the_next_store() -> None:
     again = LocalStore(backend, decode)
     assert [record.obj for record in again.list("pods").records] == ["y"]
     assert again.revision == 3
+
+
+async def test_nothing_is_on_disk_that_was_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages have room to spare. What is in it was in memory before: perhaps a secret, or the key of one."""
+    word = b"what-nobody-stored"
+    commit = LmdbBackend.commit
+
+    def commit_where_it_was(self: LmdbBackend, batch: Batch) -> None:
+        in_memory = [word * (4096 // len(word)) for _ in range(100)]
+        del in_memory
+        commit(self, batch)
+
+    monkeypatch.setattr(LmdbBackend, "commit", commit_where_it_was)
+    store = open_store(tmp_path, decode)
+    for number in range(20):
+        await store.create(pod(f"pod-{number}"), made("x" * 40 * number))
+    await store.close()
+    assert word not in (tmp_path / "data.mdb").read_bytes()
