@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from msgspec.structs import replace
 
+from dray.server import transactions as server_transactions
 from dray.server.indexes.held_devices import HeldDevices
 from dray.server.verbs import reservations
 from dray.store import ITSELF
@@ -87,7 +88,8 @@ def forget_guards(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_reservations(patch: pytest.MonkeyPatch) -> None:
-    """A pod may get its node while somebody lets go of its claims."""
+    """A pod may get its node while somebody lets go of its claims, where each is written by itself, as over HTTP."""
+    patch.setattr(server_transactions, "are_possible", lambda _engine: False)
     patch.setattr(reservations, "is_judged", lambda _call: False)
 
 
