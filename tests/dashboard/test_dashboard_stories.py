@@ -97,6 +97,7 @@ def _logged_in(page: Page, token: str, namespace: str = "") -> Iterator[Page]:
     if namespace:
         page.type("#namespace", namespace)
     page.press("Log in")
+    eventually(lambda: "Log in to dray" not in page.text(), "nobody was let in")
     yield page
 
 
