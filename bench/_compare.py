@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 import uvloop
-from bench import load
+from bench import custom_resources, load
 from bench._process import Dray
 from bench.server import PODS, Connection, connect, create_over, head, numbered
 
@@ -41,7 +41,7 @@ def compare(old: Path, new: Path) -> str:
     for checkout in (old, new):
         if not (checkout / "src" / "dray").is_dir():
             raise SystemExit(f"{checkout} is not a checkout of dray: there is no src/dray in it")
-    lines = [f"{'CPU µs per':<22}{'old':>10}{'new':>10}{'ratio':>8}"]
+    lines = [f"{'CPU µs per':<24}{'old':>10}{'new':>10}{'ratio':>8}"]
     lines += [row(name, measure(old, new)) for name, measure in MEASURES.items()]
     return "\n".join(lines)
 
@@ -53,7 +53,7 @@ def row(name: str, pairs: Sequence[Pair]) -> str:
     low, high = ratios[_left_out(len(ratios))], ratios[-1 - _left_out(len(ratios))]
     verdict = "less" if high < 1 else "more" if low > 1 else "no difference that is real"
     middle = statistics.median(ratios)
-    return f"{name:<22}{before:>10.1f}{after:>10.1f}{middle:>8.3f}  ({low:.3f} to {high:.3f})  {verdict}"
+    return f"{name:<24}{before:>10.1f}{after:>10.1f}{middle:>8.3f}  ({low:.3f} to {high:.3f})  {verdict}"
 
 
 def _left_out(count: int) -> int:
@@ -118,6 +118,16 @@ async def _creates(server: Dray, connections: list[Connection]) -> Batch:
     return batch
 
 
+async def _custom_creates(server: Dray, connections: list[Connection]) -> Batch:
+    names = numbered("widget")
+    await custom_resources.define(server, connections[0])
+
+    async def batch() -> None:
+        await custom_resources.create_over(server, connections, islice(names, CREATES))
+
+    return batch
+
+
 def _clusters(old: Path, new: Path) -> list[Pair]:
     """Pods with claims, bound by one fresh cluster after the other."""
 
@@ -139,5 +149,6 @@ async def _pairs(spent: Callable[[int], Awaitable[float]], count: int) -> list[P
 MEASURES: dict[str, Callable[[Path, Path], list[Pair]]] = {
     "read of a pod": partial(_on_servers, _reads, READS),
     "create of a pod": partial(_on_servers, _creates, CREATES),
+    "create of a custom one": partial(_on_servers, _custom_creates, CREATES),
     "pod with claim bound": _clusters,
 }

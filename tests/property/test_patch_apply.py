@@ -13,7 +13,7 @@ from dray.server.patch import compare, fields, shape
 from dray.server.patch.apply import apply
 from dray.server.patch.errors import ConflictsError
 from dray.server.patch.fields import FieldSet
-from dray.server.patch.managed import Write, track_update
+from dray.server.patch.managed import Write, first_fields, track_update
 
 POD = schema.for_kind("", "v1", "Pod")
 SHAPE = shape.of(POD)
@@ -114,6 +114,12 @@ def test_what_everybody_gives_up_is_gone(writes: list[tuple[str, Document]]) -> 
 
 def is_part(part: FieldSet, whole: FieldSet) -> bool:
     return fields.difference(part, whole) == {}
+
+
+@given(pods)
+def test_what_a_create_comes_to_own_is_what_its_entry_says(new: dict[str, Any]) -> None:
+    told = track_update(None, new, at("m0"))
+    assert first_fields(new, at("m0").definition) == (told[0]["fieldsV1"] if told else {})
 
 
 @given(pods, st.lists(st.tuples(managers, pods), max_size=3))

@@ -12,6 +12,7 @@ from dray.api import codec
 from dray.api.generated.apiextensions import JSONSchemaProps
 from dray.custom.defaulting import compile_defaults
 from dray.custom.list_types import compile_list_types
+from dray.custom.plain_types import compile_fits
 from dray.custom.pruning import compile_pruning
 from dray.custom.value_checks import compile_checks
 
@@ -153,3 +154,52 @@ def test_a_compiled_schema_says_what_the_schema_says(schema: Schema, document: A
     assert value == defaulted(schema, pruned(schema, document))
     problems = [check(value) for check in (compile_checks(found), compile_list_types(found)) if check is not None]
     assert all(one is None for one in problems) == is_good(schema, value)
+
+
+_more_scalars = st.one_of(
+    _scalars,
+    st.fixed_dictionaries(
+        {"type": st.just("string")},
+        optional={
+            "pattern": st.sampled_from(["^x", "z$"]),
+            "format": st.sampled_from(["date", "int32"]),
+            "minLength": st.integers(-1, 2),
+            "enum": st.just(["x", "xyz"]),
+        },
+    ),
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["integer", "number"])},
+        optional={
+            "minimum": st.sampled_from([0, 0.5, 1, 2**60]),
+            "maximum": st.sampled_from([1, 1.5]),
+            "exclusiveMaximum": st.booleans(),
+            "multipleOf": st.just(2),
+            "enum": st.just([1, 2]),
+        },
+    ),
+    st.just({"x-kubernetes-preserve-unknown-fields": True}),
+    st.just({"anyOf": [{"type": "string"}], "type": "string"}),
+)
+_more_schemas = _objects(
+    st.recursive(st.builds(lambda one, more: {**one, **more}, _more_scalars, _nullable), _holders, max_leaves=6)
+)
+
+
+@given(_more_schemas, documents)
+def test_what_is_known_to_be_right_is_changed_and_refused_by_nobody(schema: Schema, document: Any) -> None:
+    found = codec.read(schema, JSONSchemaProps).obj
+    assert found is not None
+    fits = compile_fits(found)
+    if fits is None:
+        return
+    value = copy.deepcopy(document)
+    takes_it = fits(value)
+    (compile_pruning(found) or (lambda _: None))(value)
+    (compile_defaults(found) or (lambda _: None))(value)
+    check = compile_checks(found)
+    is_right = check is None or check(value) is None
+    if takes_it:
+        assert is_right
+        assert value == document
+    else:
+        assert value != document or not is_right  # nobody else need look at what is right

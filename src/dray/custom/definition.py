@@ -18,7 +18,8 @@ from dray.api.generated.apiextensions import (
 from dray.custom.defaulting import Default, Growth, compile_defaults, growth_of
 from dray.custom.embedded import Places, compile_embedded, compile_places
 from dray.custom.list_types import compile_list_types
-from dray.custom.problems import Check
+from dray.custom.plain_types import Fits, compile_fits
+from dray.custom.problems import Check, Problem
 from dray.custom.pruning import META_FIELDS, Prune, compile_pruning
 from dray.custom.rules import Judge, compile_rules
 from dray.custom.value_checks import compile_checks
@@ -27,7 +28,7 @@ EVERYTHING = JSONSchemaProps(x_kubernetes_preserve_unknown_fields=True)
 """The schema of a version that has none."""
 _LARGE_SCHEMA: Final = 32 * 1024
 _COMPILED: Final = frozenset(
-    ("prune", "embedded", "default", "growth", "checks", "rules", "metadata_check", "is_large")
+    ("fits", "prune", "embedded", "default", "growth", "checks", "rules", "metadata_check", "is_large")
 )
 
 
@@ -66,6 +67,11 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return _without_metadata(self.schema)
 
     @cached_property
+    def fits(self) -> Fits | None:
+        """Tells that content is as the schema wants it, for what has nothing in it that others must look at."""
+        return compile_fits(self._of_content)
+
+    @cached_property
     def prune(self) -> Prune | None:
         """Drops unknown fields of a whole document."""
         return compile_pruning(self.schema, is_root=True)
@@ -89,7 +95,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     def checks(self) -> tuple[Check, ...]:
         """What the schema says of values."""
         schema = self._of_content
-        checks = (compile_checks(schema), compile_embedded(schema), compile_list_types(schema))
+        values = _unless(self.fits, compile_checks(schema))
+        checks = (values, compile_embedded(schema), compile_list_types(schema))
         return tuple(check for check in checks if check is not None)
 
     @cached_property
@@ -102,6 +109,17 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         """What the schema says of the name; other metadata is none of its business."""
         found = self.schema.properties.get("metadata")
         return compile_checks(found) if found is not None else None
+
+
+def _unless(fits: Fits | None, check: Check | None) -> Check | None:
+    """A check that looks only at what is not known to be right."""
+    if fits is None or check is None:
+        return check
+
+    def checked(value: Any) -> list[Problem] | None:
+        return None if fits(value) else check(value)
+
+    return checked
 
 
 def schema_of(version: CustomResourceDefinitionVersion) -> JSONSchemaProps:

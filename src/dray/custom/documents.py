@@ -46,8 +46,9 @@ def _has_names(document: dict[str, Any]) -> bool:
 
 def _read(kind: CustomKind, document: dict[str, Any], duplicates: tuple[str, ...]) -> codec.Reading[CustomObject]:
     version = kind.version
-    dropped = version.prune(document) if version.prune is not None else None
-    unknown = sorted(map(shown, dropped)) if dropped is not None else []
+    content = _content(document)
+    is_whole = version.fits is not None and version.fits(content)
+    unknown = [] if is_whole or version.prune is None else sorted(map(shown, version.prune(document) or ()))
     meta = codec.read(document.get("metadata") or {}, ObjectMeta)
     errors = tuple(_in_metadata(error) for error in meta.errors)
     if version.embedded is not None:
@@ -55,10 +56,11 @@ def _read(kind: CustomKind, document: dict[str, Any], duplicates: tuple[str, ...
         unknown, errors = sorted((*unknown, *found)), (*errors, *wrong[: codec.MOST_PROBLEMS])
     if meta.obj is None or errors:
         return codec.Reading(None, errors=errors)
-    content = {name: value for name, value in document.items() if name not in NAMELESS}
-    if version.default is not None:
+    if not is_whole:
+        content = _content(document)
         try:
-            version.default(content)
+            if version.default is not None:
+                version.default(content)
         except DefaultsTooLarge as error:
             return codec.Reading(None, errors=(FieldError(Reason.INVALID, "<nil>", str(error)),))
     unknown += [f"metadata.{path}" for path in meta.unknown]
@@ -69,6 +71,10 @@ def _read(kind: CustomKind, document: dict[str, Any], duplicates: tuple[str, ...
         content=content,
     )
     return codec.Reading(obj, unknown=tuple(unknown[: codec.MOST_PROBLEMS]), duplicates=duplicates)
+
+
+def _content(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in NAMELESS}
 
 
 def _in_metadata(error: FieldError) -> FieldError:

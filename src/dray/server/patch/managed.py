@@ -84,6 +84,19 @@ def track_update(live: Mapping[str, Any] | None, new: Mapping[str, Any], write: 
     return entries.write(entries.cap(record(known, changes, write, write.owner(UPDATE))))
 
 
+def first_fields(new: Mapping[str, Any], definition: schema.Definition | InlineDefinition) -> FieldSet:
+    """What whoever creates an object comes to own: all that it sets, as `track_update` has it for a create."""
+    try:
+        with bounded_depth():
+            changes = compare(shape.of(definition), shape.zero(definition), new).without(
+                reset.fields_of(definition, "")
+            )
+    except shape.ElementError:
+        return {}
+    own = stripped(changes.written)
+    return fields.shared(own) if own else own
+
+
 def record(known: Entries, changes: Changes, write: Write, owner: Owner) -> Entries:
     """The entries after an update by an owner: it gets what it wrote, everybody loses what is gone or not theirs."""
     written = changes.written

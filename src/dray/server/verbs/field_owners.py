@@ -127,16 +127,14 @@ def _first_entries(call: Call, new: Object) -> _Entries:
 def _fields_of_new_custom(call: Call, new: CustomObject) -> FieldSet:
     """The same for a custom object: these rarely come in numbers with the same content."""
     document = {"metadata": codec.to_builtins(_nameless(new.metadata)), **new.content}
-    entries = managed.track_update(None, document, managed.Write(definition_of(call), UNNAMED, ""))
-    return _only(entries)
+    return managed.first_fields(document, definition_of(call))
 
 
 @remembered
 def _fields_of_new_pod(spec: PodSpec, version: str, rest: bytes) -> FieldSet:
     """The same for a pod, which shares its spec with others: only the rest need be written to be compared."""
     document = {**msgspec.json.decode(rest), "spec": codec.to_builtins(spec)}
-    entries = managed.track_update(None, document, managed.Write(schema.for_kind("", version, "Pod"), UNNAMED, ""))
-    return _only(entries)
+    return managed.first_fields(document, schema.for_kind("", version, "Pod"))
 
 
 def _nameless(meta: ObjectMeta) -> ObjectMeta:
@@ -150,15 +148,7 @@ def _nameless(meta: ObjectMeta) -> ObjectMeta:
     )
 
 
-def _only(entries: list[dict[str, Any]]) -> FieldSet:
-    """The fields of the one entry that a new object has, if it has any."""
-    found: FieldSet = entries[0]["fieldsV1"] if entries else {}
-    return found
-
-
 @remember_texts(MOST_REMEMBERED, longest=LONGEST_REMEMBERED)
 def _fields_of_new(group: str, version: str, kind: str, content: bytes) -> FieldSet:
     """The fields that a create with this content sets; nothing for content that has no fields of its own."""
-    write = managed.Write(schema.for_kind(group, version, kind), UNNAMED, "")
-    entries = managed.track_update(None, msgspec.json.decode(content), write)
-    return _only(entries)
+    return managed.first_fields(msgspec.json.decode(content), schema.for_kind(group, version, kind))
