@@ -15,9 +15,7 @@ from dray.server import transactions as server_transactions
 from dray.server.indexes.held_devices import HeldDevices
 from dray.server.verbs import reservations
 from dray.store import ITSELF
-from dray.store.etcd import transactions
-from dray.store.etcd.generated import etcd_pb2 as pb
-from dray.store.etcd.transactions import Write
+from fault_simulation.guards import forget_revisions
 from fault_simulation.network import Faults
 from fault_simulation.simulation import SEVERAL_SERVERS, Day, simulate
 
@@ -68,18 +66,6 @@ def test_whatever_fails_on_many_days(seed: int) -> None:
 def test_a_day_with_several_servers_is_the_same_again() -> None:
     short = replace(SEVERAL_SERVERS, steps=6)
     assert simulate(3, short).trace == simulate(3, short).trace
-
-
-def forget_revisions(patch: pytest.MonkeyPatch) -> None:
-    """Writes are made whatever has become of what they were judged by."""
-
-    def unconditional(made: pb.TxnRequest, write: Write) -> None:
-        before = len(made.compare)
-        judged(made, write)
-        del made.compare[before:]
-
-    judged = transactions.add
-    patch.setattr(transactions, "add", unconditional)
 
 
 def forget_guards(patch: pytest.MonkeyPatch) -> None:

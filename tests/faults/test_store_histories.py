@@ -19,17 +19,17 @@ import etcd_history
 from dray.process import virtual_loop
 from dray.server.etcd_instance import layout
 from dray.store import Key, StorageError
-from dray.store.etcd import EtcdStore, transactions
+from dray.store.etcd import EtcdStore
 from dray.store.etcd.alone import Alone
 from dray.store.etcd.calls import LEASE_REVOKE, RANGE
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.loading import Loaded
 from dray.store.etcd.rounds import Rounds
 from dray.store.etcd.session import Session
-from dray.store.etcd.transactions import Write
 from etcd_history import History, Thing
 from fault_simulation.etcd import Etcd
 from fault_simulation.etcd_network import CALM, STORM, EtcdFaults, EtcdNetwork, SimulatedConnection, version_of
+from fault_simulation.guards import forget_revisions
 from fault_simulation.server_group import ADDRESS, VERSIONS
 
 ATTEMPTS = 20
@@ -205,18 +205,6 @@ def test_whatever_fails_clients_see_what_can_be(seed: int) -> None:
 @pytest.mark.parametrize("seed", seeds(range(600)))
 def test_whatever_fails_in_many_histories(seed: int) -> None:
     virtual_loop.run(live(seed))
-
-
-def forget_revisions(patch: pytest.MonkeyPatch) -> None:
-    """Writes are made whatever has become of what they were judged by."""
-
-    def unconditional(made: pb.TxnRequest, write: Write) -> None:
-        before = len(made.compare)
-        judged(made, write)
-        del made.compare[before:]
-
-    judged = transactions.add
-    patch.setattr(transactions, "add", unconditional)
 
 
 def forget_fences(patch: pytest.MonkeyPatch) -> None:

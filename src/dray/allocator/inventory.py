@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final, TypeVar
 
 from dray import cel
+from dray.allocator.change_log import ChangeLog
 from dray.allocator.faults import FaultLog
 from dray.allocator.flow import members
 from dray.allocator.holdings import Holding, Holdings, Occupancy
@@ -21,7 +22,7 @@ from dray.allocator.layout import Layout, in_order
 from dray.allocator.nodes import Node, Nodes, NodeSet
 from dray.allocator.pools import Pool, reaches
 from dray.allocator.requests import ClaimReader, CriteriaTable
-from dray.allocator.shapes import Inserted, NodeChanges, PoolTouched, Removed, Shape, Touched, shape_key
+from dray.allocator.shapes import Inserted, NodeChange, PoolTouched, Removed, Shape, Touched, shape_key
 from dray.api.node_selector import NodeSelector
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
 from dray.api.resource.pool import PoolKey
@@ -50,7 +51,7 @@ class Inventory:
         self._faults = FaultLog(self._pools)
         self._criteria = CriteriaTable(backlog)
         self._shapes: OrderedDict[bytes, Shape] = OrderedDict()
-        self._changes = NodeChanges()
+        self._changes: ChangeLog[NodeChange] = ChangeLog()
 
     # Pools
 
@@ -126,16 +127,16 @@ class Inventory:
         """A node is new, or its labels changed."""
         node = self._nodes.get(name)
         if node is None:
-            self._changes.add(Inserted(self._nodes.add(Node(name, dict(labels)))))
+            self._changes.append(Inserted(self._nodes.add(Node(name, dict(labels)))))
         elif node.labels != labels:
             node.labels = dict(labels)
             node.layout = None
-            self._changes.add(Touched(self._nodes.rank(name)))
+            self._changes.append(Touched(self._nodes.rank(name)))
 
     def remove_node(self, name: str) -> None:
         """A node is gone. Its devices go with their slices."""
         if self._nodes.get(name) is not None:
-            self._changes.add(Removed(self._nodes.remove(name)))
+            self._changes.append(Removed(self._nodes.remove(name)))
 
     @property
     def nodes(self) -> Nodes:
@@ -235,14 +236,14 @@ class Inventory:
 
     def _touch_pool(self, pool: Pool) -> None:
         if pool.everywhere or pool.selectors:
-            self._changes.add(PoolTouched(pool))
+            self._changes.append(PoolTouched(pool))
         else:
             self._touch_nodes(pool.local_nodes)
 
     def _touch_nodes(self, names: Iterable[str | None]) -> None:
         for name in names:
             if name is not None and self._nodes.get(name) is not None:
-                self._changes.add(Touched(self._nodes.rank(name)))
+                self._changes.append(Touched(self._nodes.rank(name)))
 
     def pool_keys(self) -> Set[PoolKey]:
         """All pools."""

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from dray.allocator.change_log import ChangeLog
 from dray.allocator.nodes import NodeSet
 from dray.allocator.plain import only_alternative
 from dray.allocator.pools import Pool
@@ -22,7 +23,6 @@ from dray.api.resource import DeviceClass, ResourceClaim, ResourceClaimSpec
 from dray.api.sharing import remembered
 from dray.api.struct import encode_value
 
-_KEPT_CHANGES: Final = 8192
 _encode = msgspec.json.Encoder(enc_hook=encode_value).encode
 
 
@@ -63,29 +63,7 @@ class PoolTouched(NamedTuple):
 
 
 NodeChange: TypeAlias = Touched | Inserted | Removed | PoolTouched
-
-
-class NodeChanges:
-    """A log of what happened to nodes, for shapes to catch up with. Only the newest part is kept."""
-
-    def __init__(self) -> None:
-        self._log: list[NodeChange] = []
-        self._dropped = 0
-
-    @property
-    def end(self) -> int:
-        """The number of changes so far."""
-        return self._dropped + len(self._log)
-
-    def since(self, start: int) -> list[NodeChange] | None:
-        """The changes from number `start` on; None if they are not kept any more."""
-        return self._log[start - self._dropped :] if start >= self._dropped else None
-
-    def add(self, change: NodeChange) -> None:
-        self._log.append(change)
-        if len(self._log) >= 2 * _KEPT_CHANGES:
-            del self._log[:_KEPT_CHANGES]
-            self._dropped += _KEPT_CHANGES
+"""What happened to nodes, for shapes to catch up with."""
 
 
 class Shape:
@@ -117,11 +95,12 @@ class Shape:
             for name, seen in claim.classes
         )
 
-    def candidates(self, changes: NodeChanges, node_count: int) -> NodeSet:
+    def candidates(self, changes: ChangeLog[NodeChange], node_count: int) -> NodeSet:
         """The candidates, after catching up with what happened since the last time."""
         if self._seen == changes.end:
             return self._candidates
-        missed = changes.since(self._seen) if self._seen is not None else None
+        seen = self._seen
+        missed = changes.read(seen) if seen is not None and changes.reaches(seen) else None
         self._seen = changes.end
         if missed is None or any(isinstance(c, PoolTouched) and self._wants(c.pool) for c in missed):
             self._candidates = NodeSet(node_count)

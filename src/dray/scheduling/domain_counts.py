@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from dray.allocator.change_log import ChangeLog
 from dray.api.generated.core import Node
-from dray.scheduling.change_log import ChangeLog
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from dray.scheduling.change_log import ChangeLog
+from dray.allocator.change_log import ChangeLog
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.pod_terms import Labels, Term

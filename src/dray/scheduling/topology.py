@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from dray.allocator.change_log import ChangeLog
 from dray.api.generated.core import Node
 from dray.scheduling import worth
-from dray.scheduling.change_log import ChangeLog
 from dray.scheduling.domain_counts import DomainCounts, Move
 from dray.scheduling.holders import ByKey, Holders
 from dray.scheduling.node_info import NodeInfo

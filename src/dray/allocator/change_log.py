@@ -36,7 +36,7 @@ class ChangeLog(Generic[T]):
         """Whether everything from there on is known."""
         return position >= self._forgotten
 
-    def read(self, position: int, most: int) -> list[T]:
-        """Up to so many entries from there on."""
+    def read(self, position: int, most: int | None = None) -> list[T]:
+        """The entries from there on, up to so many."""
         start = position - self._forgotten
-        return self._entries[start : start + most]
+        return self._entries[start:] if most is None else self._entries[start : start + most]
