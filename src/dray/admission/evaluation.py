@@ -52,6 +52,8 @@ class Compiled:
     expression: str
     program: cel.Program | None
     fault: str = ""
+    asks: bool = False
+    """Whether it asks what somebody may do."""
 
 
 def letters_to_compile(expressions: Iterable[str]) -> int:
@@ -62,9 +64,10 @@ def letters_to_compile(expressions: Iterable[str]) -> int:
 def compile_expression(expression: str, offers: Offers, variables: Mapping[str, Type], *results: Type) -> Compiled:
     """Compiles an expression of an object that is stored: what is wrong with it is told when it is evaluated."""
     try:
-        return Compiled(expression, cel.compile_program(expression, environment(offers, variables), *results))
+        program = cel.compile_program(expression, environment(offers, variables), *results)
     except cel.CompileError as error:
         return Compiled(expression, None, f"compilation failed: {error.render(expression)}")
+    return Compiled(expression, program, asks=not _AUTHORIZERS.isdisjoint(program.uses))
 
 
 class Given(msgspec.Struct, frozen=True, eq=False):
@@ -95,7 +98,8 @@ class Evaluation:
         self.remaining = cost_budget
         self._given = given
         self._budget = budget
-        self._variables = _Variables(self, variables or {})
+        self._compiled: Mapping[str, Compiled] = variables or {}
+        self._variables: _Variables | None = None
         self._new, self._old = value_of(given.new), value_of(given.old)
         self._params = params if params is None else value_of(params)
         self._request: _RequestView | None = None
@@ -105,23 +109,18 @@ class Evaluation:
         program = compiled.program
         if program is None:
             raise ExpressionFailed(f"compilation error: {compiled.fault}")
+        budget = _NOW_WITH_CHECKS if compiled.asks and self._budget is cel.NOW else self._budget
         try:
-            values, budget = self._values_of(program), self._budget_of(program)
-            value, cost = program.evaluate(values, budget, keeps_optional=keeps_optional)
+            value, cost = program.evaluate(self._values_of(program), budget, keeps_optional=keeps_optional)
         except cel.EvaluationError as error:
-            self._spend(error.cost)
+            self.remaining -= error.cost
+            if self.remaining < 0:
+                raise OutOfBudget from None
             raise ExpressionFailed(f"expression '{compiled.expression}' resulted in error: {error.message}") from None
-        self._spend(cost)
-        return value
-
-    def _spend(self, cost: int) -> None:
         self.remaining -= cost
         if self.remaining < 0:
             raise OutOfBudget
-
-    def _budget_of(self, program: cel.Program) -> cel.Budget:
-        budget = self._budget
-        return _NOW_WITH_CHECKS if budget is cel.NOW and not _AUTHORIZERS.isdisjoint(program.uses) else budget
+        return value
 
     def _values_of(self, program: cel.Program) -> tuple[Any, ...]:
         """The values of all variables that the program could name; what nobody names is not made."""
@@ -137,6 +136,8 @@ class Evaluation:
             case "oldObject":
                 return self._old
             case "variables":
+                if self._variables is None:
+                    self._variables = _Variables(self, self._compiled)
                 return self._variables
             case "params":
                 return self._params

@@ -80,6 +80,9 @@ class Matcher:
         except SelectorError as error:
             self.fault = str(error)
         self._known: dict[_Sort, tuple[tuple[_Found, ...], tuple[_Found, ...]]] = {}
+        selects = self._namespaces.requirements or self._objects.requirements
+        self.takes_all: Final = rules is None and not excluded and not selects and not self.fault
+        """Whether it says nothing, as most bindings: every request matches."""
 
     def match(
         self,

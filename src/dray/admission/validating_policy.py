@@ -128,9 +128,15 @@ class ValidatingPolicy:
         violations: tuple[Violation, ...] = ()
         try:
             for index, rule in enumerate(self._rules):
-                violation, is_error = _judge(index, rule, evaluation)
-                if violation is not None and not (is_error and self.ignores_failures):
-                    violations = (*violations, violation)
+                try:
+                    if evaluation.run(rule.compiled) is True:
+                        continue
+                    violation = Violation(index, _message(rule, evaluation), rule.stored.reason or "Invalid")
+                except ExpressionFailed as error:
+                    if self.ignores_failures:
+                        continue
+                    violation = Violation(index, str(error))
+                violations = (*violations, violation)
         except OutOfBudget as error:
             return self._failed(str(error))
         if not self._annotations:
@@ -167,19 +173,6 @@ class _Rule:
     stored: Validation
     compiled: Compiled
     message: Compiled | None
-
-
-_HOLDS: Final = (None, False)
-
-
-def _judge(index: int, rule: _Rule, evaluation: Evaluation) -> tuple[Violation | None, bool]:
-    """What is wrong by one rule, and whether that is only because it could not be evaluated."""
-    try:
-        if evaluation.run(rule.compiled) is True:
-            return _HOLDS
-    except ExpressionFailed as error:
-        return Violation(index, str(error)), True
-    return Violation(index, _message(rule, evaluation), rule.stored.reason or "Invalid"), False
 
 
 def _message(rule: _Rule, evaluation: Evaluation) -> str:

@@ -52,7 +52,7 @@ class Chain:
     @property
     def is_idle(self) -> bool:
         """Whether people have configured nothing that is to be asked."""
-        return self._dynamic is None or self._dynamic.is_idle
+        return self._dynamic is None or self._dynamic.hooks is None
 
     async def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """What all plugins make of the object."""
@@ -60,7 +60,8 @@ class Chain:
         for plugin in plugins:
             new = plugin.mutate(engine, call, new, old)
         dynamic = self._dynamic
-        if dynamic is None or dynamic.is_idle:
+        hooks = None if dynamic is None else dynamic.hooks
+        if dynamic is None or hooks is None:
             return new
 
         def again(changed: Object) -> Object:
@@ -68,13 +69,14 @@ class Chain:
                 changed = plugin.mutate(engine, call, changed, old)
             return changed
 
-        return await dynamic.mutate(engine, call, new, old, again)
+        return await dynamic.mutate(hooks, engine, call, new, old, again)
 
     async def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Lets any plugin refuse."""
         plugins = (self._by_kind.get(call.route.kind.kind) or self._of(call))[1]
-        dynamic = None if self._dynamic is None or self._dynamic.is_idle else self._dynamic
-        if dynamic is None:
+        dynamic = self._dynamic
+        hooks = None if dynamic is None else dynamic.hooks
+        if dynamic is None or hooks is None:
             for plugin in plugins:
                 if (rest := plugin.check(engine, call, new, old)) is not None:
                     await rest
@@ -82,7 +84,7 @@ class Chain:
         for plugin in plugins:
             if not plugin.comes_last and (rest := plugin.check(engine, call, new, old)) is not None:
                 await rest
-        await dynamic.check(engine, call, new, old)
+        await dynamic.check(hooks, engine, call, new, old)
         for plugin in plugins:
             if plugin.comes_last and (rest := plugin.check(engine, call, new, old)) is not None:
                 await rest

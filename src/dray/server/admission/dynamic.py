@@ -40,22 +40,25 @@ class DynamicAdmission:
         self._webhooks = Webhooks(self._runner)
 
     @property
-    def is_idle(self) -> bool:
-        """Whether nobody has configured anything."""
-        return self._configuration.hooks is None
+    def hooks(self) -> Hooks | None:
+        """Whom to ask; None if nobody has configured anything."""
+        return self._configuration.hooks
 
     async def mutate(
-        self, engine: Engine, call: Call, new: Object, old: Object | None, built_in: Callable[[Object], Object]
+        self,
+        hooks: Hooks,
+        engine: Engine,
+        call: Call,
+        new: Object,
+        old: Object | None,
+        built_in: Callable[[Object], Object],
     ) -> Object:
         """What everybody makes of the object. Who has something changed has the `built_in` plugins look again.
         A name that the server has chosen is not shown to them, as in Kubernetes, where it is chosen after them.
 
         Raises ApiError.
         """
-        hooks = self._configuration.hooks
-        if hooks is None or call.route.kind.group == ADMISSION_GROUP:
-            return new
-        if not hooks.mutating_webhooks and not hooks.mutating_policies:
+        if call.route.kind.group == ADMISSION_GROUP or not (hooks.mutating_webhooks or hooks.mutating_policies):
             return new
         chosen = new.metadata.name if call.is_unnamed and old is None else ""
         asked = AdmissionRequest(engine, call, with_metadata(new, name="") if chosen else new, old)
@@ -63,10 +66,9 @@ class DynamicAdmission:
         made = asked.new if asked.new is not None else new
         return with_metadata(made, name=chosen) if chosen and not made.metadata.name else made
 
-    async def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+    async def check(self, hooks: Hooks, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Lets anybody who is configured refuse. Raises ApiError."""
-        hooks = self._configuration.hooks
-        if hooks is None or call.route.kind.group == ADMISSION_GROUP or _is_post(call):
+        if call.route.kind.group == ADMISSION_GROUP or _is_post(call):
             return
         asked = AdmissionRequest(engine, call, new, old)
         if new is None and hooks.mutating_webhooks:

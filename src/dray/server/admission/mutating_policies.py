@@ -86,7 +86,7 @@ class MutatingPolicies:
         """Who is concerned, before anybody has changed anything; adds whom nobody can ask to `problems`."""
         found: list[_Invocation] = []
         for policy, bindings in hooks:
-            async for each in self._runner.concerns(asked, policy, bindings):
+            for each in await self._runner.concerns(asked, policy, bindings):
                 if isinstance(each, Unusable):
                     _note(policy, each.binding, each.message, problems)
                 else:

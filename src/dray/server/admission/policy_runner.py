@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -103,31 +103,31 @@ class PolicyRunner:
 
     async def concerns(
         self, asked: AdmissionRequest, policy: _Policy, bindings: Iterable[B]
-    ) -> AsyncIterator[Concern[B] | Unusable]:
+    ) -> list[Concern[B] | Unusable]:
         """The bindings by which a policy is about a request, and what is wrong with it or with others of them.
         Raises ApiError."""
         try:
             resource = self.matched(asked, policy.matcher)
         except BadSelector as error:
-            yield Unusable(f"failed to configure policy: {error}")
-            return
+            return [Unusable(f"failed to configure policy: {error}")]
+        found: list[Concern[B] | Unusable] = []
         if resource is None:
-            return
+            return found
         for binding in bindings:
             try:
-                if self.matched(asked, binding.matcher) is None:
+                if not binding.matcher.takes_all and self.matched(asked, binding.matcher) is None:
                     continue
                 kind, reference = policy.param_kind, binding.params
                 params = _NO_PARAMS
                 if kind is not None and reference is not None:
                     params = await self._params(asked, kind, reference)
             except UnknownParamKind as error:
-                yield Unusable(f"failed to configure policy: {error}")
-                return
+                return [*found, Unusable(f"failed to configure policy: {error}")]
             except (BadSelector, BadParams) as error:
-                yield Unusable(f"failed to configure binding: {error}", binding.name)
+                found.append(Unusable(f"failed to configure binding: {error}", binding.name))
                 continue
-            yield Concern(resource, binding, params)
+            found.append(Concern(resource, binding, params))
+        return found
 
     async def _params(self, asked: AdmissionRequest, kind: ParamKind, reference: ParamRef) -> Sequence[Any]:
         """The objects that a policy is evaluated with. Among many they are looked for beside the loop: whoever may

@@ -72,16 +72,20 @@ class ValidatingPolicies:
         """Adds what one policy denies, and what it wants to be noted as failed."""
         verdicts: list[Verdict] = []
         given: Given | None = None
-        async for each in self._runner.concerns(asked, policy, bindings):
+        for each in await self._runner.concerns(asked, policy, bindings):
             if isinstance(each, Unusable):
                 if not policy.ignores_failures:
                     denials.append(_Denial(policy.name, each.binding, each.message))
                 continue
             if given is None:
                 given = self._runner.given(asked, each.resource)
-            for verdict in await self._judge_all(asked, policy, given, each.params, len(verdicts)):
+            judged = _judged_now(asked, policy, given, each.params, len(verdicts))
+            if judged is None:
+                judged = await self._judge_all(asked, policy, given, each.params, len(verdicts))
+            for verdict in judged:
                 verdicts.append(verdict)
-                _act(asked, policy, each.binding, verdict, denials, failures)
+                if verdict.violations or verdict.failures:
+                    _act(asked, policy, each.binding, verdict, denials, failures)
         if not policy.has_annotations:
             return
         for key, value in validating_policy.join_annotations(verdicts).items():
@@ -103,15 +107,22 @@ class ValidatingPolicies:
 
     async def _judge(self, asked: AdmissionRequest, policy: ValidatingPolicy, given: Given, params: Any) -> Verdict:
         try:
-            if policy.is_compiled and not asked.call.is_large:
-                try:
-                    return policy.judge(given, params)
-                except cel.Postponed:
-                    pass
             await self._runner.compiled(asked, policy)
             return await self._runner.evaluate(asked, given, lambda given, budget: policy.judge(given, params, budget))
         except TookTooLong as error:
             return Verdict() if policy.ignores_failures else Verdict((Violation(0, str(error)),))
+
+
+def _judged_now(
+    asked: AdmissionRequest, policy: ValidatingPolicy, given: Given, params: Sequence[Any], before: int
+) -> Sequence[Verdict] | None:
+    """What a policy says where nobody has to wait for it, as is nearly always so; None if somebody has to."""
+    if not policy.is_compiled or asked.call.is_large or before + len(params) > AT_ONCE:
+        return None
+    try:
+        return [policy.judge(given, each) for each in params]
+    except cel.Postponed:
+        return None
 
 
 def _act(

@@ -28,7 +28,7 @@ class Configured:
     """A policy that refuses, or that there is none."""
 
     def __init__(self, *, is_idle: bool) -> None:
-        self.is_idle = is_idle
+        self.hooks = None if is_idle else ()
 
     async def check(self, *_: Any) -> None:
         raise ApiError(403, "Forbidden", "policy")
