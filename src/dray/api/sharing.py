@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import wraps
+from inspect import signature
 from typing import Concatenate, ParamSpec, TypeVar
 
 from msgspec.json import Encoder
@@ -30,19 +31,26 @@ def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate
     """A pure function of a part of an object, and of hashable arguments, that remembers its results."""
     known: dict[Hashable, tuple[T, R]] = {}
 
+    def work_out(key: Hashable, part: T, *args: P.args, **kwargs: P.kwargs) -> R:
+        result = function(part, *args, **kwargs)
+        if is_small(part):
+            if len(known) >= LIMIT:
+                known.clear()
+            known[key] = (part, result)
+        return result
+
     @wraps(function)
     def look_up(part: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        key: Hashable = (id(part), *args, *kwargs.items()) if args or kwargs else id(part)
+        key: Hashable = (id(part), *args, *kwargs.items())
         found = known.get(key)
-        if found is None:
-            found = (part, function(part, *args, **kwargs))
-            if is_small(part):
-                if len(known) >= LIMIT:
-                    known.clear()
-                known[key] = found
-        return found[1]
+        return found[1] if found is not None else work_out(key, part, *args, **kwargs)
 
-    return look_up
+    @wraps(function)
+    def look_up_one(part: T) -> R:  # most are of this sort, and arguments in a tuple cost more than all the rest
+        found = known.get(id(part))
+        return found[1] if found is not None else work_out(id(part), part)  # type: ignore[call-arg]  # it has no other
+
+    return look_up_one if len(signature(function).parameters) == 1 else look_up  # type: ignore[return-value]  # as `P` says
 
 
 def is_small(part: object) -> bool:

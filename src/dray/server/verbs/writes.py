@@ -162,7 +162,7 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
             raise Exists(stored)
         await quota.charges(engine, call, obj)
         return dry(complete, engine.store.revision)
-    if isinstance(obj, Pod) and (obj.spec.resource_claims or engine.first_nodes is not None):
+    if isinstance(obj, Pod) and (engine.first_nodes is not None or engine.first_claims is not None):
         together = await _insert_pod(engine, call, obj)
         if together is not None:
             return together
@@ -183,6 +183,8 @@ async def _insert_pod(engine: Engine, call: Call, pod: Pod) -> Record | None:
     """Stores a pod together with its claims, and with its node and their devices if it can have them now. None, and
     nothing is stored, if all of that comes later; `_insert` says what is wrong, if anything is."""
     maker, claims = engine.first_claims, list[ResourceClaim]()
+    if not pod.spec.resource_claims and engine.first_nodes is None:
+        return None
     if engine.store.get(_key(PODS, pod)) is not None:
         return None
     if pod.spec.resource_claims:
