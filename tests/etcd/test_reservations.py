@@ -1,4 +1,7 @@
-"""Whoever binds a pod and whoever lets go of its claim at the same moment, at whichever server: one of them does."""
+"""Whoever binds a pod and whoever lets go of its claim, or its group, at the same moment, at whichever server.
+
+One of them does.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,15 @@ import pytest
 from msgspec.structs import replace
 
 from builders import manifest
-from dray.api.kinds import CLAIMS, PODS
+from dray.api.kinds import CLAIMS, POD_GROUPS, PODS
 from dray.api.pod_claims import consumer
+from dray.api.pod_groups import owner_reference
 from dray.api.pods import binding_of
 from dray.api.resource import ResourceClaimConsumerReference
 from dray.api.status import ApiError
 from dray.server.local import LocalClient
 from dray.server.security.identity import MASTERS, authenticated
-from etcd_world import Etcd, etcd_servers
+from etcd_world import Etcd, etcd_servers, hears_late
 from local_server import ADMIN, local_server, typed
 
 SCHEDULER = authenticated("system:kube-scheduler", (MASTERS,))
@@ -44,6 +48,27 @@ async def schedulers(etcd: Etcd | None) -> AsyncIterator[tuple[LocalClient, Loca
             servers = [await stack.enter_async_context(local_server(with_roles=False))] * 2
         one, other = servers
         yield one.client_of(SCHEDULER), other.client_of(SCHEDULER)
+
+
+async def make_group(client: LocalClient, name: str) -> None:
+    spec = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+    await client.create(typed(manifest("scheduling.k8s.io/v1beta1", "PodGroup", name, spec=spec)))
+
+
+async def leaving(client: LocalClient, name: str) -> Any:
+    """A group that is being deleted."""
+    await make_group(client, name)
+    await client.delete(POD_GROUPS, "default", name)
+    return await client.get(POD_GROUPS, "default", name)
+
+
+async def member(client: LocalClient, name: str, group: str) -> Any:
+    spec = {"containers": [{"name": "main", "image": "pause"}], "schedulingGroup": {"podGroupName": group}}
+    return await client.create(typed(manifest("v1", "Pod", name, spec=spec)))
+
+
+async def dissolve(client: LocalClient, group: Any) -> None:
+    await client.update(replace(group, metadata=replace(group.metadata, finalizers=())))
 
 
 async def reserved(client: LocalClient, name: str, group: str = "") -> tuple[Any, Any]:
@@ -72,8 +97,9 @@ async def reserved(client: LocalClient, name: str, group: str = "") -> tuple[Any
     return pod, await client.update(replace(claim, status=status), subresource="status")
 
 
-async def bind(client: LocalClient, pod: Any) -> None:
-    await client.post(PODS, "default", pod.metadata.name, "binding", binding_of(pod, "node"))
+async def bind(client: LocalClient, pod: Any, group: Any = None) -> None:
+    owners = () if group is None else (owner_reference(group),)
+    await client.post(PODS, "default", pod.metadata.name, "binding", binding_of(pod, "node", owners))
 
 
 async def let_go(client: LocalClient, claim: Any) -> None:
@@ -125,9 +151,57 @@ async def test_a_pod_that_is_finished_or_gone_keeps_nothing(place: Etcd | None) 
         await let_go(other, claim)
 
 
+async def test_a_group_stays_for_the_pod_that_got_its_node(place: Etcd | None) -> None:
+    async with schedulers(place) as (one, other):
+        group = await leaving(one, GROUP)
+        pod = await member(one, "p", GROUP)
+        await bind(one, pod, group)
+        await conflicts(dissolve(other, group), "pod p is of it")
+        await one.patch(PODS, "default", "p", {"status": {"phase": "Succeeded"}}, subresource="status")
+        await dissolve(other, group)
+        assert not await is_there(one, GROUP)
+
+
+async def test_no_pod_of_a_group_that_is_gone_gets_a_node(place: Etcd | None) -> None:
+    async with schedulers(place) as (one, other):
+        group = await leaving(one, GROUP)
+        await dissolve(one, group)
+        pod = await member(one, "p", GROUP)
+        await conflicts(bind(other, pod, group), "PodGroup gang is not there; schedule it anew")
+        await make_group(one, GROUP)
+        await conflicts(bind(other, pod, group), "PodGroup gang is not there")  # but another one of its name
+        await bind(other, pod)  # for whoever does not ask for groups they are nothing
+
+
+async def test_who_hears_late_neither_binds_nor_lets_go(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with etcd_servers(etcd.urls, 2) as (one, other):
+        scheduler, late = one.client_of(SCHEDULER), other.client_of(SCHEDULER)
+        kept, lost = await leaving(scheduler, "kept"), await leaving(scheduler, "lost")
+        pod = await member(scheduler, "of-lost", "lost")
+        await late.get(PODS, "default", "of-lost")
+        hears_late(other, monkeypatch)
+        await bind(scheduler, await member(scheduler, "of-kept", "kept"), kept)
+        await conflicts(dissolve(late, kept), "pod of-kept is of it")
+        await dissolve(one.client_of(ADMIN), lost)
+        await conflicts(bind(late, pod, lost), "PodGroup lost is not there")
+
+
+async def is_there(client: LocalClient, group: str) -> bool:
+    try:
+        await client.get(POD_GROUPS, "default", group)
+    except ApiError as error:
+        assert error.code == 404
+        return False
+    return True
+
+
 async def test_people_may_do_as_they_like_as_with_kubernetes() -> None:
     async with local_server(with_roles=False) as server:
         admin = server.client_of(ADMIN)
         pod, claim = await reserved(admin, "p")
         await bind(admin, pod)
         await let_go(admin, claim)
+        group = await leaving(admin, GROUP)
+        pod = await member(admin, "q", GROUP)
+        await dissolve(admin, group)
+        await bind(admin, pod, group)

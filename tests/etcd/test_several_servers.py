@@ -21,7 +21,7 @@ from dray.server.security.certificates import create_private_key
 from dray.server.security.identity import MASTERS, authenticated
 from dray.server.upkeep import own_endpoints, together
 from dray.store import Basis
-from etcd_world import Etcd, EtcdServer, etcd_servers, etcd_store, new_prefix
+from etcd_world import Etcd, EtcdServer, etcd_servers, etcd_store, hears_late, new_prefix
 from eviction_objects import DRIVER, V1, device_slice
 from local_server import ADMIN, refused
 
@@ -129,12 +129,6 @@ async def test_a_change_that_changes_nothing_is_judged_by_the_latest_state(
             assert found.data == then["data"]
             await one.client().patch(MAPS, "default", "m", now)
             await other.store.catch_up()
-
-
-def hears_late(server: EtcdServer, patch: pytest.MonkeyPatch) -> None:
-    """From now on a server hears late of what is written."""
-    at_once, later = server.store.apply, asyncio.get_running_loop().call_later  # type: ignore[attr-defined]
-    patch.setattr(server.store, "apply", lambda *told: later(0.02, at_once, *told))
 
 
 async def test_what_another_server_has_just_made_is_there(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:

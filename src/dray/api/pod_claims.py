@@ -10,9 +10,8 @@ from typing import Final
 
 from dray.api.generated.core import Pod, PodResourceClaim, PodResourceClaimStatus
 from dray.api.generated.scheduling import PodGroup, PodGroupResourceClaim
-from dray.api.kinds import POD_GROUPS
 from dray.api.meta import ObjectMeta, OwnerReference
-from dray.api.pod_groups import consumer_of, group_of, is_group, is_made_for_group_of, shared_entry
+from dray.api.pod_groups import consumer_of, group_of, is_group, is_made_for_group_of, owner_reference, shared_entry
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
@@ -98,10 +97,8 @@ def claim_for(pod: Pod, entry: PodResourceClaim, template: ResourceClaimTemplate
 
 def claim_for_group(group: PodGroup, entry: PodGroupResourceClaim, template: ResourceClaimTemplate) -> ResourceClaim:
     """The claim to create for an entry of a PodGroup, for all of its pods."""
-    meta = group.metadata
-    version = POD_GROUPS.api_version
-    owner = OwnerReference(api_version=version, kind="PodGroup", name=meta.name, uid=meta.uid, controller=True)
-    return _made(owner, meta.namespace, entry.name, template)
+    owner = owner_reference(group, controller=True)
+    return _made(owner, group.metadata.namespace, entry.name, template)
 
 
 def _made(owner: OwnerReference, namespace: str, entry: str, template: ResourceClaimTemplate) -> ResourceClaim:

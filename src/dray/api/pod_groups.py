@@ -6,6 +6,8 @@ from typing import Final
 
 from dray.api.generated.core import Pod, PodResourceClaim
 from dray.api.generated.scheduling import PodGroup, PodGroupResourceClaim
+from dray.api.kinds import POD_GROUPS
+from dray.api.meta import OwnerReference
 from dray.api.references import ObjectName
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference
 
@@ -64,6 +66,13 @@ def consumer_of(group: PodGroup) -> ResourceClaimConsumerReference:
     """A group as a claim names those who may use it."""
     meta = group.metadata
     return ResourceClaimConsumerReference(api_group=API_GROUP, resource=RESOURCE, name=meta.name, uid=meta.uid)
+
+
+def owner_reference(group: PodGroup, *, controller: bool | None = None) -> OwnerReference:
+    """A group as what is made for it, or for its pods, names it."""
+    meta = group.metadata
+    version = POD_GROUPS.api_version
+    return OwnerReference(api_version=version, kind="PodGroup", name=meta.name, uid=meta.uid, controller=controller)
 
 
 def is_group(consumer: ResourceClaimConsumerReference) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from dray.api.conditions import READY, find_condition, is_true
 from dray.api.generated.core import Binding, ObjectReference, Pod
-from dray.api.meta import ObjectMeta
+from dray.api.meta import ObjectMeta, OwnerReference
 from dray.api.times import Time
 
 PENDING: Final = "Pending"
@@ -20,9 +20,14 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 """On what an API server shows of a static pod."""
 
 
-def binding_of(pod: Pod, node: str) -> Binding:
-    """What gives just this pod its node, and not a later one of its name."""
-    meta = ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid)
+def binding_of(pod: Pod, node: str, owners: tuple[OwnerReference, ...] = ()) -> Binding:
+    """What gives just this pod its node, and not a later one of its name; only while its owners are there.
+
+    Kubernetes does not look at owners of a binding, which is never stored.
+    """
+    meta = ObjectMeta(
+        name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid, owner_references=owners
+    )
     target = ObjectReference(api_version="v1", kind="Node", name=node)
     return Binding(api_version="v1", kind="Binding", metadata=meta, target=target)
 

@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.generated.core import Pod, PodExtendedResourceClaimStatus
+from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.pod_claims import consumer, is_reserved_for
+from dray.api.pod_groups import owner_reference
 from dray.api.pods import binding_of
 from dray.api.references import full_name, object_reference
 from dray.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
@@ -91,10 +93,11 @@ class Binder:
         stored = await self._client.bind_with_claims(pod, chosen.node, claims)
         return None if stored is None else list(stored)
 
-    async def bind_pod(self, pod: Pod, node: str) -> None:
-        """Gives a pod its node. Raises ApiError, OSError."""
+    async def bind_pod(self, pod: Pod, node: str, group: PodGroup | None = None) -> None:
+        """Gives a pod its node, as one of a group if one is given. Raises ApiError, OSError."""
         meta = pod.metadata
-        await self._client.post(PODS, meta.namespace, meta.name, "binding", binding_of(pod, node))
+        owners = () if group is None else (owner_reference(group),)
+        await self._client.post(PODS, meta.namespace, meta.name, "binding", binding_of(pod, node, owners))
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """A claim for extended resources, as it is stored. Raises ApiError, OSError."""

@@ -124,7 +124,7 @@ class GroupBinder:
             if error.code not in (404, 409):
                 raise
 
-    async def bind(self, placed: Placed) -> list[Failure]:
+    async def bind(self, placed: Placed, group: PodGroup) -> list[Failure]:
         """Gives all pods their nodes; those that did not get theirs, and why.
 
         Without an answer it is tried again: the rest of the group may have its nodes already.
@@ -138,7 +138,7 @@ class GroupBinder:
                     async with limit:
                         if chosen.extended is not None:
                             await self._binder.record_extended(pod.pod, chosen.extended)
-                        await self._binder.bind_pod(pod.pod, chosen.node)
+                        await self._binder.bind_pod(pod.pod, chosen.node, group)
                     return None
                 except (ApiError, OSError, TimeoutError) as error:
                     is_final = isinstance(error, ApiError) and error.code < 500 and error.code != 429

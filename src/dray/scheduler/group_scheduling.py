@@ -192,23 +192,21 @@ class GroupScheduler:
             if group is not None and not (isinstance(error, ApiError) and error.code in (404, 409)):
                 await self._recorder.warning(group, "FailedScheduling", f"binding rejected: {error}")
             return
-        if not self._suffice(name, group, placed):
+        if group is None or not self._suffice(name, group, placed):
             self._take_back(placed, causes)
             return
-        failures = await self._binder.bind(placed)
+        failures = await self._binder.bind(placed, group)
         failed = {pod.name for pod, _, _ in failures}
         for pod, chosen in placed:
             if pod.name not in failed:
                 self._host.note_bound(pod, chosen.node)
         self._take_back([(pod, chosen) for pod, chosen, _ in failures], causes)
-        if group is not None and len(failures) < len(placed):
+        if len(failures) < len(placed):
             await self._say(group, "True", "Scheduled", "")
 
-    def _suffice(self, name: ObjectName, group: PodGroup | None, placed: Placed) -> bool:
+    def _suffice(self, name: ObjectName, group: PodGroup, placed: Placed) -> bool:
         """Whether there are still enough pods: while their claims were written some may have gone, or come anew, and
         others that were decided on before them may have got nothing."""
-        if group is None:
-            return True
         cluster = self._host.cluster
         standing = sum(self._stands(*one) for one in placed)
         others = len(cluster.nodes_of_group(name)) - sum(

@@ -145,3 +145,11 @@ def render_metadata_list(records: Iterable[Record], meta: ListMeta) -> bytes:
     head = b'{"kind":"%bList","apiVersion":"%b","metadata":%b,"items":['
     start = head % (METADATA_KIND.encode(), METADATA_VERSION.encode(), codec.encode(meta))
     return b"".join((start, b",".join([codec.encode(metadata_only(record)) for record in records]), b"]}"))
+
+
+def is_done(obj: Object) -> bool:
+    """Whether an object that is being deleted has nothing left to wait for."""
+    meta = obj.metadata
+    if meta.deletion_timestamp is None or meta.finalizers or meta.deletion_grace_period_seconds:
+        return False
+    return not getattr(getattr(obj, "spec", None), "finalizers", ()) or obj.kind != "Namespace"

@@ -178,9 +178,9 @@ class Store(ABC):
         """
         return await self._write(Update(key, expected_revision, finish), basis)
 
-    async def delete(self, key: Key, expected_revision: int | None, finish: Finish) -> Record:
-        """Remove the record, at that revision if one is given; `finish` makes the final state."""
-        return await self._write(Delete(key, expected_revision, finish))
+    async def delete(self, key: Key, expected_revision: int | None, finish: Finish, basis: Basis = ITSELF) -> Record:
+        """Remove the record, at that revision if one is given; `finish` makes the final state, judged by `basis`."""
+        return await self._write(Delete(key, expected_revision, finish), basis)
 
     @abstractmethod
     async def transact(self, operations: Sequence[Operation], basis: Basis = ITSELF) -> Sequence[Record]:

@@ -36,7 +36,7 @@ async def bind(engine: Engine, call: Call, binding: Binding) -> Status:
     def assign(pod: Pod) -> Pod:
         return assigned(pod, binding, call.now)
 
-    judged = partial(reservations.binding, engine) if reservations.is_judged(call) else None
+    judged = partial(reservations.binding, engine, binding) if reservations.is_judged(call) else None
     await rewrite(engine, PODS, call.route.namespace, name, assign, dry_run=call.dry_run, judged=judged)
     return DONE
 

@@ -1,4 +1,4 @@
-"""A pod has its node with claims that are reserved for it, and they stay so until it needs them no more.
+"""A pod has its node with claims that are reserved for it and a group that is there, and both stay while it needs them.
 
 A scheduler reserves claims for a pod, then binds it; one that gives up takes its reservation back. Those are writes of
 two objects, and with several schedulers one may bind what another is just letting go of:
@@ -6,8 +6,10 @@ two objects, and with several schedulers one may bind what another is just letti
     one     reserves the claim ─ no answer ─ has the pod a node? no ──────────────── lets go of the claim
     other              sees that it is reserved ──────────────────── binds the pod ─┘ whoever is second is refused
 
-So each is judged by the other object, as it is stored and as it is going to be, in the same transaction. Kubernetes
-has no such rule. People may do as they like, as there; components (users of the system) are refused with a conflict.
+So each is judged by the other object, as it is stored and as it is going to be, in the same transaction. The same is
+so for a pod of a group, whose node is on its way while the group, which seems to have no pods left, is let go.
+Kubernetes has no such rule. People may do as they like, as there; components (users of the system) are refused with a
+conflict.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dray.api.generated.core import Pod
-from dray.api.kinds import CLAIMS, PODS
+from dray.api.generated.core import Binding, Pod
+from dray.api.generated.scheduling import PodGroup
+from dray.api.kinds import CLAIMS, POD_GROUPS, PODS
 from dray.api.pod_claims import is_reserved_for
-from dray.api.pod_groups import group_of, is_group
+from dray.api.pod_groups import FINALIZER, group_of, is_group
 from dray.api.pods import is_finished
+from dray.api.references import ObjectName
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from dray.server import errors
 from dray.server.engine import Call, Engine
+from dray.server.objects import is_done
 from dray.store import Basis, Finish, Key
 
 User = ResourceClaimConsumerReference
@@ -33,18 +38,24 @@ def is_judged(call: Call) -> bool:
     return call.caller.user.startswith("system:")
 
 
-def binding(engine: Engine, pod: Pod, finish: Finish) -> tuple[Finish, Basis]:
+def binding(engine: Engine, given: Binding, pod: Pod, finish: Finish) -> tuple[Finish, Basis]:
     """How the store completes a pod that gets its node, and what that is judged by.
 
-    The store is refused (ApiError 409) when it asks if a claim is not reserved for the pod. One that is not there is
-    nobody's to let go of: a scheduler for which claims are switched off does not look at them.
+    The store is refused (ApiError 409) when it asks if a claim is not reserved for the pod, or a group that the binding
+    names as its owner is not there. What is not there may be nobody's to let go of: a scheduler for which claims or
+    groups are switched off does not look at them.
     """
     namespace = pod.metadata.namespace
     claims = tuple(Key(CLAIMS.resource, namespace, name) for name in _claim_names(pod))
-    if not claims:
+    owners = [owner for owner in given.metadata.owner_references if owner.kind == POD_GROUPS.kind]
+    groups = tuple(Key(POD_GROUPS.resource, namespace, owner.name) for owner in owners)
+    if not claims and not groups:
         return finish, Basis()
 
     def complete(revision: int) -> tuple[Any, bytes]:
+        for owner, key in zip(owners, groups, strict=True):
+            if not _stays(engine, key, owner.uid):
+                raise errors.conflict(PODS, pod.metadata.name, f"PodGroup {key.name} is not there; schedule it anew")
         for key in claims:
             states = [record.obj for record in (engine.store.get(key), engine.store.pending(key)) if record is not None]
             if not all(is_reserved_for(claim, pod) for claim in states):
@@ -52,7 +63,7 @@ def binding(engine: Engine, pod: Pod, finish: Finish) -> tuple[Finish, Basis]:
                 raise errors.conflict(PODS, pod.metadata.name, why)
         return finish(revision)
 
-    return complete, Basis(keys=claims)
+    return complete, Basis(keys=(*claims, *groups))
 
 
 def release(engine: Engine, new: ResourceClaim, old: ResourceClaim, finish: Finish) -> tuple[Finish, Basis]:
@@ -79,6 +90,24 @@ def release(engine: Engine, new: ResourceClaim, old: ResourceClaim, finish: Fini
     return complete, Basis(keys=pods, namespaces=groups)
 
 
+def dissolution(engine: Engine, new: PodGroup, old: PodGroup, finish: Finish) -> tuple[Finish, Basis]:
+    """How the store completes a group that pods keep no longer, and what that is judged by.
+
+    The store is refused (ApiError 409) when it asks if one of its pods is there and not finished.
+    """
+    if FINALIZER in new.metadata.finalizers or FINALIZER not in old.metadata.finalizers:
+        return finish, Basis()
+    name = ObjectName.of(old)
+
+    def complete(revision: int) -> tuple[Any, bytes]:
+        for pod in _members(engine, name):
+            if not is_finished(pod):
+                raise errors.conflict(POD_GROUPS, name.name, f"pod {pod.metadata.name} is of it")
+        return finish(revision)
+
+    return complete, Basis(namespaces=((PODS.resource, name.namespace),))
+
+
 def _is_pod(user: User) -> bool:
     return user.resource == "pods" and not user.api_group
 
@@ -92,16 +121,28 @@ def _pods_of(engine: Engine, claim: ResourceClaim, user: User) -> Iterator[Pod]:
             if pod.metadata.uid == user.uid and claim.metadata.name in _claim_names(pod):
                 yield pod
     elif is_group(user):
-        for record in engine.store.list(PODS.resource, namespace).records:
-            group = group_of(record.obj)
-            if group is not None and group.name == user.name:
-                yield from (pod for pod in _states(engine, record.key) if claim.metadata.name in _claim_names(pod))
+        members = _members(engine, ObjectName(namespace, user.name))
+        yield from (pod for pod in members if claim.metadata.name in _claim_names(pod))
 
 
-def _states(engine: Engine, key: Key) -> Iterator[Pod]:
+def _members(engine: Engine, group: ObjectName) -> Iterator[Pod]:
+    """The pods of a group, in each state in which they are or are going to be."""
+    for record in engine.store.list(PODS.resource, group.namespace).records:
+        if group_of(record.obj) == group:
+            yield from _states(engine, record.key)
+
+
+def _states(engine: Engine, key: Key) -> Iterator[Any]:
     for record in (engine.store.get(key), engine.store.pending(key)):
         if record is not None:
             yield record.obj
+
+
+def _stays(engine: Engine, key: Key, uid: str) -> bool:
+    """Whether an object is there, and nothing is on its way that takes it away."""
+    states = list(_states(engine, key))
+    is_same = all(state.metadata.uid == uid and not is_done(state) for state in states)
+    return is_same and engine.store.get(key) is not None
 
 
 def _claim_names(pod: Pod) -> list[str]:

@@ -16,6 +16,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from dray.api.generated.core import Namespace, Pod, Service
+from dray.api.generated.scheduling import PodGroup
 from dray.api.idle_fields import idle_fields
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import Object
@@ -28,7 +29,7 @@ from dray.server.beside import LARGE
 from dray.server.bodies.request_namespace import check_namespace
 from dray.server.custom import slow_rules
 from dray.server.engine import Call, Engine, FirstClaims, PlacedPod
-from dray.server.objects import finish, finish_ahead, with_metadata
+from dray.server.objects import finish, finish_ahead, is_done, with_metadata
 from dray.server.strategies import UpdateStrategy
 from dray.server.verbs import dropped_fields, field_owners, first_account, quota, reservations
 from dray.store import ITSELF, Conflict, Create, Exists, Finish, Key, NotFound, Record, Uncertain, Update
@@ -366,8 +367,11 @@ def _judged_update(call: Call, strategy: UpdateStrategy, written: Object, old: O
 
 async def _store(engine: Engine, call: Call, new: Object, record: Record, complete: Finish) -> Record:
     """Stores the new object, or removes it if it was only waiting for its last finalizer."""
+    basis = ITSELF
+    if isinstance(new, PodGroup) and reservations.is_judged(call):
+        complete, basis = reservations.dissolution(engine, new, record.obj, complete)
     if is_done(new):
-        return await engine.store.delete(call.key, record.revision, complete)
+        return await engine.store.delete(call.key, record.revision, complete, basis)
     if isinstance(new, ResourceClaim):
         guard = engine.held_devices.guarded
         complete = guard(call.key, new, record.obj, complete, is_judged=_is_decision(call, new))
@@ -377,7 +381,8 @@ async def _store(engine: Engine, call: Call, new: Object, record: Record, comple
             basis = others._replace(guards=basis.guards)
         return await engine.store.update(call.key, record.revision, complete, basis)
     charges = await quota.charges(engine, call, new, record.obj)
-    basis = engine.service_addresses.basis if isinstance(new, Service) else ITSELF
+    if isinstance(new, Service):
+        basis = engine.service_addresses.basis
     if charges:
         return (await engine.store.transact([Update(call.key, record.revision, complete), *charges], basis))[0]
     return await engine.store.update(call.key, record.revision, complete, basis)
@@ -390,11 +395,3 @@ def _is_decision(call: Call, new: ResourceClaim) -> bool:
     (components, nodes, ServiceAccounts) are no people, whatever they write.
     """
     return bool(new.status.reserved_for) or call.caller.user.startswith("system:")
-
-
-def is_done(obj: Object) -> bool:
-    """Whether an object that is being deleted has nothing left to wait for."""
-    meta = obj.metadata
-    if meta.deletion_timestamp is None or meta.finalizers or meta.deletion_grace_period_seconds:
-        return False
-    return not getattr(getattr(obj, "spec", None), "finalizers", ()) or obj.kind != "Namespace"
