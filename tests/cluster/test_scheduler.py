@@ -9,6 +9,7 @@ from dray.api.registry import by_kind
 from dray.api.resource import AllocationResult
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
+from dray.client.informer import LISTED_AT_ONCE
 from dray.reconcile import Informers
 from dray.scheduler.scheduler import MAX_BINDING, Scheduler
 from scheduler_world import CLAIMS, DRIVER, EVENTS, PODS, RULES, World, scheduler_world
@@ -374,6 +375,30 @@ async def test_a_scheduler_that_stops_leaves_the_informers_of_its_process_to_the
         assert (first._state.decided, second._state.decided) == (1, 1)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_scheduler_that_takes_over_leaves_turns_of_the_loop_to_others() -> None:
+    async with scheduler_world() as here:
+        client, clock, loop = here.server.component("kube-scheduler"), here.clock, asyncio.get_running_loop()
+        informers = Informers(here.admin, clock)
+        running = loop.create_task(informers.run())
+        count = 5 * LISTED_AT_ONCE
+        for number in range(count):
+            await here.add_node(f"n{number}", "gpu-0")
+        first, second = (Scheduler(client, clock, name="shared", informers=informers) for _ in range(2))
+        first_run = loop.create_task(first.run())
+        await here.settle()
+        first_run.cancel()
+        await asyncio.gather(first_run, return_exceptions=True)
+        second_run, known, most = loop.create_task(second.run()), 0, 0
+        while second.problem:
+            await asyncio.sleep(0)
+            now = len(second.cluster.nodes) + len(second.cluster.tracker.pools)
+            most, known = max(most, now - known), now
+        assert (known, most) == (2 * count, LISTED_AT_ONCE)
+        for task in (running, second_run):
+            task.cancel()
+        await asyncio.gather(running, second_run, return_exceptions=True)
 
 
 @pytest.mark.req("4381-121")

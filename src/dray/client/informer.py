@@ -60,6 +60,34 @@ class Informer(Generic[T]):
         for obj in list(self._objects.values()):
             handler(None, obj)
 
+    async def inform(self, handler: Handler[T]) -> None:
+        """Registers a handler, and tells it of what is there already, a few objects at a time.
+
+        For whoever begins to listen while others wait for the loop. It sees every change once, in order, as others do:
+        an object that it has not been told of yet is told as it is when its turn comes.
+        """
+        untold = dict.fromkeys(self._objects)
+
+        def hear(old: T | None, new: T | None) -> None:
+            place = _place(cast(T, old if new is None else new))
+            if place not in untold:
+                handler(old, new)
+            elif new is None:
+                del untold[place]
+
+        turns = _Turns(LISTED_AT_ONCE)
+        self._handlers.append(hear)
+        try:
+            for place in list(untold):
+                if place in untold:
+                    del untold[place]
+                    handler(None, self._objects[place])
+                    if turns.is_over():
+                        await asyncio.sleep(0)
+            self._handlers.append(handler)
+        finally:
+            self._handlers.remove(hear)
+
     def ignore(self, handler: Handler[T]) -> None:
         """Takes a handler back: it hears of nothing any more."""
         self._handlers.remove(handler)

@@ -55,6 +55,7 @@ class Changes:
         self._queue = state.queue
         self._on_missing = on_missing
         self._watched: list[tuple[Informer[Any], Handler[Any]]] = []
+        self._is_told = False
         self.selector_work = SelectorWork(state.backlog, state.clock, self._on_selectors, seconds=seconds)
         self.search_work = SearchWork(state.aside, state.clock, lambda: self._queue.happened(Cause.SELECTORS))
 
@@ -65,38 +66,39 @@ class Changes:
             if not informer.has_synced:
                 why = f": {informer.last_error}" if informer.last_error else ""
                 return f"waiting for {informer.kind.resource}{why}"
-        return ""
+        return "" if self._is_told else "hearing of what there is"
 
-    def watch(self) -> None:
-        """Listens from now on."""
+    async def watch(self) -> None:
+        """Listens from now on. Returns when everything there is has been heard of.
+
+        Who takes over from another finds the informers of its process full.
+        """
         of, volumes = self._state.informers.of, self._cluster.volumes
-        self._watch(of(NAMESPACES, Namespace), self._on_namespace)
-        self._watch(of(STORAGE_CLASSES, StorageClass), self._waking(volumes.set_class))
-        self._watch(of(VOLUMES, PersistentVolume), self._waking(volumes.set_volume))
-        self._watch(of(VOLUME_CLAIMS, PersistentVolumeClaim), self._waking(volumes.set_claim))
-        self._watch(of(BUDGETS, PodDisruptionBudget), self._cluster.budgets.change)
+        await self._watch(of(NAMESPACES, Namespace), self._on_namespace)
+        await self._watch(of(STORAGE_CLASSES, StorageClass), self._waking(volumes.set_class))
+        await self._watch(of(VOLUMES, PersistentVolume), self._waking(volumes.set_volume))
+        await self._watch(of(VOLUME_CLAIMS, PersistentVolumeClaim), self._waking(volumes.set_claim))
+        await self._watch(of(BUDGETS, PodDisruptionBudget), self._cluster.budgets.change)
         if self._state.uses_groups:
-            self._watch(of(POD_GROUPS, PodGroup), self._on_group)
-        self._watch(of(NODES, Node), self._on_node)
-        self._watch(of(CLASSES, DeviceClass), self._on_class)
+            await self._watch(of(POD_GROUPS, PodGroup), self._on_group)
+        await self._watch(of(NODES, Node), self._on_node)
+        await self._watch(of(CLASSES, DeviceClass), self._on_class)
         for kind in (SLICES, RULES, PATCHES):
-            self._watch(of(kind, Object), self._on_devices)
-        self._watch(self._state.claims, self._on_claim)
-        self._watch(self._state.pods, self._on_pod)
-
-    async def synced(self) -> None:
-        """Returns when everything there is has been heard of."""
+            await self._watch(of(kind, Object), self._on_devices)
+        await self._watch(self._state.claims, self._on_claim)
+        await self._watch(self._state.pods, self._on_pod)
         for informer, _ in self._watched:
             await informer.synced()
+        self._is_told = True
 
     def stop(self) -> None:
         """Listens no more; others may use the informers."""
         for informer, handler in self._watched:
             informer.ignore(handler)
 
-    def _watch(self, informer: Informer[T], handler: Handler[T]) -> None:
+    async def _watch(self, informer: Informer[T], handler: Handler[T]) -> None:
+        await informer.inform(handler)
         self._watched.append((informer, handler))
-        informer.on_change(handler)
 
     def begin_turn(self, namespace: str) -> None:
         """A slice of work for a namespace begins."""

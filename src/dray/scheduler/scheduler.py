@@ -120,7 +120,6 @@ class Scheduler:
     async def run(self) -> None:
         """Schedules until cancelled. Once: what is heard again would count twice."""
         self.has_begun = True
-        self._changes.watch()
         self._start(self._announcements.run())
         self._start(self._refusals.keep_true())
         self._start(self._changes.selector_work.run())
@@ -128,7 +127,7 @@ class Scheduler:
         if self._runs_informers:
             self._start(self._state.informers.run())
         try:
-            await self._changes.synced()
+            await self._changes.watch()
             self._is_ready = True
             await self._loop()
         finally:

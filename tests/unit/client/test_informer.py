@@ -8,7 +8,7 @@ from dray.api.generated.core import Pod
 from dray.api.meta import ObjectMeta
 from dray.api.registry import by_kind
 from dray.client import Informer, ObjectList, WatchEvent, WatchExpired
-from dray.client.informer import put_together
+from dray.client.informer import LISTED_AT_ONCE, put_together
 from dray.reconcile import VirtualClock
 
 PODS = by_kind("v1", "Pod")
@@ -165,3 +165,47 @@ def test_what_one_write_answered_with_is_there_before_anybody_is_told() -> None:
     put_together((one, pod("a", 5)), (other, pod("b", 6)))
     put_together((one, pod("a", 5)), (other, pod("b", 7)))
     assert seen == [("a", True), ("b", True), ("b", True)]
+
+
+async def test_who_comes_late_hears_of_each_object_once_a_few_at_a_time() -> None:
+    informer: Informer[Pod] = Informer(Script([], []), PODS, sleep=VirtualClock().sleep)  # type: ignore[arg-type]
+    names = [f"p{number:02}" for number in range(3 * LISTED_AT_ONCE)]
+    for name in names:
+        informer.put(pod(name, 1))
+    seen: list[tuple[str, str]] = []
+
+    def hear(old: Pod | None, new: Pod | None) -> None:
+        seen.append((str(old and old.metadata.uid), str(new and f"{new.metadata.uid}@{new.metadata.resource_version}")))
+
+    task = asyncio.get_running_loop().create_task(informer.inform(hear))
+    await asyncio.sleep(0)
+    assert seen == [("None", f"{name}@1") for name in names[:LISTED_AT_ONCE]]
+    del seen[:]
+    told, changed, gone, replaced = names[0], *names[-3:]
+    informer.put(pod(told, 2))
+    informer.put(pod(changed, 2))
+    informer._remove(("ns", gone))
+    informer.put(pod(replaced, 3, uid="another"))
+    informer.put(pod("new", 3))
+    assert seen == [(told, f"{told}@2"), ("None", "another@3"), ("None", "new@3")]
+    del seen[:]
+    await task
+    assert seen == [("None", f"{name}@1") for name in names[LISTED_AT_ONCE:-3]] + [("None", f"{changed}@2")]
+    informer.put(pod(changed, 4))
+    assert seen[-1] == (changed, f"{changed}@4")
+    informer.ignore(hear)
+    informer.put(pod(changed, 5))
+    assert seen[-1] == (changed, f"{changed}@4")
+
+
+async def test_who_stops_listening_while_it_is_told_hears_nothing_more() -> None:
+    informer: Informer[Pod] = Informer(Script([], []), PODS, sleep=VirtualClock().sleep)  # type: ignore[arg-type]
+    for number in range(2 * LISTED_AT_ONCE):
+        informer.put(pod(f"p{number:02}", 1))
+    seen: list[str] = []
+    task = asyncio.get_running_loop().create_task(informer.inform(lambda _old, new: seen.append(str(new))))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    informer.put(pod("p00", 2))
+    assert len(seen) == LISTED_AT_ONCE
