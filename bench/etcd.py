@@ -28,6 +28,7 @@ from bench._process import Dray
 SECONDS = 4.0
 WRITES = 200
 PODS = 2000
+TURNS = 5
 PORT = 23_779
 
 LIMITS = {
@@ -72,11 +73,16 @@ def get(*servers: Dray) -> tuple[float, float]:
     return rate, spent * 1_000_000 / (rate * seconds)
 
 
-def on_lmdb(directory: Path) -> float:
-    """Microseconds of CPU for a GET of a server with a state directory."""
-    with Dray(["server"], directory) as one:
-        uvloop.run(server.create_pods(one, 16, server.numbered("load16"), 1.0))
-        return get(one)[1]
+def beside_lmdb(one: Dray, directory: Path) -> dict[str, float]:
+    """What a GET costs a server on etcd, and one with a state directory: in turns, the least of each."""
+    with Dray(["server"], directory) as other:
+        uvloop.run(server.create_pods(other, 16, server.numbered("load16"), 1.0))
+        turns = [(get(one), get(other)) for _ in range(TURNS)]
+    return {
+        "gets_per_second_16": max(on_etcd[0] for on_etcd, _ in turns),
+        "cpu_us_per_get": min(on_etcd[1] for on_etcd, _ in turns),
+        "cpu_us_per_get_on_lmdb": min(on_lmdb[1] for _, on_lmdb in turns),
+    }
 
 
 def three_servers(directory: Path) -> dict[str, float]:
@@ -148,8 +154,7 @@ def run() -> dict[str, Any]:
                 rate = uvloop.run(server.create_pods(one, connections, server.numbered(f"load{connections}"), SECONDS))
                 results[f"creates_per_second_{connections}"] = rate
                 results[f"cpu_ms_per_create_{connections}"] = (one.cpu_seconds() - before) * 1000 / rate / SECONDS
-            results["gets_per_second_16"], results["cpu_us_per_get"] = get(one)
-            results["cpu_us_per_get_on_lmdb"] = on_lmdb(directory / "lmdb")
+            results |= beside_lmdb(one, directory / "lmdb")
             with Dray(["server", "--store", store], directory / "other") as other:
                 results["visible_elsewhere_median_ms"] = uvloop.run(visible(one, other))
         if load.GENERATOR.exists():

@@ -14,6 +14,8 @@ later. Clocks need not agree; they must not run at speeds that differ by half.
 from __future__ import annotations
 
 import asyncio
+from asyncio import get_running_loop
+from collections.abc import Callable
 from typing import Final
 
 from dray.store.etcd.calls import RANGE, TXN
@@ -26,6 +28,8 @@ from dray.store.etcd.transactions import Range, is_unwritten
 
 BELIEF_SECONDS: Final = 0.5
 """So long after a question it is believed that nobody else has come."""
+ASK_AGAIN_SECONDS: Final = BELIEF_SECONDS / 2
+"""When so much of that is left, it is asked again."""
 JOIN_SECONDS: Final = 0.8
 """So long a server waits that comes to others."""
 ASK_SECONDS: Final = 3.0
@@ -34,7 +38,9 @@ ASK_SECONDS: Final = 3.0
 class Alone:
     """`is_certain` needs no question. Revisions are as `revisions` numbers them."""
 
-    def __init__(self, connection: Connection, session: Session, layout: Layout) -> None:
+    def __init__(self, connection: Connection, session: Session, layout: Layout, ask: Callable[[], None]) -> None:
+        """`ask` begins with `latest`, unless that is under way."""
+        self._ask = ask
         self._connection = connection
         self._session = session
         self._key = layout.own("alone")
@@ -44,13 +50,18 @@ class Alone:
         self._least = 0
 
     def is_certain(self, revision: int) -> bool:
-        """Whether everything that was acknowledged anywhere is visible at a revision. Needs a running loop."""
-        return revision >= self._least and asyncio.get_running_loop().time() < self._until
+        """Whether everything that was acknowledged anywhere is visible at a revision. Needs a running loop.
 
-    @property
-    def should_ask(self) -> bool:
-        """Whether it is time to ask again, so that what is certain stays so. Needs a running loop."""
-        return asyncio.get_running_loop().time() > self._until - BELIEF_SECONDS / 2
+        Every GET comes by here. As long as somebody wants to know, it is asked again before it becomes uncertain.
+        """
+        if revision < self._least:
+            return False
+        left = self._until - get_running_loop().time()
+        if left < ASK_AGAIN_SECONDS:
+            if left <= 0:
+                return False
+            self._ask()
+        return True
 
     def acknowledged(self, revision: int) -> None:
         """A write of this server was acknowledged, whether or not it is visible here."""

@@ -87,7 +87,7 @@ class EtcdStore(Store):
         self._session = Session(self._connection, layout)
         self._feed = Feed(self, self._connection, layout, loaded.version)
         self._session.arrived = self._arrived
-        self._alone = Alone(self._connection, self._session, layout)
+        self._alone = Alone(self._connection, self._session, layout, self._ask_soon)
         self._rounds = Rounds(self._alone.latest, self._feed.nudge, self.progress)
         self._writes = Writes(self, self._connection, self._session, layout, encryption, self._run)
         self._compaction = Compaction(self._connection, self._session, layout, self._retention.max_age)
@@ -101,15 +101,11 @@ class EtcdStore(Store):
 
     @property
     def is_current(self) -> bool:
-        """Whether this is the only server, and all that it was told of is visible. Needs a running loop.
+        """Whether this is the only server, and all that it was told of is visible. Needs a running loop."""
+        return not (self._closed or self._unreadable) and self._alone.is_certain(self.progress.revision)
 
-        As long as somebody wants to know, etcd is asked again before it becomes uncertain, and nobody has to wait.
-        """
-        if self._closed or self._unreadable or not self._alone.is_certain(self.revision):
-            return False
-        if self._alone.should_ask:
-            self._rounds.begin()
-        return True
+    def _ask_soon(self) -> None:
+        self._rounds.begin()
 
     async def catch_up(self) -> int:
         """Waits until everything is visible that was acknowledged anywhere before. Raises Unreachable."""
