@@ -1,22 +1,24 @@
 """Why an expression holds for a device or not: the outcome of each of its conditions.
 
-A debugging aid. It works from the text of the expression, so that selectors carry nothing for it.
+A debugging aid. It works from the text of the expression, so that selectors carry nothing for it; what it made of the
+latest ones is kept, since one expression is explained for many devices.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dray.cel.ast import Call, Comprehension, Node, is_bind
 from dray.cel.errors import locate
 from dray.cel.parser import Parsed
-from dray.cel.planner import plan
+from dray.cel.planner import Plan, plan
 from dray.cel.reads import Read, find_reads
 from dray.cel.values import MISSING, CelError, CostLimitExceeded, InternalError
 from dray.cel.view import DeviceView
 
-__all__ = ["Condition", "explain"]
+__all__ = ["Condition", "Term", "explain", "terms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,25 @@ class Condition:
     seen: dict[Read, Any]
 
 
-def explain(expression: str, parsed: Parsed, view: DeviceView) -> list[Condition]:
-    """Evaluate every condition of a checked expression by itself, in the order of the text."""
-    return [_evaluate(expression, parsed, *condition, view) for condition in _conditions(parsed.root)]
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A condition, ready to be evaluated for any number of devices."""
+
+    text: str
+    line: int
+    column: int
+    planned: Plan
+    reads: tuple[Read, ...]
+
+
+def terms(expression: str, parsed: Parsed) -> tuple[Term, ...]:
+    """The conditions of a checked expression, in the order of the text."""
+    return tuple(_term(expression, parsed, *condition) for condition in _conditions(parsed.root))
+
+
+def explain(terms: Iterable[Term], view: DeviceView) -> list[Condition]:
+    """Evaluate every condition by itself."""
+    return [_evaluate(term, view) for term in terms]
 
 
 def _conditions(node: Node, binding: Comprehension | None = None) -> list[tuple[Node, Comprehension | None]]:
@@ -49,14 +67,17 @@ def _conditions(node: Node, binding: Comprehension | None = None) -> list[tuple[
     return [(node, binding)]
 
 
-def _evaluate(
-    expression: str, parsed: Parsed, term: Node, binding: Comprehension | None, view: DeviceView
-) -> Condition:
-    start, end = parsed.spans.get(term.id, (0, len(expression)))
-    root = term if binding is None else _bound(binding, term)
-    value, error = _outcome(root, expression, view)
-    seen = {read: _look_up(view, read) for read in sorted(find_reads(root).values)}
-    return Condition(expression[start:end], *locate(expression, start), value, error, seen)
+def _term(expression: str, parsed: Parsed, node: Node, binding: Comprehension | None) -> Term:
+    start, end = parsed.spans.get(node.id, (0, len(expression)))
+    root = node if binding is None else _bound(binding, node)
+    reads = tuple(sorted(find_reads(root).values))
+    return Term(expression[start:end], *locate(expression, start), plan(root, expression), reads)
+
+
+def _evaluate(term: Term, view: DeviceView) -> Condition:
+    value, error = _outcome(term.planned, view)
+    seen = {read: _look_up(view, read) for read in term.reads}
+    return Condition(term.text, term.line, term.column, value, error, seen)
 
 
 def _bound(binding: Comprehension, result: Node) -> Node:
@@ -74,10 +95,9 @@ def _bound(binding: Comprehension, result: Node) -> Node:
     )
 
 
-def _outcome(root: Node, expression: str, view: DeviceView) -> tuple[Any, str | None]:
+def _outcome(planned: Plan, view: DeviceView) -> tuple[Any, str | None]:
     if view.error is not None:
         return None, view.error
-    planned = plan(root, expression)
     try:
         value = planned.run(planned.start(view.root))
     except CostLimitExceeded:

@@ -12,7 +12,7 @@ from dray.cel.checker import check
 from dray.cel.environment import MAX_LENGTH, Mode
 from dray.cel.errors import CompileError, EvaluationError, Issue, Postponed, SelectorError, locate
 from dray.cel.estimate import estimate_cost
-from dray.cel.explain import Condition, explain
+from dray.cel.explain import Condition, Term, explain, terms
 from dray.cel.long_calls import adds_lists, finds_all
 from dray.cel.outcomes import Outcome, Outcomes
 from dray.cel.parser import Parsed, parse
@@ -27,6 +27,7 @@ from dray.cel.view import DeviceView, device_view
 __all__ = ["Selector", "compile"]
 
 _CACHE_ENTRIES: Final = 4_096
+_EXPLAINED_ENTRIES: Final = 64
 _LARGE_ENTRIES: Final = 64
 _SMALL_PATTERNS: Final = 500
 """How large regular expressions may be, together, to be kept in numbers."""
@@ -127,8 +128,7 @@ class Selector:
 
     def explain(self, view: DeviceView) -> list[Condition]:
         """The outcome of each condition of the expression, and the values of the device that it looked at."""
-        parsed = with_deep_stack(_front_end, self.expression)
-        return with_deep_stack(explain, self.expression, parsed, view)
+        return with_deep_stack(explain, with_deep_stack(_terms, self.expression), view)
 
     def __repr__(self) -> str:
         return f"Selector({self.expression!r})"
@@ -254,6 +254,11 @@ def _front_end(expression: str) -> Parsed:
     check(parsed.root, expression)
     validate(parsed.root, expression)
     return parsed
+
+
+@remember_texts(_EXPLAINED_ENTRIES)
+def _terms(expression: str) -> tuple[Term, ...]:
+    return terms(expression, _front_end(expression))
 
 
 def _check_unicode(expression: str) -> None:

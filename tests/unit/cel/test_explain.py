@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from dray import cel
+from dray.cel import selector as selector_module
 
 VIEW = cel.device_view(
     {"attributes": {"model": {"string": "L4"}, "index": {"int": 1}}, "capacity": {"memory": {"value": "1Gi"}}}, "d"
@@ -44,3 +49,18 @@ def test_a_device_that_cannot_be_evaluated() -> None:
     (only,) = cel.compile("true").explain(view)
     assert only.value is None
     assert only.error is not None
+
+
+def test_an_expression_is_parsed_once_for_all_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+    real = selector_module._front_end
+
+    def counted(expression: str) -> Any:
+        parsed.append(expression)
+        return real(expression)
+
+    program = cel.compile('device.driver == "counted.example.com"')
+    monkeypatch.setattr(selector_module, "_front_end", counted)
+    found = [program.explain(cel.device_view({}, f"{number}.example.com")) for number in range(20)]
+    assert len(parsed) == 1
+    assert [condition.value for conditions in found for condition in conditions] == [False] * 20
