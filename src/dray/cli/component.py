@@ -46,12 +46,12 @@ Lease: TypeAlias = Annotated[
 ]
 
 LeaseSeconds: TypeAlias = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--lease-seconds",
         metavar="N",
-        help="So long nobody works after the one with the lease was killed; who cannot renew it for two thirds of "
-        "that stops.",
+        help="So long nobody works after the one with the lease was killed; who cannot renew it for most of that "
+        "stands by. By default 2 on dray's server, 15 on others.",
         min=2,
         max=3600,
     ),
@@ -73,8 +73,11 @@ Verbosity: TypeAlias = Annotated[
     int, typer.Option("--verbosity", "-v", help="1 logs details, 4 every pod, 5 every step of it.", min=0)
 ]
 
-LEASE_SECONDS = 15
+USUAL_LEASE_SECONDS = 15
 """What Kubernetes' components have."""
+SHORT_LEASE_SECONDS = 2
+"""On dray's server, which takes that many renewals: others take over within three seconds."""
+SHORT_RENEW_SECONDS = 1.7
 
 Work = Callable[["HttpClient", "Clock"], Coroutine[Any, Any, None]]
 """The component, until cancelled."""
@@ -91,7 +94,7 @@ class Component(msgspec.Struct, frozen=True):
     registry: CollectorRegistry
     problems: Callable[[], Mapping[str, str]]
     lease: str = ""
-    lease_seconds: int = LEASE_SECONDS
+    lease_seconds: int | None = None
     port: int | None = None
     bind: str = "127.0.0.1"
 
@@ -132,7 +135,6 @@ async def _run(component: Component, connection: Connection) -> str:
     from dray.client.kubeconfig import KubeconfigError
     from dray.process.watchdog import watched
     from dray.reconcile import RealClock
-    from dray.reconcile.leader import LeadershipLost
 
     try:
         client = HttpClient(connection, agent=f"dray {component.name}")
@@ -151,8 +153,6 @@ async def _run(component: Component, connection: Connection) -> str:
                 await task
         except asyncio.CancelledError:
             return ""
-        except LeadershipLost as error:
-            return f"{component.name} stopped: {error}. Start it again to compete for the lease."
         except (ApiError, OSError, TimeoutError) as error:
             return f"{component.name} stopped: {connection.server}: {error}"
     return ""
@@ -181,7 +181,7 @@ async def _endpoints(component: Component) -> AsyncIterator[str]:
 
 
 async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
-    from dray.reconcile.leader import NAMESPACE, LeaderElector
+    from dray.reconcile.leader import NAMESPACE, LeaderElector, LeadershipLost
 
     if not component.lease:
         await component.work(client, clock)
@@ -192,12 +192,14 @@ async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
     def say(reason: str) -> None:
         print(f"waiting for lease {namespace or NAMESPACE}/{name}: {reason}", flush=True)
 
+    seconds = component.lease_seconds or await _default_lease_seconds(client, clock, say)
     elector = LeaderElector(
         client,
         name,
         identity,
         clock,
-        lease_seconds=component.lease_seconds,
+        lease_seconds=seconds,
+        renew=SHORT_RENEW_SECONDS if seconds == SHORT_LEASE_SECONDS else None,
         namespace=namespace or NAMESPACE,
         on_wait=say,
     )
@@ -206,4 +208,28 @@ async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
         print(f"leading as {identity}", flush=True)
         await component.work(client, clock)
 
-    await elector.run(leading)
+    while True:
+        try:
+            await elector.run(leading)
+            return
+        except LeadershipLost as error:  # the work has ended; somebody else may do it, or nobody if the server is away
+            print(f"standing by: {error}", flush=True)
+
+
+async def _default_lease_seconds(client: HttpClient, clock: Clock, say: Callable[[str], None]) -> int:
+    """How long a lease is, by whose server it is. It is waited for; one that does not tell is none of ours."""
+    from dray.api.status import ApiError
+
+    told = ""
+    while True:
+        try:
+            is_ours = "+dray" in await client.server_version()
+        except (ApiError, OSError, TimeoutError) as error:
+            if isinstance(error, ApiError) and error.code in (401, 403, 404):
+                return USUAL_LEASE_SECONDS
+            if str(error) != told:
+                told = str(error)
+                say(told)
+            await clock.sleep(SHORT_LEASE_SECONDS)
+        else:
+            return SHORT_LEASE_SECONDS if is_ours else USUAL_LEASE_SECONDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -15,7 +15,10 @@ from dray.cli import controller_options as options
 from dray.files import home
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Metric
+
     from dray.client.http import HttpClient
+    from dray.controllers import Manager
     from dray.reconcile import Clock
 
 LEASE = "dray-controllers"
@@ -60,7 +63,7 @@ def run(
     controllers: Controllers = "*",
     leader_elect: component.LeaderElect = True,
     lease: component.Lease = LEASE,
-    lease_seconds: component.LeaseSeconds = component.LEASE_SECONDS,
+    lease_seconds: component.LeaseSeconds = None,
     own_accounts: OwnAccounts = False,
     root_certificate: RootCertificate = None,
     feature_gates: server_options.FeatureGates = "",
@@ -83,8 +86,6 @@ def run(
     Beside kube-controller-manager, run here what is switched off there; with --lease kube-controller-manager, in turns
     with it.
     """
-    from prometheus_client import CollectorRegistry
-
     from dray.cli import controller_accounts
     from dray.controllers import Manager
 
@@ -106,7 +107,6 @@ def run(
     connection = component.connect(kubeconfig, context)
     trusted = _contents(root_certificate) if root_certificate is not None else connection.authority or b""
     settings = msgspec.structs.replace(settings, root_certificate=trusted)
-    registry = CollectorRegistry()
     running: list[Manager] = []
 
     async def work(client: HttpClient, clock: Clock) -> None:
@@ -115,20 +115,22 @@ def run(
                 client,
                 clock,
                 wanted=wanted,
-                metrics=registry,
                 client_for=client_for if own_accounts else None,
                 settings=settings,
                 foreign_kinds=client.foreign_kinds,
             )
             running[:] = [manager]
-            if lease != STOCK_LEASE:
-                await _warn_of_others(client, clock, tuple(manager.controllers))
-            await manager.run()
+            try:
+                if lease != STOCK_LEASE:
+                    await _warn_of_others(client, clock, tuple(manager.controllers))
+                await manager.run()
+            finally:
+                running.clear()
 
     chosen = component.Component(
         "controllers",
         work,
-        registry,
+        _metrics_of(running),
         lambda: running[0].health() if running else {},
         lease=lease if leader_elect else "",
         lease_seconds=lease_seconds,
@@ -136,6 +138,20 @@ def run(
         bind=bind,
     )
     component.run(chosen, connection, verbosity=verbosity)
+
+
+def _metrics_of(running: Sequence[Manager]) -> CollectorRegistry:
+    """The metrics of the manager that runs, if one does: whoever leads again has another one."""
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
+
+    class Current(Collector):
+        def collect(self) -> Iterable[Metric]:
+            return running[0].metrics.collect() if running else ()
+
+    registry = CollectorRegistry()
+    registry.register(Current())
+    return registry
 
 
 def _contents(path: Path) -> bytes:

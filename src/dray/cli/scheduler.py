@@ -27,7 +27,7 @@ def run(
             help="What replicas compete for, in kube-system; kube-scheduler, or the name of another scheduler.",
         ),
     ] = "",
-    lease_seconds: component.LeaseSeconds = component.LEASE_SECONDS,
+    lease_seconds: component.LeaseSeconds = None,
     filter_timeout: server_options.FilterTimeout = 10.0,
     feature_gates: server_options.FeatureGates = "",
     metrics_port: component.MetricsPort = None,
@@ -68,7 +68,10 @@ def run(
             verbosity=verbosity,
         )
         running[:] = [made]
-        await running[0].run()
+        try:
+            await made.run()
+        finally:
+            running.clear()
 
     connection = component.connect(kubeconfig, context)
     wanted = component.Component(
