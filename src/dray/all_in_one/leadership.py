@@ -21,6 +21,8 @@ from dray.reconcile.leader import LeaderElector, LeadershipLost
 LEASE: Final = "dray-up"
 LEASE_SECONDS: Final = 2.0
 """So long nobody works after a leader was killed. It must be a whole number: a Lease has no others."""
+LONGEST_SECONDS: Final = 15.0
+"""On machines that are too busy for that."""
 RENEW_SECONDS: Final = 1.7
 RETRY_SECONDS: Final = 0.3
 
@@ -33,7 +35,14 @@ def candidate(client: Client, clock: Clock) -> LeaderElector:
     """This process, as one that may lead."""
     identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
     return LeaderElector(
-        client, LEASE, identity, clock, lease_seconds=LEASE_SECONDS, renew=RENEW_SECONDS, retry=RETRY_SECONDS
+        client,
+        LEASE,
+        identity,
+        clock,
+        lease_seconds=LEASE_SECONDS,
+        longest=LONGEST_SECONDS,
+        renew=RENEW_SECONDS,
+        retry=RETRY_SECONDS,
     )
 
 

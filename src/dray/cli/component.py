@@ -76,7 +76,8 @@ Verbosity: TypeAlias = Annotated[
 USUAL_LEASE_SECONDS = 15
 """What Kubernetes' components have."""
 SHORT_LEASE_SECONDS = 2
-"""On dray's server, which takes that many renewals: others take over within three seconds."""
+"""On dray's server, which takes that many renewals: others take over within three seconds. Where that is too short, it
+grows up to the usual."""
 SHORT_RENEW_SECONDS = 1.7
 
 Work = Callable[["HttpClient", "Clock"], Coroutine[Any, Any, None]]
@@ -199,6 +200,7 @@ async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
         identity,
         clock,
         lease_seconds=seconds,
+        longest=USUAL_LEASE_SECONDS if component.lease_seconds is None else 0,
         renew=SHORT_RENEW_SECONDS if seconds == SHORT_LEASE_SECONDS else None,
         namespace=namespace or NAMESPACE,
         on_wait=say,

@@ -6,7 +6,9 @@
 
 How long a lease of somebody else has not changed is measured here, on the clock that never jumps, so clocks need not
 agree. The leader stops (`renew`) before anybody else may start (`lease_seconds`). One whose process stood still for
-longer looks at the lease first: if it is its own still, nobody else has led, and it goes on.
+longer looks at the lease first: if it is its own still, nobody else has led, and it goes on. Who cannot keep up with a
+short lease takes one twice as long the next time, if it may (`longest`): who leads again and again gets nothing done.
+Others wait for as long as the lease says.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ class LeaderElector:
         clock: Clock,
         *,
         lease_seconds: float = 15,
+        longest: float = 0,
         renew: float | None = None,
         retry: float | None = None,
         namespace: str = NAMESPACE,
@@ -75,6 +78,7 @@ class LeaderElector:
         self._client = client
         self._clock = clock
         self._lease_seconds = lease_seconds
+        self._longest = longest
         self._renew = renew
         self._retry = retry
         self._namespace = namespace
@@ -134,7 +138,16 @@ class LeaderElector:
                 raise LeadershipLost(f"lease {self.name} is held by {self.holder} now")
             elif now() >= deadline:
                 self.holder = ""
-                raise LeadershipLost(f"lease {self.name} could not be renewed for {self._renew:g} seconds")
+                lost = LeadershipLost(f"lease {self.name} could not be renewed for {self._renew:g} seconds")
+                self._take_longer()
+                raise lost
+
+    def _take_longer(self) -> None:
+        """From the next time on. How often it is tried stays as it is."""
+        longer = min(2 * self._lease_seconds, self._longest)
+        if longer > self._lease_seconds:
+            self._renew *= longer / self._lease_seconds
+            self._lease_seconds = longer
 
     async def _attempt(self) -> bool:
         """Takes or renews the lease; whether it is ours now."""

@@ -248,3 +248,25 @@ def test_a_lease_that_is_not_renewed_is_held_by_nobody(spec: LeaseSpec, held_by:
     lease = Lease(kind="Lease", api_version=LEASES.api_version, metadata=ObjectMeta(name=NAME), spec=spec)
     assert holder(lease, 1010.0) == held_by
     assert holder(None, 1010.0) == ""
+
+
+@pytest.mark.parametrize(("longest", "seconds"), [(15, [2, 4, 8, 15, 15]), (0, [2, 2, 2, 2, 2])])
+async def test_who_cannot_keep_up_with_a_short_lease_takes_a_longer_one(longest: float, seconds: list[int]) -> None:
+    async with local_server() as server:
+        client = Unreliable(server.component("kube-scheduler"))
+        elector = LeaderElector(
+            cast(Client, client), NAME, "one", server.clock, lease_seconds=2, renew=1.7, longest=longest
+        )
+        seen = []
+        for _ in seconds:
+            client.trouble = ""
+            run = asyncio.get_running_loop().create_task(elector.run(asyncio.Event().wait))  # type: ignore[arg-type]
+            await server.clock.advance(1)
+            seen.append((await stored(server)).spec.lease_duration_seconds)
+            client.trouble = "fails"
+            await server.clock.advance(0.8 * (seen[-1] or 0))
+            assert not run.done()
+            await server.clock.advance(0.2 * (seen[-1] or 0) + 1)
+            (outcome,) = await asyncio.gather(run, return_exceptions=True)
+            assert isinstance(outcome, LeadershipLost)
+        assert seen == seconds
