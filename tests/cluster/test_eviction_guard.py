@@ -9,10 +9,14 @@ import msgspec
 import pytest
 
 from controller_world import World, controller_world, manifest
+from dray.api.kinds import NAMESPACES
 from dray.controllers.eviction.past import ToldPast
 from dray.controllers.settings import ControllerSettings
 from dray.eviction.recent import Departed
 from dray.eviction.settings import EvictionSettings, Limit
+from dray.eviction.stop import PLACE
+from dray.eviction.told_limit import LIMIT_ANNOTATION
+from dray.server.local import LocalClient
 from eviction_objects import KEY, ago, device_slice, leaving, rule, run_pod, taint, use_devices
 from local_server import LocalServer, local_server
 
@@ -384,3 +388,23 @@ async def test_who_hears_of_another_process_when_its_own_pods_are_written_down_j
         assert heard
         assert await leaving(devices) == set()
         assert (await conditions(nodes, "nodes", "node-2"))["EvictionHeld"].status == "True"
+
+
+async def test_a_server_that_goes_away_while_it_is_told_the_limit_is_told_later(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As over HTTP when a server is killed: no controller fails for it."""
+    patch, failures = LocalClient.patch, [ConnectionError("Server disconnected")] * 2
+
+    async def failing(self: LocalClient, *arguments: Any, **named: Any) -> Any:
+        if failures and LIMIT_ANNOTATION in str(arguments):
+            raise failures.pop()
+        return await patch(self, *arguments, **named)
+
+    monkeypatch.setattr(LocalClient, "patch", failing)
+    async with guarded_world("2") as world:
+        await world.settle(130)
+        found = await world.admin.get(NAMESPACES, "", PLACE)
+        assert LIMIT_ANNOTATION in found.metadata.annotations
+        assert not failures
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

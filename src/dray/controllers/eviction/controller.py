@@ -123,7 +123,7 @@ class EvictionController(QueueController[Key]):
             try:
                 await self._client.patch(NAMESPACES, "", PLACE, patch)
                 return
-            except ApiError as error:
+            except (ApiError, OSError) as error:
                 self._context.report(self.name, LIMIT_ANNOTATION, error)
             await self._clock.sleep(TELL_AGAIN_SECONDS)
 
