@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dray.process.http import door
+from dray.process.http import Answer, door
 from dray.process.http.connection import Connection
 from dray.process.http.reading_turns import AT_ONCE, DIRECTLY
 from dray.server.instance import Instance
+from dray.server.observers.handling import Handling, SilentObserver
+from dray.server.security.identity import MASTERS, authenticated
 from live_server import LiveServer
 from loop_turns import LoopTurns
 from patience import PATIENCE, eventually
@@ -184,3 +186,91 @@ def test_bodies_that_come_at_once_are_read_a_few_at_a_time(world: World, monkeyp
             assert one.recv(12) == b"HTTP/1.1 201"
     assert largest <= 4 * door.RECEIVED_BYTES  # the system keeps a little more than it is told
     assert AT_ONCE <= looked_at.most <= AT_ONCE + DIRECTLY
+
+
+HOG, ANN = "token-of-the-hog-0123456789", "token-of-ann-0123456789012"
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[World]:
+    """A server with two who may do the same."""
+    tokens = {HOG: authenticated("hog", [MASTERS]), ANN: authenticated("ann", [MASTERS])}
+    with server_on_thread(tmp_path / "state", tokens=tokens) as (server, instance):
+        loop = instance._tasks[0].get_loop()
+        yield World(server, instance, loop, LoopTurns(loop))
+
+
+class Answered(SilentObserver):
+    """Whose requests were answered, in order."""
+
+    def __init__(self) -> None:
+        self.users: list[str] = []
+
+    def answered(self, handling: Handling, answer: Answer) -> None:  # noqa: ARG002 - as observers are called
+        if handling.caller is not None:
+            self.users.append(handling.caller.user)
+
+
+def _request(token: str, method: str, path: str, body: bytes) -> bytes:
+    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", f"{MAPS}/small", b""),
+        ("GET", MAPS, b""),
+        ("GET", "/nothing", b""),
+        ("POST", f"{MAPS}?dryRun=All", b'{"metadata":{"name":"x"}}'),
+    ],
+    ids=["an object", "a list", "nothing", "a write"],
+)
+@pytest.mark.parametrize("connections", [24, 96])
+def test_whoever_has_one_connection_waits_for_a_few_requests_of_who_has_many(
+    connections: int, method: str, path: str, body: bytes, shared: World
+) -> None:
+    """Counted in requests that were answered before: however many there were, and whatever they asked for."""
+    _make_small(shared)
+    theirs = [_request(HOG, method, path, body)] * connections
+    assert _answered_before_ann(shared, theirs) <= 8
+
+
+def test_many_service_accounts_of_one_namespace_are_one_of_those_who_share(shared: World) -> None:
+    """Whoever may make one may make many, and would have as many shares."""
+    _make_small(shared)
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    theirs = []
+    for number in range(24):
+        shared.server.request("POST", accounts, {"metadata": {"name": f"hog-{number}"}})
+        made = shared.server.request("POST", f"{accounts}/hog-{number}/token", {"spec": {"expirationSeconds": 600}})
+        theirs.append(_request(made.json["status"]["token"], "GET", f"{MAPS}/small", b""))
+    assert _answered_before_ann(shared, theirs) <= 8
+
+
+def _make_small(world: World) -> None:
+    assert world.server.request("POST", MAPS, {"metadata": {"name": "small"}}).code == 201
+
+
+def _answered_before_ann(world: World, theirs: list[bytes]) -> int:
+    """How many of others, each on a connection of its own, are answered before the last that comes, which is ann's."""
+    order = Answered()
+    application = world.instance.application
+    application._observers = (*application._observers, order)
+    hers = _request(ANN, "GET", f"{MAPS}/small", b"")
+    with contextlib.ExitStack() as stack:
+        connected = [
+            stack.enter_context(world.server.tls.wrap_socket(_connect(world), server_hostname=world.server.host))
+            for _ in [*theirs, hers]
+        ]
+        requests = list(zip(connected, [*theirs, hers], strict=True))
+        for one, request in requests:
+            one.sendall(request)  # so that it is known whose connection it is
+            assert one.recv(9) == b"HTTP/1.1 "
+        order.users.clear()
+        with world.standing_still():
+            for one, request in requests:
+                one.sendall(request)
+        eventually(lambda: len(order.users) == len(requests))
+    return order.users.index("ann")

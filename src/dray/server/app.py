@@ -28,7 +28,7 @@ from dray.server.kubelets.proxy import Kubelets
 from dray.server.latest import was_early
 from dray.server.observers.handling import Handling, Observer
 from dray.server.routes import Route
-from dray.server.security.identity import Identity
+from dray.server.security.identity import Identity, tenant
 from dray.store import Closed, StorageError, TooLarge
 
 CLIENT_GONE = 499
@@ -96,7 +96,6 @@ class App:
         except Exception as error:
             answer = self._unexpected(handling, error)
         else:
-            request.owner = handling.caller.user if handling.caller is not None else ""
             return None
         request.admitted = None
         for observer in self._observers:
@@ -140,8 +139,8 @@ class App:
 
     def _stored(self, handling: Handling) -> Response | None:
         """What a request that was admitted asks for, if that is a small object just as it is stored."""
-        route, caller, fairness = handling.route, handling.caller, self._fairness
-        if route is None or caller is None or route.verb != "get" or route.subresource:
+        route, fairness = handling.route, self._fairness
+        if route is None or route.verb != "get" or route.subresource:
             return None
         kind = route.kind
         if kind.is_custom or not objects.is_stored_form(kind, route.version):
@@ -149,7 +148,7 @@ class App:
         record = self._engine.store.get((kind.resource, route.namespace, route.name))
         if record is None or len(record.data) > compression.LARGE_ANSWER:
             return None
-        flow = fairness.flow(caller.user)
+        flow = fairness.flow(handling.request.owner)
         if not fairness.try_enter(flow):
             return None
         fairness.leave(flow, READ_SECONDS)
@@ -198,10 +197,9 @@ class App:
         has_other_form = accept and accept != JSON
         if not has_other_form and len(answer.body) <= compression.LARGE_ANSWER:
             return answer
-        caller = "" if handling.caller is None else handling.caller.user
         if has_other_form:
-            answer = await other_forms.written(answer, accept, self._engine.workers, caller)
-        return await compression.compressed(answer, coding, self._engine.workers, caller)
+            answer = await other_forms.written(answer, accept, self._engine.workers, request.owner)
+        return await compression.compressed(answer, coding, self._engine.workers, request.owner)
 
     async def _answer_in_time(self, handling: Handling) -> Answer:
         """Answers within the time that the client allows, if it says so. Watches have their own. Raises ApiError."""
@@ -221,18 +219,17 @@ class App:
 
     async def _answer_in_turn(self, handling: Handling) -> Answer:
         """Answers a request that was admitted when it is its caller's turn. Raises ApiError."""
-        caller, route, fairness = handling.caller, handling.route, self._fairness
+        request, caller, route, fairness = handling.request, handling.caller, handling.route, self._fairness
         assert caller is not None
         if route is not None and route.subresource in routes.OF_KUBELETS:
             # It may take long until a kubelet answers, and that keeps nobody else waiting here.
-            ask = partial(self._kubelets.answer, self._engine, route, handling.request)
-            return await self._conversations.opened(caller.user, ask)
-        flow = fairness.flow(caller.user)
+            ask = partial(self._kubelets.answer, self._engine, route, request)
+            return await self._conversations.opened(request.owner, ask)
+        flow = fairness.flow(request.owner)
         if not fairness.try_enter(flow):
             kind = "" if route is None else route.kind.resource
             vital, refusable = is_vital(caller, route), may_be_refused(caller, route)
             await fairness.wait(flow, kind, vital=vital, refusable=refusable)
-        request = handling.request
         if request.method not in ("GET", "HEAD"):
             # Writes are stored for several at once: how long they keep the loop busy is guessed from their size.
             try:
@@ -283,6 +280,8 @@ class App:
         caller = handling.caller = self._gate.identify(request)
         if caller is None:
             raise errors.unauthorized()
+        if not request.body:  # else it is on an account already: another server knew of the caller first
+            request.owner = tenant(caller.user)
         if self._pages.find(request.path) is not None:
             self._gate.check(caller, request.method.lower(), None, request)
             return

@@ -21,7 +21,7 @@ from dray.server.indexes.held_devices import HeldDevices
 from dray.server.indexes.published_pools import PublishedPools
 from dray.server.indexes.service_addresses import ServiceAddresses
 from dray.server.routes import Route, Table
-from dray.server.security.identity import Identity
+from dray.server.security.identity import Identity, tenant
 from dray.server.security.tokens import ObjectLookup
 from dray.server.strategies import Strategies
 from dray.store import Basis, Event, Finish, Key, Record, Store
@@ -228,7 +228,7 @@ class Engine:
 
     async def beside(self, call: Call, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """What a pure function gives, worked out beside the loop when it is the caller's turn."""
-        return await self.workers.run(call.caller.user, function, *args, **kwargs)
+        return await self.workers.run(tenant(call.caller.user), function, *args, **kwargs)
 
     def new_uid(self) -> str:
         """A fresh uid: a random UUID (version 4). `uuid.UUID` does the same in three times the time."""

@@ -15,7 +15,8 @@ from dray.process.http.reading_turns import ReadingTurns
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, ReadingTurns] = WeakKeyDictionary()
 """One for each loop: its turns are what all conversations on it share."""
 
-
+DIRECTLY: Final = 32
+"""Frames that are handled as they come, in one turn: the smallest take microseconds."""
 BYTES: Final = 8 * 1024
 """So many bytes of a frame count like another frame."""
 
@@ -25,9 +26,9 @@ async def next_frame(size: int) -> None:
     loop = asyncio.get_running_loop()
     turns = _turns.get(loop)
     if turns is None:
-        turns = _turns[loop] = ReadingTurns(loop)
+        turns = _turns[loop] = ReadingTurns(loop, DIRECTLY)
     if turns.enter(1 + size // BYTES):
         return
     begun = loop.create_future()
-    turns.wait(lambda: None if begun.done() else begun.set_result(None))
+    turns.wait("", lambda: None if begun.done() else begun.set_result(None))
     await begun

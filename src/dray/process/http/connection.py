@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import httptools
@@ -67,8 +66,11 @@ class Connection(Writing, asyncio.Protocol):
         self._repeated: RepeatedHead | None = None
         self._upgrades = False
         self._raw = b""
+        self._owner = ""
+        """Whose requests come, as far as is known: whoever sent the last one; before it, an address."""
         self._rest: deque[bytes | memoryview] = deque()
-        """What has come and is not yet given to the parser; nothing is read meanwhile."""
+        """What has come and is not yet given to the parser; no more than another piece is read meanwhile."""
+        self._is_paused = False
         self._duplex: ConnectionDuplex | None = None
         self._has_ended = False
         self.idle_since = self._loop.time()
@@ -98,6 +100,7 @@ class Connection(Writing, asyncio.Protocol):
         if self._encrypted:  # who waits to read on does so with little in hand
             self._transport.set_read_buffer_limits(PIECE)  # type: ignore[union-attr]  # that of TLS has it
         self._peer = Peer(str(address[0]) if address else "", certificate)
+        self._owner = self._peer.address
         if not self._server.take(self):
             self._end_with(failure(503, "too many connections"))
 
@@ -122,36 +125,50 @@ class Connection(Writing, asyncio.Protocol):
         """Called by the loop. The parser gets a piece at a time, and is stopped if many pieces make no sense to it."""
         if self._rest:
             self._rest.append(data)
-        elif len(data) > PIECE or not self._server.reading.enter():
+            self._pause()
+        elif len(data) > PIECE:
             self._rest.append(data)
-            self._wait_to(self._feed_rest)
-        elif self._is_inside or self._repeated is None or not self._take_repeated(self._repeated, data):
+            self._pause()
+            self._server.reading.wait(self._owner, self._feed_rest)
+        elif self._server.reading.enter():
+            self._take(data)
+        else:
+            self._rest.append(data)
+            self._server.reading.wait(self._owner, self._feed_rest)
+
+    def _take(self, data: bytes) -> None:
+        """What has come all at once: most often a request, with the headers of the one before."""
+        if self._is_inside or self._repeated is None or not self._take_repeated(self._repeated, data):
             self._feed(data)
             if (self._in_body or self._closing) and self._duplex is None:
-                self._wait_to(self._read_on)  # more of a body is to come, or what comes is dropped
+                self._pause()  # more of a body is to come, or what comes is dropped
+                self._server.reading.wait(self._owner, self._read_on)
 
-    def _wait_to(self, go_on: Callable[[], None]) -> None:
-        """Goes on in one of the next turns of the loop, and reads nothing until then."""
+    def _pause(self) -> None:
+        """Reads nothing until `_read_on`."""
         if self._transport is not None:
+            self._is_paused = True
             self._transport.pause_reading()
-            self._server.reading.wait(go_on)
 
     def _feed_rest(self) -> None:
         """A piece of what has come; the next one in another turn of the loop, so that others have theirs."""
         if not self._rest or self._transport is None:
             return  # the connection is lost
         if self._duplex is not None:
-            self._transport.resume_reading()  # whoever reads a duplex may tell it to wait again
+            self._read_on()  # whoever reads a duplex may tell it to wait again
             while self._rest:
                 self._feed(self._rest.popleft())
             self._feed_end()
             return
         data = self._rest.popleft()
+        if not self._is_paused:
+            self._take(bytes(data))
+            return
         size = max(PIECE, self._body_left)
         if len(data) > size and not self._closing:
             self._rest.appendleft(memoryview(data)[size:])
         self._feed(data[:size])
-        self._server.reading.wait(self._feed_rest if self._rest else self._read_on)
+        self._server.reading.wait(self._owner, self._feed_rest if self._rest else self._read_on)
 
     def _feed_end(self) -> None:
         """Tells the other protocol that nothing more will come, after all that has."""
@@ -160,6 +177,7 @@ class Connection(Writing, asyncio.Protocol):
 
     def _read_on(self) -> None:
         if self._transport is not None:
+            self._is_paused = False
             self._transport.resume_reading()
 
     def _keep_raw(self, data: bytes) -> None:
@@ -313,6 +331,7 @@ class Connection(Writing, asyncio.Protocol):
 
     def _release(self, request: Request) -> None:
         """A request is answered, or nobody waits for that: nothing is held for it any more."""
+        self._owner = request.owner or self._owner
         request.admitted = None  # it names the request, and would keep it
         if request.body:
             self._server.bodies.give_back(request.owner, len(request.body))
@@ -373,6 +392,7 @@ class Connection(Writing, asyncio.Protocol):
         if answer is None:
             return False
         self._write_small(answer)
+        self._owner = request.owner
         self.idle_since = self._loop.time()
         return True
 

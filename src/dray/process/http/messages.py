@@ -86,7 +86,7 @@ class Request(msgspec.Struct):
     admitted: Any = None
     """What the application has learned from the head, before there was a body."""
     owner: str = ""
-    """Whose account the body is on; the application says so when it admits the head."""
+    """Whose account the request and its body are on; the application says so when it admits the head."""
 
     def header(self, name: str) -> str:
         """A header's value, empty if absent; `name` in lower case."""

@@ -1,8 +1,12 @@
 """Whose input is looked at next: each turn of the event loop has some of it, and the connections of the rest wait.
 
+    input ─▶ enter ─┬─ nobody waits, this turn has room ─▶ looked at
+                    └─ waits in its owner's queue ─▶ a few in each turn of the loop, one of each owner in turn
+
 A loop reads from every connection that has something, in one turn. To decrypt a megabyte and to put it where it belongs
 takes about three milliseconds, and to find out what a small request wants, and whether it may, a tenth of one: two
-hundred connections that brought large bodies at once kept the loop for 0.3 s.
+hundred connections that brought large bodies at once kept the loop for 0.3 s. And whoever has one connection waited for
+all that somebody with many had brought before: now for a few of them, however many those are.
 """
 
 from __future__ import annotations
@@ -12,32 +16,36 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-AT_ONCE: Final = 8
+AT_ONCE: Final = 4
 """Connections of those that wait which go on in one turn."""
-DIRECTLY: Final = 32
+DIRECTLY: Final = 4
 """Pieces of input that are looked at as they come, in one turn."""
 
 
 class ReadingTurns:
-    """The connections that wait to go on, those that wait for longest first."""
+    """The connections that wait to go on: owners take turns, and of each the one that waits for longest is first."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, directly: int = DIRECTLY) -> None:
         self._loop = loop
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._room = DIRECTLY
+        self._waiting: dict[str, deque[Callable[[], None]]] = {}
+        """By owner, the one whose turn it is first."""
+        self._directly = self._room = directly
         self._turning = False
 
     def enter(self, pieces: int = 1) -> bool:
         """Whether what has come is looked at now, which takes as long as so many pieces; if not, one has to `wait`."""
-        if self._room <= 0:
+        if self._room <= 0 or self._waiting:
             return False
         self._room -= pieces
         self._keep_turning()
         return True
 
-    def wait(self, go_on: Callable[[], None]) -> None:
+    def wait(self, owner: str, go_on: Callable[[], None]) -> None:
         """Has `go_on` called in one of the next turns of the loop."""
-        self._waiting.append(go_on)
+        queue = self._waiting.get(owner)
+        if queue is None:
+            queue = self._waiting[owner] = deque()
+        queue.append(go_on)
         self._keep_turning()
 
     def _keep_turning(self) -> None:
@@ -47,8 +55,18 @@ class ReadingTurns:
 
     def _turn(self) -> None:
         self._turning = False
-        self._room = DIRECTLY
-        for _ in range(min(AT_ONCE, len(self._waiting))):
-            self._waiting.popleft()()
+        self._room = self._directly
+        for go_on in self._next_few():  # what waits again on the way does so until the next turn
+            go_on()
         if self._waiting:
             self._keep_turning()
+
+    def _next_few(self) -> list[Callable[[], None]]:
+        few: list[Callable[[], None]] = []
+        while self._waiting and len(few) < AT_ONCE:
+            owner = next(iter(self._waiting))
+            queue = self._waiting.pop(owner)
+            few.append(queue.popleft())
+            if queue:
+                self._waiting[owner] = queue  # behind the other owners
+        return few

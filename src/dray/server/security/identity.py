@@ -19,6 +19,7 @@ NODE_PREFIX = "system:node:"
 SERVICE_ACCOUNTS = "system:serviceaccounts"
 
 _SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
+_OF_CONTROL_PLANE = f"{_SERVICE_ACCOUNT_PREFIX}kube-system:"
 
 POD_NAME = "authentication.kubernetes.io/pod-name"
 POD_UID = "authentication.kubernetes.io/pod-uid"
@@ -73,6 +74,17 @@ def split_service_account_user(user: str) -> tuple[str, str] | None:
         return None
     namespace, separator, name = user.removeprefix(_SERVICE_ACCOUNT_PREFIX).partition(":")
     return (namespace, name) if separator and namespace and name and ":" not in name else None
+
+
+def tenant(user: str) -> str:
+    """Whose share of the server a user's requests are on.
+
+    All ServiceAccounts of a namespace have one: whoever may make one of them may make many. Those of the control plane
+    have one each.
+    """
+    if not user.startswith(_SERVICE_ACCOUNT_PREFIX) or user.startswith(_OF_CONTROL_PLANE):
+        return user
+    return user[: user.find(":", len(_SERVICE_ACCOUNT_PREFIX))]
 
 
 def bound_node(identity: Identity) -> str:
