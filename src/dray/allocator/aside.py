@@ -110,6 +110,10 @@ class Aside:
         """As `is_time_up`; if so, there is another turn soon."""
         return self._backlog.is_turn_over()
 
+    def end_turn(self) -> None:
+        """There is another turn soon for what is left to do, whatever the time is."""
+        self._backlog.end_turn()
+
     def between_steps(self) -> None:
         """Raises TurnOver when it is."""
         if self._backlog.is_time_up:

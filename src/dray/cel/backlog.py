@@ -74,8 +74,12 @@ class Backlog:
         """Whether what is not known yet has to wait for the next turn."""
         if self._clock is None or self._clock() < self._deadline:
             return False
-        self.was_cut_short = True
+        self.end_turn()
         return True
+
+    def end_turn(self) -> None:
+        """What is left to do waits for the next turn, which is to come soon."""
+        self.was_cut_short = True
 
     def must_wait_for(self, expression: str) -> bool:
         """Whether compiling the expression is for others to do. If so, it is noted."""

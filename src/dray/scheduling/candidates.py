@@ -13,7 +13,7 @@ from dray.scheduling.domain_counts import DomainCounts
 from dray.scheduling.filters.inter_pod_affinity import CompanyCheck
 from dray.scheduling.filters.topology_spread import SpreadCheck
 from dray.scheduling.node_info import NodeInfo
-from dray.scheduling.topology import Topology, nodes_of
+from dray.scheduling.topology import Topology
 
 FIRST_OF_A_WISH: Final = 100
 
@@ -22,9 +22,9 @@ def narrow(topology: Topology, company: CompanyCheck, spread: SpreadCheck) -> It
     """The nodes that the constraint with the most domains allows; None if there is no constraint."""
     ways: list[tuple[int, Iterator[NodeInfo]]] = []
     if not company.is_first:
-        ways += [(len(one.by_value), _within(topology, one, one.fullest_first())) for one in company.wanted]
+        ways += [(len(one.by_value), topology.nodes_of(one.key, one.fullest_first())) for one in company.wanted]
     ways += [(len(one.by_value), _outside(topology, one)) for one in company.avoided]
-    ways += [(len(one.by_value), _within(topology, one, one.emptiest_first(most))) for one, most in spread.limits]
+    ways += [(len(one.by_value), topology.nodes_of(one.key, one.emptiest_first(most))) for one, most in spread.limits]
     return max(ways, key=_domains)[1] if ways else None
 
 
@@ -32,16 +32,10 @@ def _domains(way: tuple[int, Iterator[NodeInfo]]) -> int:
     return way[0]
 
 
-def _within(topology: Topology, counts: DomainCounts, values: Iterator[str]) -> Iterator[NodeInfo]:
-    """The nodes of some domains; nothing is looked up before the first is asked for."""
-    yield from nodes_of(topology.domains(counts.key), values)
-
-
 def _outside(topology: Topology, counts: DomainCounts) -> Iterator[NodeInfo]:
     """The nodes of the empty domains, and those in none."""
-    domains = topology.domains(counts.key)
-    yield from nodes_of(domains, counts.emptiest_first(0))
-    yield from domains.get(None, {}).values()
+    yield from topology.nodes_of(counts.key, counts.emptiest_first(0))
+    yield from topology.domains(counts.key).get(None, {}).values()
 
 
 def in_turns(wishes: Iterable[Iterator[NodeInfo]], everything: Iterator[NodeInfo]) -> Iterator[NodeInfo]:

@@ -197,6 +197,9 @@ class _Attempt:
             return Refused(fault)
         if self._aside is not None and not self._filter.judge_ahead(self._nodes, self._aside.cut_short):
             return Refused(StillDeciding())
+        if self._aside is not None and self._nodes.topology.has_counted_much:
+            self._aside.end_turn()  # to look at all nodes takes another one
+            return Refused(StillDeciding())
         enough = max(most, ENOUGH_NODES) if self._is_choosy() else most
         found: list[_Found] = []
         judging = self._filter

@@ -22,6 +22,8 @@ MOST_VALUES = 10_000
 """Values of labels that a pod may name, of nodes and in its terms about other pods: each has to be read first."""
 MOST_TERMS = 64
 """Terms about other pods that a pod may have: for each, the pods of all nodes are counted when it is first seen."""
+MOST_TOPOLOGIES = 16
+"""Different labels of nodes that these terms may go by: for each, every node is looked at, and sorted by its value."""
 
 _encode = msgspec.json.Encoder(enc_hook=encode_value).encode
 
@@ -128,6 +130,7 @@ def _label_keys(spec: PodSpec) -> tuple[str, ...] | TooManyTerms | None:
     keys = {key for constraint in constraints for key in constraint.match_label_keys}
     count = len(constraints)
     selectors = [constraint.label_selector for constraint in constraints]
+    topologies = {constraint.topology_key for constraint in constraints}
     for terms in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity is not None else ():
         if terms is not None:
             preferred = [one.pod_affinity_term for one in terms.preferred_during_scheduling_ignored_during_execution]
@@ -136,8 +139,11 @@ def _label_keys(spec: PodSpec) -> tuple[str, ...] | TooManyTerms | None:
             for term in several:
                 selectors += (term.label_selector, term.namespace_selector)
                 keys.update(term.match_label_keys, term.mismatch_label_keys)
+                topologies.add(term.topology_key)
     if count > MOST_TERMS:
         return TooManyTerms("pod affinity terms and topology spread constraints", count, MOST_TERMS)
+    if len(topologies) > MOST_TOPOLOGIES:
+        return TooManyTerms("topology keys in terms about other pods", len(topologies), MOST_TOPOLOGIES)
     values = sum(_count_values(one) for one in selectors)
     if values > MOST_VALUES:
         return TooManyTerms("values of labels in terms about other pods", values, MOST_VALUES)

@@ -14,7 +14,7 @@ from dray.scheduling.domain_counts import DomainCounts
 from dray.scheduling.filters import topology_spread
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
-from dray.scheduling.topology import Topology, nodes_of
+from dray.scheduling.topology import Topology
 
 BEST: Final = 100
 
@@ -37,12 +37,11 @@ class Preferences:
 
     def best_first(self) -> list[Iterator[NodeInfo]]:
         """For every wish, the nodes that fulfil it best."""
-        found = [nodes_of(self._topology.domains(counts.key), counts.best_first()) for counts in self._counted]
-        for _, counts in self._spread:
-            found.append(nodes_of(self._topology.domains(counts.key), counts.emptiest_first()))
+        nodes_of = self._topology.nodes_of
+        found = [nodes_of(counts.key, counts.best_first()) for counts in self._counted]
+        found += [nodes_of(counts.key, counts.emptiest_first()) for _, counts in self._spread]
         for key, by_value in self._liked.items():
-            liked = (value for value, weight in by_value.items() if weight > 0)
-            found.append(nodes_of(self._topology.domains(key), liked))
+            found.append(nodes_of(key, iter([value for value, weight in by_value.items() if weight > 0])))
         return found
 
     def rate(self, nodes: Sequence[NodeInfo]) -> list[float]:

@@ -17,7 +17,7 @@ from typing import Final
 from dray.allocator.change_log import ChangeLog
 from dray.api.generated.core import Node
 from dray.scheduling import worth
-from dray.scheduling.domain_counts import DomainCounts, Move
+from dray.scheduling.domain_counts import BETWEEN_LOOKS, DomainCounts, Move
 from dray.scheduling.holders import ByKey, Holders
 from dray.scheduling.node_info import NodeInfo
 from dray.scheduling.pod_info import PodInfo
@@ -34,6 +34,8 @@ MAX_COUNTED: Final = 500_000
 """How many domains are counted in, all selections together."""
 MAX_KEYS: Final = 64
 MAX_SCOPES: Final = 64
+MANY_LOOKS: Final = 20
+"""After so many looks at the clock, each after some nodes and pods were counted, a turn is half over or more."""
 
 
 class StillCounting(Exception):
@@ -55,7 +57,8 @@ class Topology:
         self._counts: dict[CountKey, DomainCounts] = {}
         self._scopes: dict[bytes, dict[str, tuple[Node, bool]]] = {}
         """Whether a node counts for spread constraints with the same scope."""
-        self._must_wait: Callable[[], bool] = _never
+        self._hurry: Callable[[], bool] = _never
+        self._looks = 0
         self._keeping_away = Holders()
         self._attracting = Holders()
 
@@ -107,15 +110,25 @@ class Topology:
     # What decisions ask
 
     def domains(self, key: str) -> Domains:
-        """Nodes by the value of a label."""
-        known = self._domains.get(key)
-        if known is None:
-            if len(self._domains) >= MAX_KEYS:
-                del self._domains[next(iter(self._domains))]
-            known = self._domains[key] = {}
-            for node in self._nodes.values():
-                known.setdefault(node.node.metadata.labels.get(key), {})[node.name] = node
+        """Nodes by the value of a label. Raises StillCounting if others are next by the time they are found."""
+        known = self._domains.pop(key, None)
+        if known is not None:
+            self._domains[key] = known  # asked for last
+            return known
+        if len(self._domains) >= MAX_KEYS:
+            del self._domains[next(iter(self._domains))]
+        known = self._domains[key] = {}
+        for node in self._nodes.values():
+            known.setdefault(node.node.metadata.labels.get(key), {})[node.name] = node
+        self._looks += len(self._nodes) // BETWEEN_LOOKS
+        if self._must_wait():
+            raise StillCounting
         return known
+
+    def nodes_of(self, key: str, values: Iterator[str]) -> Iterator[NodeInfo]:
+        """The nodes of some domains; nothing is looked up before the first is asked for."""
+        for value in values:
+            yield from self.domains(key).get(value, {}).values()
 
     def count(self, weights: worth.Weights, key: str) -> DomainCounts:
         """What pods are worth by domain, of all selections that are about them together."""
@@ -196,7 +209,17 @@ class Topology:
     def hurry(self, must_wait: Callable[[], bool] | None) -> None:
         """From now on counting ends with StillCounting when others are next, and goes on when it is asked for again;
         None for no hurry."""
-        self._must_wait = must_wait or _never
+        self._hurry = must_wait or _never
+        self._looks = 0
+
+    def _must_wait(self) -> bool:
+        self._looks += 1
+        return self._hurry()
+
+    @property
+    def has_counted_much(self) -> bool:
+        """Whether most of a turn went by with counting, since there is hurry: what takes long is for the next one."""
+        return self._looks >= MANY_LOOKS
 
     def _make_room(self) -> None:
         """For one more, which may have as many domains as there are nodes."""
@@ -208,9 +231,3 @@ class Topology:
 def _is_alike(one: Node, other: Node) -> bool:
     """Whether all constraints say the same of a node as it was and as it is."""
     return one.metadata.labels == other.metadata.labels and one.spec.taints == other.spec.taints
-
-
-def nodes_of(domains: Domains, values: Iterator[str]) -> Iterator[NodeInfo]:
-    """The nodes of some domains."""
-    for value in values:
-        yield from domains.get(value, {}).values()

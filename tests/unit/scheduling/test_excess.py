@@ -20,7 +20,12 @@ from work import growing_faster, lines_run
 
 
 def terms(count: int) -> list[dict[str, Any]]:
-    return [{"topologyKey": f"k{number}", "labelSelector": {"matchLabels": {"a": "b"}}} for number in range(count)]
+    return [{"topologyKey": f"k{number % 16}", "labelSelector": {"matchLabels": {"a": "b"}}} for number in range(count)]
+
+
+def all_over(count: int) -> dict[str, Any]:
+    wishes = [{"weight": 1, "podAffinityTerm": {**term, "topologyKey": f"k{n}"}} for n, term in enumerate(terms(count))]
+    return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}}
 
 
 def anti_affine(count: int) -> dict[str, Any]:
@@ -79,6 +84,7 @@ def pod_spec(made: Pod) -> Any:
         (shy, pod_terms.MOST_VALUES),
         (anti_affine, pod_terms.MOST_TERMS),
         (spread, pod_terms.MOST_TERMS),
+        (all_over, pod_terms.MOST_TOPOLOGIES),
         (choosy, pod_info.MOST_SAID),
         (tolerant, pod_info.MOST_SAID),
     ],

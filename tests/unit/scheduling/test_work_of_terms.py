@@ -12,7 +12,7 @@ from dray import cel
 from dray.allocator import Options
 from dray.allocator.aside import Aside
 from dray.api.generated.core import Pod
-from dray.scheduling import node_table, worth
+from dray.scheduling import node_table, topology, worth
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.decide import Chosen, decide
 from dray.scheduling.filters.inter_pod_affinity import CompanyCheck
@@ -104,6 +104,58 @@ def test_many_terms_about_one_topology_key_count_each_pod_once(spec: Any, monkey
     assert judged <= NODES
 
 
+@pytest.mark.parametrize("spec", [_avoiding, _liking])
+def test_a_turn_that_has_counted_much_does_not_look_at_all_nodes_too(
+    spec: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Either takes most of a turn by itself, where there are thousands of nodes."""
+    asked = 0
+    refuses = node_table.NodeFilter.refuses
+
+    def counting(self: Any, one: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return refuses(self, one)
+
+    monkeypatch.setattr(node_table.NodeFilter, "refuses", counting)
+    monkeypatch.setattr(topology, "MANY_LOOKS", 5)
+    backlog = cel.Backlog(lambda: 0.0)  # there is time for everything
+    backlog.begin_turn("ns", TURN)
+    here, wanted = _cluster(), read_pod(pod("p", cpu="1000", **spec(_terms(TERMS, "zone"))))
+    options = Options(aside=Aside(backlog, None))
+    answer = decide(here, wanted, options)
+    assert not isinstance(answer, Chosen)
+    assert (answer.needs_more_turns, backlog.was_cut_short, asked) == (True, True, 0)
+    answer = decide(here, wanted, options)
+    assert not isinstance(answer, Chosen)
+    assert (answer.needs_more_turns, asked) == (False, NODES)
+
+
+def test_nodes_are_sorted_by_one_label_after_the_other_as_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [f"t{number}" for number in range(8)]
+    here = cluster(*[node(f"n{each}", labels=dict.fromkeys(keys, f"v{each % 3}")) for each in range(NODES)])
+    placed = _placed("b", 1)
+    here.set_pod(placed, placed.metadata.uid)
+    sorted_by: list[int] = []
+    domains = topology.Topology.domains
+
+    def noted(self: topology.Topology, key: str) -> Any:
+        before = set(self._domains)
+        try:
+            return domains(self, key)
+        finally:
+            sorted_by[-1] += key not in before
+
+    monkeypatch.setattr(topology.Topology, "domains", noted)
+    wanted = read_pod(pod("p", cpu="1000", **_liking([term for key in keys for term in _terms(1, key)])))
+    sorted_by.append(0)
+    turns = _decide_in_turns(here, wanted)
+    while next(turns, turns) is None:
+        sorted_by.append(0)
+    assert max(sorted_by) == 1
+    assert sum(sorted_by) == len(keys)
+
+
 def test_judging_goes_on_where_it_was_and_does_not_walk_the_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = 0
     refuses = node_table.NodeFilter.refuses
@@ -125,14 +177,14 @@ def test_what_placed_pods_say_of_a_pod_is_kept_together_and_current() -> None:
         made = _placed(f"t{number}", number, **_avoiding(_terms(TERMS, HOST, **EVERYBODY)))
         made = replace(made, metadata=replace(made.metadata, labels={}))
         here.set_pod(made, made.metadata.uid)
-    topology, stranger = here.nodes.topology, read_pod(pod("p", namespace="other"))
+    there, stranger = here.nodes.topology, read_pod(pod("p", namespace="other"))
 
     def kept_away() -> set[str]:
-        check = CompanyCheck(stranger, topology)
+        check = CompanyCheck(stranger, there)
         return {one.name for one in here.nodes if check.check(stranger, one) == (KeptAway(),)}
 
     assert kept_away() == {f"n{number}" for number in range(40)}
-    assert {key: len(values) for key, values in topology.keeping_away(stranger).items()} == {HOST: 40}
+    assert {key: len(values) for key, values in there.keeping_away(stranger).items()} == {HOST: 40}
     here.set_pod(None, "uid-t7")
     moved = _placed("t9", 299, **_avoiding(_terms(TERMS, HOST, **EVERYBODY)))
     here.set_pod(moved, moved.metadata.uid)
