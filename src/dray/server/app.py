@@ -197,6 +197,7 @@ class App:
         has_other_form = accept and accept != JSON
         if not has_other_form and len(answer.body) <= compression.LARGE_ANSWER:
             return answer
+        await self._engine.unread.take(request, len(answer.body))
         if has_other_form:
             answer = await other_forms.written(answer, accept, self._engine.workers, request.owner)
         return await compression.compressed(answer, coding, self._engine.workers, request.owner)

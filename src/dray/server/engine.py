@@ -24,6 +24,7 @@ from dray.server.routes import Route, Table
 from dray.server.security.identity import Identity, tenant
 from dray.server.security.tokens import ObjectLookup
 from dray.server.strategies import Strategies
+from dray.server.unread import UnreadAnswers
 from dray.store import Basis, Event, Finish, Key, Record, Store
 from dray.validation import Context
 
@@ -223,6 +224,7 @@ class Engine:
         """Gives pods their nodes as they are stored; None where the scheduler runs elsewhere, or nowhere."""
         self.disabled_gates = disabled_gates
         self.workers = Beside()
+        self.unread = UnreadAnswers()
         # Uids must be unique, not secret: one seed from the system is enough, and asking it each time is slow.
         self._random = randomness or random.Random()
 

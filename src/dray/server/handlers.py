@@ -16,6 +16,7 @@ from dray.api.status import ApiError
 from dray.custom.kinds import CustomKind
 from dray.process.http import Request, Response, Stream
 from dray.server import errors
+from dray.server.answers import long_lists
 from dray.server.answers.representation import Representation, check_plain, choose
 from dray.server.beside import LARGE, MANY
 from dray.server.bodies import body, options
@@ -55,7 +56,7 @@ async def list_(engine: Engine, request: Request, call: Call) -> Response:
     """A page of objects."""
     form = choose(engine, request, call)
     page = await reads.list_page(engine, call, await _list_options(engine, request, call))
-    return await _many(engine, call, form, page)
+    return await _many(engine, request, call, form, page)
 
 
 async def _list_options(engine: Engine, request: Request, call: Call) -> ListOptions:
@@ -67,11 +68,15 @@ async def _list_options(engine: Engine, request: Request, call: Call) -> ListOpt
     return options.list_options(request.query)
 
 
-async def _many(engine: Engine, call: Call, form: Representation, page: reads.Page) -> Response:
+async def _many(engine: Engine, request: Request, call: Call, form: Representation, page: reads.Page) -> Response:
     """A list as the client wants to see it."""
+    size = sum(len(record.data) for record in page.records)
+    await engine.unread.take(request, size, call.turn)
     if call.route.kind.converts and engine.conversions is not None:
         page = reads.Page(await engine.conversions.records(call.route.kind, page.records), page.meta)
-    if len(page.records) > MANY or sum(len(record.data) for record in page.records) > LARGE:
+    if long_lists.is_long(request, form, size):
+        return long_lists.written(engine, request, call, page)
+    if len(page.records) > MANY or size > LARGE:
         return await engine.beside(call, form.many, page)
     return form.many(page)
 
@@ -187,7 +192,7 @@ async def delete_collection(engine: Engine, request: Request, call: Call) -> Res
         except ApiError as error:
             if error.code != 404 and (error.code != 409 or given.preconditions is not None):
                 raise
-    return await _many(engine, call, form, page)
+    return await _many(engine, request, call, form, page)
 
 
 VERBS: dict[str, Handler] = {

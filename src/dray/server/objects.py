@@ -110,21 +110,26 @@ def render_object(kind: Kind, version: str, obj: Object) -> bytes:
 
 
 def render_list(kind: Kind, version: str, records: Iterable[Record], meta: ListMeta) -> bytes:
-    """A list of objects in a version of the API. Those of custom resources say what they are, each of them."""
-    if isinstance(kind, CustomKind):
-        items = [_render_custom(kind, record) for record in records]
-    elif is_stored_form(kind, version):
-        cut = len(_head(kind))
-        items = [b"{" + record.data[cut:] for record in records]
-    else:
-        shape = replace
-        items = [
-            codec.encode(shape(from_hub(record.obj, kind.api_version_of(version)), kind="", api_version=""))
-            for record in records
-        ]
+    """A list of objects in a version of the API."""
+    items = b",".join(render_items(kind, version, records))
+    return b"".join((list_head(kind, version, meta), items, b"]}"))
+
+
+def list_head(kind: Kind, version: str, meta: ListMeta) -> bytes:
+    """A list up to its first object; after the last one, `]}` ends it."""
     head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":['
-    start = head % (kind.list_kind.encode(), kind.api_version_of(version).encode(), codec.encode(meta))
-    return b"".join((start, b",".join(items), b"]}"))
+    return head % (kind.list_kind.encode(), kind.api_version_of(version).encode(), codec.encode(meta))
+
+
+def render_items(kind: Kind, version: str, records: Iterable[Record]) -> list[bytes]:
+    """Objects as a list has them. Those of custom resources say what they are, each of them."""
+    if isinstance(kind, CustomKind):
+        return [_render_custom(kind, record) for record in records]
+    if is_stored_form(kind, version):
+        cut = len(_head(kind))
+        return [b"{" + record.data[cut:] for record in records]
+    api_version = kind.api_version_of(version)
+    return [codec.encode(replace(from_hub(record.obj, api_version), kind="", api_version="")) for record in records]
 
 
 def metadata_only(record: Record) -> PartialObjectMetadata:

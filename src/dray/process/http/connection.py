@@ -123,18 +123,14 @@ class Connection(Writing, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop. The parser gets a piece at a time, and is stopped if many pieces make no sense to it."""
-        if self._rest:
-            self._rest.append(data)
-            self._pause()
-        elif len(data) > PIECE:
-            self._rest.append(data)
-            self._pause()
-            self._server.reading.wait(self._owner, self._feed_rest)
-        elif self._server.reading.enter():
+        if not self._rest and len(data) <= PIECE and self._server.reading.enter():
             self._take(data)
-        else:
-            self._rest.append(data)
+            return
+        if self._rest or len(data) > PIECE:
+            self._pause()
+        if not self._rest:
             self._server.reading.wait(self._owner, self._feed_rest)
+        self._rest.append(data)
 
     def _take(self, data: bytes) -> None:
         """What has come all at once: most often a request, with the headers of the one before."""
@@ -417,31 +413,39 @@ class Connection(Writing, asyncio.Protocol):
         try:
             while self._queue and not self._closing:
                 queued = self._queue.popleft()
-                request = queued.request
                 self.deadline = None
                 try:
-                    answer = queued.refusal or await self._server.application(request)
-                except Exception:
-                    log.exception("a mistake while answering %s %s", request.method, visible(request.path[:200]))
-                    answer = failure(500, "the server made a mistake, which is in its log")
+                    if not await self._answer(queued):
+                        return
                 finally:
-                    self._release(request)
-                if isinstance(answer, Stream):
-                    self._streaming = True
-                    await self._send_stream(answer, chunked=not queued.old)
-                    return
-                if isinstance(answer, Upgrade):
-                    await self._converse(answer)
-                    return
-                close = queued.last or queued.ends or self._deaf or self._server.leaving
-                await self._send(answer, close, request.method == "HEAD")
-                if close:
-                    self._linger() if queued.last else self.close()
-                    return
+                    queued.request.end()
                 self.idle_since = self._loop.time()
                 self.deadline = self.idle_since + self._server.limits.idle_seconds
         finally:
             self._worker = None
+
+    async def _answer(self, queued: Queued) -> bool:
+        """Answers a request; False if nothing follows on this connection."""
+        request = queued.request
+        try:
+            answer = queued.refusal or await self._server.application(request)
+        except Exception:
+            log.exception("a mistake while answering %s %s", request.method, visible(request.path[:200]))
+            answer = failure(500, "the server made a mistake, which is in its log")
+        finally:
+            self._release(request)
+        if isinstance(answer, Stream):
+            self._streaming = True
+            await self._send_stream(answer, chunked=not queued.old)
+            return False
+        if isinstance(answer, Upgrade):
+            await self._converse(answer)
+            return False
+        close = queued.last or queued.ends or self._deaf or self._server.leaving
+        await self._send(answer, close, request.method == "HEAD", queued.old)
+        if close:
+            self._linger() if queued.last else self.close()
+        return not close
 
     async def _converse(self, answer: Upgrade) -> None:
         """Gives the connection to another protocol until that is done with it."""

@@ -87,10 +87,18 @@ class Request(msgspec.Struct):
     """What the application has learned from the head, before there was a body."""
     owner: str = ""
     """Whose account the request and its body are on; the application says so when it admits the head."""
+    sent: Callable[[], None] | None = None
+    """Called when the answer is sent, or nobody waits for it any more; the application says whom to call."""
 
     def header(self, name: str) -> str:
         """A header's value, empty if absent; `name` in lower case."""
         return self.headers.get(name, "")
+
+    def end(self) -> None:
+        """The answer is sent, or nobody waits for it any more."""
+        if self.sent is not None:
+            self.sent()
+            self.sent = None
 
 
 class Response(msgspec.Struct):
@@ -100,6 +108,12 @@ class Response(msgspec.Struct):
     body: bytes = b""
     content_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
+
+
+class LongResponse(Response):
+    """An answer that is written in parts, as they are made; it has no other body."""
+
+    parts: AsyncIterator[bytes] | None = None
 
 
 class Queued(NamedTuple):

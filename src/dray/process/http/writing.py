@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 
-from dray.process.http.messages import Response, Stream, head_bytes
+from dray.process.http.messages import LongResponse, Response, Stream, head_bytes
 
 SLICE = 256 * 1024
 """So much of a large answer is written before looking whether the client reads."""
@@ -32,9 +33,14 @@ class Writing:
         """Writes an answer in one piece."""
         self._write(_head(response, close) + response.body)
 
-    async def _send(self, response: Response, close: bool, no_body: bool) -> None:
-        """Writes an answer, a large one in slices; waits for a client that does not read, but not for ever."""
-        if no_body:
+    async def _send(self, response: Response, close: bool, no_body: bool, old: bool) -> None:
+        """Writes an answer, a large one in slices; waits for a client that does not read, but not for ever.
+
+        `old` for HTTP/1.0, which has no chunks: an answer of which nobody knows how long it is ends the connection.
+        """
+        if isinstance(response, LongResponse) and response.parts is not None:
+            await self._send_parts(response, response.parts, close, chunked=not old)
+        elif no_body:
             self._write(_head(response, close))
         elif len(response.body) <= SLICE:
             self._write_small(response, close)
@@ -45,20 +51,32 @@ class Writing:
         if not self._writable.is_set():
             await self._is_read()
 
+    async def _send_parts(self, response: Response, parts: AsyncIterator[bytes], close: bool, *, chunked: bool) -> None:
+        """Writes parts as they are made, with a turn for others after each."""
+        framing = "Transfer-Encoding: chunked" if chunked else "Connection: close"
+        self._write(head_bytes(response.code, response.content_type, response.headers, framing, close and chunked))
+        try:
+            async for part in parts:
+                await self._write_chunk(part, chunked)
+                if self._closing:
+                    return
+                await asyncio.sleep(0)
+            self._write(b"0\r\n\r\n" if chunked else b"")
+        except Exception:
+            log.exception("an answer broke off")
+            self.abort()
+        finally:
+            await parts.aclose()  # type: ignore[attr-defined]  # they are made by a function
+            if not chunked:
+                self.close()
+
     async def _send_stream(self, stream: Stream, chunked: bool) -> None:
         """Writes a stream in chunks, or, for HTTP/1.0, which has none, up to the end of the connection."""
         framing, end = ("Transfer-Encoding: chunked", b"0\r\n\r\n") if chunked else ("Connection: close", b"")
         self._write(head_bytes(200, stream.content_type, stream.headers, framing, False))
         try:
             async for chunk in stream.chunks:
-                if len(chunk) <= SLICE:
-                    self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
-                else:
-                    self._write(b"%x\r\n" % len(chunk) if chunked else b"")
-                    if await self._write_slices(chunk):
-                        self._write(b"\r\n" if chunked else b"")
-                if not self._writable.is_set():
-                    await self._is_read()
+                await self._write_chunk(chunk, chunked)
                 if self._closing:
                     return
             self._write(end)
@@ -77,6 +95,17 @@ class Writing:
             if close_chunks is not None:
                 await close_chunks()
             self.close()
+
+    async def _write_chunk(self, chunk: bytes, chunked: bool) -> None:
+        """Writes a part of what has no known end, and waits for a client that does not read."""
+        if len(chunk) <= SLICE:
+            self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
+        else:
+            self._write(b"%x\r\n" % len(chunk) if chunked else b"")
+            if await self._write_slices(chunk):
+                self._write(b"\r\n" if chunked else b"")
+        if not self._writable.is_set():
+            await self._is_read()
 
     async def _write_slices(self, data: bytes) -> bool:
         """Writes something large, with a turn for others after each slice; False if the client does not read it."""

@@ -10,7 +10,8 @@ from dray.server.beside import Beside
 
 LARGE_ANSWER = 128 * 1024
 """Bytes from which on an answer is compressed: below, sending it takes less time than compressing it."""
-_FASTEST = 1
+FASTEST = 1
+HEADERS = (("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
 
 
 @remember_texts(256)
@@ -29,6 +30,5 @@ async def compressed(answer: Response, accept_encoding: str, workers: Beside, ca
         return answer
     if any(name.lower() == "content-encoding" for name, _ in answer.headers):
         return answer
-    body = await workers.run(caller, gzip.compress, answer.body, _FASTEST, mtime=0)
-    headers = (*answer.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
-    return Response(answer.code, body, answer.content_type, headers)
+    body = await workers.run(caller, gzip.compress, answer.body, FASTEST, mtime=0)
+    return Response(answer.code, body, answer.content_type, (*answer.headers, *HEADERS))

@@ -13,13 +13,13 @@ from dray.server import errors
 from dray.server.beside import LARGE, MANY
 from dray.server.bodies.options import ListOptions
 from dray.server.engine import Call, Engine
+from dray.server.portions import EVENTS, portions
 from dray.server.protobuf import write
 from dray.server.verbs import reads
 from dray.store import Event, EventType, Expired, Record, StorageError, StoreError, Watcher
 
 BOOKMARK_SECONDS = 60.0
 DEFAULT_SECONDS = 45 * 60
-CHUNK_EVENTS = 500
 PROTOBUF_AT_ONCE = 20
 """Events from which on they are written beside the loop in protobuf: each takes a tenth of a millisecond."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -42,6 +42,14 @@ class Form(Protocol):
     def bookmark(self, meta: ObjectMeta) -> bytes:
         """An object that tells of nothing but its metadata."""
         ...
+
+
+def _size(record: Record) -> int:
+    return len(record.data)
+
+
+def _size_of_event(event: Event) -> int:
+    return len(event.record.data)
 
 
 def line(kind: bytes, data: bytes) -> bytes:
@@ -116,8 +124,7 @@ class Watch:
         route = self._call.route
         listing = self._engine.store.list(route.kind.storage.resource, route.namespace or None)
         records = listing.records
-        for at in range(0, len(records), CHUNK_EVENTS):
-            some = records[at : at + CHUNK_EVENTS]
+        for some in portions(records, _size):
             if route.kind.converts and self._engine.conversions is not None:
                 some = await self._engine.conversions.records(route.kind, some)
             are_many = len(records) > self._at_once
@@ -125,6 +132,7 @@ class Watch:
             if count:
                 self._sent(count)
                 yield chunk
+            await asyncio.sleep(0)  # others have their turn
         if self._options.send_initial_events and self._options.bookmarks:
             yield self._frame(b"BOOKMARK", self._bookmark(listing.revision, {INITIAL_EVENTS_END: "true"}))
 
@@ -139,19 +147,27 @@ class Watch:
         sent = watcher.revision
         while (left := end - loop.time()) > 0:
             try:
-                events = await watcher.next(min(left, BOOKMARK_SECONDS), CHUNK_EVENTS)
+                events = await watcher.next(min(left, BOOKMARK_SECONDS), EVENTS)
             except StoreError as error:
                 yield self._error(errors.expired(str(error)))
                 return
-            if events and self._call.route.kind.converts and self._engine.conversions is not None:
-                events = await self._engine.conversions.events(self._call.route.kind, events)
-            lines = await self._lines(events)
+            for some in portions(events, _size_of_event) if len(events) > 1 else (events,):
+                lines = await self._told(some)
+                if lines:
+                    self._sent(len(lines))
+                    sent = watcher.revision
+                    yield b"".join(lines)
             if not events and self._options.bookmarks and watcher.revision > sent:
-                lines.append(self._frame(b"BOOKMARK", self._bookmark(watcher.revision, {})))
-            if lines:
                 sent = watcher.revision
-                self._sent(len(lines))
-                yield b"".join(lines)
+                self._sent(1)
+                yield self._frame(b"BOOKMARK", self._bookmark(watcher.revision, {}))
+
+    async def _told(self, events: list[Event]) -> list[bytes]:
+        """Events in the version that the client asked for, as they go over the wire."""
+        kind = self._call.route.kind
+        if kind.converts and self._engine.conversions is not None:
+            events = await self._engine.conversions.events(kind, events)
+        return await self._lines(events)
 
     async def _lines(self, events: list[Event]) -> list[bytes]:
         """Events as they go over the wire. What is ready in JSON is work in protobuf: much of it is done beside."""
