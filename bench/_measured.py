@@ -90,7 +90,7 @@ def _name(callback: Any) -> str:
     own = getattr(callback, "__self__", None)
     if isinstance(own, asyncio.Task):
         coroutine: Any = own.get_coro()
-        names = [coroutine.__qualname__]
+        names = [getattr(coroutine, "__qualname__", str(coroutine))]
         while (inner := getattr(coroutine, "cr_await", None)) is not None and hasattr(inner, "__qualname__"):
             coroutine = inner
             names.append(coroutine.__qualname__)
