@@ -183,6 +183,13 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield server
 
 
+@pytest.fixture
+def _of_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody gives up a place, as if each stranger had an address of its own."""
+    monkeypatch.setattr("dray.process.http.places.SHARE", 1.0)
+
+
+@pytest.mark.usefixtures("_of_many_addresses")
 def test_who_is_refused_a_connection_does_not_keep_it(small: Running) -> None:
     with contextlib.ExitStack() as waiting:
         clients = [waiting.enter_context(small.connect()) for _ in range(FEW.connections + 1)]
@@ -351,6 +358,7 @@ def test_a_watch_of_http_1_0_is_lines_and_nothing_else(running: Running) -> None
     assert "large" in [json.loads(line)["object"]["metadata"]["name"] for line in body.splitlines()]
 
 
+@pytest.mark.usefixtures("_of_many_addresses")
 def test_too_many_connections(small: Running) -> None:
     with contextlib.ExitStack() as waiting:
         clients = [waiting.enter_context(small.connect()) for _ in range(FEW.connections + 10)]

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+import pytest
+
 from dray.process.http import Answer, Limits, Listener, Request, Response, Server, Stream
 from patience import LOOK_SECONDS, PATIENCE
 
@@ -86,7 +88,8 @@ async def test_a_request_that_takes_long_to_answer_is_not_idle() -> None:
         assert (await reader.readuntil(b"{}")).startswith(b"HTTP/1.1 200")
 
 
-async def test_too_many_connections_are_told_so() -> None:
+async def test_too_many_connections_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dray.process.http.places.SHARE", 1.0)  # as if each had another address
     async with http_server(Limits(connections=3)) as (_server, port):
         kept = [await connect(port, b"") for _ in range(3)]
         await asyncio.sleep(0.05)

@@ -274,3 +274,49 @@ def _answered_before_ann(world: World, theirs: list[bytes]) -> int:
                 one.sendall(request)
         eventually(lambda: len(order.users) == len(requests))
     return order.users.index("ann")
+
+
+def test_who_takes_all_places_with_watches_leaves_one_to_whoever_comes(
+    shared: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http = shared.instance._http
+    assert http is not None
+    monkeypatch.setattr(http._connections, "_most", 20)
+    watch = _request(HOG, "GET", f"{MAPS}?watch=1", b"")
+
+    def connected(stack: contextlib.ExitStack) -> ssl.SSLSocket:
+        plain = _connect(shared)
+        return stack.enter_context(shared.server.tls.wrap_socket(plain, server_hostname=shared.server.host))
+
+    with contextlib.ExitStack() as stack:
+        for _ in range(30):
+            one = connected(stack)
+            one.sendall(watch)
+            assert one.recv(12) == b"HTTP/1.1 200"
+        assert http.connection_count == 20
+        ann = [connected(stack) for _ in range(4)]
+        for _ in range(3):
+            for one in ann:
+                one.sendall(_request(ANN, "GET", "/version", b""))
+                assert one.recv(12) == b"HTTP/1.1 200"
+                one.recv(4096)
+
+
+def test_the_selectors_of_watches_are_bounded_for_each_user(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read from them takes many times as much as they do, for as long as they are open."""
+    monkeypatch.setattr(shared.instance.application._long_watches, "_most", 50_000)
+    selector = ",".join(f"a%21%3D{number}" for number in range(2_000))
+    codes = []
+    with contextlib.ExitStack() as stack:
+        for token, path in (
+            *((HOG, f"{MAPS}?watch=1&labelSelector={selector}") for _ in range(4)),
+            (ANN, f"{MAPS}?watch=1&labelSelector={selector}"),
+            (HOG, f"{MAPS}?watch=1&labelSelector=a%3Db"),
+        ):
+            one = stack.enter_context(
+                shared.server.tls.wrap_socket(_connect(shared), server_hostname=shared.server.host)
+            )
+            one.sendall(_request(token, "GET", path, b""))
+            codes.append(one.recv(12)[9:])
+    assert codes == [b"200", b"200", b"429", b"429", b"200", b"200"]
+    eventually(lambda: not shared.instance.application._long_watches._open)

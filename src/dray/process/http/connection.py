@@ -66,7 +66,7 @@ class Connection(Writing, asyncio.Protocol):
         self._repeated: RepeatedHead | None = None
         self._upgrades = False
         self._raw = b""
-        self._owner = ""
+        self.owner = ""
         """Whose requests come, as far as is known: whoever sent the last one; before it, an address."""
         self._rest: deque[bytes | memoryview] = deque()
         """What has come and is not yet given to the parser; no more than another piece is read meanwhile."""
@@ -100,7 +100,7 @@ class Connection(Writing, asyncio.Protocol):
         if self._encrypted:  # who waits to read on does so with little in hand
             self._transport.set_read_buffer_limits(PIECE)  # type: ignore[union-attr]  # that of TLS has it
         self._peer = Peer(str(address[0]) if address else "", certificate)
-        self._owner = self._peer.address
+        self.owner = self._peer.address
         if not self._server.take(self):
             self._end_with(failure(503, "too many connections"))
 
@@ -129,7 +129,7 @@ class Connection(Writing, asyncio.Protocol):
         if self._rest or len(data) > PIECE:
             self._pause()
         if not self._rest:
-            self._server.reading.wait(self._owner, self._feed_rest)
+            self._server.reading.wait(self.owner, self._feed_rest)
         self._rest.append(data)
 
     def _take(self, data: bytes) -> None:
@@ -138,7 +138,7 @@ class Connection(Writing, asyncio.Protocol):
             self._feed(data)
             if (self._in_body or self._closing) and self._duplex is None:
                 self._pause()  # more of a body is to come, or what comes is dropped
-                self._server.reading.wait(self._owner, self._read_on)
+                self._server.reading.wait(self.owner, self._read_on)
 
     def _pause(self) -> None:
         """Reads nothing until `_read_on`."""
@@ -164,7 +164,7 @@ class Connection(Writing, asyncio.Protocol):
         if len(data) > size and not self._closing:
             self._rest.appendleft(memoryview(data)[size:])
         self._feed(data[:size])
-        self._server.reading.wait(self._owner, self._feed_rest if self._rest else self._read_on)
+        self._server.reading.wait(self.owner, self._feed_rest if self._rest else self._read_on)
 
     def _feed_end(self) -> None:
         """Tells the other protocol that nothing more will come, after all that has."""
@@ -327,7 +327,7 @@ class Connection(Writing, asyncio.Protocol):
 
     def _release(self, request: Request) -> None:
         """A request is answered, or nobody waits for that: nothing is held for it any more."""
-        self._owner = request.owner or self._owner
+        self._server.know(self, request.owner)
         request.admitted = None  # it names the request, and would keep it
         if request.body:
             self._server.bodies.give_back(request.owner, len(request.body))
@@ -388,7 +388,7 @@ class Connection(Writing, asyncio.Protocol):
         if answer is None:
             return False
         self._write_small(answer)
-        self._owner = request.owner
+        self._server.know(self, request.owner)
         self.idle_since = self._loop.time()
         return True
 

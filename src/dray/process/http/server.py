@@ -12,6 +12,7 @@ from dray.process.http.connection import Connection
 from dray.process.http.door import Door
 from dray.process.http.held_bodies import HeldBodies
 from dray.process.http.messages import Answer, Limits, Listener, Request, Response
+from dray.process.http.places import Places
 from dray.process.http.reading_turns import ReadingTurns
 
 Application = Callable[[Request], Awaitable[Answer]]
@@ -50,7 +51,7 @@ class Server:
         self.leaving = False
         """Answers end their connections, so that clients go elsewhere."""
         self.stopping = False
-        self._connections: set[Connection] = set()
+        self._connections: Places[Connection] = Places(self.limits.connections)
         self._idle: list[Connection] = []
         self._doors: list[Door] = []
         self._sweeper = self.loop.create_task(self._sweep())
@@ -63,11 +64,18 @@ class Server:
         return port
 
     def take(self, connection: Connection) -> bool:
-        """Takes a new connection, unless there are too many, and none of them has been idle for some time."""
-        if self.stopping or (self.connection_count >= self.limits.connections and not self._end_an_idle_one()):
+        """Takes a new connection, unless there are too many, and none that somebody can do without."""
+        if self.stopping or (self._connections.are_taken and not (self._end_an_idle_one() or self._end_one_of_many())):
             return False
-        self._connections.add(connection)
+        self._connections.give(connection, connection.owner)
         return True
+
+    def know(self, connection: Connection, owner: str) -> None:
+        """Somebody has sent a request on a connection; empty if nobody knows who."""
+        if owner and owner != connection.owner:
+            connection.owner = owner
+            if connection in self._connections:
+                self._connections.give(connection, owner)
 
     def _end_an_idle_one(self) -> bool:
         """Makes room: the connection that is idle for longest ends."""
@@ -79,12 +87,21 @@ class Server:
                 return True
         return False
 
+    def _end_one_of_many(self) -> bool:
+        """Makes room: who has a large share of all connections loses one, busy or not."""
+        longest = self._connections.find_dispensable()
+        if longest is None:
+            return False
+        self.forget(longest)
+        longest.abort()
+        return True
+
     def _is_idle(self, connection: Connection) -> bool:
         return self.loop.time() - connection.idle_since > IDLE_SECONDS
 
     def forget(self, connection: Connection) -> None:
         """A connection has ended."""
-        self._connections.discard(connection)
+        self._connections.take_back(connection)
 
     @property
     def connection_count(self) -> int:

@@ -1,4 +1,4 @@
-"""How many conversations with containers each user has: each takes room on the way, for as long as it goes on."""
+"""What goes on for long, of each user: each takes room on the way, for as long as it goes on."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ MOST_OF_ONE: Final = 100
 class Conversations:
     """Counts them from the request to their end."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_OF_ONE, what: str = "logs, commands or ports") -> None:
+        """Of one user there are so many at once, of what."""
+        self._most = most
+        self._what = what
         self._open: Counter[str] = Counter()
 
-    async def opened(self, user: str, open_one: Callable[[], Awaitable[Answer]]) -> Answer:
-        """What a kubelet answers, on the account of a user until it has ended. Raises ApiError."""
-        if self._open[user] >= MOST_OF_ONE:
-            raise errors.too_many_requests(f"{user} has {MOST_OF_ONE} logs, commands or ports open at once", 5)
-        self._open[user] += 1
+    async def opened(self, user: str, open_one: Callable[[], Awaitable[Answer]], count: int = 1) -> Answer:
+        """What is answered, on the account of a user, as so many, until it has ended. Raises ApiError."""
+        if self._open[user] + count > self._most:
+            raise errors.too_many_requests(f"{user} has {self._most} {self._what} open at once", 5)
+        self._open[user] += count
         try:
             answer = await open_one()
         except BaseException:
-            self._end(user)
+            self._end(user, count)
             raise
         if isinstance(answer, Response):
-            self._end(user)
+            self._end(user, count)
         else:
-            answer.ended = lambda: self._end(user)
+            answer.ended = lambda: self._end(user, count)
         return answer
 
-    def _end(self, user: str) -> None:
-        self._open[user] -= 1
+    def _end(self, user: str, count: int) -> None:
+        self._open[user] -= count
         if not self._open[user]:
             del self._open[user]
