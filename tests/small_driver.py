@@ -168,8 +168,9 @@ class SmallDriver:
     async def _prepare(self, claim: Any) -> list[dict[str, Any]]:
         uid = claim.uid
         if "ends-on-strange-input" in self.breaks and "/" in uid:
-            self.ended = "the driver ended with code 139: it said nothing"
-            self._endings += [asyncio.create_task(server.stop(None)) for server in self._servers]
+            self._end("the driver ended with code 139: it said nothing")
+        if "ends-on-unknown-claim" in self.breaks and claim.name == "no-such-claim":
+            self._end("the driver ended with code 139: it said nothing")
         if "not-reentrant" in self.breaks and uid in self._busy:
             raise Refused("busy")
         if "prepares-once" in self.breaks and uid in self._once:
@@ -182,6 +183,8 @@ class SmallDriver:
             if "sticky-failure" in self.breaks and uid in self._failed:
                 raise Refused("it failed before")
             devices = await self._fetch(claim)
+            if "prepares-nothing" in self.breaks:
+                raise Refused("the card is on fire")
             self._prepared[uid] = [self._ready(uid, pool, device) for pool, device in devices]
             self._save()
             return cast(list[dict[str, Any]], self._prepared[uid])
@@ -190,6 +193,10 @@ class SmallDriver:
             raise
         finally:
             self._busy.discard(uid)
+
+    def _end(self, how: str) -> None:
+        self.ended = how
+        self._endings += [asyncio.create_task(server.stop(None)) for server in self._servers]
 
     async def _fetch(self, claim: Any) -> list[tuple[str, str]]:
         try:
@@ -234,6 +241,10 @@ class SmallDriver:
         return answer
 
     async def _unprepare(self, claim: Any) -> str:
+        if "ends-in-unprepare" in self.breaks:
+            self._end("the driver ended with code 4: the bolt is stuck")
+        if "unprepare-fails" in self.breaks:
+            return "the bolt is stuck"
         if "unprepare-reads-claim" in self.breaks:
             try:
                 await self.client.get(CLAIM, claim.namespace, claim.name)

@@ -18,9 +18,10 @@ import pytest
 from typer.testing import CliRunner
 
 from dray.cli.main import app
-from dray.driver_test import all_rules
+from dray.driver_test import CommandSubject, all_rules
+from dray.driver_test.stage import Places
 from dray_process import DrayProcess, run_dray
-from patience import PATIENCE, eventually
+from patience import PATIENCE, eventually, eventually_async
 from server_process import server_on_thread
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "drivers"
@@ -169,6 +170,78 @@ def test_errors_of_unprepare_are_not_those_of_prepare(tmp_path: Path) -> None:
     broken = [name for name, one in results.items() if one["outcome"] == "failed"]
     assert broken == ["unprepare-after-use"], results
     assert results["unprepare-after-use"]["message"] == "NodeUnprepareResources failed: ValueError: stuck"
+
+
+async def test_a_driver_that_leaves_others_behind_has_ended(tmp_path: Path) -> None:
+    """They have its standard output, too, which therefore never ends."""
+    left = tmp_path / "pid"
+    subject = CommandSubject(f"sh -c 'echo oops; sleep 600 & echo $! > {left}; exit 3'")
+    places = Places("n", tmp_path, tmp_path, tmp_path, tmp_path, tmp_path)
+    await subject.start(places, {})
+    await eventually_async(subject.problem)
+    assert subject.problem() == "the driver ended with code 3: oops"
+    await subject.kill()
+    await eventually_async(lambda: not is_alive(int(left.read_text())))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that nobody has asked about its end does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_running_driver_that_dies_is_one_root_cause(root: Path, tmp_path: Path) -> None:
+    with server_on_thread(root / "state") as (server, instance):
+        server.request("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
+        places = ["--node-name", "n", "--kubeconfig", str(instance.kubeconfig), "--cdi-dir", str(root / "cdi")]
+        command = fake_gpu_that(tmp_path, "prepare", "os._exit(5)").split()
+        own = {"NODE_NAME": "n", "KUBECONFIG": str(instance.kubeconfig), "CDI_DIR": str(root / "cdi")}
+        own |= {"PLUGIN_DIR": str(root / "plugin"), "REGISTRY_DIR": str(root / "registry")}
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | own)
+        try:
+            socket = root / "registry" / "gpu.example.com-reg.sock"
+            rules = ("plugin-info", "prepare-allocated-devices", "prepare-refuses-other-claims", "pool-generations")
+            done = run_dray("driver-test", "--socket", socket, *places, *chosen(*rules))
+            assert process.wait(PATIENCE) == 5
+        finally:
+            process.kill()
+            process.wait(PATIENCE)
+        assert done.returncode == 1, done.stdout + done.stderr
+        marks = re.findall(r"^([✔✘–!]) ([a-z-]+)", done.stdout, re.MULTILINE)
+        assert marks == list(zip("✔✘––", rules, strict=True))
+        assert f"The cause: nobody listens on {socket} any more; after that no rule can be tried." in done.stdout
+        assert server.request("GET", "/apis/resource.k8s.io/v1/resourceclaims").json["items"] == []
+
+
+def test_a_node_that_is_not_there_is_not_made(root: Path) -> None:
+    with server_on_thread(root / "state") as (server, instance):
+        done = run_dray("driver-test", "--socket", root / "x", "--kubeconfig", instance.kubeconfig, "--node-name", "n")
+        assert done.returncode == 2, done.stdout
+        assert done.stderr == "dray: there is no node n; --node-name says where the driver is.\n"
+        assert server.request("GET", "/api/v1/nodes").json["items"] == []
+
+
+def test_nothing_was_tried_is_no_success() -> None:
+    done = run_dray("driver-test", "--command", FAKE_GPU, *chosen("many-devices"))
+    assert done.returncode == 2, done.stdout
+    assert "0 rules kept, 0 broken, 0 advised, 1 not tried" in done.stdout
+    assert done.stderr == "dray: none of the rules could be tried.\n"
+
+
+def test_a_driver_that_breaks_a_rule_is_quoted(tmp_path: Path) -> None:
+    command = fake_gpu_that(tmp_path, "prepare", "raise ValueError('stuck')")
+    rules = chosen("prepare-allocated-devices", "prepare-is-idempotent", "unprepare-unknown-claim")
+    junit = tmp_path / "report.xml"
+    done = run_dray("driver-test", "--command", command, *rules, "--junit", junit)
+    assert done.returncode == 1, done.stdout
+    broken, _, rest = done.stdout.partition("The last that the driver said:\n")
+    assert re.findall("^[✔✘–!]", broken, re.MULTILINE) == ["✘"]
+    said, _, rest = rest.partition("\n\n")
+    assert "  the card fell off the bus" in said.splitlines()
+    assert re.findall("^[✔✘–!]", rest, re.MULTILINE) == ["–", "✔"]
+    assert "fell off the bus" in (ElementTree.parse(junit).getroot()[0].findtext("system-out") or "")
 
 
 @pytest.mark.parametrize("command", ["sh -c /no/such/driver", "sh -c 'exec /etc/passwd'"])

@@ -47,6 +47,7 @@ async def stage() -> AsyncIterator[Stage]:
             for path in (places.registry, places.plugin, places.cdi):
                 path.mkdir(parents=True)
             made = Stage(server.client(), places)
+            await made.make_node()
             following = asyncio.create_task(made.run())
             try:
                 await made.ready()
@@ -143,6 +144,57 @@ async def test_a_driver_that_breaks_a_rule_is_found_out(
     advice = {it.name for it in all_rules() if it.level == "should"}
     assert result.outcome is (Outcome.ADVICE if rule in advice else Outcome.FAILED), result
     assert re.search(why, result.message), result.message
+
+
+SKIPPED, FAILED, PASSED = Outcome.SKIPPED, Outcome.FAILED, Outcome.PASSED
+SLICES = ("slices-published", "slices-owned-by-node", "slices-left-alone", "slices-after-wipe", "slices-put-right")
+
+
+async def test_a_driver_that_publishes_nothing_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_looks(monkeypatch)
+    report = await judge(*SLICES, "prepare-allocated-devices", "prepare-again", breaks=("publishes-nothing",))
+    assert [it.outcome for it in report.results] == [FAILED, *[SKIPPED] * 6]
+    assert PATIENCE <= sum(it.seconds for it in report.results) < 2 * PATIENCE, "and waited for once"
+
+
+async def test_a_driver_that_prepares_nothing_is_told_once() -> None:
+    names = ("prepare-allocated-devices", "prepare-is-idempotent", "versions-agree", "prepare-after-failure")
+    more = ("unprepare-is-idempotent", "unprepare-unknown-claim", "cdi-devices-are-removed")
+    report = await judge(*names, *more, breaks=("prepares-nothing",))
+    assert [it.outcome for it in report.results] == [FAILED, SKIPPED, SKIPPED, SKIPPED, SKIPPED, PASSED, SKIPPED]
+    assert report.results[0].message == "NodePrepareResources failed for a claim: the card is on fire"
+
+
+async def test_what_unprepare_does_is_not_told_of_prepare() -> None:
+    """Whether it fails, or the driver ends in it."""
+    names = ("prepare-allocated-devices", "versions-agree")
+    report = await judge(*names, breaks=("ends-in-unprepare",))
+    assert [(it.rule, it.outcome) for it in report.results] == [
+        ("prepare-allocated-devices", PASSED),
+        ("unprepare-after-use", FAILED),
+        ("versions-agree", SKIPPED),
+    ]
+    assert report.cause == report.results[1].message == "the driver ended with code 4: the bolt is stuck"
+    report = await judge(*names, breaks=("unprepare-fails", "holds-devices"), devices=1)
+    assert [(it.rule, it.outcome) for it in report.results] == [
+        ("prepare-allocated-devices", PASSED),
+        ("versions-agree", SKIPPED),
+        ("unprepare-after-use", FAILED),
+    ]
+
+
+async def test_a_driver_that_ends_has_refused_nothing() -> None:
+    report = await judge("prepare-refuses-other-claims", breaks=("ends-on-unknown-claim",))
+    assert [it.outcome for it in report.results] == [FAILED]
+    assert report.cause == "the driver ended with code 139: it said nothing"
+
+
+async def test_answers_are_told_in_words() -> None:
+    """No names of Python's."""
+    for broken, rule in (("fresh-ids", "prepare-is-idempotent"), ("beta-differs", "versions-agree")):
+        (result,) = (await judge(rule, breaks=(broken,))).results
+        assert re.search(r"pool/d-0 for request as example.com/small=\S+, ", result.message), result.message
+        assert "(" not in result.message
 
 
 GENERATIONS = ("slices-put-right", "pool-generations", "generation-of-every-change")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Coroutine
 from pathlib import Path
@@ -48,8 +49,9 @@ def run(
 ) -> None:
     """Test a DRA driver, in whatever language, against the rules of the kubelet's plugin API.
 
-    Exit code 0: it keeps all rules; 1: it breaks some; 2: it cannot be tested.
+    Exit code 0: it keeps all rules; 1: it breaks some; 2: it cannot be tested, or none of the rules could be tried.
     """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would speak between the results
     import uvloop
 
     from dray.all_in_one.trial_server import serve_trial
@@ -74,7 +76,7 @@ def run(
         many=dict(_variable(text) for text in many or ()),
     )
     try:
-        told = (_print_result, _print_cause) if format_ is output.Format.TEXT else ()
+        told = (_print_result, _print_said) if format_ is output.Format.TEXT else ()
         report = uvloop.run(_until_told_to_stop(session.run(options, chosen, *told)))
     except (SubjectError, StageError, KubeconfigError) as error:
         output.fail(f"{error}.")
@@ -84,6 +86,8 @@ def run(
         output.print_json(report.to_dict(), "DriverTest")
     else:
         _print_summary(report)
+    if not report.was_tried:
+        output.fail("none of the rules could be tried.")
     raise typer.Exit(output.YES if report.passed else output.NO)
 
 
@@ -136,11 +140,15 @@ def _print_result(result: Result) -> None:
         print(f"  {'':30} {result.message}", flush=True)
 
 
-def _print_cause(cause: str, said: tuple[str, ...]) -> None:
-    """Why the driver ended, before all that comes of it."""
-    how, _, _ = cause.partition(": ")
-    print(f"\nThe cause: {how}; after that no rule can be tried. The last that it said:")
-    print("\n".join(f"  {line}" for line in said) or "  (nothing)")
+def _print_said(cause: str, said: tuple[str, ...]) -> None:
+    """What the driver said last: why it ended, before all that comes of it, or beside the first rule that it broke."""
+    how, _, last = cause.partition(": ")
+    if cause:
+        print(f"\nThe cause: {how}; after that no rule can be tried.", "The last that it said:" if last else "")
+    else:
+        print("\nThe last that the driver said:")
+    if said or last:
+        print("\n".join(f"  {line}" for line in said) or "  (nothing)")
     print(flush=True)
 
 

@@ -209,6 +209,8 @@ class DriverTest(OutputShape):
     passed: bool
     counts: dict[str, int]
     results: list[Tree]
+    cause: str = ""
+    output: list[str] = []
 
 
 class ClaimExplanation(OutputShape):

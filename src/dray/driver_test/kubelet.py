@@ -43,12 +43,22 @@ class PreparedDevice(msgspec.Struct, frozen=True):
     device: str
     cdi_ids: tuple[str, ...]
 
+    def __str__(self) -> str:
+        """Pool and device, the requests it is for, and its CDI ids."""
+        requests = f" for {', '.join(self.requests)}" if self.requests else ""
+        ids = f" as {', '.join(self.cdi_ids)}" if self.cdi_ids else ""
+        return f"{self.pool}/{self.device}{requests}{ids}"
+
 
 class Answer(msgspec.Struct, frozen=True):
     """The answer for one claim: devices, or an error."""
 
     devices: tuple[PreparedDevice, ...] = ()
     error: str = ""
+
+    def __str__(self) -> str:
+        """The devices, or the error."""
+        return self.error or "; ".join(map(str, self.devices)) or "no device"
 
 
 class CallFailed(Exception):

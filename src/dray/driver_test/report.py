@@ -40,7 +40,12 @@ class DriverReport(msgspec.Struct, frozen=True):
     cause: str = ""
     """How the driver ended by itself, which explains everything else; empty if it did not."""
     output: tuple[str, ...] = ()
-    """The last lines that such a driver said."""
+    """The last lines that it said then, or else when it broke the first rule."""
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether any rule was."""
+        return any(result.outcome is not Outcome.SKIPPED for result in self.results)
 
     @property
     def passed(self) -> bool:
@@ -56,7 +61,8 @@ class DriverReport(msgspec.Struct, frozen=True):
         return {
             "driver": self.driver,
             "passed": self.passed,
-            **({"cause": self.cause, "output": list(self.output)} if self.cause else {}),
+            **({"cause": self.cause} if self.cause else {}),
+            **({"output": list(self.output)} if self.output else {}),
             "counts": {outcome.value: self.count(outcome) for outcome in Outcome},
             "results": [msgspec.to_builtins(result) for result in self.results],
         }

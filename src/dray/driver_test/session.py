@@ -38,18 +38,18 @@ async def run(
     options: SessionOptions,
     rules: tuple[Rule, ...],
     heard: Callable[[Result], None] = lambda _: None,
-    died: Callable[[str, tuple[str, ...]], None] = lambda _cause, _output: None,
+    quoted: Callable[[str, tuple[str, ...]], None] = lambda _cause, _said: None,
 ) -> DriverReport:
-    """Tests a driver; `heard` and `died` as in `run_trial`. Raises SubjectError or StageError if it cannot be."""
+    """Tests a driver; `heard` and `quoted` as in `run_trial`. Raises SubjectError or StageError if it cannot be."""
     async with _stage(options) as stage:
         stage.parameters = options.parameters
         trial = Trial(stage, _subject(options), socket=options.socket, timeout=options.timeout)
         trial.many = options.many
-        return await run_trial(trial, rules, heard, died)
+        return await run_trial(trial, rules, heard, quoted)
 
 
 def _subject(options: SessionOptions) -> Subject:
-    return CommandSubject(options.command) if options.command else RunningSubject()
+    return RunningSubject(options.socket) if options.socket is not None else CommandSubject(options.command)
 
 
 @contextlib.asynccontextmanager

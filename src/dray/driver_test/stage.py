@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api.generated.core import Namespace, Node
-from dray.api.kinds import CLAIMS, SLICES
+from dray.api.kinds import CLAIMS, NODES, SLICES
 from dray.api.meta import DeleteOptions, Object, ObjectMeta, Preconditions
 from dray.api.registry import Kind
 from dray.api.resource import (
@@ -108,9 +108,18 @@ class Stage:
         """Follows the slices until cancelled."""
         await self._slices.run()
 
-    async def ready(self) -> None:
-        """Once the node and the namespace are there, and slices are being followed."""
+    async def make_node(self) -> None:
+        """For a driver that is to run in a cluster of the trial's own."""
         await self._ensure(Node(api_version="v1", kind="Node", metadata=ObjectMeta(name=self.places.node)))
+
+    async def ready(self) -> None:
+        """Once there is a namespace, and slices are being followed. Raises StageError if there is no such node."""
+        try:
+            await self.client.get(NODES, "", self.places.node)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            raise StageError(f"there is no node {self.places.node}; --node-name says where the driver is") from None
         await self._ensure(Namespace(api_version="v1", kind="Namespace", metadata=ObjectMeta(name=NAMESPACE)))
         await self._slices.synced()
 
@@ -216,7 +225,9 @@ async def own_stage(serve: Serve, node: str = "test-node") -> AsyncIterator[Stag
             places = Places(node, served.kubeconfig, root / "registry", plugins, plugins / "driver", root / "cdi")
             for path in (places.registry, places.plugin, places.cdi):
                 path.mkdir(parents=True)
-            async with _followed(Stage(served.client, places)) as stage:
+            made = Stage(served.client, places)
+            await made.make_node()
+            async with _followed(made) as stage:
                 yield stage
     finally:
         shutil.rmtree(root, ignore_errors=True)
@@ -229,8 +240,10 @@ async def external_stage(kubeconfig: Path, node: str, cdi: Path) -> AsyncIterato
     async with HttpClient(find_connection(kubeconfig), agent="dray driver-test") as client:
         try:
             async with _followed(Stage(client, places)) as stage:
-                yield stage
-                await stage.close()
+                try:
+                    yield stage
+                finally:
+                    await stage.close()
         except (ApiError, OSError) as error:
             raise StageError(f"the API server of {kubeconfig} cannot be used: {error}") from None
 

@@ -7,7 +7,9 @@ import contextlib
 import os
 import shlex
 import signal
+import socket
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, Protocol
 
 from dray.driver_test.stage import Places
@@ -16,6 +18,8 @@ OUTPUT_BYTES: Final = 8192
 OUTPUT_LINES: Final = 20
 CANNOT_START: Final = (126, 127)
 """How shells end if the command that they are given is not there, or is no program."""
+LAST_WORDS_SECONDS: Final = 2.0
+"""How long what a driver said is waited for after it ended: others that it started may keep the pipe open for ever."""
 _PLACES: Final = "node, kubeconfig, registry, plugins, plugin, cdi"
 
 
@@ -58,13 +62,31 @@ class RunningSubject:
 
     can_restart = False
 
+    def __init__(self, path: Path) -> None:
+        """`path`: its registration socket."""
+        self._path = path
+        self._has_listened = False
+
     async def start(self, places: Places, extra: Mapping[str, str]) -> None:
         """Nothing to do."""
         del places, extra
 
     def problem(self) -> str:
-        """Not known."""
-        return ""
+        """Whether nobody listens any more, once somebody did."""
+        listens = self._listens()
+        self._has_listened = self._has_listened or listens
+        return "" if listens or not self._has_listened else f"nobody listens on {self._path} any more"
+
+    def _listens(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.setblocking(False)
+            try:
+                probe.connect(str(self._path))
+            except BlockingIOError:
+                return True  # it is busy
+            except OSError:
+                return False
+        return True
 
     def said(self) -> tuple[str, ...]:
         """Not known."""
@@ -101,7 +123,7 @@ class CommandSubject:
         if not self._words:
             raise SubjectError("the command is empty")
         self._process: asyncio.subprocess.Process | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
         self._said = b""
 
     async def start(self, places: Places, extra: Mapping[str, str]) -> None:
@@ -118,13 +140,13 @@ class CommandSubject:
             )
         except OSError as error:
             raise SubjectError(f"cannot run {self._words[0]}: {error.strerror}") from None
-        self._reading = asyncio.create_task(self._read())
+        self._running = asyncio.create_task(self._run(self._process))
 
     def problem(self) -> str:
         """How it ended, and the last that it said."""
         if self._process is None or self._process.returncode is None:
             return ""
-        if self._reading is not None and not self._reading.done():
+        if self._running is not None and not self._running.done():
             return ""  # its last words are on their way
         code = self._process.returncode
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
@@ -168,16 +190,24 @@ class CommandSubject:
                 os.killpg(self._process.pid, number)
 
     async def _ended(self) -> None:
-        if self._process is not None:
-            await self._process.wait()
-        if self._reading is not None:
-            await self._reading
+        if self._running is not None:
+            await asyncio.shield(self._running)
 
-    async def _read(self) -> None:
+    async def _run(self, process: asyncio.subprocess.Process) -> None:
+        """Until the driver has ended and was heard out. Whoever it leaves behind is ended with it."""
+        assert process.stdout is not None
+        reading = asyncio.create_task(self._read(process.stdout))
+        await process.wait()
+        done, _ = await asyncio.wait([reading], timeout=LAST_WORDS_SECONDS)
+        if not done:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await asyncio.wait([reading], timeout=LAST_WORDS_SECONDS)
+            reading.cancel()
+
+    async def _read(self, output: asyncio.StreamReader) -> None:
         """Keeps the end of what the driver says; a driver must not block on a full pipe."""
-        assert self._process is not None
-        assert self._process.stdout is not None
-        while data := await self._process.stdout.read(OUTPUT_BYTES):
+        while data := await output.read(OUTPUT_BYTES):
             self._said = (self._said + data)[-OUTPUT_BYTES:]
 
 

@@ -1,18 +1,19 @@
 """A trial: one driver, one stage, some rules, one after the other.
 
-After a broken rule the next has its turn. A driver that ends by itself ends the trial: the rule during which it did is
-broken, that is the cause of everything else, and the remaining rules are not tried.
+After a broken rule the next has its turn, unless it needs what that one has shown to be missing: a driver that
+publishes nothing, or prepares no claim, is told so once. A driver that ends by itself ends the trial: the rule during
+which it did is broken, that is the cause of everything else, and the remaining rules are not tried.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
+import grpc
 from msgspec.structs import replace
 
 from dray import cdi
@@ -55,6 +56,10 @@ class Trial:
         self._absent = ""
         self.untidy = ""
         """How cleaning up after a rule failed, if it did: what is prepared then says nothing any more."""
+        self.unpublished = ""
+        """What the driver has not published, although it was waited for; it is not waited for again."""
+        self._unprepared = ""
+        self._has_prepared = False
 
     async def start(self, extra: Mapping[str, str] | None = None) -> None:
         """Starts the driver, if it does not run."""
@@ -110,8 +115,11 @@ class Trial:
 
     async def allocate(self, claim: ResourceClaim) -> DeviceName:
         """Gives a claim a device. Raises NotApplicable if there is none that is free."""
-        with contextlib.suppress(Broken):
-            await self.until(lambda: self.stage.devices(self.driver), "")
+        if not self.unpublished:
+            try:
+                await self.until(lambda: self.stage.devices(self.driver), "no device was published")
+            except Broken as error:
+                self.unpublished = str(error)
         device = await self.stage.allocate(claim, self.driver)
         if device is None:
             raise NotApplicable("the driver has not published enough devices that are free")
@@ -123,19 +131,29 @@ class Trial:
         self._claims.append(claim)
         return claim
 
-    async def prepared(self, *claims: ResourceClaim) -> list[Answer]:
-        """Prepares claims in one call; the answers, in that order. Raises Broken unless all are prepared."""
+    async def prepared(self, *claims: ResourceClaim, version: str = "") -> list[Answer]:
+        """Prepares claims in one call; the answers, in that order.
+
+        Raises Broken unless all are prepared, or NotApplicable if an earlier rule was broken by that.
+        """
         plugin = await self.plugin()
         try:
-            answers = await plugin.prepare([Reference.of(claim) for claim in claims])
+            answers = await plugin.prepare([Reference.of(claim) for claim in claims], version)
+            good = [self._good(answers, claim, "NodePrepareResources") for claim in claims]
         except CallFailed as error:
-            raise Broken(f"NodePrepareResources failed with {error}") from None
-        try:
-            return [self._good(answers, claim, "NodePrepareResources") for claim in claims]
+            raise self._unpreparable(f"NodePrepareResources failed with {error}") from None
         except Broken as error:
-            if self.untidy:
-                raise NotApplicable(f"after an earlier rule {self.untidy}; then {error}") from None
-            raise
+            raise self._unpreparable(str(error)) from None
+        self._has_prepared = True
+        return good
+
+    def _unpreparable(self, why: str) -> Broken | NotApplicable:
+        if self.untidy:
+            return NotApplicable(f"after an earlier rule {self.untidy}; then {why}")
+        if self._unprepared and not self._has_prepared:
+            return NotApplicable("the driver has not prepared any claim so far")
+        self._unprepared = why
+        return Broken(why)
 
     async def unprepared(self, *claims: ResourceClaim) -> None:
         """Unprepares claims in one call. Raises Broken unless that succeeds."""
@@ -153,6 +171,8 @@ class Trial:
         try:
             answers = await plugin.prepare([claim])
         except CallFailed as error:
+            if error.code is grpc.StatusCode.UNAVAILABLE and (problem := await self.death(DEATH_SECONDS)):
+                raise Broken(problem) from None  # who is not there any more has refused nothing
             return str(error)
         answer = answers.get(claim.uid)
         if answer is None:
@@ -174,9 +194,10 @@ class Trial:
             await asyncio.sleep(POLL_SECONDS)
         return found
 
-    async def tidy(self) -> None:
-        """Unprepares and removes the claims of a rule."""
+    async def tidy(self) -> bool:
+        """Unprepares and removes the claims of a rule; whether that succeeded."""
         claims, self._claims = self._claims, []
+        errors: list[str] = []
         if claims and self._plugin is not None:
             try:
                 answers = await self._plugin.unprepare([Reference.of(claim) for claim in claims])
@@ -186,9 +207,10 @@ class Trial:
             except Broken:
                 errors = []
             if errors and not self.untidy:
-                self.untidy = f"NodeUnprepareResources failed: {errors[0]}"
+                self.untidy = f"{UNPREPARE} failed: {errors[0]}"
         for claim in claims:
             await self.stage.deallocate(claim)
+        return not errors
 
     async def death(self, patience: float) -> str:
         """How the driver ended although nobody told it to; empty if it did not within so many seconds."""
@@ -230,14 +252,16 @@ async def run_trial(
     trial: Trial,
     rules: Iterable[Rule],
     heard: Callable[[Result], None] = lambda _: None,
-    died: Callable[[str, tuple[str, ...]], None] = lambda _cause, _output: None,
+    quoted: Callable[[str, tuple[str, ...]], None] = lambda _cause, _said: None,
 ) -> DriverReport:
     """Tries rules in order; `heard` is told of each result at once. Raises SubjectError or StageError.
 
-    `died` is told, before everything that follows from it, how the driver ended by itself, with the last lines it said.
+    `quoted` is told the last lines that the driver said, once: how it ended by itself, before everything that follows
+    from it; else with the first rule that it broke.
     """
     results: list[Result] = []
     cause = ""
+    said: tuple[str, ...] = ()
 
     def note(result: Result) -> None:
         heard(result)
@@ -248,33 +272,55 @@ async def run_trial(
             if cause:
                 note(Result(rule.name, rule.title, Outcome.SKIPPED, "the driver does not run any more"))
                 continue
-            result = await _try(trial, rule)
-            cause = await trial.death(0.0 if result.outcome in (Outcome.PASSED, Outcome.SKIPPED) else DEATH_SECONDS)
-            if cause:
+            tried = await _try(trial, rule)
+            result, cause = tried.result, tried.death or tried.late_death
+            if tried.death:
                 trial.subject.check_start(registered=bool(trial.driver))
                 result = replace(result, outcome=Outcome.FAILED, message=cause)
-                died(cause, trial.subject.said())
+            if cause:
+                said = trial.subject.said()
+                quoted(cause, said)
             note(result)
+            if tried.late_death:
+                note(_unprepare_after_use(cause))
+            elif result.is_broken and not cause and not said and (said := trial.subject.said()):
+                quoted("", said)
         if (
             trial.untidy
             and not cause
             and not any(UNPREPARE in result.message for result in results if result.is_broken)
         ):
-            note(Result("unprepare-after-use", "Unprepare works after a rule was tried", Outcome.FAILED, trial.untidy))
+            note(_unprepare_after_use(trial.untidy))
     finally:
         await trial.close()
-    return DriverReport(trial.driver, tuple(results), cause, trial.subject.said() if cause else ())
+    return DriverReport(trial.driver, tuple(results), cause, said)
 
 
-async def _try(trial: Trial, rule: Rule) -> Result:
+class _Tried(NamedTuple):
+    result: Result
+    death: str
+    """How the driver ended by itself while the rule was tried."""
+    late_death: str
+    """How it ended when the rule had been tried, and its claims were unprepared."""
+
+
+def _unprepare_after_use(why: str) -> Result:
+    return Result("unprepare-after-use", "Unprepare works after a rule was tried", Outcome.FAILED, why)
+
+
+async def _try(trial: Trial, rule: Rule) -> _Tried:
     began = time.monotonic()
     outcome, message = Outcome.PASSED, ""
     try:
-        await rule.check(trial)
-    except NotApplicable as error:
-        outcome, message = Outcome.SKIPPED, str(error)
-    except (Broken, CallFailed, ApiError, OSError) as error:
-        outcome, message = Outcome.FAILED if rule.level is Level.MUST else Outcome.ADVICE, str(error)
+        try:
+            await rule.check(trial)
+        except NotApplicable as error:
+            outcome, message = Outcome.SKIPPED, str(error)
+        except (Broken, CallFailed, ApiError, OSError) as error:
+            outcome, message = Outcome.FAILED if rule.level is Level.MUST else Outcome.ADVICE, str(error)
+        seconds = round(time.monotonic() - began, 3)
+        death = await trial.death(0.0 if outcome in (Outcome.PASSED, Outcome.SKIPPED) else DEATH_SECONDS)
     finally:
-        await trial.tidy()
-    return Result(rule.name, rule.title, outcome, message, round(time.monotonic() - began, 3))
+        is_tidy = await trial.tidy()
+    late = "" if death else await trial.death(0.0 if is_tidy else DEATH_SECONDS)
+    return _Tried(Result(rule.name, rule.title, outcome, message, seconds), death, late)

@@ -19,7 +19,7 @@ async def restart_with_prepared_claims(trial: Trial) -> None:
         socket.unlink()  # a node ignores what nobody listens on; here the new one is to be waited for
     await trial.start()
     (after,) = await trial.prepared(claim)
-    demand(before == after, f"before the restart the answer was {before.devices}, after it {after.devices}")
+    demand(before == after, f"before the restart the answer was {before}, after it {after}")
     try:
         trial.cdi.edits(text for device in after.devices for text in device.cdi_ids)
     except cdi.CdiError as error:

@@ -98,14 +98,19 @@ async def many_devices(trial: Trial) -> None:
 
 
 async def _published(trial: Trial) -> list[ResourceSlice]:
-    """The driver's current slices, once its pools are complete. Raises Broken."""
+    """The driver's current slices, once its pools are complete. Raises Broken, and NotApplicable from then on."""
     await trial.plugin()
+
+    def is_complete() -> bool:
+        slices = trial.stage.slices(trial.driver)
+        return bool(slices) and not incomplete(slices)
+
+    if trial.unpublished and not is_complete():
+        raise NotApplicable(trial.unpublished)
     try:
-        await trial.until(
-            lambda: trial.stage.slices(trial.driver) and not incomplete(trial.stage.slices(trial.driver)),
-            "no complete pool was published",
-        )
+        await trial.until(is_complete, "no complete pool was published")
     except Broken as error:
         problems = incomplete(trial.stage.slices(trial.driver))
-        raise Broken(f"{error}{': ' if problems else ''}{'; '.join(problems)}") from None
+        trial.unpublished = f"{error}{': ' if problems else ''}{'; '.join(problems)}"
+        raise Broken(trial.unpublished) from None
     return newest(trial.stage.slices(trial.driver))
