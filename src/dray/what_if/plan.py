@@ -83,6 +83,7 @@ def effect_of(answer: Any) -> Any:
 
 def differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
     """In what an effect is another one now, in words; nothing if it is the same."""
+    then, now = _as_empty(then, now), _as_empty(now, then)
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         for name in dict.fromkeys((*then, *now)):
             yield from differences(then.get(name), now.get(name), f"{where}.{name}" if where else name)
@@ -95,6 +96,11 @@ def differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
                 yield from differences(before[label], after[label], f"{where}[{label}]")
     elif then != now:
         yield f"{where}: {_tell(now)} instead of {_tell(then)}"
+
+
+def _as_empty(value: Any, other: Any) -> Any:
+    """Answers leave out what is empty: nothing beside a list is an empty one."""
+    return [] if value is None and isinstance(other, list) else value
 
 
 def _label(value: Any) -> str:

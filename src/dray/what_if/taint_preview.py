@@ -19,7 +19,7 @@ from dray.api.pod_groups import group_of
 from dray.api.references import ObjectRef, full_name
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
-from dray.api.resource.taint import EFFECT_NO_EXECUTE
+from dray.api.resource.taint import DEFAULT_EVICTIONS_PER_SECOND, EFFECT_NO_EXECUTE
 from dray.api.taints import TaintName, taint_text
 from dray.api.times import Time
 from dray.eviction import can_be_evicted
@@ -27,6 +27,7 @@ from dray.eviction.allocations import devices_of
 from dray.eviction.causes import names_device
 from dray.eviction.drain import belongs_to_node
 from dray.eviction.group_members import shared_by
+from dray.eviction.limiter import BURST
 from dray.eviction.node_planner import NodePlanner
 from dray.prose import wording
 from dray.snapshot.snapshot import Snapshot
@@ -75,15 +76,18 @@ def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: dat
     leaving = {ref: one for ref, one in then.evictions.items() if not names.isdisjoint(one.rules)}
     published = [device.id for name in sorted(names) for device in after.selected_devices(name)]
     used, users = _holding(snapshot, frozenset(published), rules)
-    effect = rules[0].spec.taint.effect if rules else ""
+    evicts = bool(rules) and rules[0].spec.taint.effect == EFFECT_NO_EXECUTE
+    rates = {rule.spec.taint.evictions_per_second or DEFAULT_EVICTIONS_PER_SECOND for rule in rules}
+    told_pods = _tell_pods(after, leaving, now)
     return replace(
-        _tell_pods(after, leaving, now),
+        told_pods,
+        notes=(*told_pods.notes, *(_tell_rate(rates, len(leaving)) if evicts and len(rules) == 1 else ())),
         taints=tuple(dict.fromkeys(taint_text(rule.spec.taint) for rule in rules)),
         rules=tuple(rule.metadata.name for rule in rules),
         devices=tuple(map(str, [*dict.fromkeys(published), *sorted(used.difference(published))])),
         held=len(used & _held_alone(snapshot)),
         guard=preview_guard(snapshot, len(leaving), nodes=False, is_sweeping=any(map(is_sweeping, rules))),
-        evicts=effect == EFFECT_NO_EXECUTE,
+        evicts=evicts,
         protected=tuple(sorted(name for name in map(str, then.protected) if name in users)),
     )
 
@@ -121,15 +125,25 @@ def preview_nodes(
     }
     stay = [ObjectRef.of(pod) for pod in pods if can_be_evicted(pod) and ObjectRef.of(pod) not in leaving]
     told_pods = _tell_pods(snapshot.with_typed(changed), leaving, now)
+    evicts = any(taint.effect == EFFECT_NO_EXECUTE for taint in taints)
+    rates = {ration.rate} if ration is not None and evicts else set()
+    left_alone = _tell_left_alone(pod for pod in there if pod not in pods)
     return replace(
         told_pods,
-        notes=(*told_pods.notes, *_tell_left_alone(pod for pod in there if pod not in pods)),
+        notes=(*told_pods.notes, *left_alone, *_tell_rate(rates, len(leaving))),
         taints=told,
         nodes=names,
         guard=preview_guard(snapshot, len(leaving), nodes=True),
-        evicts=any(taint.effect == EFFECT_NO_EXECUTE for taint in taints),
+        evicts=evicts,
         protected=tuple(sorted(map(str, stay))),
     )
+
+
+def _tell_rate(rates: Iterable[int], leaving: int) -> Iterator[str]:
+    """Of a taint it is no rate from the first pod on (5055-90)."""
+    for rate in rates:
+        if leaving > BURST:
+            yield f"{BURST} pods leave at once, then {rate} a second"
 
 
 def _tell_left_alone(pods: Iterable[Pod]) -> Iterator[str]:

@@ -47,6 +47,15 @@ def test_what_is_different_is_named(pods: list[object], told: list[str]) -> None
     assert list(differences(effect_of(PREVIEW), effect_of({**PREVIEW, "pods": pods}))) == told
 
 
+def test_a_list_that_is_left_out_is_empty() -> None:
+    """Nobody is shown the whole of what is gone."""
+    then = {"pods": effect_of(PREVIEW)["pods"]}
+    gone = ["pods: ml/a is not among them any more", "pods: ml/b is not among them any more"]
+    assert list(differences(then, {})) == gone
+    assert list(differences({"pods": []}, {})) == []
+    assert list(differences({}, then)) == ["pods: ml/a is new", "pods: ml/b is new"]
+
+
 def test_a_plan_is_read_as_it_was_written_and_other_files_are_refused() -> None:
     plan = Plan(made="2026-06-01T12:00:00Z", command=("drain", "node", "a"), effect={"x": 1}, summary="s")
     assert read_plan(msgspec.json.encode(plan)) == plan

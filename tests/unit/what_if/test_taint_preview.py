@@ -201,6 +201,7 @@ def test_the_rate_says_how_long_it_takes_and_long_lists_are_cut() -> None:
     text = tell(found)
     assert "Would evict 30 pods in 1 namespace within 10 s" in text
     assert "… and 10 more" in text
+    assert text.endswith("\nNote: 10 pods leave at once, then 2 a second.")
     assert max(map(len, tell(found, 60).splitlines())) <= 60
 
 
@@ -272,7 +273,9 @@ def test_the_rate_of_nodes_is_one_for_all_of_them_and_says_when_pods_leave() -> 
     assert {one.due for one in found.pods} == {found.now}
     text = tell(found)
     assert text.startswith("2 nodes get k:NoExecute: node-1, node-2.\nWould evict 30 pods in 1 namespace within 10 s")
+    assert found.notes == ("10 pods leave at once, then 2 a second",)
     at_once = preview_nodes(snapshot, machines, [Taint(key="k", effect="NoExecute")], NOW)
+    assert not at_once.notes
     assert at_once.finished == at_once.now
 
 
