@@ -12,7 +12,7 @@ from dray.api.pod_groups import DISRUPTION_TARGET, INITIALLY_SCHEDULED
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.scheduler.group_binding import GroupBinder, Placed
-from scheduler_world import CLAIMS, World, scheduler_world
+from scheduler_world import CLAIMS, DRIVER, World, scheduler_world
 
 RACK = "example.com/rack"
 
@@ -81,6 +81,25 @@ async def test_too_few_devices_are_left_alone_until_there_are_enough() -> None:
         await here.add_node("b", "gpu-0")
         await here.settle(2)
         assert sorted(await nodes(here, "g-0", "g-1", "g-2")) == ["a", "a", "b"]
+
+
+async def test_what_stops_a_gang_is_told_of_the_pod_that_it_stops() -> None:
+    """Its resources, its claims and the nodes that suit it: the others of the gang have none of these."""
+    async with scheduler_world() as here:
+        await here.add_node("a", "gpu-0", labels={"kind": "large"})
+        await here.add_node("b")
+        selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+        spec = {"selectors": [selector], "extendedResourceName": "example.com/gpu"}
+        await here.add("resource.k8s.io/v1", "DeviceClass", "gpu", spec=spec)
+        await add_group(here, "g", 2)
+        amounts = {"requests": {"example.com/gpu": "2"}, "limits": {"example.com/gpu": "2"}}
+        wanting = {"containers": [{"name": "c", "image": "i", "resources": amounts}], "nodeSelector": {"kind": "large"}}
+        await add_member(here, "g", "p0", **wanting)
+        await add_member(here, "g", "p1", nodeSelector={"kind": "small"})
+        await here.settle(15)
+        said = "for example.com/gpu: 1 of 1 device matches; 1 free; nearest node is a, short by 1 device."
+        assert (await here.message("p0")).endswith(said), await here.message("p0")
+        assert await here.message("p1") == await here.message("p0")
 
 
 async def test_two_gangs_that_do_not_fit_together_run_one_after_the_other() -> None:

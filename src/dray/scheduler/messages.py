@@ -62,7 +62,8 @@ class Messages:
 
     def tell(self, pod: PodInfo, refused: Refused) -> str:
         """Why the pod has no node, in at most as many characters as an event may have."""
-        why = self._explain(pod, refused) if refused.unallocated else ""
+        whose = pod if refused.group is None else refused.group.stopped
+        why = self._explain(whose, refused) if refused.unallocated else ""
         message = text.tell(refused)
         return shorten(f"{message} {why}." if why else message, explanations.MAX_SUMMARY)
 

@@ -220,9 +220,9 @@ class _Attempt:
             return Together(tuple(chosen), tuple(left_out))
         if not left_out:
             return Refused(GroupIncomplete(self._name.name, placed + len(chosen), self._needed))
-        short = GroupShort(self._name.name, placed, len(chosen), self._needed, domain)
-        unfinished = next((refused for _, refused in left_out if refused.needs_more_turns), None)
-        return replace(unfinished or left_out[0][1], group=short)
+        unfinished = next((one for one in left_out if one[1].needs_more_turns), None)
+        stopped, why = unfinished or left_out[0]
+        return replace(why, group=GroupShort(self._name.name, placed, len(chosen), self._needed, stopped, domain))
 
 
 class Assumptions:

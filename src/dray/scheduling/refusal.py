@@ -62,6 +62,8 @@ class GroupShort(msgspec.Struct, frozen=True):
     fitting: int
     """How many more would get one."""
     needed: int
+    stopped: PodInfo
+    """The first of the others: claims that were looked for in vain are its."""
     domain: tuple[str, str] | None = None
     """The label and value of the nodes among which the most would fit, if they have to be together."""
 
