@@ -26,6 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     """The exit code is 1 if anybody said something else than the others."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--states", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0, help="begin with the batch of this state")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--record", type=Path, default=Path(".soak/verdicts.jsonl"))
     given = parser.parse_args(arguments)
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     given.record.parent.mkdir(parents=True, exist_ok=True)
     with given.record.open("a") as file:
         print(file=file)  # behind a line that an end cut off
-        for first in range(0, given.states, BATCH):
+        for first in range(given.first // BATCH * BATCH, given.states, BATCH):
             if first in known:
                 continue
             if time.monotonic() > deadline:
