@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from dray.snapshot.files import InputError, Item, files_below, read
+from dray.snapshot.kustomizations import NAMES, Kustomizations
 
 HELM_CHART = "Chart.yaml"
-KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 KUSTOMIZE_GROUP = "kustomize.config.k8s.io/"
 _FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 
@@ -31,6 +31,7 @@ class PassedOver(msgspec.Struct, frozen=True):
 
 def read_each(sources: Sequence[str], skip: Sequence[str] = ()) -> Iterator[Item | InputError | PassedOver]:
     """Everything in files, directories or standard input (`-`), whatever it is."""
+    kustomizations = Kustomizations()
     for source in sources:
         if source == "-":
             yield from _read("-")
@@ -38,7 +39,7 @@ def read_each(sources: Sequence[str], skip: Sequence[str] = ()) -> Iterator[Item
         path = Path(source)
         if not path.is_dir():
             if not _is_skipped(path, skip):
-                yield from _look(path)
+                yield from _look(path, kustomizations)
             continue
         try:
             found = files_below(path)
@@ -47,7 +48,7 @@ def read_each(sources: Sequence[str], skip: Sequence[str] = ()) -> Iterator[Item
             continue
         for file in found:
             if not _is_skipped(file, skip):
-                yield from _look(file)
+                yield from _look(file, kustomizations)
 
 
 def _is_skipped(path: Path, patterns: Sequence[str]) -> bool:
@@ -58,8 +59,8 @@ def _is_skipped(path: Path, patterns: Sequence[str]) -> bool:
     )
 
 
-def _look(path: Path) -> Iterator[Item | InputError | PassedOver]:
-    told = _what_else(path)
+def _look(path: Path, kustomizations: Kustomizations) -> Iterator[Item | InputError | PassedOver]:
+    told = _what_else(path) or kustomizations.what_is(path)
     if told:
         yield PassedOver(str(path), told)
         return
@@ -68,7 +69,7 @@ def _look(path: Path) -> Iterator[Item | InputError | PassedOver]:
 
 def _what_else(path: Path) -> str:
     """What a file is if its place says that it is no manifest; empty if it may be one."""
-    if path.name in KUSTOMIZATIONS:
+    if path.name in NAMES:
         return "a Kustomization; check what `kubectl kustomize` makes of it"
     if path.name == HELM_CHART:
         return "the description of a Helm chart"

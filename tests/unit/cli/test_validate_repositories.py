@@ -84,6 +84,32 @@ def test_what_cannot_be_read_does_not_hide_the_rest(repository: Path) -> None:
     assert errors == {"base/broken.yaml", "base/claim.yaml", "base/rack.yaml", "vendor/copy.yaml"}
 
 
+def test_what_a_kustomization_names_is_no_manifest_unless_it_is_a_resource(tmp_path: Path) -> None:
+    """A patch looks like an object that lacks nearly everything."""
+    patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: 3}\n"
+    names = ("patches/small.yaml", "old.yaml", "config.yaml", "named.yaml", "names.yaml", "both.yaml", "whole.yaml")
+    (tmp_path / "prod" / "patches").mkdir(parents=True)
+    for name in names:
+        (tmp_path / "prod" / name).write_text(patch)
+    (tmp_path / "prod" / "loop.yaml").symlink_to("loop.yaml")
+    (tmp_path / "prod" / "kustomization.yaml").write_text(
+        "resources: [whole.yaml, both.yaml, ../base]\n"
+        "patches: [{path: patches/small.yaml}, {patch: 'kind: X'}, {path: both.yaml}, 7]\n"
+        "patchesStrategicMerge: [old.yaml, 'kind: Deployment\n']\n"
+        "configMapGenerator: [{name: c, files: [config.yaml, key=named.yaml]}]\n"
+        "configurations: [names.yaml]\n"
+        "images: {}\n"
+    )
+    done = dray("validate", str(tmp_path), "-o", "json")
+    found = json.loads(done.stdout)["findings"]
+    notes = {Path(one["file"]).name for one in found if one.get("severity") == "note"}
+    assert notes == {"kustomization.yaml", "small.yaml", "old.yaml", "config.yaml", "named.yaml", "names.yaml"}
+    errors = {Path(one["file"]).name for one in found if one.get("severity", "error") == "error"}
+    assert errors == {"whole.yaml", "both.yaml", "loop.yaml"}
+    alone = dray("validate", str(tmp_path / "prod" / "old.yaml"))
+    assert (alone.exit_code, "a patch of a Kustomization" in alone.stdout) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("form", "says"),
     [
