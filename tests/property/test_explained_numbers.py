@@ -1,0 +1,189 @@
+"""Every number that explain prints, found again by trying, and every advice that it gives, followed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import combinations
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+
+import dray
+from allocation_strategies import clusters
+from dray.allocator.reasons import RequestReport
+from dray.prose.explanations import tell_totals
+from dray.prose.remedies import find_closest, tell_remedies
+from dray.snapshot import Snapshot
+from dray.snapshot.advice import Advice
+from snapshot_objects import node
+
+Json = dict[str, Any]
+
+
+def load(manifests: list[Json]) -> Snapshot:
+    nodes = [node(one["metadata"]["name"], labels=one["metadata"]["labels"]) for one in manifests if is_a(one, "Node")]
+    others = [{"apiVersion": "resource.k8s.io/v1", **one} for one in manifests if not is_a(one, "Node")]
+    return dray.load(*nodes, *others)
+
+
+def is_a(manifest: Json, kind: str) -> bool:
+    return bool(manifest["kind"] == kind)
+
+
+def with_marks(manifests: list[Json]) -> list[Json]:
+    """Every device has an attribute that tells it from the others."""
+    for one in manifests:
+        for device in one["spec"].get("devices", ()) if is_a(one, "ResourceSlice") else ():
+            device["attributes"]["mark"] = {"string": device["name"]}
+    return manifests
+
+
+def laid_bare(manifests: list[Json]) -> list[Json]:
+    """The same devices with nothing in their way: nobody holds them, no taints, no counters."""
+    bare = [one for one in deepcopy(manifests) if not one["metadata"]["name"].startswith("held")]
+    for one in bare:
+        for device in one["spec"].get("devices", ()) if is_a(one, "ResourceSlice") else ():
+            for field in ("taints", "consumesCounters"):
+                device.pop(field, None)
+    return bare
+
+
+def asked_for(manifests: list[Json], claim: str, request: str) -> tuple[str, Json, list[Json]]:
+    """The request or alternative of a report: its name, what it asks for, and the constraints that it is under."""
+    (found,) = [one for one in manifests if is_a(one, "ResourceClaim") and one["metadata"]["name"] == claim]
+    devices = found["spec"]["devices"]
+    name, _, sub = request.partition("/")
+    (asked,) = [one for one in devices["requests"] if one["name"] == name]
+    exactly = asked["exactly"] if not sub else next(one for one in asked["firstAvailable"] if one["name"] == sub)
+    mine = [
+        {**one, "requests": []}
+        for one in devices.get("constraints", ())
+        if not one.get("requests") or {name, request} & set(one["requests"])
+    ]
+    return name, {key: value for key, value in exactly.items() if key != "name"}, mine
+
+
+def gets(
+    snapshot: Snapshot, where: str, asked: Json, constraints: list[Json], *, count: int = 1, mark: str = ""
+) -> bool:
+    """Whether a claim for so many of these devices, or for the one of this name, fits on a node."""
+    only = f'device.attributes[device.driver].?mark.orValue("") == "{mark}"'
+    selectors = [*asked.get("selectors", ()), *([{"cel": {"expression": only}}] if mark else ())]
+    exactly = {**asked, "allocationMode": "ExactCount", "count": count, "selectors": selectors}
+    devices = {"requests": [{"name": "r", "exactly": exactly}], "constraints": constraints}
+    probe = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": {"devices": devices}}
+    made = snapshot.with_objects({**probe, "metadata": {"name": "probe", "namespace": "default"}})
+    return made.allocate("default/probe", node=where).status == "allocated"
+
+
+def check_request(manifests: list[Json], snapshot: Snapshot, bare: Snapshot, claim: str, report: RequestReport) -> None:
+    _, asked, constraints = asked_for(manifests, claim, report.name)
+    wanted = {key: value for key, value in asked.items() if key != "capacity"}
+    seen: set[tuple[str, str, str]] = set()
+    matching: set[tuple[str, str, str]] = set()
+    free: set[tuple[str, str, str]] = set()
+    for told in report.nodes:
+        here = {(one.driver, one.pool, one.device) for one in told.devices}
+        matches = {one for one in here if gets(bare, told.node, wanted, [], mark=one[2])}
+        can_be_had = {one for one in here if gets(snapshot, told.node, asked, constraints, mark=one[2])}
+        assert told.matching == len(matches), told
+        assert told.free == len(can_be_had), told
+        if report.count is not None and not told.fits:
+            most = max(
+                (n for n in range(1, report.count) if gets(snapshot, told.node, asked, constraints, count=n)), default=0
+            )
+            assert told.missing == report.count - most, told
+        seen |= here
+        matching |= matches
+        free |= can_be_had
+    totals = tell_totals(report)
+    assert totals.startswith(f"{len(matching)} of {len(seen)} device"), totals
+    assert sum(int(part.split()[0]) for part in totals.partition("; ")[2].split(", ") if part[:1].isdigit()) in (
+        len(matching),
+        0,
+    ), totals
+
+
+def judged(snapshot: Snapshot) -> Iterator[tuple[str, RequestReport]]:
+    """The requests of claims that wait, where nothing fails."""
+    for claim in snapshot.pending():
+        report = snapshot.explain(claim).report
+        if report.error or any(one.error for one in report.claims):
+            continue
+        for one in report.claims:
+            for request in one.requests:
+                if not any(told.error for told in request.nodes):
+                    yield claim.partition("/")[2], request
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@given(clusters())
+def test_how_many_match_are_free_and_are_missing(manifests: list[Json]) -> None:
+    marked = with_marks(manifests)
+    snapshot, bare = load(marked), load(laid_bare(marked))
+    for claim, request in judged(snapshot):
+        check_request(marked, snapshot, bare, claim, request)
+
+
+def followed(manifests: list[Json], claim: str, remedy: str) -> Iterator[list[Json]]:
+    """The clusters that an advice speaks of."""
+    if match := re.fullmatch(r"with constraint (\S+) dropped", remedy):
+        yield [without_constraint(one, match[1]) if one["metadata"]["name"] == claim else one for one in manifests]
+    elif match := re.fullmatch(r"when pool (\S+) of (\S+) is complete", remedy):
+        yield [completed(one, manifests, match[2], match[1]) for one in manifests]
+    elif match := re.fullmatch(r"when (.*) gives? back what (?:it|they) holds?", remedy):
+        yield without_holders(manifests, re.findall(r"default/(\S+?)(?=,| |$)", match[1]))
+    else:
+        match = re.fullmatch(r"when (?:(one|\d+) of )?(.*) (?:is|are) released", remedy)
+        assert match is not None, remedy
+        parts = re.findall(r"(\S+) \(([^)]*)\)", match[2])
+        groups = [re.findall(r"default/(held-\S+?)(?=,| |$)", holders) for _, holders in parts]
+        needed = len(groups) if match[1] is None else 1 if match[1] == "one" else int(match[1])
+        for some in combinations(groups, needed):
+            yield without_holders(manifests, [name for group in some for name in group])
+
+
+def without_holders(manifests: list[Json], names: list[str]) -> list[Json]:
+    assert names
+    assert {one["metadata"]["name"] for one in manifests} >= set(names)
+    return [one for one in manifests if one["metadata"]["name"] not in names]
+
+
+def without_constraint(claim: Json, attribute: str) -> Json:
+    changed = deepcopy(claim)
+    devices = changed["spec"]["devices"]
+    devices["constraints"] = [
+        one
+        for one in devices["constraints"]
+        if attribute not in (whole := one.get("matchAttribute") or one["distinctAttribute"], whole.partition("/")[2])
+    ]
+    return changed
+
+
+def completed(manifest: Json, manifests: list[Json], driver: str, pool: str) -> Json:
+    def is_of_pool(one: Json) -> bool:
+        return is_a(one, "ResourceSlice") and (one["spec"]["driver"], one["spec"]["pool"]["name"]) == (driver, pool)
+
+    if not is_of_pool(manifest):
+        return manifest
+    changed = deepcopy(manifest)
+    changed["spec"]["pool"]["resourceSliceCount"] = sum(map(is_of_pool, manifests))
+    return changed
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@given(clusters())
+def test_who_follows_an_advice_gets_what_it_promises(manifests: list[Json]) -> None:
+    snapshot = load(manifests)
+    for claim, request in judged(snapshot):
+        closest = find_closest(request)
+        if closest is None:
+            continue
+        for remedy in tell_remedies(f"default/{claim}", request, closest, Advice(snapshot)):
+            tried = list(followed(manifests, claim, remedy))
+            assert tried, remedy
+            for then in tried:
+                status = load(then).allocate(f"default/{claim}", node=closest.node).status
+                assert status == "allocated", remedy
