@@ -30,8 +30,8 @@ from dray.scale_up.node_group import Machine, NodeGroup
 from dray.scheduling.daemon_nodes import DaemonNodes, spec_for
 from dray.scheduling.judgeable import not_for_new_nodes
 from dray.scheduling.pod_info import PodInfo, identified, read_pod
-from dray.scheduling.reasons import GroupReason, PodReason
-from dray.scheduling.refusal import Refused
+from dray.scheduling.reasons import PodReason
+from dray.scheduling.refusal import NodesRefuse, Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_node, tell_pod
 from dray.snapshot import Snapshot
@@ -290,7 +290,7 @@ class _Search:
         for pod in left[:MAX_EXPLAINED]:
             answer = rehearsal.decide(pod)
             told = tell(answer) if isinstance(answer, Refused) else ""
-            if isinstance(answer, Refused) and isinstance(answer.why, GroupReason):
+            if isinstance(answer, Refused) and not isinstance(answer.why, NodesRefuse):
                 found.append(Unplaced(_name(pod), told))  # whatever nodes there are
                 continue
             reasons = {group.name: self._why_not(number, counts, pod) for number, group in enumerate(self._groups)}

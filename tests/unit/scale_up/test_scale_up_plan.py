@@ -94,6 +94,15 @@ def test_pods_that_no_node_helps_are_not_said_to_fit_nowhere() -> None:
     assert both == "3 pods are pending: 1 fits on no node of any group, 2 wait for something other than nodes."
 
 
+def test_what_a_pod_lacks_wherever_it_goes_is_said_once() -> None:
+    """And not of each group, as if another group might have it."""
+    objects = [device_class(), waiting("a", claim="missing"), waiting("b", claim_template="missing")]
+    answer = plan_for(objects, group("pair", devices=2), group("four", devices=4))
+    assert answer.headline() == "2 pods are pending: 2 wait for something other than nodes."
+    assert [one.groups for one in answer.unplaced] == [{}, {}]
+    assert all("missing" in one.message for one in answer.unplaced), answer.unplaced
+
+
 def test_why_no_group_helps() -> None:
     objects = [device_class(), template("three", 3), waiting("a", claim_template="three")]
     answer = plan_for(objects, group("pair", devices=2))
