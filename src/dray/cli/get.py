@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -253,29 +253,34 @@ async def _watch(view: Followed, wanted: Wanted) -> None:
     if sys.stdout.isatty():
         await _watch_live(view, wanted, stop)
         return
-    found, told = table_of(view, wanted), tuple(_notes(view, wanted))
+    found, there, told = table_of(view, wanted), items_of(view, wanted), tuple(_notes(view, wanted))
     _print(found, wanted)
     _print_notes(told)
     while await _next_change(view, stop):
-        before, said = found, told
-        found, told = table_of(view, wanted), tuple(_notes(view, wanted))
+        before, were, said = found, there, told
+        found, there, told = table_of(view, wanted), items_of(view, wanted), tuple(_notes(view, wanted))
         _print_changes(before, found)
+        _print_gone(were, there)
         _print_notes(f"No longer so: {note}" for note in said if note not in told)
         _print_notes(note for note in told if note not in said)
 
 
 def _print_changes(before: Table, after: Table) -> None:
-    """A line for each row that is new or different, below its columns if these are others; who is gone."""
-    if after.rows and after.header != before.header:
+    """A line for each row that is new or different, below its columns if these are others."""
+    is_alike = not after.rows or after.header == before.header
+    if not is_alike:
         print("  ".join(after.header))
-        before = Table(after.header, ())
-    known = set(before.rows)
+    known = set(before.rows) if is_alike else set()
     for row in [row for row in after.rows if row not in known]:
         print("  ".join(row))
-    left = {row[0] for row in after.rows}
-    for name in dict.fromkeys(row[0] for row in before.rows if row[0] not in left):
-        print(f"{name}  (gone)")
     sys.stdout.flush()
+
+
+def _print_gone(before: Sequence[items.Item], after: Sequence[items.Item]) -> None:
+    left = {one.identity for one in after}
+    for one in before:
+        if one.identity not in left:
+            print(f"{one.label}  (gone)", flush=True)
 
 
 def _print_notes(told: Iterable[str]) -> None:
@@ -285,9 +290,9 @@ def _print_notes(told: Iterable[str]) -> None:
 
 async def _watch_items(view: Followed, wanted: Wanted, stop: asyncio.Event) -> None:
     """An event for everything that is there, then for everything that is new, different or gone."""
-    known: dict[str, items.Item] = {}
+    known: dict[tuple[str, ...], items.Item] = {}
     while True:
-        found = {one.key: one for one in items_of(view, wanted)}
+        found = {one.identity: one for one in items_of(view, wanted)}
         for key, one in found.items():
             if key not in known:
                 _print_event("ADDED", one, wanted.format)

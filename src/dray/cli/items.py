@@ -29,6 +29,16 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
         """`kind/name`, as `-o name` prints it."""
         raise NotImplementedError
 
+    @property
+    def label(self) -> str:
+        """What tells it from all others in a table."""
+        return self.key.partition("/")[2]
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells it from all others."""
+        return (self.key,)
+
 
 class TaintItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A taint of a device; `rule` is null if its driver publishes it."""
@@ -51,11 +61,23 @@ class DeviceItem(Item, frozen=True, kw_only=True):
     taints: tuple[TaintItem, ...]
     patched_by: tuple[str, ...]
     attributes: dict[str, bool | int | str | list[Any]]
+    capacity: dict[str, str]
+    """In all, as quantities."""
 
     @property
     def key(self) -> str:
         """By driver, pool and name."""
         return f"device/{self.driver}/{self.pool}/{self.name}"
+
+    @property
+    def label(self) -> str:
+        """Pools of several drivers may be called the same."""
+        return "  ".join(filter(None, (f"{self.pool}/{self.name}", self.node, self.driver)))
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """A pool may publish one name on several nodes."""
+        return self.key, self.node or ""
 
 
 class ClaimItem(Item, frozen=True, kw_only=True):
@@ -145,6 +167,7 @@ def _device(row: DeviceState) -> DeviceItem:
         taints=tuple(TaintItem(taint=taint_text(one.taint), rule=one.rule or None) for one in device.taints),
         patched_by=tuple(device.patches),
         attributes=dict(_attributes(row)),
+        capacity={name: str(one.value) for name, one in device.device.capacity.items()},
     )
 
 
