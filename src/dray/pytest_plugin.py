@@ -23,7 +23,10 @@ pytest loads this module at every start, so it imports nothing of dray until a t
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -101,7 +104,9 @@ def driver_report(request: pytest.FixtureRequest) -> DriverReport:
     command = request.config.getoption("--driver-command") or request.config.getini(COMMAND)
     if not command:
         raise pytest.UsageError("give --driver-command, or set driver_command in the pytest configuration")
-    return asyncio.run(session.run(session.SessionOptions(serve=serve_trial, command=str(command)), all_rules()))
+    with pytest.MonkeyPatch.context() as patch:  # `python` is the one that runs the tests, on whatever path it is
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        return asyncio.run(session.run(session.SessionOptions(serve=serve_trial, command=str(command)), all_rules()))
 
 
 @pytest.fixture

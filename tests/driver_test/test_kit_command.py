@@ -275,10 +275,10 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_pytest(suite: Path) -> subprocess.CompletedProcess[str]:
+def run_pytest(suite: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """The tests of a driver author, with no other plugin than the kit's."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "dray.pytest_plugin", "-p", "no:cacheprovider"]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **variables}
     return subprocess.run(
         [*command, str(suite)], capture_output=True, text=True, timeout=240, check=False, cwd=suite, env=environment
     )
@@ -292,6 +292,14 @@ def test_the_pytest_plugin_has_one_test_per_rule(suite: Path) -> None:
     assert "the driver ended with code 3" in done.stdout
     assert "test_driver[plugin-info]" in done.stdout
     assert "Traceback" not in done.stdout
+
+
+def test_python_is_the_one_that_runs_the_tests(suite: Path) -> None:
+    """`.venv/bin/pytest` needs no activated environment, as the README of a new driver has it."""
+    told = 'python -c "import sys; print(sys.prefix); raise SystemExit(3)"'
+    (suite / "pytest.ini").write_text(f"[pytest]\ndriver_command = {told}\n")
+    done = run_pytest(suite, PATH="/usr/bin:/bin")
+    assert f"the driver ended with code 3: {sys.prefix}\n" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_pytest_plugin_passes_a_good_driver(suite: Path) -> None:
