@@ -88,12 +88,12 @@ async def _warn_if_stopped(client: HttpClient) -> None:
     from dray.api.generated.core import Namespace
     from dray.api.kinds import NAMESPACES
     from dray.api.status import ApiError
-    from dray.eviction.stop import PLACE, is_stopped
+    from dray.eviction.stop import PLACE, tell_stop
 
     with contextlib.suppress(ApiError):
         place = await client.get(NAMESPACES, "", PLACE)
-        if isinstance(place, Namespace) and is_stopped(place):
-            print("dray: all evictions are stopped. `dray stop-evictions --resume` lets them go on.", file=sys.stderr)
+        if isinstance(place, Namespace) and (told := tell_stop(place)):
+            print(f"dray: {told}.", file=sys.stderr)
 
 
 async def _held(client: HttpClient) -> Any:

@@ -10,7 +10,7 @@ from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.meta import Object
 from dray.api.references import full_name
 from dray.api.resource import ResourceClaim
-from dray.eviction.stop import PLACE, is_stopped
+from dray.eviction.stop import PLACE
 from dray.scheduling.device_states import DeviceState
 from dray.snapshot import Snapshot
 
@@ -49,9 +49,9 @@ class FileView:
         """All disruption budgets by place."""
         return self._in_order(PodDisruptionBudget)
 
-    def evictions_are_stopped(self) -> bool:
-        """Whether somebody stopped all evictions."""
-        return any(is_stopped(one) for one in self._in_order(Namespace) if one.metadata.name == PLACE)
+    def place_of_stop(self) -> Namespace | None:
+        """The namespace that says whether evictions are stopped."""
+        return next((one for one in self._in_order(Namespace) if one.metadata.name == PLACE), None)
 
     def _in_order(self, kind: type[T]) -> list[T]:
         return sorted(self._snapshot.objects(kind), key=full_name)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -18,6 +18,7 @@ from dray.cli import completion, component, inputs, items, live, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.node_rows import node_rows
 from dray.cli.tables import NOTHING, Table
+from dray.eviction.stop import tell_stop
 
 if TYPE_CHECKING:
     from dray.api.resource import ResourceClaim
@@ -42,9 +43,6 @@ class What(StrEnum):
     CLAIMS = "claims"
     NODES = "nodes"
     CLUSTERS = "clusters"
-
-
-STOPPED: Final = "All evictions are stopped: nobody leaves until `dray stop-evictions --resume`."
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -238,8 +236,8 @@ def _notes(view: Any, wanted: Wanted) -> Iterator[str]:
 
     if wanted.what is What.NODES and (told := tell_shared(view.devices())):
         yield told
-    if wanted.what in (What.NODES, What.DEVICES) and view.evictions_are_stopped():
-        yield STOPPED
+    if wanted.what in (What.NODES, What.DEVICES) and (told := tell_stop(view.place_of_stop())):
+        yield f"{told[0].upper()}{told[1:]}."
 
 
 async def _watch(view: Followed, wanted: Wanted) -> None:

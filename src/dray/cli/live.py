@@ -130,13 +130,19 @@ def note_left_out(kinds: Sequence[Kind]) -> None:
 
 async def warn_of_end(client: HttpClient | None, until: object) -> None:
     """Says of an end that is asked for on another server than dray's who has to keep it. Raises ApiError, OSError."""
-    if until is None or await _keeps_ends(client):
+    if client is None or until is None or await _keeps_ends(client):
         return
-    note = (
-        f"nothing on this server ends it at {until}. Run `dray controllers --controllers taint-expiry-controller` "
+    from dray.live.diagnosis import CONTROLLERS_LEASE, find_leases
+    from dray.process.clock import RealClock
+
+    held = await find_leases(client, RealClock().now(), [CONTROLLERS_LEASE])
+    ends = (
+        f"it ends at {until} if taint-expiry-controller is among dray's controllers, who have lease {min(held)}"
+        if held
+        else f"nothing on this server ends it at {until}. Run `dray controllers --controllers taint-expiry-controller` "
         "against it, or untaint by hand"
     )
-    print(f"dray: {note}.", file=sys.stderr)
+    print(f"dray: {ends}.", file=sys.stderr)
 
 
 async def tell_end(client: HttpClient | None, until: object) -> str:

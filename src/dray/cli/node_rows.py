@@ -14,6 +14,7 @@ from dray.api.taints import taint_text
 from dray.eviction.budgets import waiting_for
 from dray.eviction.drain import is_drained, is_paused, last_leaves, must_leave
 from dray.eviction.rule_condition import EVICTION_HELD
+from dray.eviction.stop import all_are_stopped, is_stopped
 from dray.prose.wording import count, names
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _STANDSTILL: Final = {
-    "stopped": ", but all evictions are stopped",
+    "stopped": ", but evictions are stopped",
     "held": ", held until `dray confirm`",
     "paused": ", paused",
 }
@@ -76,7 +77,7 @@ class NodeRow(NamedTuple):
     """Before when the last of them does not leave; None if that is not known."""
     is_gone: bool = False
     is_stopped: bool = False
-    """All evictions are, here and everywhere."""
+    """Whoever would evict them was told to stop."""
 
     @property
     def state(self) -> str:
@@ -159,7 +160,7 @@ def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
     nodes: dict[str, Node | None] = {node.metadata.name: node for node in view.nodes()}
     nodes |= dict.fromkeys(sorted(devices.keys() - nodes.keys() - {""}))
     gone = nodes.keys() - set(view.mentioned_nodes)
-    is_stopped = view.evictions_are_stopped()
+    place = view.place_of_stop()
     for name, node in nodes.items():
         if wanted in ("", name):
             there = pods.get(name, [])
@@ -167,4 +168,5 @@ def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
             last = None if node is None else last_leaves(node, leaving)
             waiting = waiting_for(leaving, view.budgets()) if leaving else {}
             is_gone = node is None and name in gone
-            yield NodeRow(name, node, devices.get(name, []), len(there), leaving, waiting, last, is_gone, is_stopped)
+            stopped = all_are_stopped(place) or (node is not None and is_drained(node) and is_stopped(place))
+            yield NodeRow(name, node, devices.get(name, []), len(there), leaving, waiting, last, is_gone, stopped)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,6 +11,8 @@ from dray.cli import component, live
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
+
+SOFT: Final = "rules that were made NoSchedule stay that; `dray taint` makes them NoExecute again"
 
 
 def run(
@@ -21,24 +23,17 @@ def run(
     """Stop all evictions of a cluster at once: those of rules, of drivers' taints, of node taints, and drains.
 
     Taints stay, and keep new work away. One annotation of the namespace kube-system says it, and dray's controllers and
-    drains obey; on a cluster with other eviction controllers, NoExecute rules are changed to NoSchedule as well. Pods
-    that are being deleted already are gone. Exit code 0: done; 2: cannot.
+    drains obey; on a cluster with other eviction controllers, NoExecute rules are changed to NoSchedule as well, and
+    what goes on evicting is said. Pods that are being deleted already are gone. Exit code 0: done; 2: cannot.
     """
-    is_new = live.call(
-        lambda client: _set(client, is_so=not resume), "stop-evictions", kubeconfig=kubeconfig, context=context
-    )
-    if not resume:
-        print("All evictions are stopped. Let them go on with: dray stop-evictions --resume")
-    else:
-        print("Evictions go on." if is_new else "Evictions were not stopped.")
+    live.call(lambda client: _set(client, is_so=not resume), "stop-evictions", kubeconfig=kubeconfig, context=context)
 
 
-async def _set(client: HttpClient, *, is_so: bool) -> bool:
-    """Whether that is new."""
+async def _set(client: HttpClient, *, is_so: bool) -> None:
     from dray.api.generated.core import Namespace
     from dray.api.kinds import NAMESPACES
     from dray.api.status import ApiError
-    from dray.eviction.stop import PLACE, STOP_ANNOTATION, is_stopped
+    from dray.eviction.stop import OTHERS_GO_ON, PLACE, STOP_ANNOTATION, is_stopped
 
     try:
         place = await client.get(NAMESPACES, "", PLACE)
@@ -47,9 +42,16 @@ async def _set(client: HttpClient, *, is_so: bool) -> bool:
         was = not is_so
     patch = {"metadata": {"annotations": {STOP_ANNOTATION: "true" if is_so else None}}}
     await client.patch(NAMESPACES, "", PLACE, patch)
-    if is_so and "+dray" not in await client.server_version():
-        await _soften_rules(client)
-    return was != is_so
+    others = "+dray" not in await client.server_version()
+    if is_so:
+        if others:
+            await _soften_rules(client)
+        whose = "Evictions by dray" if others else "All evictions"
+        print(f"{whose} are stopped. Let them go on with: dray stop-evictions --resume")
+    else:
+        print("Evictions go on." if was else "Evictions were not stopped.")
+    if others:
+        print(f"dray: {OTHERS_GO_ON if is_so else SOFT}.", file=sys.stderr)
 
 
 async def _soften_rules(client: HttpClient) -> None:
@@ -64,4 +66,3 @@ async def _soften_rules(client: HttpClient) -> None:
             name = rule.metadata.name
             await client.patch(RULES, "", name, {"spec": {"taint": {"effect": EFFECT_NO_SCHEDULE}}})
             print(f"dray: rule {name} is NoSchedule now; it was NoExecute.", file=sys.stderr)
-    print("dray: node taints with NoExecute, and those of drivers, go on evicting on this cluster.", file=sys.stderr)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from dray.api.generated.core import Node, Pod
+from dray.api.generated.core import Namespace, Node, Pod
 from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.kinds import BUDGETS, CLAIMS, CLASSES, NAMESPACES, NODES, PATCHES, PODS, RULES, SLICES
 from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
 from dray.client import Client
 from dray.client.calls import list_if_allowed
-from dray.eviction.stop import PLACE, is_stopped
+from dray.eviction.stop import PLACE
 from dray.live.following import Following
 from dray.reconcile import Clock
 from dray.scheduling.cluster import Cluster
@@ -83,9 +83,9 @@ class LiveView(Following):
         """All disruption budgets by place; none unless they were asked for."""
         return self.in_order(BUDGETS)
 
-    def evictions_are_stopped(self) -> bool:
-        """Whether somebody stopped all evictions; not known unless namespaces were asked for."""
-        return any(is_stopped(one) for one in self.in_order(NAMESPACES) if one.metadata.name == PLACE)
+    def place_of_stop(self) -> Namespace | None:
+        """The namespace that says whether evictions are stopped; none unless namespaces were asked for."""
+        return next((one for one in self.in_order(NAMESPACES) if one.metadata.name == PLACE), None)
 
     def _on_tracked(self, old: Any, new: Any) -> None:
         self.cluster.track(Upsert(new) if new is not None else Remove.of(old))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -30,7 +30,8 @@ Verdict = Literal["yes", "partly", "no"]
 GATES: Final = re.compile(r'^kubernetes_feature_enabled\{name="(D[A-Za-z]+)",stage="[A-Z]*"\} ([01])', re.M)
 OF_DEVICES: Final = re.compile(r"DRA|DynamicResourceAllocation")
 LOOKED_AT: Final = (NODES, PODS, CLAIMS, SLICES, CLASSES)
-LEASE_NAMES: Final = ("kube-scheduler", "kube-controller-manager", "dray-scheduler", "dray-controllers")
+CONTROLLERS_LEASE: Final = "dray-controllers"
+LEASE_NAMES: Final = ("kube-scheduler", "kube-controller-manager", "dray-scheduler", CONTROLLERS_LEASE)
 LEASE_PLACES: Final = ("kube-system", "dray-system")
 SKEW_SECONDS: Final = 60
 """So far the clock of whoever asks may go before those of the cluster."""
@@ -88,7 +89,7 @@ async def examine(client: HttpClient, server: str, now: float) -> Facts:
         served=served,
         gates=await _gates(client),
         rights={f"{verb} {kind.resource}": yes for (verb, kind), yes in zip(wanted, allowed, strict=True)},
-        leases=await _leases(client, now),
+        leases=await find_leases(client, now),
     )
 
 
@@ -136,10 +137,11 @@ async def _gates(client: HttpClient) -> dict[str, bool] | None:
     return found or None
 
 
-async def _leases(client: HttpClient, now: float) -> dict[str, str]:
+async def find_leases(client: HttpClient, now: float, names: Sequence[str] = LEASE_NAMES) -> dict[str, str]:
+    """Who holds which lease, `NAMESPACE/NAME`, of those that may be read and are renewed. Raises OSError."""
     found: dict[str, str] = {}
     for namespace in LEASE_PLACES:
-        for name in LEASE_NAMES:
+        for name in names:
             try:
                 lease = await find(client, LEASES, namespace, name, Lease)
             except ApiError:
@@ -192,7 +194,7 @@ def _taint_devices(facts: Facts) -> Finding:
         )
     else:
         notes.append("class and CEL selectors become names of the devices that match when you ask")
-    if not _runs(facts, "dray-controllers"):
+    if not _runs(facts, CONTROLLERS_LEASE):
         notes.append("rates, expiry and the guard need dray's eviction controllers (dray install)")
     return Finding(what=what, works="partly", notes=tuple(notes))
 
@@ -201,7 +203,7 @@ def _taint_nodes(facts: Facts) -> Finding:
     what = "taint, untaint and drain nodes"
     if facts.may_not("patch", NODES):
         return Finding(what=what, works="no", notes=("you may not patch nodes",))
-    if facts.is_dray or _runs(facts, "dray-controllers"):
+    if facts.is_dray or _runs(facts, CONTROLLERS_LEASE):
         return Finding(what=what, works="yes")
     return Finding(what=what, works="partly", notes=("rates, expiry and the guard need dray's eviction controllers",))
 
@@ -223,7 +225,7 @@ def _evictions(facts: Facts) -> Finding:
     what = "evictions by dray's rules (rates, budgets, guard)"
     if facts.is_dray:
         return Finding(what=what, works="yes")
-    if not _runs(facts, "dray-controllers"):
+    if not _runs(facts, CONTROLLERS_LEASE):
         note = "dray's controllers do not run here, or you may not read their lease"
         return Finding(what=what, works="no", notes=(note,))
     if _runs(facts, "kube-controller-manager"):

@@ -16,7 +16,7 @@ from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.eviction.allocations import consumers_of
 from dray.eviction.guard import Base
 from dray.eviction.pods import can_be_evicted
-from dray.eviction.stop import PLACE, is_stopped
+from dray.eviction.stop import PLACE, tell_stop
 from dray.eviction.told_limit import told_limit
 from dray.prose.wording import count
 from dray.snapshot.snapshot import Snapshot
@@ -70,10 +70,10 @@ def tell_guard(guard: GuardPreview) -> str:
 
 
 def tell_stopped(snapshot: Snapshot) -> Iterator[str]:
-    """That nobody leaves at all, if that is so."""
+    """That nobody leaves, if that is so."""
     place = snapshot.get(NAMESPACES.resource, "", PLACE)
-    if isinstance(place, Namespace) and is_stopped(place):
-        yield "all evictions are stopped: nobody leaves until `dray stop-evictions --resume`"
+    if isinstance(place, Namespace) and (told := tell_stop(place)):
+        yield told
 
 
 def tell_held(snapshot: Snapshot, leaving: Collection[Eviction], rules: Iterable[DeviceTaintRule]) -> Iterator[str]:

@@ -9,18 +9,26 @@ import pytest
 import builders
 import dray
 from dray.cli.file_view import FileView
-from dray.cli.get import STOPPED, Wanted, What, _notes, table_of
+from dray.cli.get import Wanted, What, _notes, table_of
 from snapshot_objects import Manifest, node, pod
 
 LEAVE = [{"key": "repair", "effect": "NoExecute", "timeAdded": "2026-06-01T12:00:00Z"}]
 HELD = {"type": "EvictionHeld", "status": "True", "reason": "Guard", "message": "too many"}
-STOP = {"annotations": {"dray.dev/stop-evictions": "true"}}
+STOP = {"dray.dev/stop-evictions": "true"}
+BY_DRAY = {"dray.dev/max-evictions": "none"}
+DRAINED = {"dray.dev/drain": "repair:NoSchedule"}
+ALL_STOPPED = "All evictions are stopped: nobody leaves until `dray stop-evictions --resume`."
+OURS_STOPPED = "Evictions by dray are stopped until `dray stop-evictions --resume`;"
 
 
 def leaving(*more: Manifest, taints: Any = LEAVE, annotations: Manifest | None = None) -> FileView:
     here = node("node-1", spec={"taints": taints})
     here["metadata"]["annotations"] = annotations or {}
     return FileView(dray.load(here, pod("runs", phase="Running"), *more))
+
+
+def place(**annotations: str) -> Manifest:
+    return builders.manifest("v1", "Namespace", "kube-system", "", meta={"annotations": annotations})
 
 
 def told(view: FileView) -> str:
@@ -38,7 +46,7 @@ def test_pods_that_leave_are_counted() -> None:
 )
 def test_a_drain_that_is_paused_says_so(paused: Manifest, words: str) -> None:
     taints = [{**LEAVE[0], "effect": "NoSchedule"}]
-    view = leaving(taints=taints, annotations={"dray.dev/drain": "repair:NoSchedule", **paused})
+    view = leaving(taints=taints, annotations={**DRAINED, **paused})
     assert told(view) == words
 
 
@@ -49,11 +57,23 @@ def test_what_the_guard_holds_says_how_to_go_on() -> None:
 
 
 def test_that_all_is_stopped_is_said_of_the_node_and_of_all() -> None:
-    stopped = leaving(builders.manifest("v1", "Namespace", "kube-system", "", meta=STOP))
-    assert told(stopped) == "1 pod leaves, but all evictions are stopped"
-    for what, notes in ((What.NODES, [STOPPED]), (What.DEVICES, [STOPPED]), (What.CLAIMS, [])):
+    stopped = leaving(place(**STOP, **BY_DRAY))
+    assert told(stopped) == "1 pod leaves, but evictions are stopped"
+    for what, notes in ((What.NODES, [ALL_STOPPED]), (What.DEVICES, [ALL_STOPPED]), (What.CLAIMS, [])):
         assert list(_notes(stopped, Wanted(what))) == notes
         assert list(_notes(leaving(), Wanted(what))) == []
+
+
+def test_where_kubernetes_evicts_only_drains_are_stopped() -> None:
+    """No controller of dray has told its limit: who evicts for taints does not know that it should stop."""
+    taints = [{**LEAVE[0], "effect": "NoSchedule"}]
+    evicted, drained = leaving(place(**STOP)), leaving(place(**STOP), taints=taints, annotations=DRAINED)
+    assert told(evicted) == "1 pod leaves"
+    assert told(drained) == "1 pod leaves, but evictions are stopped"
+    for view in (evicted, drained):
+        (note,) = _notes(view, Wanted(What.NODES))
+        assert note.startswith(OURS_STOPPED)
+        assert note.endswith("NoExecute taints go on evicting.")
 
 
 @pytest.mark.parametrize(

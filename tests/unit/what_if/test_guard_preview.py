@@ -131,7 +131,10 @@ def test_a_preview_says_that_nobody_leaves_while_all_is_stopped_or_the_drain_is_
     snapshot = cluster(None, here=1, elsewhere=0)
     assert not look(snapshot).notes
     said = "all evictions are stopped: nobody leaves until `dray stop-evictions --resume`"
-    assert look(snapshot.with_objects(place(**{STOP_ANNOTATION: "true"}))).notes == (said,)
+    assert look(snapshot.with_objects(place(**{STOP_ANNOTATION: "true", LIMIT_ANNOTATION: "none"}))).notes == (said,)
+    (other,) = look(snapshot.with_objects(place(**{STOP_ANNOTATION: "true"}))).notes
+    assert "nobody leaves" not in other, "no controller of dray is known to evict there"
+    assert other.startswith("evictions by dray are stopped")
     paused: Manifest = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}
     paused["metadata"]["annotations"] = {"dray.dev/drain-paused": "true"}
     still = snapshot.with_objects(paused)

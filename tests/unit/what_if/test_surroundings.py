@@ -280,7 +280,12 @@ def test_pods_behind_a_service() -> None:
 @pytest.mark.parametrize(
     ("annotations", "selector", "told"),
     [
-        ({"dray.dev/stop-evictions": "true"}, {"driver": DRIVER}, "all evictions are stopped"),
+        ({"dray.dev/stop-evictions": "true"}, {"driver": DRIVER}, "evictions by dray are stopped"),
+        (
+            {"dray.dev/stop-evictions": "true", LIMIT_ANNOTATION: "none"},
+            {"driver": DRIVER},
+            "all evictions are stopped",
+        ),
         ({LIMIT_ANNOTATION: "1,10%"}, {"driver": DRIVER}, "They stay until `dray confirm`"),
         ({LIMIT_ANNOTATION: "50,10%"}, {}, "An empty selector is held however few leave"),
         ({LIMIT_ANNOTATION: "50,10%"}, {"driver": DRIVER}, ""),

@@ -35,7 +35,7 @@ from dray.eviction.budgets import Keepers, holds_back
 from dray.eviction.drain import Drain, belongs_to_node, is_paused
 from dray.eviction.node_planner import NodePlanner
 from dray.eviction.rule_condition import EVICTION_HELD, EVICTION_IN_PROGRESS
-from dray.eviction.stop import PLACE, is_stopped
+from dray.eviction.stop import PLACE, all_are_stopped, is_stopped
 from dray.reconcile import Clock
 from dray.tracker import DeviceId, Remove, Upsert
 
@@ -178,8 +178,9 @@ class Progress(ABC):
         return bool(self._standstill())
 
     def _standstill(self) -> str:
-        if is_stopped(self._namespaces.get("", PLACE)):
-            return "all evictions are stopped (dray stop-evictions --resume lets them go on)"
+        place = self._namespaces.get("", PLACE)
+        if all_are_stopped(place) or (self.drain is not None and is_stopped(place)):
+            return "evictions are stopped (dray stop-evictions --resume lets them go on)"
         return "the drain is paused" if self.is_paused else ""
 
     def _is_there(self, ref: ObjectRef) -> bool:
