@@ -82,7 +82,8 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, rename="camel"):
         if len(self.unplaced) > untried:
             verdicts.append(f"{_fit(len(self.unplaced) - untried)} on no node of any group")
         if untried:
-            verdicts.append(f"{untried} {'waits' if untried == 1 else 'wait'} for something other than nodes")
+            verb = "waits" if untried == 1 else "wait"
+            verdicts.append(f"{untried} {verb} for something other than nodes, or for another scheduler")
         verb = "is" if self.pending == 1 else "are"
         return f"{count(self.pending, 'pod')} {verb} pending: {', '.join(verdicts)}."
 
