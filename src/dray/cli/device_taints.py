@@ -77,8 +77,7 @@ async def _plan(client: HttpClient | None, snapshot: Snapshot, request: TaintReq
             return ()
         support = Support() if client is None else await find_support(client, request)
         if not support.rate:
-            note = "this server keeps no evictionsPerSecond; an annotation carries it for dray's eviction controller"
-            print(f"dray: {note}.", file=sys.stderr)
+            live.warn_of_rate("device-taint-eviction-controller")
         await live.warn_of_end(client, request.until)
         return plan_rules(snapshot, request, support)
     except SelectionError as error:

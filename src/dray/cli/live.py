@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.cli import component, inputs, output
 
 if TYPE_CHECKING:
@@ -126,6 +127,12 @@ def note_left_out(kinds: Sequence[Kind]) -> None:
     if kinds:
         names = ", ".join(kind.resource for kind in kinds)
         print(f"dray: left out, because you may not list them: {names}. {READER_HINT}", file=sys.stderr)
+
+
+def warn_of_rate(controller: str) -> None:
+    """Says of a rate that is asked for on another server than dray's who keeps it."""
+    note = f"the annotation {EVICTIONS_PER_SECOND} carries the rate, for dray's {controller} only"
+    print(f"dray: {note}; that of kube-controller-manager evicts all pods at once.", file=sys.stderr)
 
 
 async def warn_of_end(client: HttpClient | None, until: object) -> None:

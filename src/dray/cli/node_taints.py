@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
@@ -143,8 +142,7 @@ def _ration(nodes: Sequence[str], taints: Sequence[Taint], rate: int | None) -> 
 async def _warn_of_other_servers(client: HttpClient) -> None:
     """Annotations are kept everywhere, but only dray's controller reads this one."""
     if "+dray" not in await client.server_version():
-        note = f"the annotation {EVICTIONS_PER_SECOND} carries the rate, for dray's taint-eviction-controller only"
-        print(f"dray: {note}; that of kube-controller-manager evicts all pods at once.", file=sys.stderr)
+        live.warn_of_rate("taint-eviction-controller")
 
 
 def _node(snapshot: Snapshot, name: str) -> Node:

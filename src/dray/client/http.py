@@ -107,10 +107,13 @@ class HttpClient:
         return cast(T, self._read(form, await self._request("POST", form, path, form.write(obj))))
 
     async def try_create(self, obj: T) -> T:
-        """What the server would store for a new object: nothing is stored. Raises ApiError as `create` does."""
+        """What the server would store for a new object: nothing is stored. Raises ApiError as `create` does.
+
+        Fields that it does not know are missing, without a warning: whoever tries it looks.
+        """
         form = await self._form(by_kind(obj.api_version, obj.kind))
         path = _path(form, obj.metadata.namespace)
-        data = await self._request("POST", form, path, form.write(obj), {"dryRun": "All"})
+        data = await self._request("POST", form, path, form.write(obj), {"dryRun": "All", "fieldValidation": "Ignore"})
         return cast(T, self._read(form, data))
 
     async def update(self, obj: T, subresource: str = "") -> T:

@@ -180,7 +180,7 @@ def _tell_chance(change: PendingChange) -> str:
 
 
 def _tell_deleted(difference: Difference) -> Iterator[str | Rows]:
-    rows = [(one.pod, one.node, one.owner or "–", one.comes_again) for one in difference.deleted]
+    rows = [(one.pod, one.node or "–", one.owner or "–", one.comes_again) for one in difference.deleted]
     if rows:
         yield Rows(f"{count(len(rows), 'pod')} deleted:", ("pod", "node", "owner", "comes again"), rows)
 

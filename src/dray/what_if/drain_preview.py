@@ -102,5 +102,5 @@ def _tell_homeless(preview: TaintPreview) -> Iterator[str]:
     if homeless:
         verb = "fits" if len(homeless) == 1 else "fit"
         reasons = {pod.why_not for pod in homeless if pod.why_not}
-        why = f" ({reasons.pop()})" if len(reasons) == 1 else ""
+        why = f" ({reasons.pop().removesuffix('.')})" if len(reasons) == 1 else ""
         yield f"{names([pod.pod for pod in homeless], 5)} {verb} nowhere else{why}"

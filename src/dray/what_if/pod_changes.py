@@ -1,4 +1,4 @@
-"""What is different for pods that run: they are deleted, or labelled so that others count them as theirs. Pure."""
+"""What is different for pods: they are deleted, or labelled so that others count them as theirs. Pure."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ NOBODY, GOES_TOO, UNKNOWN = "nobody makes another", "its owner goes, too", "not 
 
 
 class DeletedPod(Report, frozen=True, kw_only=True):
-    """A pod that had a node, and is gone."""
+    """A pod that is gone."""
 
     pod: str
     node: str
+    """Empty if it waited for one."""
     owner: str = ""
     comes_again: str
     """`makes another`, `nobody makes another`, `its owner goes, too`; `not known` of owners nobody here knows."""
@@ -44,13 +45,12 @@ class RelabelledPod(Report, frozen=True, kw_only=True):
 
 
 def deleted_pods(differing: Iterable[Pair], before: Snapshot, after: Snapshot) -> Iterator[DeletedPod]:
-    """The pods with nodes that are gone, and who makes others in their place."""
-    gone = [here for here, there in differing if isinstance(here, Pod) and there is None]
-    running = [pod for pod in gone if pod.spec.node_name and is_active(pod)]
-    if not running:
+    """The pods that are gone, and who makes others in their place."""
+    gone = [here for here, there in differing if isinstance(here, Pod) and there is None and is_active(here)]
+    if not gone:
         return
     were, are = _makers(before), _makers(after)
-    for pod in running:
+    for pod in gone:
         reference = controller_of(pod)
         owner = owner_of(pod, after, are)
         was = owner_of(pod, before, were) if owner is None else owner

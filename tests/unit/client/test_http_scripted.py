@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -259,6 +260,18 @@ async def test_warnings_are_heard() -> None:
     async with scripted_client(script, warn=heard.append) as client:
         await client.get(CONFIG_MAPS, "default", "a")
     assert heard == ['say "no" to this']
+
+
+async def test_a_trial_wants_no_warnings_of_fields_that_are_dropped() -> None:
+    asked: list[dict[str, str]] = []
+
+    def script(request: Request) -> Answer:
+        asked.append(dict(request.query))
+        return as_json(config_map())
+
+    async with scripted_client(script) as client:
+        await client.try_create(msgspec.convert(config_map(), ConfigMap))
+    assert {"dryRun": "All", "fieldValidation": "Ignore"}.items() <= asked[-1].items()
 
 
 async def test_what_is_no_object_is_said() -> None:

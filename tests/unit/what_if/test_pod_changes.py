@@ -1,4 +1,4 @@
-"""What if a pod that runs goes or gets other labels, a namespace goes, or what a workload names is another one?"""
+"""What if a pod goes or gets other labels, a namespace goes, or what a workload names is another one?"""
 
 from __future__ import annotations
 
@@ -82,6 +82,15 @@ def test_who_is_not_known_to_come_again_is_told_as_such(kind: str, owner: str, a
     base = cluster(web(1), owned("alone", kind, owner, labels={}))
     refs = ["pod/ml/alone", *(["replicaset/ml/web"] if owner == "web" else [])]
     assert [one.comes_again for one in remove(base, *refs).deleted] == [again]
+
+
+def test_a_pod_that_waits_for_a_node_is_deleted_as_well() -> None:
+    difference = remove(cluster(builders.pod("waits", namespace="ml", nodeName="")), "pod/ml/waits")
+    assert [(one.pod, one.node, one.comes_again) for one in difference.deleted] == [
+        ("ml/waits", "", "nobody makes another")
+    ]
+    assert difference.is_disruptive
+    assert "would notice" not in str(difference)
 
 
 def test_what_a_workload_owns_goes_with_it() -> None:
