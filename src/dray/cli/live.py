@@ -12,7 +12,6 @@ from dray.cli import component, inputs, output
 
 if TYPE_CHECKING:
     from dray.api.registry import Kind
-    from dray.client import Client
     from dray.client.http import HttpClient
     from dray.snapshot import Snapshot
 
@@ -73,15 +72,15 @@ def read_cluster(
     return inputs.load(files)
 
 
-async def load_snapshot(client: Client) -> Snapshot:
+async def load_snapshot(client: HttpClient) -> Snapshot:
     """The cluster as it is now, for everything that a snapshot answers. Raises ApiError or OSError.
 
-    Says on standard error which kinds are left out because we may not read them.
+    Says on standard error which kinds are left out because we may not read them, and which only dray goes by.
     """
     return await _load(client, ())
 
 
-async def load_snapshot_with_workloads(client: Client) -> Snapshot:
+async def load_snapshot_with_workloads(client: HttpClient) -> Snapshot:
     """The same with what makes pods and what finds them, for those who change it. Raises ApiError or OSError."""
     from dray.api import kinds
 
@@ -90,7 +89,7 @@ async def load_snapshot_with_workloads(client: Client) -> Snapshot:
     return await _load(client, (*makers, kinds.SERVICES, *kinds.ADMISSION_KINDS))
 
 
-async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:
+async def _load(client: HttpClient, more: tuple[Kind, ...]) -> Snapshot:
     import gc
     from itertools import chain
 
@@ -115,8 +114,10 @@ async def _load(client: Client, more: tuple[Kind, ...]) -> Snapshot:
             raise ApiError(403, error.reason, f"{error}. {READER_HINT}") from None
         raise
     left_out: list[Kind] = []
-    found += [await list_if_allowed(client, kind, left_out) or () for kind in optional]
+    there = {kind: await list_if_allowed(client, kind, left_out) or () for kind in optional}
+    found += there.values()
     note_left_out(left_out)
+    await _note_unseen(client, [kind for kind in (kinds.RULES, kinds.PATCHES) if there[kind]])
     gc.freeze()  # all of it stays to the end, and looking through it again and again takes as long as the answer
     knows_volumes = not set(left_out) & set(volumes)
     return from_objects(chain.from_iterable(found), has_all_nodes=True, has_all_volumes=knows_volumes)
@@ -127,6 +128,16 @@ def note_left_out(kinds: Sequence[Kind]) -> None:
     if kinds:
         names = ", ".join(kind.resource for kind in kinds)
         print(f"dray: left out, because you may not list them: {names}. {READER_HINT}", file=sys.stderr)
+
+
+async def _note_unseen(client: HttpClient, kinds: Sequence[Kind]) -> None:
+    """Says of what counts here and is dray's own on this server that others decide without it."""
+    from dray.api.registry import DRAY_GROUP
+
+    ours = [f"{kind.plural}.{DRAY_GROUP}" for kind in kinds if await client.group_of(kind) == DRAY_GROUP]
+    if ours:
+        who = "dray's scheduler and controllers go by them, those of Kubernetes do not, and may decide otherwise"
+        print(f"dray: {' and '.join(ours)} count here: {who}.", file=sys.stderr)
 
 
 def warn_of_rate(controller: str) -> None:

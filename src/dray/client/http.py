@@ -258,6 +258,10 @@ class HttpClient:
             return WatchEvent(event.type, form.bookmark(revision))
         return WatchEvent(event.type, self._read(form, data))
 
+    async def group_of(self, kind: Kind) -> str:
+        """The group in which the server has a kind: dray's own where it is a custom resource. Raises ApiError."""
+        return (await self._form(kind)).kind.group
+
     async def _form(self, kind: Kind) -> Form:
         return await self._versions.form_of(kind)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from dray import __version__
+from dray.api.well_known import DRAY_SCHEDULER
 
 Value: TypeAlias = str | int | bool
 
@@ -22,7 +23,7 @@ DEFAULTS: Final[Mapping[str, Value]] = {
     "imagePullPolicy": "IfNotPresent",
     "scheduler.enabled": True,
     "scheduler.mode": SECOND,
-    "scheduler.name": "dray-scheduler",
+    "scheduler.name": DRAY_SCHEDULER,
     "scheduler.replicas": 2,
     "controllers.enabled": True,
     "controllers.evictions": BESIDE,

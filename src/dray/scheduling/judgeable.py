@@ -5,7 +5,7 @@ Explanations, previews and plans say so, instead of answering for somebody else.
 
 from __future__ import annotations
 
-from dray.api.well_known import DEFAULT_SCHEDULER
+from dray.api.well_known import DEFAULT_SCHEDULER, DRAY_SCHEDULER
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import Gated, OtherScheduler, PodReason, VolumeReason
 from dray.scheduling.volumes import Volumes
@@ -17,7 +17,7 @@ def cannot_judge(pod: PodInfo, volumes: Volumes) -> PodReason | None:
     A dump may lack the claims for volumes that pods mount, and nobody knows then where these can be used.
     """
     name = pod.pod.spec.scheduler_name
-    if name not in ("", DEFAULT_SCHEDULER):
+    if name not in ("", DEFAULT_SCHEDULER, DRAY_SCHEDULER):
         return OtherScheduler(name)
     return None if volumes.are_known else _lacks_volumes(pod, volumes)
 
