@@ -25,6 +25,7 @@ STORED = 50_000
 WATCHERS = 100
 WATCHED_WRITES = 1_000
 PODS = "/api/v1/namespaces/default/pods"
+LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 LIMITS = {
     "creates_per_second_16": 2_500,
@@ -64,7 +65,10 @@ class Connection(asyncio.Protocol):
         if end < 0:
             return
         at = self._buffer.find(b"Content-Length: ", 0, end)
-        length = int(self._buffer[at + 16 : self._buffer.find(b"\r\n", at)])
+        if at < 0:  # a long one comes in chunks, which are left as they are
+            length = len(self._buffer) - end - 4 if self._buffer.endswith(LAST_CHUNK) else len(self._buffer)
+        else:
+            length = int(self._buffer[at + 16 : self._buffer.find(b"\r\n", at)])
         if len(self._buffer) < end + 4 + length:
             return
         code, body = int(self._buffer[9:12]), bytes(self._buffer[end + 4 : end + 4 + length])
