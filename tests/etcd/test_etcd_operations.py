@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import datetime as dt
 import json
 import subprocess
@@ -12,9 +14,10 @@ import pytest
 
 from commands import run_here
 from dray.server.security.certificates import Authority, KeyPair
-from dray.store.etcd import AddressError, CannotLoad, EtcdAddress, Loader, loading
-from etcd_world import running_etcd
-from patience import eventually
+from dray.store import Unreachable
+from dray.store.etcd import AddressError, CannotLoad, EtcdAddress, EtcdStore, Loader, loading
+from etcd_world import etcd_store, new_prefix, running_etcd
+from patience import PATIENCE, eventually
 from server_process import server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -113,3 +116,31 @@ def test_when_the_quota_of_etcd_is_used_up_clients_are_told_and_it_goes_on_when_
 def control(url: str, *command: str) -> str:
     program = Path(sys.executable).with_name("etcdctl")
     return subprocess.run([program, "--endpoints", url, *command], capture_output=True, text=True, check=True).stdout
+
+
+async def until_somebody_leads(store: EtcdStore) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with contextlib.suppress(Unreachable):
+                await store.catch_up()
+                return
+
+
+async def test_that_another_member_leads_is_counted(tmp_path: Path) -> None:
+    with running_etcd(tmp_path, 3) as cluster:
+        async with etcd_store(cluster.urls, new_prefix()) as store:
+
+            async def changes() -> int:
+                await store._look()
+                shared = store.stats().shared
+                assert shared is not None
+                return shared.leader_changes
+
+            assert await changes() == 0
+            for member in cluster.members:
+                await asyncio.to_thread(member.kill)
+                await until_somebody_leads(store)
+                await asyncio.to_thread(member.start)
+                await asyncio.to_thread(member.wait)
+                await changes()
+            assert 1 <= await changes() <= 3

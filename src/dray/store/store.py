@@ -31,6 +31,8 @@ class SharedStats(msgspec.Struct, frozen=True):
     uncertain: int
     """Transactions whose answer got lost."""
     watch_restarts: int
+    leader_changes: int
+    """How often another member led than when it was last looked."""
     catch_ups: int
     catch_up_seconds: float
 

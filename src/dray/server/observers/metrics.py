@@ -201,6 +201,7 @@ def _shared_families(shared: SharedStats) -> Iterator[Metric]:
         "dray_store_uncertain_commits", "Transactions whose answer got lost", value=shared.uncertain
     )
     yield CounterMetricFamily("dray_store_watch_restarts", "Watches of etcd begun anew", value=shared.watch_restarts)
+    yield CounterMetricFamily("dray_store_leader_changes", "Members of etcd that led anew", value=shared.leader_changes)
     yield SummaryMetricFamily(
         "dray_store_catch_up_duration_seconds",
         "Waits until all that was acknowledged is visible here, each for one or more reads",

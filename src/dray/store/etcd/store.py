@@ -81,6 +81,8 @@ class EtcdStore(Store):
         self._numbered = numbered
         self._released = released
         self._size = (0, 0)
+        self._leader = 0
+        self._leader_changes = 0
         self._is_started = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._connection = connect(address)
@@ -143,6 +145,7 @@ class EtcdStore(Store):
                 conflicts=self._writes.conflicts,
                 uncertain=self._writes.lost_answers,
                 watch_restarts=self._feed.reconnects,
+                leader_changes=self._leader_changes,
                 catch_ups=self._rounds.count,
                 catch_up_seconds=self._rounds.seconds,
             ),
@@ -305,10 +308,13 @@ class EtcdStore(Store):
             await self._alone.claim(etcd_revision(self.revision))
 
     async def _look(self) -> None:
-        """How large etcd is, for metrics; that it answers, for health."""
+        """How large etcd is and who leads it, for metrics; that it answers, for health."""
         with contextlib.suppress(StorageError, Closed):
             status = await self._connection.ask(STATUS, pb.StatusRequest(), 3.0)
             self._size = (status.dbSizeInUse, status.dbSize)
+            if status.leader:  # 0 while there is none
+                self._leader_changes += self._leader not in (0, status.leader)
+                self._leader = status.leader
             await self._rounds.join()  # a watch that has gone silent is noticed even if nobody reads
             await self._claim()
 
