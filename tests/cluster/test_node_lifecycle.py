@@ -1,15 +1,20 @@
 """Node health, taints and zones, on a real server, with the controller's own rights and a clock the test moves."""
 
+import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from controller_world import World, controller_world, manifest
+from dray.api.generated.core import Node
 from dray.api.times import MicroTime
+from dray.controllers.node_lifecycle import controller, disruption
 from dray.process.clock import as_time
 from eviction_objects import ensure_namespace, leaving, run_pod
+from loop_turns import LoopTurns
 
 NAME = "node-lifecycle-controller"
 TAINT_EVICTION = "taint-eviction-controller"
@@ -290,3 +295,52 @@ async def test_nodes_that_come_and_go_are_announced_once() -> None:
             ("RegisteredNode", "Node a event: Registered Node a in Controller"),
             ("RemovingNode", "Node a event: Removing Node a from Controller"),
         ]
+
+
+async def test_thousands_of_nodes_are_looked_at_a_few_in_each_turn_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judged all at once, 5,000 of them kept everybody waiting for 50 ms, every five seconds."""
+    monkeypatch.setattr(controller, "AT_ONCE", 3)
+    turns = LoopTurns(asyncio.get_running_loop())
+    looked_at: Counter[int] = Counter()
+
+    def counting(node: Node) -> bool:
+        looked_at[turns.count] += 1
+        return disruption.is_counted(node)
+
+    monkeypatch.setattr(controller, "is_counted", counting)
+    async with node_lifecycle_world() as world:
+        names = [f"node-{number}" for number in range(10)]
+        for name in names:
+            await add_node(world, name)
+        looked_at.clear()
+        await live(world, 20, *names)
+        assert sum(looked_at.values()) >= 20
+        assert max(looked_at.values()) == 3
+        await live(world, 60, *names[1:])
+        assert [name for name in names if await taints(world, name)] == ["node-0"]
+
+
+async def test_nobody_is_silent_because_the_loop_stood_still_while_nodes_were_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(controller, "AT_ONCE", 3)
+    async with node_lifecycle_world() as world:
+        names = [f"node-{number}" for number in range(10)]
+        for name in names:
+            await add_node(world, name)
+        await live(world, 20, *names)
+        stalls = [1]
+
+        def stand_still() -> None:
+            world.clock._now += 300.0
+
+        def counting(node: Node) -> bool:
+            if stalls:
+                asyncio.get_running_loop().call_soon(stand_still)
+                stalls.clear()
+            return disruption.is_counted(node)
+
+        monkeypatch.setattr(controller, "is_counted", counting)
+        await world.settle(6)
+        assert not stalls
+        assert {await ready_status(world, name) for name in names} == {"True"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from dray.api import codec
@@ -22,6 +23,8 @@ from dray.reconcile import Wakeup
 
 BY_NODE = "node"
 WORKERS = 8
+AT_ONCE = 100
+"""Nodes that are looked at in one turn of the loop."""
 LATE = 1.0
 """Seconds: who looks around so much later than it meant to was held up."""
 
@@ -90,7 +93,7 @@ class NodeLifecycleController(QueueController[str]):
         while True:
             if self._clock.monotonic() >= look_at:
                 self._forgive_silence(self._clock.monotonic() - look_at)
-                self._look_around()
+                await self._look_around()
                 look_at = self._clock.monotonic() + self._settings.monitor_period
             tick = self._clock.monotonic()
             for name in self._disruption.take(tick):
@@ -104,11 +107,22 @@ class NodeLifecycleController(QueueController[str]):
         if late > LATE:
             self._signs = {name: sign._replace(seen=sign.seen + late) for name, sign in self._signs.items()}
 
-    def _look_around(self) -> None:
+    async def _some_after_the_other(self) -> AsyncIterator[Node]:
+        """The nodes as they are, with a turn for others after each few: there may be thousands."""
+        for number, name in enumerate([node.metadata.name for node in self._nodes], 1):
+            node = self._nodes.get("", name)
+            if node is not None:
+                yield node
+            if number % AT_ONCE == 0:
+                tick = self._clock.monotonic()
+                await asyncio.sleep(0)
+                self._forgive_silence(self._clock.monotonic() - tick)
+
+    async def _look_around(self) -> None:
         """Judges zones by their nodes, and finds the nodes that something has to be written about."""
         was_total = self._disruption.is_total
         counts: dict[str, Count] = {}
-        for node in self._nodes:
+        async for node in self._some_after_the_other():
             if is_counted(node):
                 is_well = health.is_ready(node) and not self._is_silent(node)
                 counts[zone_of(node)] = counts.get(zone_of(node), Count()).plus(is_ready=is_well)
@@ -117,7 +131,7 @@ class NodeLifecycleController(QueueController[str]):
             # We were cut off: nobody could be heard of meanwhile, so everybody's time starts anew.
             tick = self._clock.monotonic()
             self._signs = {name: sign._replace(seen=tick) for name, sign in self._signs.items()}
-        for node in self._nodes:
+        async for node in self._some_after_the_other():
             self._judge(node)
 
     def _judge(self, node: Node) -> None:
