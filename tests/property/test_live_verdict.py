@@ -28,6 +28,7 @@ def test_so_it_is_in_odd_states_that_change(first: int) -> None:
         (2278, "who goes for a pod once a claim that nobody uses is out of the way"),
         (3174, "a share that is held of a device that is shared no more"),
         (3542, "extended resources of the pod that stops a gang"),
+        (4813, "a claim that nobody uses, and nodes that are known to lack devices"),
     ],
 )
 def test_what_was_once_told_apart_in_odd_states(number: int, why: str) -> None:

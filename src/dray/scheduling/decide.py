@@ -301,6 +301,18 @@ class _Attempt:
         volumes = self._nodes.volumes.of(self._pod)
         return () if isinstance(volumes, PodReason) else self._nodes.volumes.choose(volumes, node) or ()
 
+    def _look_at_reach(self, devices: PodDevices | ExtendedDevices) -> bool:
+        """Finds claims in the way on nodes that were passed over because they lack devices; whether it was time to."""
+        refuses = self._filter.refuses if self._within is None else self._refuses_within
+        for node in self._nodes:
+            if not devices.may_be_in_the_way:
+                break
+            if node.name not in self._refusals and not refuses(node):
+                devices.is_out_of_reach(node)
+            if self._filter.judged >= NODES_JUDGED and self._is_cut_short():
+                return False
+        return True
+
     def _refused(self) -> Refused:
         total = len(self._nodes)
         if self._is_narrowed:
@@ -321,6 +333,8 @@ class _Attempt:
             return Refused(ClaimBeingJudged())
         if devices.is_being_searched:
             return Refused(ClaimBeingSearched())
+        if passed_over > 0 and not self._look_at_reach(devices):
+            return Refused(StillDeciding())
         if passed_over > 0 and devices.pending:
             counts[LACKING] += passed_over
         return Refused(NodesRefuse(total, counts), tuple(devices.pending), devices.in_the_way)

@@ -144,10 +144,7 @@ class PodDevices:
 
     def allocate(self, node: NodeInfo) -> Allocated | tuple[NodeReason, ...] | ClaimsUnjudgeable:
         """What the pending claims get on a node, why they get nothing there, or why nothing can be said at all."""
-        unreachable = self._out_of_reach(node)
-        if unreachable is not None:
-            if self._is_free(unreachable):
-                self._in_the_way[full_name(unreachable)] = unreachable
+        if self.is_out_of_reach(node):
             return OUT_OF_REACH
         nominations = self._cluster.nominations
         if self.pending and nominations and nominations.keep_devices(self._pod, node.name):
@@ -169,6 +166,18 @@ class PodDevices:
             case Failed(error=error):
                 return ClaimsUnjudgeable(error)
         return answer
+
+    def is_out_of_reach(self, node: NodeInfo) -> bool:
+        """Whether what a claim has cannot be used on a node. If nobody uses the claim, it is in the way there."""
+        unreachable = self._out_of_reach(node)
+        if unreachable is not None and self._is_free(unreachable):
+            self._in_the_way[full_name(unreachable)] = unreachable
+        return unreachable is not None
+
+    @property
+    def may_be_in_the_way(self) -> bool:
+        """Whether nobody uses a claim that has devices, and no node was seen yet that is out of their reach."""
+        return any(full_name(claim) not in self._in_the_way and self._is_free(claim) for claim in self._held)
 
     @property
     def is_unfinished(self) -> bool:

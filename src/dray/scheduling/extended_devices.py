@@ -133,6 +133,15 @@ class ExtendedDevices:
         found = tuple(claim for one in self._kinds.values() for claim in one.in_the_way)
         return (*found, self._left_behind) if self._hinders and self._left_behind is not None else found
 
+    def is_out_of_reach(self, node: NodeInfo) -> bool:
+        """Whether what a claim has cannot be used on a node. If nobody uses the claim, it is in the way there."""
+        return self.on(node).is_out_of_reach(node)
+
+    @property
+    def may_be_in_the_way(self) -> bool:
+        """Whether nobody uses a claim that has devices, and no node was seen yet that is out of their reach."""
+        return any(one.may_be_in_the_way for one in self._kinds.values())
+
     @property
     def has_alternatives(self) -> bool:
         """Whether what a claim gets may be better on one node than on another."""

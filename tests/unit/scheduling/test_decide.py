@@ -175,6 +175,18 @@ def test_an_unused_claim_in_the_way_is_named() -> None:
     assert refused.unused_claims == (unused,)
 
 
+@pytest.mark.req("4381-113")
+def test_so_it_is_on_nodes_that_are_known_to_lack_devices() -> None:
+    """What others found out of nodes leaves out to ask them for devices, not to see that a claim cannot go there."""
+    unused = claim("c1", status=allocated("gpu-0", "a"))
+    nodes = (node("a"), node("b", spec={"unschedulable": True}), node("c"))
+    here = cluster(*nodes, device_class(), resource_slice("a", "gpu-0"), unused, claim("c2"), claim("c3"))
+    assert refusal(here, pod("first", claims=("c3",))).unused_claims == ()
+    assert refusal(here, pod(claims=("c1", "c2"))).unused_claims == (unused,)
+    only_cordoned = cluster(*nodes[:2], device_class(), resource_slice("a", "gpu-0"), unused, claim("c2"))
+    assert refusal(only_cordoned, pod(claims=("c1", "c2"))).unused_claims == (), "it could not go there anyhow"
+
+
 @pytest.mark.req("4381-95")
 def test_claims_that_others_use_are_in_the_way_and_stay() -> None:
     held = [claim(name, status=allocated("gpu-0", on, reserved=True)) for name, on in (("c1", "a"), ("c2", "b"))]
