@@ -96,6 +96,11 @@ async def wait_for(progress: Progress, manner: Manner, client: Client) -> Ending
                 standing = await follow(progress, is_done, display.show)
     except TimeoutError:
         standing = progress.standing()
+    except asyncio.CancelledError:
+        told = progress.standing()
+        after = "Nobody else leaves, and the taint stays" if drain is not None else "The eviction goes on without it"
+        print(f"dray: stopped at {told.evicted} of {output.plural(told.total, 'pod')}. {after}.", file=sys.stderr)
+        raise
     finally:
         hint.cancel()
         await progress.stop()

@@ -1,0 +1,57 @@
+"""Waiting that somebody breaks off with Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from dray.cli import waiting
+from dray.cli.taint_options import Manner
+from dray.controllers.eviction import drainer
+from dray.controllers.eviction.progress import Standing
+from dray.eviction.drain import DrainTerms
+
+
+class Progress:
+    drain = None
+
+    def standing(self) -> Standing:
+        return Standing(total=3, evicted=1, gone=0)
+
+    async def stop(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("terms", "told"),
+    [(DrainTerms(), "Nobody else leaves, and the taint stays."), (None, "The eviction goes on without it.")],
+)
+async def test_who_breaks_it_off_is_told_what_becomes_of_the_rest(
+    terms: DrainTerms | None, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    follows = asyncio.Event()
+
+    async def follow(*_: Any) -> Standing:
+        follows.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    @contextlib.asynccontextmanager
+    async def draining(_: Any) -> AsyncIterator[None]:
+        yield
+
+    monkeypatch.setattr(waiting, "follow", follow)
+    monkeypatch.setattr(drainer, "draining", draining)
+    monkeypatch.setattr(drainer, "Drainer", lambda *_: None)
+    progress: Any = Progress()
+    client: Any = None
+    waits = asyncio.ensure_future(waiting.wait_for(progress, Manner(wait=True, drain=terms), client))
+    await follows.wait()
+    waits.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waits
+    assert capsys.readouterr().err == f"dray: stopped at 1 of 3 pods. {told}\n"
