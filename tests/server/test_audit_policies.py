@@ -176,3 +176,19 @@ def test_service_account_tokens_can_be_checked_by_others(server: tuple[LiveServe
     claims = jwt.decode(token, jwk.KeySet.import_key_set(keys.json), algorithms=["ES256"]).claims
     assert claims["iss"] == found.json["issuer"]
     assert claims["sub"] == "system:serviceaccount:default:reader"
+
+
+def test_lists_that_are_never_there_as_a_whole_are_left_out_and_that_is_noted(tmp_path: Path) -> None:
+    file, policy = tmp_path / "audit.log", tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse, verbs: [list]}]\n")
+    settings: dict[str, Any] = {"audit_log": file, "audit_policy": read_policy(policy)}
+    with server_on_thread(tmp_path / "state", **settings) as (server, _):
+        for name in ("a", "b"):
+            server.request("POST", MAPS, {"metadata": {"name": name}, "data": {"a": "x" * 700_000}})
+        assert server.request("GET", MAPS).code == 200
+        eventually(lambda: "ResponseComplete" in file.read_text())
+    [told] = [
+        event for line in file.read_text().splitlines() if (event := json.loads(line))["stage"] == "ResponseComplete"
+    ]
+    assert told["annotations"]["audit.k8s.io/truncated"] == "true"
+    assert "responseObject" not in told

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from dray.api.meta import Status
-from dray.process.http import Answer, Request, Response
+from dray.process.http import Answer, LongResponse, Request, Response
 from dray.process.logs import printable_json
 from dray.server.observers.audit_file import AuditFile, Rotation
 from dray.server.observers.audit_policy import (
@@ -121,6 +121,8 @@ class AuditLog(SilentObserver):
         if not isinstance(answer, Response):
             self._note(handling, wanted, AuditStage.RESPONSE_STARTED, answer.code)
             return
+        if isinstance(answer, LongResponse) and wanted.level is AuditLevel.REQUEST_RESPONSE:
+            handling.annotations = {**(handling.annotations or {}), TRUNCATED: "true"}  # it is never there as a whole
         self._note(handling, wanted, AuditStage.RESPONSE_COMPLETE, answer.code, answer.body)
 
     def ended(self, handling: Handling) -> None:
