@@ -98,7 +98,7 @@ def test_what_a_pod_lacks_wherever_it_goes_is_said_once() -> None:
     """And not of each group, as if another group might have it."""
     objects = [device_class(), waiting("a", claim="missing"), waiting("b", claim_template="missing")]
     answer = plan_for(objects, group("pair", devices=2), group("four", devices=4))
-    assert answer.headline() == "2 pods are pending: 2 wait for something other than nodes."
+    assert answer.headline() == "2 pods are pending: 2 wait for something other than nodes, or for another scheduler."
     assert [one.groups for one in answer.unplaced] == [{}, {}]
     assert all("missing" in one.message for one in answer.unplaced), answer.unplaced
 
