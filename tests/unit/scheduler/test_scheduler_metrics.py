@@ -7,6 +7,8 @@ import logging
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from dray.api.generated.core import Pod
@@ -24,6 +26,7 @@ from scale_up_objects import node, template, waiting
 from snapshot_objects import Manifest, claim, device, device_class, resource_slice
 
 PODS = by_kind("v1", "Pod")
+PLUGINS = ("DynamicResources", "NodeResourcesFit", "SchedulingGates")
 POINTS = ["PreEnqueue", "PreFilter", "Filter", "Reserve", "PreBind", "Bind"]
 
 
@@ -83,6 +86,30 @@ async def test_pending_and_unschedulable_pods_attempts_and_durations() -> None:
         assert value(registry, name, plugin="DynamicResources", **labels) >= 1, point
     name = "scheduler_scheduling_attempt_duration_seconds_count"
     assert value(registry, name, result="scheduled", **profile) == 1
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2), st.integers(0, 2))
+def test_numbers_of_pods_are_what_their_manifests_say(devices: int, wanting: int, large: int, gated: int) -> None:
+    gate = [{"name": "wait"}]
+    objects = [
+        device_class(),
+        node("node-1"),
+        resource_slice("node-1", *(device(f"gpu-{one}") for one in range(devices))),
+    ]
+    for one in range(wanting):
+        objects += [claim(f"claim-{one}"), waiting(f"wants-{one}", claim=f"claim-{one}")]
+    objects += [waiting(f"large-{one}", cpu=99) for one in range(large)]
+    objects += [waiting(f"gated-{one}", schedulingGates=gate) for one in range(gated)]
+    registry = asyncio.run(tried(*objects))
+    placed, profile = min(devices, wanting), {"profile": "default-scheduler"}
+    queues = ("active", "backoff", "unschedulable")
+    found = sum(value(registry, "scheduler_pending_pods", queue=each) for each in queues)
+    assert found == wanting - placed + large
+    assert value(registry, "scheduler_pending_pods", queue="gated") == gated
+    assert value(registry, "scheduler_schedule_attempts_total", result="scheduled", **profile) == placed
+    kept = {plugin: value(registry, "scheduler_unschedulable_pods", plugin=plugin, **profile) for plugin in PLUGINS}
+    assert kept == dict(zip(PLUGINS, (wanting - placed, large, gated), strict=True))
 
 
 async def test_every_pod_is_counted_in_one_queue() -> None:
