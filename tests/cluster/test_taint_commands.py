@@ -129,6 +129,13 @@ def test_an_empty_selector_asks_for_the_number_of_devices(
     assert cluster.dray("untaint", "device", "--all").exit_code == code
 
 
+def test_what_the_server_warns_of_is_said_once(cluster: TaintCluster) -> None:
+    """A rule is written and confirmed: two requests, about one of which somebody wants to hear."""
+    done = cluster.dray("taint", "device", "all:NoExecute", "--yes")
+    assert done.stderr.count("selects every device in the cluster") == 1
+    assert cluster.dray("untaint", "device", "--all").exit_code == 0
+
+
 def test_class_and_cel_are_kept_in_the_rule(cluster: TaintCluster) -> None:
     old = 'device.attributes["gpu.example.com"].driverVersion.isLessThan(semver("600.0.0"))'
     options = ("--class", "gpu.example.com", "--cel", old)

@@ -40,7 +40,7 @@ def call(
         from dray.client.kubeconfig import KubeconfigError
 
         try:
-            client = HttpClient(connection, agent=f"dray {command}", warn=_warn)
+            client = HttpClient(connection, agent=f"dray {command}", warn=_warner())
         except KubeconfigError as error:
             output.fail(str(error))
         async with client:
@@ -174,5 +174,13 @@ async def _keeps_ends(client: HttpClient | None) -> bool:
     return client is None or "+dray" in await client.server_version()
 
 
-def _warn(text: str) -> None:
-    print(f"dray: the server warns: {text}", file=sys.stderr)
+def _warner() -> Callable[[str], None]:
+    """Says what a server warns of, once: a command may write one thing in several requests."""
+    said: set[str] = set()
+
+    def warn(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            print(f"dray: the server warns: {text}", file=sys.stderr)
+
+    return warn
