@@ -28,7 +28,7 @@ EVERYTHING = JSONSchemaProps(x_kubernetes_preserve_unknown_fields=True)
 """The schema of a version that has none."""
 _LARGE_SCHEMA: Final = 32 * 1024
 _COMPILED: Final = frozenset(
-    ("fits", "prune", "embedded", "default", "growth", "checks", "rules", "metadata_check", "is_large")
+    ("fits", "prune", "embedded", "default", "growth", "checks", "quick_checks", "rules", "metadata_check", "is_large")
 )
 
 
@@ -92,12 +92,25 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return growth_of(self._of_content)
 
     @cached_property
+    def _value_check(self) -> Check | None:
+        return compile_checks(self._of_content)
+
+    @cached_property
+    def _other_checks(self) -> tuple[Check, ...]:
+        checks = (compile_embedded(self._of_content), compile_list_types(self._of_content))
+        return tuple(check for check in checks if check is not None)
+
+    @cached_property
     def checks(self) -> tuple[Check, ...]:
         """What the schema says of values."""
-        schema = self._of_content
-        values = _unless(self.fits, compile_checks(schema))
-        checks = (values, compile_embedded(schema), compile_list_types(schema))
-        return tuple(check for check in checks if check is not None)
+        return self._other_checks if self._value_check is None else (self._value_check, *self._other_checks)
+
+    @cached_property
+    def quick_checks(self) -> tuple[Check, ...]:
+        """The same for small objects, most of which are known to be right at a look."""
+        if self.fits is None or self._value_check is None:
+            return self.checks
+        return (_unless(self.fits, self._value_check), *self._other_checks)
 
     @cached_property
     def rules(self) -> Judge | None:
@@ -111,10 +124,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return compile_checks(found) if found is not None else None
 
 
-def _unless(fits: Fits | None, check: Check | None) -> Check | None:
+def _unless(fits: Fits, check: Check) -> Check:
     """A check that looks only at what is not known to be right."""
-    if fits is None or check is None:
-        return check
 
     def checked(value: Any) -> list[Problem] | None:
         return None if fits(value) else check(value)

@@ -14,6 +14,7 @@ from dray.api.meta import ObjectMeta
 from dray.custom import embedded
 from dray.custom.defaulting import DefaultsTooLarge, drop_nulls
 from dray.custom.kinds import CustomKind
+from dray.custom.plain_types import LARGEST
 from dray.custom.pruning import shown
 
 NAMELESS = frozenset(("kind", "apiVersion", "metadata"))
@@ -32,7 +33,7 @@ def read_json(
         return codec.Reading(None)  # whoever called looks for what is wrong with it
     if b"null" in body and not keep_nulls:
         drop_nulls(document, kind.version.schema)
-    return _read(kind, document, twice)
+    return _read(kind, document, twice, is_small=len(body) <= LARGEST)
 
 
 def read_value(kind: CustomKind, value: dict[str, Any], *, keep_nulls: bool = False) -> codec.Reading[CustomObject]:
@@ -44,10 +45,12 @@ def _has_names(document: dict[str, Any]) -> bool:
     return isinstance(document.get("kind"), str | None) and isinstance(document.get("apiVersion"), str | None)
 
 
-def _read(kind: CustomKind, document: dict[str, Any], duplicates: tuple[str, ...]) -> codec.Reading[CustomObject]:
+def _read(
+    kind: CustomKind, document: dict[str, Any], duplicates: tuple[str, ...], *, is_small: bool
+) -> codec.Reading[CustomObject]:
     version = kind.version
     content = _content(document)
-    is_whole = version.fits is not None and version.fits(content)
+    is_whole = is_small and version.fits is not None and version.fits(content)
     unknown = [] if is_whole or version.prune is None else sorted(map(shown, version.prune(document) or ()))
     meta = codec.read(document.get("metadata") or {}, ObjectMeta)
     errors = tuple(_in_metadata(error) for error in meta.errors)

@@ -77,7 +77,7 @@ class CustomRules(Rules, frozen=True, kw_only=True):
         if old is not None and new.content is old.content:
             return []
         found: list[Problem] = []
-        for check in version.checks:
+        for check in version.quick_checks if ctx.more is None else version.checks:  # who has time need not hurry
             problems = check(new.content)
             if problems is not None:
                 found += _distinct(problems)

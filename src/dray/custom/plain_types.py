@@ -26,6 +26,10 @@ Fits: TypeAlias = Callable[[Any], bool]
 
 MOST_TYPES: Final = 500
 """Of one schema: each takes some kilobytes."""
+MOST_FIELDS: Final = 64
+"""Of one object: msgspec looks for a name among all of them, and nobody else runs meanwhile."""
+LARGEST: Final = 32 * 1024
+"""Bytes of an object that is looked at so: what is larger is looked at part by part, and others have their turns."""
 _EXACT: Final = 2**53
 _LIST: Final[Any] = list
 _MAP: Final[Any] = dict
@@ -151,7 +155,7 @@ def _object(schema: JSONSchemaProps, numbers: Iterator[int]) -> Any:
         return _sized(_MAP[str, _type(others, numbers)], schema.min_properties, schema.max_properties)
     if schema.min_properties is not None or schema.max_properties is not None:
         raise _NoType
-    if not schema.properties.keys() >= set(schema.required):
+    if not schema.properties.keys() >= set(schema.required) or len(schema.properties) > MOST_FIELDS:
         raise _NoType
     if next(numbers, None) is None:
         raise _NoType
