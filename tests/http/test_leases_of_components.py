@@ -12,7 +12,7 @@ import pytest
 
 from dray.api.status import ApiError
 from dray.cli import component
-from dray.reconcile import VirtualClock
+from dray.reconcile import VirtualClock, leader
 from dray_process import DrayProcess
 from live_server import LiveServer
 from patience import PATIENCE, eventually
@@ -32,7 +32,7 @@ def test_who_lost_its_lease_goes_on_when_it_has_it_again(
         try:
             eventually(lambda: log.read_text().count("leading as") == 1)
             held = server.request("GET", f"{LEASES}/{lease}").json["spec"]
-            assert held["leaseDurationSeconds"] == component.SHORT_LEASE_SECONDS
+            assert held["leaseDurationSeconds"] == leader.SHORT_SECONDS
             taken = {"spec": {"holderIdentity": "another"}}
             server.request("PATCH", f"{LEASES}/{lease}", taken, "application/merge-patch+json")
             eventually(lambda: log.read_text().count("leading as") == 2)
@@ -62,9 +62,9 @@ class Answering:
 @pytest.mark.parametrize(
     ("answer", "seconds"),
     [
-        ("v1.37.0+dray-0.1.0", component.SHORT_LEASE_SECONDS),
-        ("v1.37.0", component.USUAL_LEASE_SECONDS),
-        (ApiError(403, "Forbidden", "no"), component.USUAL_LEASE_SECONDS),
+        ("v1.37.0+dray-0.1.0", leader.SHORT_SECONDS),
+        ("v1.37.0", leader.USUAL_SECONDS),
+        (ApiError(403, "Forbidden", "no"), leader.USUAL_SECONDS),
     ],
 )
 async def test_leases_are_short_where_the_server_is_made_for_it(answer: Any, seconds: int) -> None:
@@ -81,4 +81,4 @@ async def test_a_server_that_is_away_is_waited_for() -> None:
     said: list[str] = []
     server = Answering(OSError("away"), OSError("away"), ApiError(503, "ServiceUnavailable", "soon"), "v1.37.0")
     found = await component._default_lease_seconds(server, Clock(), said.append)  # type: ignore[arg-type]
-    assert (found, said) == (component.USUAL_LEASE_SECONDS, ["away", "soon"])
+    assert (found, said) == (leader.USUAL_SECONDS, ["away", "soon"])

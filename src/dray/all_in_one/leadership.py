@@ -16,14 +16,15 @@ from typing import Any, Final
 from dray.client import Client
 from dray.process.clock import Clock
 from dray.process.supervision import Supervisor
-from dray.reconcile.leader import LeaderElector, LeadershipLost
+from dray.reconcile.leader import (
+    SHORT_RENEW_SECONDS,
+    SHORT_SECONDS,
+    USUAL_SECONDS,
+    LeaderElector,
+    LeadershipLost,
+)
 
 LEASE: Final = "dray-up"
-LEASE_SECONDS: Final = 2.0
-"""So long nobody works after a leader was killed. It must be a whole number: a Lease has no others."""
-LONGEST_SECONDS: Final = 15.0
-"""On machines that are too busy for that."""
-RENEW_SECONDS: Final = 1.7
 RETRY_SECONDS: Final = 0.3
 
 log = logging.getLogger(__name__)
@@ -39,9 +40,9 @@ def candidate(client: Client, clock: Clock) -> LeaderElector:
         LEASE,
         identity,
         clock,
-        lease_seconds=LEASE_SECONDS,
-        longest=LONGEST_SECONDS,
-        renew=RENEW_SECONDS,
+        lease_seconds=SHORT_SECONDS,
+        longest=USUAL_SECONDS,
+        renew=SHORT_RENEW_SECONDS,
         retry=RETRY_SECONDS,
     )
 

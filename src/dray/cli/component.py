@@ -73,13 +73,6 @@ Verbosity: TypeAlias = Annotated[
     int, typer.Option("--verbosity", "-v", help="1 logs details, 4 every pod, 5 every step of it.", min=0)
 ]
 
-USUAL_LEASE_SECONDS = 15
-"""What Kubernetes' components have."""
-SHORT_LEASE_SECONDS = 2
-"""On dray's server, which takes that many renewals: others take over within three seconds. Where that is too short, it
-grows up to the usual."""
-SHORT_RENEW_SECONDS = 1.7
-
 Work = Callable[["HttpClient", "Clock"], Coroutine[Any, Any, None]]
 """The component, until cancelled."""
 
@@ -182,6 +175,7 @@ async def _endpoints(component: Component) -> AsyncIterator[str]:
 
 
 async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
+    from dray.reconcile import leader
     from dray.reconcile.leader import NAMESPACE, LeaderElector, LeadershipLost
 
     if not component.lease:
@@ -200,8 +194,8 @@ async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
         identity,
         clock,
         lease_seconds=seconds,
-        longest=USUAL_LEASE_SECONDS if component.lease_seconds is None else 0,
-        renew=SHORT_RENEW_SECONDS if seconds == SHORT_LEASE_SECONDS else None,
+        longest=leader.USUAL_SECONDS if component.lease_seconds is None else 0,
+        renew=leader.SHORT_RENEW_SECONDS if seconds == leader.SHORT_SECONDS else None,
         namespace=namespace or NAMESPACE,
         on_wait=say,
     )
@@ -221,6 +215,7 @@ async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
 async def _default_lease_seconds(client: HttpClient, clock: Clock, say: Callable[[str], None]) -> int:
     """How long a lease is, by whose server it is. It is waited for; one that does not tell is none of ours."""
     from dray.api.status import ApiError
+    from dray.reconcile.leader import SHORT_SECONDS, USUAL_SECONDS
 
     told = ""
     while True:
@@ -228,10 +223,10 @@ async def _default_lease_seconds(client: HttpClient, clock: Clock, say: Callable
             is_ours = "+dray" in await client.server_version()
         except (ApiError, OSError, TimeoutError) as error:
             if isinstance(error, ApiError) and error.code in (401, 403, 404):
-                return USUAL_LEASE_SECONDS
+                return USUAL_SECONDS
             if str(error) != told:
                 told = str(error)
                 say(told)
-            await clock.sleep(SHORT_LEASE_SECONDS)
+            await clock.sleep(SHORT_SECONDS)
         else:
-            return SHORT_LEASE_SECONDS if is_ours else USUAL_LEASE_SECONDS
+            return SHORT_SECONDS if is_ours else USUAL_SECONDS

@@ -31,6 +31,12 @@ from dray.client.interface import Client
 from dray.process.clock import Clock
 
 NAMESPACE = SYSTEM_NAMESPACE
+USUAL_SECONDS = 15
+"""Of a lease, as Kubernetes' components have them."""
+SHORT_SECONDS = 2
+"""On dray's server, which takes that many renewals: others take over within about three seconds. Where that is too
+short, it grows up to the usual. It is a whole number: a Lease has no others."""
+SHORT_RENEW_SECONDS = 1.7
 
 
 class LeadershipLost(Exception):
@@ -56,7 +62,7 @@ class LeaderElector:
         identity: str,
         clock: Clock,
         *,
-        lease_seconds: float = 15,
+        lease_seconds: float = USUAL_SECONDS,
         longest: float = 0,
         renew: float | None = None,
         retry: float | None = None,
