@@ -68,6 +68,8 @@ def validate_dns1123_label(value: str) -> Messages:
 
 def validate_dns1123_subdomain(value: str) -> Messages:
     """A DNS subdomain: labels joined by dots, at most 253 characters in all."""
+    if len(value) <= DNS_SUBDOMAIN_MAX_LENGTH and _DNS_SUBDOMAIN.fullmatch(value):
+        return ()
     return _check(value, _DNS_SUBDOMAIN, DNS_SUBDOMAIN_MAX_LENGTH, _BAD_DNS_SUBDOMAIN)
 
 

@@ -14,6 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from msgspec.json import Encoder
 
 from dray.api.struct import encode_value
+from dray.api.text_memory import text_length
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,7 +25,7 @@ _encoder = Encoder(enc_hook=encode_value)
 LIMIT = 128
 """How many parts each function remembers before it forgets all."""
 LARGE = 64 * 1024
-"""Parts that are longer than that when written are not remembered."""
+"""Parts that are longer than that when written are not remembered, nor anything with arguments that are."""
 
 
 def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
@@ -33,7 +34,7 @@ def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate
 
     def work_out(key: Hashable, part: T, *args: P.args, **kwargs: P.kwargs) -> R:
         result = function(part, *args, **kwargs)
-        if is_small(part):
+        if is_small(part) and text_length(*args, *kwargs.values()) <= LARGE:
             if len(known) >= LIMIT:
                 known.clear()
             known[key] = (part, result)
@@ -41,7 +42,7 @@ def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate
 
     @wraps(function)
     def look_up(part: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        key: Hashable = (id(part), *args, *kwargs.items())
+        key: Hashable = (id(part), *args, *kwargs.items()) if kwargs else (id(part), *args)
         found = known.get(key)
         return found[1] if found is not None else work_out(key, part, *args, **kwargs)
 
@@ -50,7 +51,13 @@ def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate
         found = known.get(id(part))
         return found[1] if found is not None else work_out(id(part), part)  # type: ignore[call-arg]  # it has no other
 
-    return look_up_one if len(signature(function).parameters) == 1 else look_up  # type: ignore[return-value]  # as `P` says
+    @wraps(function)
+    def look_up_two(part: T, other: Hashable) -> R:
+        found = known.get((id(part), other))
+        return found[1] if found is not None else work_out((id(part), other), part, other)  # type: ignore[call-arg,arg-type]  # it has no others
+
+    by_number = {1: look_up_one, 2: look_up_two}
+    return by_number.get(len(signature(function).parameters), look_up)  # type: ignore[return-value]  # as `P` says
 
 
 def is_small(part: object) -> bool:

@@ -135,6 +135,7 @@ class ApiServer:
         """Answers requests, whoever brings them."""
         self.authenticator = authenticator
         self._mounted: dict[str, Mounted] = {}
+        self._mounted_below: tuple[str, ...] = ()
         self._http: Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -183,9 +184,12 @@ class ApiServer:
     def mount(self, path: str, application: Mounted) -> None:
         """Has somebody else answer everything below a path (`/name/`), who also finds out who asks. Before `serve`."""
         self._mounted[path] = application
+        self._mounted_below = tuple(each[:-1] for each in self._mounted)
 
     def _mounted_at(self, request: Request) -> Mounted | None:
         asked = request.path
+        if not asked.startswith(self._mounted_below):
+            return None
         for path, application in self._mounted.items():
             if asked.startswith(path[:-1]) and (len(asked) < len(path) or asked[len(path) - 1] == "/"):
                 return application

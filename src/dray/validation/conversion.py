@@ -20,20 +20,24 @@ _FLAT_FIELDS = tuple(
     name for name in v1beta1.DeviceRequest.__struct_fields__ if name not in ("name", "first_available")
 )
 _AUTOSCALING_V1 = "dray.api.autoscaling_v1"
+_OF_OTHER_MODULES = frozenset({"Event", "HorizontalPodAutoscaler"})
+"""Kinds whose conversions are loaded only where there are such objects."""
 _BASIC_FIELDS = v1beta1.BasicDevice.__struct_fields__
 
 
 def to_hub(obj: Object, api_version: str) -> Object:
     """The object in hub shape; `api_version` is that of the hub."""
-    if api_version == "v1" and _is_event(obj, "events"):
-        from dray.validation.event_conversion import to_core
+    known = type(obj)
+    if known.__name__ in _OF_OTHER_MODULES:
+        if api_version == "v1" and _is_event(obj, "events"):
+            from dray.validation.event_conversion import to_core
 
-        return to_core(cast(Any, obj))
-    if type(obj).__module__ == _AUTOSCALING_V1:
-        from dray.validation import autoscaler_conversion
+            return to_core(cast(Any, obj))
+        if known.__module__ == _AUTOSCALING_V1:
+            from dray.validation import autoscaler_conversion
 
-        return autoscaler_conversion.to_hub(cast(Any, obj))
-    convert = _TO_HUB.get(type(obj))
+            return autoscaler_conversion.to_hub(cast(Any, obj))
+    convert = _TO_HUB.get(known)
     if convert is not None:
         obj = convert(obj)
     return obj if obj.api_version == api_version else replace(obj, api_version=api_version)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from dray.api.field import forbidden, invalid, not_supported, required, too_long
-from dray.api.meta import Object, ObjectMeta, OwnerReference
+from dray.api.meta import ManagedFieldsEntry, Object, ObjectMeta, OwnerReference
 from dray.api.well_known import FOREGROUND_DELETION
 from dray.validation import check, names
 from dray.validation.context import Errors
@@ -15,6 +15,8 @@ from dray.validation.context import Errors
 ANNOTATIONS_BYTES: Final = 256 * 1024
 ORPHAN: Final = "orphan"
 STANDARD_FINALIZERS: Final = frozenset((ORPHAN, FOREGROUND_DELETION, "kubernetes"))
+_OPERATIONS: Final = ("Apply", "Update")
+_FIELDS_TYPES: Final = ("", "FieldsV1")
 _MANAGER_LENGTH: Final = 128
 _SUBRESOURCE_LENGTH: Final = 256
 
@@ -170,17 +172,31 @@ def _validate_finalizers(errors: Errors, finalizers: tuple[str, ...], path: str,
 
 def _validate_managed_fields(errors: Errors, meta: ObjectMeta, path: str) -> None:
     for index, entry in enumerate(meta.managed_fields):
+        if _is_as_recorded(entry):
+            continue
         inner = f"{path}[{index}]"
         if not entry.operation:
             errors.append(required(f"{inner}.operation", "must not be empty"))
-        elif entry.operation not in ("Apply", "Update"):
-            errors.append(not_supported(f"{inner}.operation", entry.operation, ("Apply", "Update")))
-        if entry.fields_type not in ("", "FieldsV1"):
+        elif entry.operation not in _OPERATIONS:
+            errors.append(not_supported(f"{inner}.operation", entry.operation, _OPERATIONS))
+        if entry.fields_type not in _FIELDS_TYPES:
             errors.append(invalid(f"{inner}.fieldsType", entry.fields_type, "must be `FieldsV1`"))
         check.length(errors, f"{inner}.manager", entry.manager, _MANAGER_LENGTH)
         if not entry.manager.isprintable():
             errors.append(invalid(f"{inner}.manager", entry.manager, "must be printable"))
         check.length(errors, f"{inner}.subresource", entry.subresource, _SUBRESOURCE_LENGTH)
+
+
+def _is_as_recorded(entry: ManagedFieldsEntry) -> bool:
+    """Whether nothing is wrong with an entry, as with nearly all: the server itself makes them."""
+    return (
+        entry.operation in _OPERATIONS
+        and entry.fields_type in _FIELDS_TYPES
+        and len(entry.manager) <= _MANAGER_LENGTH
+        and entry.manager.isascii()
+        and entry.manager.isprintable()
+        and not entry.subresource
+    )
 
 
 def with_metadata(obj: T, **changes: Any) -> T:

@@ -31,7 +31,8 @@ def _memoised(rule: Rule) -> Rule:
 
 dns_label: Final = _memoised(names.validate_dns1123_label)
 dns_1035_label: Final = _memoised(names.validate_dns1035_label)
-dns_subdomain: Final = _memoised(names.validate_dns1123_subdomain)
+dns_subdomain: Final = names.validate_dns1123_subdomain
+"""Not memoised: most are names of new objects, which nobody has asked about before."""
 path_segment: Final = _memoised(names.validate_path_segment_name)
 path_segment_prefix: Final = _memoised(names.validate_path_segment_prefix)
 label_key: Final = _memoised(names.validate_label_key)

@@ -1,7 +1,7 @@
 """What is remembered of parts of objects: for the same object, with the same arguments, and only so much of it."""
 
 from dray.api.generated.core import PodSpec
-from dray.api.sharing import LIMIT, remembered
+from dray.api.sharing import LARGE, LIMIT, remembered
 
 
 def test_a_part_is_worked_on_once() -> None:
@@ -33,3 +33,35 @@ def test_results_are_right_however_many_parts_come_and_go() -> None:
 
     # Each spec is gone before the next one comes, so that an identity may well be used again.
     assert all(name(PodSpec(node_name=str(number))) == str(number) for number in range(4 * LIMIT))
+
+
+def test_two_arguments_are_told_apart() -> None:
+    asked: list[str] = []
+
+    @remembered
+    def labelled(spec: PodSpec, suffix: str) -> str:
+        asked.append(suffix)
+        return spec.node_name + suffix
+
+    spec, other = PodSpec(node_name="a"), PodSpec(node_name="b")
+    assert [
+        labelled(spec, "1"),
+        labelled(other, "1"),
+        labelled(spec, "2"),
+        labelled(spec, "1"),
+    ] == ["a1", "b1", "a2", "a1"]
+    assert asked == ["1", "1", "2"]
+
+
+def test_long_arguments_are_not_kept() -> None:
+    asked: list[int] = []
+
+    @remembered
+    def length(spec: PodSpec, names: tuple[str, ...], name: str) -> int:
+        asked.append(len(names))
+        return len(spec.node_name) + len(names) + len(name)
+
+    spec = PodSpec(node_name="a")
+    for names in (("x" * LARGE, "x"), ("x",)):
+        assert {length(spec, names, "n") for _ in range(3)} == {len(names) + 2}
+    assert asked == [2, 2, 2, 1]

@@ -29,7 +29,8 @@ class HeldBodies:
         if mine > self._limits.bodies_of_one or self._all + size > self._limits.all_bodies:
             return False
         self._all += size
-        self._most = max(self._most, self._all)
+        if self._all > self._most:
+            self._most = self._all
         self._of[owner] = mine
         return True
 

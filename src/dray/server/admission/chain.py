@@ -21,6 +21,10 @@ class Plugin:
     """Whether it refuses only what nobody refuses whom people have configured: it is a rule that Kubernetes lacks, and
     theirs about the same have their own words."""
 
+    def looks_at(self, kind: str, verb: str) -> bool:
+        """Whether it is asked at all about requests with a verb for a kind; the answer is always the same."""
+        return self.kinds is None or kind in self.kinds
+
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """The object as it should be stored; `old` is None for a create."""
         return new
@@ -47,7 +51,8 @@ class Chain:
         self.plugins = tuple(plugins)
         self._mutating = [plugin for plugin in plugins if type(plugin).mutate is not Plugin.mutate]
         self._checking = [plugin for plugin in plugins if type(plugin).check is not Plugin.check]
-        self._by_kind: dict[str, tuple[list[Plugin], list[Plugin]]] = {}
+        self._named = frozenset[str]().union(*(plugin.kinds or () for plugin in plugins))
+        self._asked: dict[tuple[str, str], tuple[list[Plugin], list[Plugin]]] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -56,7 +61,7 @@ class Chain:
 
     async def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """What all plugins make of the object."""
-        plugins = (self._by_kind.get(call.route.kind.kind) or self._of(call))[0]
+        plugins = self._of(call)[0]
         for plugin in plugins:
             new = plugin.mutate(engine, call, new, old)
         dynamic = self._dynamic
@@ -73,7 +78,7 @@ class Chain:
 
     async def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Lets any plugin refuse."""
-        plugins = (self._by_kind.get(call.route.kind.kind) or self._of(call))[1]
+        plugins = self._of(call)[1]
         dynamic = self._dynamic
         hooks = None if dynamic is None else dynamic.hooks
         if dynamic is None or hooks is None:
@@ -94,11 +99,12 @@ class Chain:
         return posted if self._dynamic is None else await self._dynamic.post(engine, call, posted)
 
     def _of(self, call: Call) -> tuple[list[Plugin], list[Plugin]]:
-        """The plugins that look at the kind of a call, which are remembered."""
-        kind = call.route.kind.kind
-        found = self._by_kind[kind] = (_looking_at(kind, self._mutating), _looking_at(kind, self._checking))
+        """The plugins that are asked about a call: those for all kinds, and those that name its kind."""
+        kind, verb = call.route.kind.kind, call.route.verb
+        asked = (kind if kind in self._named else "", verb)
+        found = self._asked.get(asked)
+        if found is None:
+            mutating = [plugin for plugin in self._mutating if plugin.looks_at(*asked)]
+            checking = [plugin for plugin in self._checking if plugin.looks_at(*asked)]
+            found = self._asked[asked] = (mutating, checking)
         return found
-
-
-def _looking_at(kind: str, plugins: Sequence[Plugin]) -> list[Plugin]:
-    return [plugin for plugin in plugins if plugin.kinds is None or kind in plugin.kinds]

@@ -15,10 +15,14 @@ class CreationRight(Plugin):
     def __init__(self, roles: StoredRoles) -> None:
         self._roles = roles
 
+    def looks_at(self, kind: str, verb: str) -> bool:
+        """A create was judged at the door."""
+        return verb != "create" and super().looks_at(kind, verb)
+
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
-        """A create was judged at the door; anything else that stores a new object is judged here."""
+        """Whatever else stores a new object is judged here."""
         route = call.route
-        if old is not None or new is None or route.verb == "create":
+        if old is not None or new is None:
             return
         kind = route.kind
         asked = Attributes("create", kind.group, kind.plural, "", route.namespace, route.name)

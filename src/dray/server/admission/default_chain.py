@@ -14,7 +14,7 @@ from dray.server.admission.creation_right import CreationRight
 from dray.server.admission.dynamic import DynamicAdmission
 from dray.server.admission.escalation import Escalation
 from dray.server.admission.limit_ranger import LimitRanger
-from dray.server.admission.namespace_lifecycle import NamespaceLifecycle
+from dray.server.admission.namespace_lifecycle import KeptNamespaces, NamespaceLifecycle
 from dray.server.admission.new_node_taint import NewNodeTaint
 from dray.server.admission.node_restriction import DriverRestriction, NodeRestriction
 from dray.server.admission.pod_defaults import PodTolerations, Priority, Protection
@@ -31,6 +31,7 @@ def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None, d
     """
     plugins: list[Plugin] = [
         NamespaceLifecycle(),
+        KeptNamespaces(),
         LimitRanger(),
         PodServiceAccount(),
         PodSecurity(),

@@ -12,27 +12,29 @@ from dray.server.engine import Call, Engine
 KEPT = frozenset({"default", "kube-system", "kube-public"})
 
 
+class KeptNamespaces(Plugin):
+    """Refuses the deletion of the namespaces in KEPT."""
+
+    kinds = frozenset({"Namespace"})
+
+    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+        """Looks at what is deleted. Raises ApiError."""
+        if new is None and isinstance(old, Namespace) and old.metadata.name in KEPT:
+            raise errors.forbidden(call.route.kind, old.metadata.name, "this namespace may not be deleted")
+
+
 class NamespaceLifecycle(Plugin):
-    """Refuses creates in missing or terminating namespaces, and the deletion of those in KEPT."""
+    """Refuses creates in missing or terminating namespaces."""
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Before anything else is checked, so that a missing namespace is what the client hears of."""
         if old is None and call.route.namespace:
-            self._check_place(engine, call, new.metadata.name)
+            namespace = engine.namespace(call.route.namespace)
+            if namespace is None:
+                raise errors.not_found(NAMESPACES, call.route.namespace)
+            if namespace.metadata.deletion_timestamp is not None or namespace.status.phase == "Terminating":
+                raise _terminating(call, new.metadata.name)
         return new
-
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
-        """Keeps the system's namespaces."""
-        if new is None and isinstance(old, Namespace) and old.metadata.name in KEPT:
-            raise errors.forbidden(call.route.kind, old.metadata.name, "this namespace may not be deleted")
-
-    def _check_place(self, engine: Engine, call: Call, created: str) -> None:
-        name = call.route.namespace
-        namespace = engine.namespace(name)
-        if namespace is None:
-            raise errors.not_found(NAMESPACES, name)
-        if namespace.metadata.deletion_timestamp is not None or namespace.status.phase == "Terminating":
-            raise _terminating(call, created)
 
 
 def _terminating(call: Call, created: str) -> errors.ApiError:

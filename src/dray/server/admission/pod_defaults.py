@@ -71,17 +71,10 @@ class Priority(Plugin):
             why = f"no PriorityClass with name {asked} was found"
             raise errors.forbidden(call.route.kind, new.metadata.name, why)
         value, policy, name = found
-        where = "pod" if isinstance(new, Pod) else "pod group"
-        for what, given, computed in (
-            ("integer value of priority", new.spec.priority, value),
-            ("string value of PreemptionPolicy", new.spec.preemption_policy, policy),
-        ):
-            if given not in (None, computed):
-                why = (
-                    f"the {what} ({given}) must not be provided in {where} spec; "
-                    f"priority admission controller computed {computed} from the given PriorityClass name"
-                )
-                raise errors.forbidden(call.route.kind, new.metadata.name, why)
+        if new.spec.priority not in (None, value):
+            raise _is_computed(call, new, f"integer value of priority ({new.spec.priority})", value)
+        if new.spec.preemption_policy not in (None, policy):
+            raise _is_computed(call, new, f"string value of PreemptionPolicy ({new.spec.preemption_policy})", policy)
         if isinstance(new, Pod):
             return replace(new, spec=_prioritised(new.spec, value, name, policy))
         has_policy = POLICY_GATE not in engine.disabled_gates
@@ -89,6 +82,15 @@ class Priority(Plugin):
             new.spec, priority=value, priority_class_name=name, preemption_policy=policy if has_policy else None
         )
         return replace(new, spec=spec)
+
+
+def _is_computed(call: Call, new: Object, given: str, computed: int | str) -> errors.ApiError:
+    where = "pod" if isinstance(new, Pod) else "pod group"
+    why = (
+        f"the {given} must not be provided in {where} spec; "
+        f"priority admission controller computed {computed} from the given PriorityClass name"
+    )
+    return errors.forbidden(call.route.kind, new.metadata.name, why)
 
 
 def _priority(engine: Engine, asked: str) -> priority.Priority | None:

@@ -119,8 +119,8 @@ def choose(engine: Engine, request: Request, call: Call) -> Representation:
         view = engine.strategies.view(call.route.kind, call.route.subresource)
         if view is not None:
             return AsView(call, view)
-    header = request.header("accept")
-    if not header or header == JSON:
+    header = request.headers.get("accept", JSON)
+    if header == JSON or not header:
         return Representation(call)
     for wanted in accepted(header):
         if (form := _form(wanted, request, call)) is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from dray.api.field import FieldError, Reason
+from dray.api.meta import Object
 from dray.cel import OutOfTime
 from dray.server.processor_time import MOST_SECONDS, allowance
 from dray.validation import Context
@@ -18,10 +19,10 @@ def patient(context: Context) -> Context:
     return replace(context, more=allowance())
 
 
-def problems(validate: Callable[[Context], Errors], context: Context) -> Errors:
+def problems(validate: Callable[..., Errors], *of: Object | Context) -> Errors:
     """What is wrong with an object; that it took too long to say, if it did. Raises Postponed in a hasty context."""
     try:
-        return validate(context)
+        return validate(*of)
     except OutOfTime:
         took = f"rules took more than {MOST_SECONDS:g} seconds of processor time"
         said = f"Invalid value: null: call cost exceeds limit: {took}"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from dray.api import codec, schema
 from dray.api.custom import CustomObject
-from dray.api.generated.core import Pod, PodSpec
+from dray.api.generated.core import Pod, PodSpec, PodStatus
 from dray.api.meta import ManagedFieldsEntry, Object, ObjectMeta
 from dray.api.shared_parts import share
 from dray.api.sharing import remembered
@@ -40,6 +40,7 @@ MOST_ENTRIES = 128
 """How many entries are remembered as objects hold them: whoever writes many objects writes many in one second."""
 
 _NO_SPEC = PodSpec()
+_NO_STATUS = PodStatus()
 
 _Entries = tuple[ManagedFieldsEntry, ...]
 
@@ -106,8 +107,13 @@ def _first_entries(call: Call, new: Object) -> _Entries:
     if isinstance(new, CustomObject):
         fields = _fields_of_new_custom(call, new)
     elif isinstance(new, Pod):
-        rest = replace(new, metadata=_nameless(new.metadata), spec=_NO_SPEC)
-        fields = _fields_of_new_pod(new.spec, call.route.version, codec.encode(rest))
+        meta = new.metadata
+        if meta.owner_references or meta.finalizers or new.status != _NO_STATUS:
+            rest = codec.encode(replace(new, metadata=_nameless(meta), spec=_NO_SPEC))
+            fields = _fields_of_new_pod(new.spec, call.route.version, rest)
+        else:
+            kept = (bool(meta.generate_name), tuple(meta.labels), tuple(meta.annotations))
+            fields = _fields_of_plain_pod(new.spec, call.route.version, kept)
     else:
         content = codec.encode(replace(new, metadata=_nameless(new.metadata)))
         fields = _fields_of_new(call.route.kind.group, call.route.version, call.route.kind.kind, content)
@@ -135,6 +141,18 @@ def _fields_of_new_pod(spec: PodSpec, version: str, rest: bytes) -> FieldSet:
     """The same for a pod, which shares its spec with others: only the rest need be written to be compared."""
     document = {**msgspec.json.decode(rest), "spec": codec.to_builtins(spec)}
     return managed.first_fields(document, schema.for_kind("", version, "Pod"))
+
+
+@remembered
+def _fields_of_plain_pod(spec: PodSpec, version: str, kept: tuple[bool, tuple[str, ...], tuple[str, ...]]) -> FieldSet:
+    """The same for a pod of which nothing but the keys of labels and annotations is its own."""
+    generates, labels, annotations = kept
+    meta = ObjectMeta(
+        generate_name="x" if generates else "",
+        labels=dict.fromkeys(labels, ""),
+        annotations=dict.fromkeys(annotations, ""),
+    )
+    return _fields_of_new_pod(spec, version, codec.encode(Pod(metadata=meta)))
 
 
 def _nameless(meta: ObjectMeta) -> ObjectMeta:

@@ -93,12 +93,14 @@ def generated_name(engine: Engine, obj: Object) -> str:
 def placed(engine: Engine, call: Call, obj: T, *, name: str = "") -> T:
     """In the namespace of the request, with a uid and a birthday, and with its own name unless another is given."""
     check_namespace(obj, call.route.namespace)
+    has_generation = engine.strategies.rules(call.route.kind).has_generation
     return with_metadata(
         obj,
         name=name or obj.metadata.name,
         namespace=call.route.namespace,
         uid=engine.new_uid(),
         creation_timestamp=call.now,
+        generation=1 if has_generation else obj.metadata.generation,
         deletion_timestamp=None,
         deletion_grace_period_seconds=None,
         resource_version="",
@@ -111,10 +113,13 @@ async def admitted(engine: Engine, call: Call, obj: Object, *, track: bool) -> O
     rules, context = engine.strategies.rules(call.route.kind), engine.context(call)
     if call.is_large:
         obj = await engine.beside(call, _completed, call, rules, obj, track)
-        written = await engine.admission.mutate(engine, call, obj, None)
     else:
-        written = await engine.admission.mutate(engine, call, _completed(call, rules, obj, track), None)
-    obj = await _in_time(engine, call, context, partial(_judged, call, rules, written))
+        obj = _completed(call, rules, obj, track)
+    written = await engine.admission.mutate(engine, call, obj, None)
+    if call.is_large or call.route.kind.is_custom:
+        obj = await _in_time(engine, call, context, partial(_judged, call, rules, written))
+    else:
+        obj = _judged(call, rules, written, context)
     await engine.admission.check(engine, call, obj, None)
     return obj
 
@@ -141,7 +146,7 @@ def _judged(call: Call, rules: Rules, written: Object, context: Context) -> Obje
     obj: Object = rules.prepare_create(written, context)
     if context.disabled_gates:
         call.warnings += dropped_fields.warnings(lambda given: rules.prepare_create(written, given), context)
-    problems = slow_rules.problems(partial(rules.validate_create, obj), context)
+    problems = slow_rules.problems(rules.validate_create, obj, context)
     if problems:
         raise errors.invalid(call.route.kind, obj.metadata.name, problems)
     call.warnings.extend(rules.warnings(obj))
@@ -356,7 +361,7 @@ def _judged_update(call: Call, strategy: UpdateStrategy, written: Object, old: O
     new: Object = strategy.prepare(written, old, context)
     if context.disabled_gates:
         call.warnings += dropped_fields.warnings(lambda given: strategy.prepare(written, old, given), context)
-    problems = slow_rules.problems(partial(strategy.validate, new, old), context)
+    problems = slow_rules.problems(strategy.validate, new, old, context)
     if problems:
         raise errors.invalid(call.route.kind, old.metadata.name, problems)
     call.warnings.extend(strategy.warnings(new))

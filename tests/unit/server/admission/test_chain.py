@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, ClassVar, cast
 
 import pytest
@@ -39,6 +40,43 @@ class Call:
 
     class route:  # noqa: N801
         kind = by_kind("resource.k8s.io/v1", "ResourceSlice")
+        verb = "update"
+
+
+class Create(Call):
+    """The same as a create."""
+
+    class route(Call.route):  # noqa: N801
+        verb = "create"
+
+
+class RefusesPods(Refuses):
+    """Has nothing to say about slices."""
+
+    kinds: ClassVar[frozenset[str] | None] = frozenset({"Pod"})
+
+
+class RefusesChanges(Refuses):
+    """Has nothing to say about creates."""
+
+    def looks_at(self, kind: str, verb: str) -> bool:
+        return verb != "create" and super().looks_at(kind, verb)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "call", "is_asked"),
+    [
+        (RefusesPods(), Call(), False),
+        (RefusesChanges(), Call(), True),
+        (RefusesChanges(), Create(), False),
+        (Refuses(), Create(), True),
+    ],
+)
+async def test_a_plugin_is_asked_about_what_it_looks_at(plugin: Plugin, call: Call, is_asked: bool) -> None:
+    chain = Chain([plugin], cast(Any, Configured(is_idle=True)))
+    for _ in range(2):  # as when it is asked for the first time
+        with pytest.raises(ApiError) if is_asked else nullcontext():
+            await chain.check(cast(Any, None), cast(Any, call), None, None)
 
 
 @pytest.mark.parametrize(
