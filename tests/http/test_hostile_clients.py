@@ -237,6 +237,38 @@ def test_malformed_requests(running: Running, request_line: bytes) -> None:
     running.assert_well()
 
 
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        ("HTTP/1.1\r\nTransfer-Encoding: x, chunked", 501),
+        ("HTTP/1.1\r\nTransfer-Encoding: gzip, chunked", 501),
+        ("HTTP/1.1\r\nTransfer-Encoding: ,chunked", 501),
+        ("HTTP/1.1\r\nTransfer-Encoding: x\r\nTransfer-Encoding: chunked", 501),
+        ("HTTP/1.1\r\nTransfer-Encoding: chunked, x", 400),
+        ("HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked", 400),
+        ("HTTP/1.1\r\nTransfer-Encoding:\x0bchunked", 400),
+        ("HTTP/1.1\r\nTransfer-Encoding : chunked", 400),
+        ("HTTP/1.1\r\nTransfer-Encoding:\r\n chunked", 400),
+        ("HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked", 400),
+        ("HTTP/1.0\r\nTransfer-Encoding: chunked", 400),
+        ("HTTP/2.0\r\nTransfer-Encoding: chunked", 505),
+        ("HTTP/1.1\r\nHost: two\r\nTransfer-Encoding: chunked", 400),
+        ("HTTP/1.1\r\nContent-Length: +5", 400),
+        ("HTTP/1.1\r\nContent-Length: 5, 5", 400),
+    ],
+)
+def test_what_others_may_frame_another_way_is_refused_and_ends_the_connection(
+    running: Running, head: str, code: int
+) -> None:
+    """Whoever stands before the server, and reads other requests than it does, would let strangers' ones through."""
+    hidden = "GET /version HTTP/1.1\r\nHost: one\r\n\r\n"
+    with running.connect() as client:
+        client.sendall(f"POST /api {head}\r\nHost: one\r\n\r\n5\r\nhello\r\n0\r\n\r\n{hidden}".encode())
+        answer = read_all(client)
+    assert (parse(answer)[0], answer.count(b"HTTP/1.1 "), b"gitVersion" in answer) == (code, 1, False)
+    running.assert_well()
+
+
 @pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "PROPFIND", "PURGE"])
 def test_unknown_verbs(running: Running, method: str) -> None:
     assert running.ask(method, "/api/v1/pods")[0] == 405

@@ -11,10 +11,11 @@ import httptools
 
 from dray.api.visible import visible
 from dray.process.http.duplex import ConnectionDuplex
-from dray.process.http.head import HEADER_BYTES, HeadError, header_key, request_of
+from dray.process.http.head import HEADER_BYTES, HeadError, body_length, header_key, request_of
 from dray.process.http.messages import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
+    SMALL_BODY,
     Peer,
     Queued,
     Request,
@@ -37,8 +38,6 @@ PIECE = 8 * 1024
 """So much is given to the parser in one turn of the loop, unless all is the body of one request: small parts of
 requests cost more than their bytes, and it keeps a header until it has seen its end."""
 MOST_RAW = 64 * 1024
-SMALL_BODY = 64 * 1024
-"""A body of this size is let through and dropped if its request is refused, so that the connection can go on."""
 LARGE_HEAD = failure(431, f"request headers larger than {MAX_HEADER_BYTES} bytes")
 
 log = logging.getLogger(__name__)
@@ -92,7 +91,6 @@ class Connection(Writing, asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop, after the TLS handshake where there is one."""
-        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
         self._transport = transport  # type: ignore[assignment]  # that of a stream
         address = transport.get_extra_info("peername")
         certificate = transport.get_extra_info("peercert") or None
@@ -267,21 +265,25 @@ class Connection(Writing, asyncio.Protocol):
         if self._closing:
             return
         self.deadline = self._loop.time() + self._server.limits.body_seconds
-        length = int(self._headers.get("content-length") or 0)
-        chunked = "transfer-encoding" in self._headers
-        if not chunked and not length:
+        assert self._parser is not None
+        try:
+            length = body_length(self._headers, self._parser.get_http_version())
+        except HeadError as error:
+            self._end_with(failure(error.code, str(error)))
             return
-        self._body_left = 0 if chunked else length
+        if length == 0:
+            return
+        self._body_left = length or 0
         waits = self._headers.get("expect", "").lower() == "100-continue"
         head = self._head = self._parsed()
         if head is None:
             return
-        head.oversized = length > MAX_BODY_BYTES
+        head.oversized = self._body_left > MAX_BODY_BYTES
         self._refusal = self._server.admit(head)
         if self._refusal is None:
             if waits:
                 self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        elif chunked or waits or length > SMALL_BODY:
+        elif length is None or waits or length > SMALL_BODY:
             self._refuse(head, self._refusal)
 
     def _refuse(self, request: Request, refusal: Response) -> None:
@@ -406,7 +408,7 @@ class Connection(Writing, asyncio.Protocol):
         try:
             return request_of(method, uri, headers, self._peer)
         except HeadError as error:
-            self._end_with(failure(400, str(error)))
+            self._end_with(failure(error.code, str(error)))
             return None
 
     async def _answer_all(self) -> None:

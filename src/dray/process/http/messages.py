@@ -12,6 +12,8 @@ from dray.process.http.duplex import Duplex
 
 MAX_HEADER_BYTES = 64 * 1024
 MAX_BODY_BYTES = 3 * 1024 * 1024
+SMALL_BODY = 64 * 1024
+"""A body of this size is let through and dropped if its request is refused, so that the connection can go on."""
 
 JSON = "application/json"
 
@@ -39,6 +41,7 @@ _REASONS = {
     502: "Bad Gateway",
     503: "Service Unavailable",
     504: "Gateway Timeout",
+    505: "HTTP Version Not Supported",
     507: "Insufficient Storage",
 }
 
