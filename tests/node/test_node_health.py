@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from dray.api.generated.core import Pod, ResourceHealth
+from dray.node.drivers import Drivers
 from dray.node.health import (
     HEALTHY,
     MOST_DEVICES,
@@ -19,7 +20,9 @@ from dray.node.health import (
     HealthReport,
     HealthTable,
 )
+from dray.node.health_watch import AT_ONCE, PAUSE_SECONDS, HealthWatch
 from dray.plugins.generated import health_v1_pb2 as health
+from dray.process.clock import RealClock
 from node_world import DRIVER, NodeWorld, local_world
 from scripted_driver import ScriptedDriver
 
@@ -118,3 +121,29 @@ def test_a_driver_that_makes_up_devices_takes_no_room_from_others() -> None:
     table.forget("evil.example.com")
     assert len(table.update("evil.example.com", made_up, 0.0)) == MOST_DEVICES
     assert table.update("another.example.com", [replace(good, device="x" * 1_000_000)], 0.0) == set()
+
+
+async def test_a_message_about_many_devices_leaves_turns_to_others() -> None:
+    """Lease, exec and all other pods of the node are on the same loop."""
+    table, turns = HealthTable(), 0
+    watch = HealthWatch(Drivers(), table, RealClock(), lambda _: None)
+    reports = [report(health.UNHEALTHY, "\x1b" * 300, device=f"gpu-{number}") for number in range(1_000)]
+    taking = asyncio.create_task(watch._take(DRIVER, reports))
+    while not taking.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > len(reports) / AT_ONCE
+    assert table.get(DeviceKey(DRIVER, "node-1", "gpu-999")).health == UNHEALTHY
+
+
+async def test_a_driver_that_reports_without_end_is_read_no_faster_than_it_can_be_taken() -> None:
+    async with local_world() as world:
+        driver = ScriptedDriver(world.root)
+        driver.info.supported_versions.append("v1.DRAResourceHealth")
+        await world.start_driver(driver)
+        await world.until(lambda: bool(driver.notified))
+        began = time.monotonic()
+        for number in range(6):
+            driver.report(report(health.HEALTHY, str(number)))
+        await world.until(lambda: world.agent.health.get(GPU).message == "5")
+        assert time.monotonic() - began >= 5 * PAUSE_SECONDS

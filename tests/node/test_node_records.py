@@ -14,12 +14,14 @@ import builders
 from dray.api.generated.core import Pod
 from dray.api.resource import ResourceClaim
 from dray.node import checkpoint
-from dray.node.answers import ClaimAnswer, judge_prepare, judge_unprepare
+from dray.node.answers import MOST_DEVICES, ClaimAnswer, judge_prepare, judge_unprepare
 from dray.node.checkpoint import FILE, State
 from dray.node.claim_record import PREPARE, UNPREPARE, ClaimBook, ClaimRecord, DriverPart, PreparedDevice, new_record
 from dray.node.device_status import resource_statuses
+from dray.node.driver_calls import _prepared
 from dray.node.health import HealthTable
 from dray.node.pod_claims import PodClaim, Refused, cdi_ids, check_claim, pod_claims
+from dray.plugins.generated import dra_v1_pb2 as messages
 from local_server import typed
 
 names = st.text("abc", min_size=1, max_size=3)
@@ -203,3 +205,15 @@ def test_devices_of_extended_resources_are_shown_with_their_claim() -> None:
     assert cdi_ids(mine, mine.spec.containers[0], book) == ("d/gpu=1",)
     [shown] = resource_statuses(mine, book, HealthTable())["main"]
     assert (shown.name, [one.resource_id for one in shown.resources]) == ("claim:c/r", ["d/gpu=1"])
+
+
+def test_what_a_driver_says_of_a_claim_is_bounded_before_it_is_looked_at() -> None:
+    """A million devices are two of the four megabytes that gRPC takes, and four seconds of the agent's loop."""
+    many = messages.NodePrepareResourceResponse(devices=[messages.Device()] * (MOST_DEVICES + 1))
+    long = messages.NodePrepareResourceResponse(devices=[messages.Device(request_names=[""] * 200_000)])
+    for answer in (many, long):
+        assert _prepared(answer) == ClaimAnswer(
+            error="the driver names more than 1000 devices, or says too much of them"
+        )
+    one = messages.NodePrepareResourceResponse(devices=[messages.Device(pool_name="p", device_name="d")], error="no")
+    assert _prepared(one) == ClaimAnswer((PreparedDevice("p", "d"),), "no")

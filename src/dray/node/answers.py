@@ -16,6 +16,8 @@ from dray.node.claim_record import ClaimRecord, DriverPart, PreparedDevice
 
 LONGEST_ERROR: Final = 512
 MOST_CDI_IDS: Final = 256
+MOST_DEVICES: Final = 1_000
+"""In an answer for one claim, which has 32 at most: each may be named for several requests."""
 LONGEST_ANSWER: Final = 64 * 1024
 """Letters in all that a driver says of a claim. It is on record, with all other claims of the node, until the end."""
 

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import grpc
 import grpc.aio
 
-from dray.node.answers import ClaimAnswer
+from dray.node.answers import LONGEST_ANSWER, MOST_DEVICES, ClaimAnswer
 from dray.node.claim_record import PREPARE, UNPREPARE, ClaimRecord, PreparedDevice
 from dray.node.drivers import DriverMissing, Drivers, Instance
 from dray.node.metrics import NodeMetrics
@@ -50,7 +50,7 @@ class DriverCalls:
             return await contracts.call(instance.channel, method, request, timeout=self._seconds)
 
         response = await self._call(driver, PREPARE, call)
-        return {uid: ClaimAnswer(_devices(one.devices), one.error) for uid, one in response.claims.items()}
+        return {uid: _prepared(one) for uid, one in response.claims.items()}
 
     async def unprepare(self, driver: str, records: Sequence[ClaimRecord]) -> dict[str, ClaimAnswer]:
         """NodeUnprepareResources for several claims. Raises DriverMissing or CallFailed."""
@@ -92,6 +92,13 @@ class DriverCalls:
 
 def _claims(records: Sequence[ClaimRecord]) -> list[messages.Claim]:
     return [messages.Claim(namespace=one.namespace, uid=one.uid, name=one.name) for one in records]
+
+
+def _prepared(one: messages.NodePrepareResourceResponse) -> ClaimAnswer:
+    """What is said of a claim; nothing of it is looked at one by one that can be no answer."""
+    if len(one.devices) > MOST_DEVICES or one.ByteSize() > 4 * LONGEST_ANSWER:
+        return ClaimAnswer(error=f"the driver names more than {MOST_DEVICES} devices, or says too much of them")
+    return ClaimAnswer(_devices(one.devices), one.error)
 
 
 def _devices(devices: Sequence[messages.Device]) -> tuple[PreparedDevice, ...]:

@@ -22,6 +22,10 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 1.0
 LONGEST_LEASE: Final = 24 * 3600.0
+PAUSE_SECONDS: Final = 0.1
+"""Between two messages of a driver: whoever sends them without end is read no faster."""
+AT_ONCE: Final = 16
+"""Reports that are looked at in one turn of the loop: one in letters that do not print takes up to a millisecond."""
 
 _NAMES: Final = {messages.HEALTHY: HEALTHY, messages.UNHEALTHY: UNHEALTHY}
 
@@ -75,8 +79,8 @@ class HealthWatch:
                     if not isinstance(response, messages.NodeWatchResourcesResponse):
                         break  # which is how gRPC hands on what it could not decode
                     failure = None
-                    now = self._clock.monotonic()
-                    self._tell(self._table.update(instance.driver, _reports(response.devices), now))
+                    await self._take(instance.driver, response.devices)
+                    await self._clock.sleep(PAUSE_SECONDS)
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                     return  # it has no health to report after all, until it registers again
@@ -85,6 +89,15 @@ class HealthWatch:
                 failure = error.code()
             self._tell(self._table.forget(instance.driver))
             await self._clock.sleep(RETRY_SECONDS)
+
+    async def _take(self, driver: str, devices: Sequence[messages.DeviceHealth]) -> None:
+        """A message, in as many turns as it takes."""
+        changed: set[DeviceKey] = set()
+        for start in range(0, len(devices), AT_ONCE):
+            reports = _reports(devices[start : start + AT_ONCE])
+            changed |= self._table.update(driver, reports, self._clock.monotonic())
+            await asyncio.sleep(0)
+        self._tell(changed)
 
     def _tell(self, changed: set[DeviceKey]) -> None:
         if changed:

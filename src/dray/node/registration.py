@@ -21,6 +21,7 @@ from dray.plugins.generated import registration_pb2 as messages
 
 INFO_SECONDS: Final = 5.0
 NOTIFY_SECONDS: Final = 5.0
+LONGEST_DETAILS: Final = 512
 
 
 class RegistrationFailed(Exception):
@@ -94,7 +95,8 @@ async def _call(
     try:
         answer: contracts.A | None = await contracts.call(channel, method, request, timeout=seconds)
     except grpc.aio.AioRpcError as error:
-        raise RegistrationFailed(f"{method.name}: {error.code().name}: {error.details()}") from None
+        details = (error.details() or "")[:LONGEST_DETAILS]
+        raise RegistrationFailed(f"{method.name}: {error.code().name}: {details}") from None
     if answer is None:  # which is how gRPC hands on what it could not decode
         raise RegistrationFailed(f"{method.name}: the answer is not what the protocol says")
     return answer

@@ -17,6 +17,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
+from dray.plugins.entries import check_entries
 from dray.plugins.generated import dra_v1_pb2 as dra
 from dray.plugins.generated import health_v1_pb2 as health
 from dray.plugins.generated import registration_pb2 as registration
@@ -68,6 +69,11 @@ class Method(Generic[Q, A]):
     def path(self) -> str:
         """As HTTP/2 has it in `:path`."""
         return f"/{self.service}/{self.name}"
+
+    def read_answer(self, data: bytes) -> A:
+        """What a plugin said. Whatever is raised here, gRPC hands on as an answer that is None."""
+        check_entries(data)
+        return self.answer.FromString(data)
 
 
 def _prepare(service: str) -> Method[dra.NodePrepareResourcesRequest, dra.NodePrepareResourcesResponse]:
@@ -122,7 +128,7 @@ def choose_health_version(supported: tuple[str, ...]) -> str | None:
 async def call(channel: grpc.aio.Channel, method: Method[Q, A], request: Q, *, timeout: float) -> A:
     """One call and its answer. Raises grpc.aio.AioRpcError (DEADLINE_EXCEEDED after `timeout` seconds)."""
     invoke = channel.unary_unary(
-        method.path, request_serializer=method.request.SerializeToString, response_deserializer=method.answer.FromString
+        method.path, request_serializer=method.request.SerializeToString, response_deserializer=method.read_answer
     )
     return cast(A, await invoke(request, timeout=timeout))
 
@@ -130,7 +136,7 @@ async def call(channel: grpc.aio.Channel, method: Method[Q, A], request: Q, *, t
 def stream(channel: grpc.aio.Channel, method: Method[Q, A], request: Q) -> Stream[A]:
     """A call with answers without end. Iterating raises grpc.aio.AioRpcError."""
     invoke = channel.unary_stream(
-        method.path, request_serializer=method.request.SerializeToString, response_deserializer=method.answer.FromString
+        method.path, request_serializer=method.request.SerializeToString, response_deserializer=method.read_answer
     )
     return cast(Stream[A], invoke(request))
 
