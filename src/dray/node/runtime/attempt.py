@@ -39,7 +39,7 @@ class Attempt:
 
     def __init__(self, pods: Directory, uid: str, container: str, number: int) -> None:
         self._pods = pods
-        self._uid = uid
+        self.uid = uid
         self.container = container
         self.number = number
         self.identity = f"{uid}/{container}/{number}"
@@ -49,7 +49,7 @@ class Attempt:
     def fresh(self, launch: Launch, *, has_input: bool = False) -> Iterator[tuple[Standard, Traces]]:
         """Descriptors of a new log, pipe and traces, to start a container with. Raises OSError."""
         with contextlib.ExitStack() as stack:
-            pod = stack.enter_context(self._pods.child(self._uid, create=0o700))
+            pod = stack.enter_context(self._pods.child(self.uid, create=0o700))
             directory = stack.enter_context(pod.child(self.container, create=0o700))
             self._make_room(directory)
             directory.replace(f"{self.number}.launch", msgspec.json.encode(launch))
@@ -158,7 +158,7 @@ class Attempt:
         return False
 
     def _open(self) -> Directory:
-        with self._pods.child(self._uid) as pod:
+        with self._pods.child(self.uid) as pod:
             return pod.child(self.container)
 
 

@@ -25,7 +25,7 @@ from dray.node.runtime import edits as cdi_edits
 from dray.node.runtime import launch, terminals
 from dray.node.runtime.attempt import Attempt, Attempts, boot_id
 from dray.node.runtime.console import Console
-from dray.node.runtime.control_groups import remove_groups
+from dray.node.runtime.control_groups import end_pod, end_processes, group_of, remove_groups
 from dray.node.runtime.edits import Applied
 from dray.node.runtime.held_inputs import HeldInputs
 from dray.node.runtime.hooks import AFTER, BEFORE, END, ContainerInfo, run_hooks
@@ -121,6 +121,7 @@ class ProcessRuntime:
 
     def clean(self, uid: str) -> None:
         """Removes the pod's directory, logs and all."""
+        end_pod(self._machine.control_groups, uid)
         self._attempts.clean(uid)
         remove_groups(self._machine.control_groups, self._attempts.pods())
 
@@ -162,6 +163,7 @@ class ProcessRuntime:
             self._times.stop(process.attempt)
             self._inputs.release(process.attempt.identity)
             code = process.finish()
+            end_processes(self._machine.control_groups, group_of(process.attempt.uid, process.attempt.container))
             running.exit = Exit(code, self._clock.now())
             self._after(running, process)
             on_exit()
@@ -243,7 +245,7 @@ def _launch(order: Order, applied: Applied, rights: Rights) -> Launch:
         directory=container.working_dir or "/",
         host_name=order.pod.spec.hostname or meta.name,
         binds=applied.binds,
-        control_group=f"{meta.uid}.{container.name}".replace("/", "_"),
+        control_group=group_of(meta.uid, container.name),
     )
 
 
