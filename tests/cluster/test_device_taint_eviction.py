@@ -193,7 +193,7 @@ async def test_nothing_is_kept_when_all_is_done() -> None:
         assert world.metric("device_taint_eviction_controller_active_evictions") == 0
 
 
-@pytest.mark.req("5055-101", "5055-102", "5055-103", "5055-106", "5055-107", "SVS-25", "SVS-26", "SVS-27")
+@pytest.mark.req("5055-101", "5055-102", "5055-103", "5055-106", "5055-107", "5055-147", "SVS-25", "SVS-26", "SVS-27")
 async def test_status_tells_of_progress_at_once_and_then_every_ten_seconds() -> None:
     async with device_taint_world() as world:
         await ensure_namespace(world, "other")
@@ -266,6 +266,8 @@ async def test_a_rule_without_effect_tells_once_what_it_would_do_and_then_does_j
         for part in ("4 published devices", "5 allocated devices", "5 pods would be evicted in 2 different namespaces"):
             assert part in told.message
         await use_devices(world, "later", "older-gpu", pods=("late",))
+        await world.settle(60)
+        await world.patch("devicetaintrules", "rule", {"metadata": {"labels": {"looked-at": "again"}}})
         await world.settle(60)
         assert await status(world) == told
         assert await leaving(world) == set()

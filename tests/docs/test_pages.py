@@ -94,6 +94,7 @@ def test_the_page_of_the_driver_sdk_is_current_and_says_something_of_everything(
     assert not re.findall(r"\*\*`([a-z_]+)\(.*`\*\*\n\n\n", page), "methods without words"
 
 
+@pytest.mark.req("4381-216")
 def test_the_page_of_kinds_is_current() -> None:
     assert kinds_page.PAGE.read_text() == kinds_page.render_page(), "run: make generate"
 

@@ -146,7 +146,7 @@ def sysfs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.req("4381-28", "4381-29", "4381-255", "SVS-61")
+@pytest.mark.req("4381-28", "4381-29", "4381-255", "4381-256", "SVS-61")
 def test_interfaces_have_the_standard_attributes(sysfs: Path) -> None:
     bridge, nic = NETWORK.NetworkInterfaces(sysfs).discover()
     assert dict(nic.attributes) == {
@@ -192,6 +192,7 @@ async def test_interfaces_of_this_machine_can_be_published() -> None:
 
 @pytest.mark.req("4381-180", "4381-229")
 async def test_the_manifest_gives_a_driver_its_rights_and_no_more() -> None:
+    assert "(../examples/drivers/fake_gpu.yaml)" in (EXAMPLES.parents[1] / "docs" / "drivers.md").read_text()
     async with empty_world(with_roles=True) as world:
         for document in yaml.safe_load_all((EXAMPLES / "fake_gpu.yaml").read_text()):
             await world.client.create(typed(document))

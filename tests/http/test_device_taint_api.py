@@ -90,7 +90,7 @@ def test_a_slice_has_devices_or_taints_or_neither(server: LiveServer, spec: Docu
 
 @pytest.mark.req(
     "5055-10", "5055-11", "5055-12", "5055-13", "5055-14", "5055-16", "5055-17", "5055-18", "5055-41", "5055-42",
-    "5055-43", "5055-141", "5055-146", "implied-9",
+    "5055-43", "5055-141", "5055-146", "SVS-05", "SVS-06", "SVS-07", "implied-9",
 )  # fmt: skip
 @pytest.mark.parametrize(
     ("more", "field"),

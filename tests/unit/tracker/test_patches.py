@@ -39,7 +39,7 @@ def patched(*patches: ResourceSlicePatch) -> list[str]:
     return [f"{found.id.driver[:3]}/{found.id.pool}/{found.id.device}" for found in tracker.devices() if found.patches]
 
 
-@pytest.mark.req("5027-17", "5027-19", "5027-05", "X-02")
+@pytest.mark.req("5027-04", "5027-17", "5027-19", "5027-05", "X-02")
 @pytest.mark.parametrize(
     ("applied", "expected"),
     [
@@ -67,7 +67,7 @@ def test_patches_by_class_follow_the_class() -> None:
     assert "note" not in values(find(tracker, "y"))
 
 
-@pytest.mark.req("5027-20", "5027-24", "5027-25", "5027-26", "5027-27", "X-10")
+@pytest.mark.req("5027-04", "5027-20", "5027-24", "5027-25", "5027-26", "5027-27", "X-10")
 @pytest.mark.parametrize(
     ("attributes", "capacity", "expected"),
     [

@@ -65,7 +65,7 @@ TAINTS = [
 
 @pytest.mark.req(
     "5055-10", "5055-11", "5055-12", "5055-13", "5055-14", "5055-16", "5055-17", "5055-18", "5055-19", "5055-37",
-    "5055-41", "5055-42", "5055-43", "5055-141", "5055-146", "SVS-05", "SVS-06", "SVS-07", "X-07", "implied-9",
+    "5055-41", "5055-42", "5055-43", "5055-141", "5055-146", "X-07", "implied-9",
 )  # fmt: skip
 @pytest.mark.parametrize(("taint", "expected"), TAINTS)
 def test_a_taint_is_the_same_in_rules_and_slices(

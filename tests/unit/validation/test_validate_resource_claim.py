@@ -211,13 +211,15 @@ def test_tolerations(verdict: Any, toleration: dict[str, Any], expected: set[tup
 
 
 @pytest.mark.req("5055-21", "5055-22", "SVS-15", "SVS-17")
-def test_how_many_tolerations(verdict: Any) -> None:
+def test_how_many_tolerations(verdict: Any, edit: Any) -> None:
     toleration = {"key": "a", "operator": "Exists"}
     assert verdict(a_claim(request(tolerations=[toleration] * 16))) == set()
     assert verdict(a_claim(request(tolerations=[toleration] * 17))) == {("TooMany", f"{EXACTLY}.tolerations")}
     assert verdict(a_template(request(tolerations=[toleration]))) == set()
     template = a_template(request(tolerations=[toleration] * 17))
     assert verdict(template) == {("TooMany", "spec.spec.devices.requests[0].exactly.tolerations")}
+    stored = a_claim(request(tolerations=[toleration] * 17))
+    assert verdict(edit(stored, {"metadata.labels": {"a": "b"}}), stored) == set()
 
 
 @pytest.mark.req("5055-39", "5055-25")
