@@ -2,7 +2,8 @@
 
 A turn is what the loop does between two looks at its sockets: nobody else is served meanwhile. What counts is the time
 that it takes, less the time in which other programs had the processors, so that a busy machine changes little. A thread
-that keeps the interpreter for long counts, and so does Python's garbage collector.
+that keeps the interpreter for long counts, and so does Python's garbage collector. With each long turn comes where all
+threads were when it became long.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ import threading
 import time
 from collections.abc import Coroutine
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 import uvloop
 
 LONG_SECONDS = 0.010
 """Turns from which on they are written down."""
+LOOK_SECONDS = 0.005
+"""How often it is looked whether a turn has become long."""
+FRAMES = 6
 
 
 def _waited() -> float:
@@ -38,7 +43,19 @@ class Loop(asyncio.SelectorEventLoop):
         self._began = (0.0, 0.0, 0.0)
         self._parts: list[tuple[float, str]] = []
         self._collected = 0.0
+        self._is_turning = False
+        self._stacks: dict[str, str] = {}
         gc.callbacks.append(self._on_garbage)
+        threading.Thread(target=self._look_often, name="look", daemon=True).start()
+
+    def _look_often(self) -> None:
+        while not self._out.closed:
+            time.sleep(LOOK_SECONDS)
+            if self._is_turning and not self._stacks and time.perf_counter() - self._began[0] > LONG_SECONDS:
+                names = {thread.ident: thread.name for thread in threading.enumerate()}
+                frames = sys._current_frames()
+                self._stacks = {names.get(one, ""): _stack(frame) for one, frame in frames.items()}
+                self._stacks.pop("look", None)
 
     def _on_garbage(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
@@ -54,10 +71,13 @@ class Loop(asyncio.SelectorEventLoop):
         self._began = (time.perf_counter(), time.thread_time(), _waited())
         self._parts = []
         self._collected = 0.0
+        self._stacks = {}
+        self._is_turning = True
         super()._process_events(event_list)  # type: ignore[misc]
 
     def _run_once(self) -> None:
         super()._run_once()  # type: ignore[misc]
+        self._is_turning = False
         wall, cpu, waited = self._began
         took = time.perf_counter() - wall
         if took < LONG_SECONDS:
@@ -72,6 +92,7 @@ class Loop(asyncio.SelectorEventLoop):
                     "cpu": round(used, 4),
                     "garbage_seconds": round(self._collected, 4),
                     "parts": [(round(seconds, 4), name) for seconds, name in parts],
+                    "stacks": self._stacks,
                 }
             )
 
@@ -84,6 +105,15 @@ class Loop(asyncio.SelectorEventLoop):
     def note(self, seconds: float, callback: Any) -> None:
         """A callback of this turn took so long."""
         self._parts.append((seconds, _name(callback)))
+
+
+def _stack(frame: FrameType | None) -> str:
+    """Where a thread is, the innermost function first."""
+    names: list[str] = []
+    while frame is not None and len(names) < FRAMES:
+        names.append(f"{Path(frame.f_code.co_filename).stem}:{frame.f_lineno} {frame.f_code.co_name}")
+        frame = frame.f_back
+    return " < ".join(names)
 
 
 def _name(callback: Any) -> str:

@@ -9,7 +9,7 @@ from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_states import DeviceStates, PoolState
 
 AT_ONCE: Final = 50
-"""Pools that are looked at before others get a turn of the loop."""
+"""Nodes or pools that are looked at before others get a turn of the loop."""
 STATES: Final = ("free", "held", "tainted", "blocked")
 
 Counts = dict[tuple[str, str], int]
@@ -28,11 +28,11 @@ class CountedDevices:
         """Counts, with turns of the loop for others in between. Whoever comes meanwhile waits, and counts again."""
         async with self._looking:
             counts: Counts = {}
-            for number, pool in enumerate(self._states.pools(cluster), 1):
-                _add(counts, pool)
-                if number % AT_ONCE == 0:
-                    await asyncio.sleep(0)
-            self.counts = counts
+            for pools in self._states.portions(cluster, AT_ONCE):
+                for pool in pools:
+                    _add(counts, pool)
+                await asyncio.sleep(0)
+            self.counts = dict(sorted(counts.items()))
 
     def total(self, state: str) -> int:
         """How many devices are in a state, of all drivers."""

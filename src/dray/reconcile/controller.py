@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
@@ -10,6 +9,7 @@ from typing import Generic, TypeVar
 from dray.api.status import ApiError
 from dray.process.clock import Clock
 from dray.process.tasks import run_together
+from dray.reconcile import fair_turns
 from dray.reconcile.effort import Effort, Rests
 from dray.reconcile.queue import WorkQueue
 
@@ -20,9 +20,6 @@ Reconcile = Callable[[K], Awaitable[float | None]]
 """Brings the world closer to what it should be for a key. Returns after how many seconds to look again, if at all.
 Raises ApiError, OSError or TimeoutError to be tried again later; anything else is a mistake, which the log shows with
 its traceback, and is tried again, too."""
-
-KEYS_IN_A_ROW = 16
-"""After so many a worker lets others go on, even if nothing made it wait."""
 
 Report = Callable[[str, Hashable, Exception], None]
 
@@ -54,12 +51,10 @@ class Controller(Generic[K]):
             self.queue.close()
 
     async def _work(self) -> None:
-        done = 0
+        turns = fair_turns.of_running_loop()
         while True:
             key = await self.queue.get()
-            done += 1
-            if done % KEYS_IN_A_ROW == 0:
-                await asyncio.sleep(0)
+            await turns.take()
             if rest := self._rests.left(key):
                 self.queue.put_off(key, rest)
                 continue

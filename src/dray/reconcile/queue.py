@@ -16,6 +16,8 @@ K = TypeVar("K", bound=Hashable)
 RETRY = Backoff(first=0.005, longest=60.0)
 
 MANY_FAILURES = 5
+DUE_AT_ONCE = 64
+"""Keys whose time has come that are added before others get a turn of the loop."""
 FAILING_SECONDS = 1.0
 """A key that has failed so often is looked at once in so many seconds, whatever happens meanwhile."""
 
@@ -168,6 +170,7 @@ class WorkQueue(Generic[K]):
         self._timer = asyncio.get_running_loop().create_task(self._wait_for_later())
 
     async def _wait_for_later(self) -> None:
+        added = 0
         while self._later:
             moment, _, key = self._later[0]
             wait = moment - self._clock.monotonic()
@@ -178,4 +181,7 @@ class WorkQueue(Generic[K]):
             if self._due.get(key) == moment:
                 del self._due[key]
                 self._add_now(key)
+            added += 1
+            if added % DUE_AT_ONCE == 0:
+                await asyncio.sleep(0)
         self._timer = None

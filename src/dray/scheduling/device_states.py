@@ -137,11 +137,33 @@ class DeviceStates:
 
     def pools(self, cluster: Cluster) -> Iterator[PoolState]:
         """Every pool, or part of one, by driver and name."""
-        self._nodes.look(cluster)
-        for key in self._known.keys() - cluster.inventory.pool_keys():
-            del self._known[key]
+        for _ in self._prepared(cluster):
+            pass
         for key in sorted(cluster.inventory.pool_keys()):
             yield from self._look(cluster, key)
+
+    def portions(self, cluster: Cluster, at_once: int) -> Iterator[list[PoolState]]:
+        """Every pool, or part of one, as published, some at a time. No step looks at more nodes or pools than that,
+        and the cluster may change between two: whoever comes later is left out, whoever has gone is, too."""
+        for number, _ in enumerate(self._prepared(cluster), 1):
+            if number % at_once == 0:
+                yield []
+        some: list[PoolState] = []
+        for number, key in enumerate(list(cluster.inventory.pool_keys()), 1):
+            some += self._look(cluster, key)
+            if number % at_once == 0:
+                yield some
+                some = []
+        yield some
+
+    def _prepared(self, cluster: Cluster) -> Iterator[None]:
+        """Takes the nodes as they are now, and forgets pools that are gone: a node or a pool for each step."""
+        yield from self._nodes.look(cluster)
+        there = cluster.inventory.pool_keys()
+        for key in list(self._known):
+            if key not in there:
+                del self._known[key]
+            yield
 
     def pools_of(self, cluster: Cluster, keys: Collection[PoolKey]) -> Iterator[tuple[PoolKey, list[PoolState]]]:
         """Some pools, each in its parts, none if it is gone. Nodes count as `pools` saw them."""
@@ -256,12 +278,22 @@ class _Nodes:
         self._seen: dict[str, tuple[Node, NodeProblem | None]] = {}
         self._shared: dict[tuple[NodeAccess, frozenset[str]], NodeProblem | None] = {}
 
-    def look(self, cluster: Cluster) -> None:
-        """Takes the nodes as they are now."""
-        seen = {info.name: self._judged(info) for info in cluster.nodes}
-        if len(seen) != len(self._seen) or any(self._differs(name, now) for name, now in seen.items()):
-            self._shared.clear()
-        self._seen = seen
+    def look(self, cluster: Cluster) -> Iterator[None]:
+        """Takes the nodes as they are, a node for each step."""
+        nodes, seen = cluster.nodes, self._seen
+        for name in list(seen):
+            if nodes.get(name) is None:
+                del seen[name]
+                self._shared.clear()
+            yield
+        for name in nodes.names():
+            info = nodes.get(name)
+            if info is not None:
+                now = self._judged(info)
+                if self._differs(name, now):
+                    self._shared.clear()
+                seen[name] = now
+            yield
 
     def problem(self, access: NodeAccess, hidden_from: frozenset[str]) -> NodeProblem | None:
         """Why devices cannot be used from anywhere in reach; None if they can."""

@@ -1,0 +1,89 @@
+"""Devices are counted some at a time: no step looks at more than a few nodes and pools, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from allocation_cluster import typed
+from dray.api.generated.core import Node
+from dray.api.resource import ResourceSlice
+from dray.scheduling import device_states
+from dray.scheduling.cluster import Cluster
+from dray.scheduling.device_states import DeviceStates
+from dray.scheduling.node_table import NodeTable
+from dray.tracker import Remove, Upsert
+
+MANY = 300
+AT_ONCE = 20
+
+
+def node(number: int) -> Node:
+    return typed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{number}"}}, Node)
+
+
+def published(number: int) -> ResourceSlice:
+    spec = {
+        "driver": "gpu.example.com",
+        "nodeName": f"node-{number}",
+        "pool": {"name": f"node-{number}", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+    }
+    manifest = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"slice-{number}"}}
+    return typed({**manifest, "spec": spec}, ResourceSlice)
+
+
+def cluster_of(count: int) -> Cluster:
+    cluster = Cluster()
+    for number in range(count):
+        cluster.set_node(None, node(number))
+        cluster.track(Upsert(published(number)))
+    return cluster
+
+
+def test_no_step_looks_at_more_than_some_nodes_and_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, states = cluster_of(MANY), DeviceStates()
+    looked = 0
+
+    def counting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            nonlocal looked
+            looked += 1
+            return function(*arguments)
+
+        return counted
+
+    monkeypatch.setattr(device_states, "_judge", counting(device_states._judge))
+    monkeypatch.setattr(NodeTable, "get", counting(NodeTable.get))
+    for again in range(2):
+        found = 0
+        for pools in states.portions(cluster, AT_ONCE):
+            assert looked <= AT_ONCE
+            looked, found = 0, found + sum(len(pool.view.devices) for pool in pools)
+        assert found == 2 * MANY, again
+
+
+def test_the_cluster_may_change_between_two_steps() -> None:
+    cluster, states = cluster_of(MANY), DeviceStates()
+    for _ in range(2):
+        for step, _ in enumerate(states.portions(cluster, AT_ONCE)):
+            number = MANY - 1 - step
+            cluster.set_node(node(number), None)
+            cluster.track(Remove.of(published(number)))
+            cluster.set_node(None, node(MANY + step))
+            cluster.track(Upsert(published(MANY + step)))
+        in_portions = [one.view for pools in states.portions(cluster, AT_ONCE) for one in pools]
+        assert len(in_portions) == MANY
+        assert {id(view) for view in in_portions} == {id(one.view) for one in DeviceStates().pools(cluster)}
+        cluster = cluster_of(MANY)
+
+
+def test_a_node_that_has_gone_takes_its_devices_with_it() -> None:
+    cluster, states = cluster_of(3), DeviceStates()
+    assert sum(pool.free.bit_count() for pools in states.portions(cluster, 1) for pool in pools) == 6
+    cluster.set_node(node(1), None)
+    assert sum(pool.free.bit_count() for pools in states.portions(cluster, 1) for pool in pools) == 4
+    cluster.set_node(None, node(1))
+    assert sum(pool.free.bit_count() for pools in states.portions(cluster, 1) for pool in pools) == 6
