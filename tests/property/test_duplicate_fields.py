@@ -17,7 +17,8 @@ spaces = st.sampled_from(["", " ", "\n", "\t "])
 
 def documents() -> st.SearchStrategy[str]:
     """JSON texts with repeated names, spaces in odd places and quotes inside of strings."""
-    leaves = st.one_of(names.map(json.dumps), st.sampled_from(["1", "null", "true", '"\\u0022:"', '"x\\":"']))
+    texts = ['"\\u0022:"', '"x\\":"', '"\\u003a"', '"\\u003A:"', '"\\\\u003a"']
+    leaves = st.one_of(names.map(json.dumps), st.sampled_from(["1", "null", "true", *texts]))
 
     def nested(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         pairs = st.tuples(names, spaces, spaces, inner).map(lambda it: f"{json.dumps(it[0])}{it[1]}:{it[2]}{it[3]}")
@@ -44,6 +45,16 @@ def repeats(text: str) -> bool:
 @given(documents())
 def test_repeated_fields_are_found_where_there_are_any(text: str) -> None:
     assert bool(duplicate_fields(text.encode())) == repeats(text)
+
+
+@pytest.mark.parametrize("text", ['{"a":1,"a":"\\u003a"}', '{"a":1,"a":"\\u003A"}'])
+def test_a_colon_that_is_written_as_a_number_hides_no_field(text: str) -> None:
+    assert duplicate_fields(text.encode()) == ("a",)
+
+
+@given(documents())
+def test_who_has_read_a_document_finds_the_same(text: str) -> None:
+    assert duplicate_fields(text.encode(), json.loads(text)) == duplicate_fields(text.encode())
 
 
 def test_paths_of_repeated_fields() -> None:

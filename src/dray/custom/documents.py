@@ -27,13 +27,22 @@ def read_json(
 
     A null where there may be none is no value, unless nulls are kept: then it is a wrong one.
     """
-    twice = codec.duplicate_fields(body) if find_duplicates else ()
-    document = codec.parse_json(body)
+    document = _parsed(body, find_duplicates=find_duplicates)
+    twice = codec.duplicate_fields(body, document) if find_duplicates else ()
     if not isinstance(document, dict) or not _has_names(document):
         return codec.Reading(None)  # whoever called looks for what is wrong with it
     if b"null" in body and not keep_nulls:
         drop_nulls(document, kind.version.schema)
     return _read(kind, document, twice, is_small=len(body) <= LARGEST)
+
+
+def _parsed(body: bytes, *, find_duplicates: bool) -> Any:
+    try:
+        return codec.parse_json(body)
+    except codec.DecodeError:
+        if find_duplicates:
+            codec.duplicate_fields(body)  # which says more of what is wrong
+        raise
 
 
 def read_value(kind: CustomKind, value: dict[str, Any], *, keep_nulls: bool = False) -> codec.Reading[CustomObject]:
