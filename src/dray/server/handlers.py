@@ -75,7 +75,9 @@ async def _many(engine: Engine, request: Request, call: Call, form: Representati
     if call.route.kind.converts and engine.conversions is not None:
         page = reads.Page(await engine.conversions.records(call.route.kind, page.records), page.meta)
     if long_lists.is_long(request, form, size):
-        return long_lists.written(engine, request, call, page)
+        return long_lists.written(engine, request, call, form, page)
+    if long_lists.is_long_in_protobuf(call, form, size):
+        return await engine.beside(call, long_lists.in_protobuf, call, page)
     if len(page.records) > MANY or size > LARGE:
         return await engine.beside(call, form.many, page)
     return form.many(page)

@@ -65,7 +65,7 @@ async def test_who_is_cancelled_while_waiting_takes_no_place() -> None:
     await asyncio.sleep(0)
     for task in tasks[KEYS_PER_TURN : 3 * KEYS_PER_TURN]:
         task.cancel()
-    await asyncio.wait_for(asyncio.gather(*tasks[:KEYS_PER_TURN], *tasks[3 * KEYS_PER_TURN :]), 60)
+    await asyncio.gather(*tasks[:KEYS_PER_TURN], *tasks[3 * KEYS_PER_TURN :])
     for _ in range(3):
         await asyncio.sleep(0)
     assert not turns._is_counting, "when nobody comes, nothing runs"

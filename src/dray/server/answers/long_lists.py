@@ -5,14 +5,17 @@ from __future__ import annotations
 import zlib
 from collections.abc import AsyncIterator
 
+from dray.api import codec
+from dray.api.registry import Kind
 from dray.api.wire import MEDIA_TYPE
-from dray.process.http import JSON, LongResponse, Request
+from dray.process.http import JSON, LongResponse, Request, Response
 from dray.server import objects
-from dray.server.answers import compression
+from dray.server.answers import compression, yaml_answers
 from dray.server.answers.representation import Representation
 from dray.server.answers.yaml_answers import YAML
 from dray.server.engine import Call, Engine
 from dray.server.portions import portions
+from dray.server.protobuf import tables, write
 from dray.server.unread import LARGE
 from dray.server.verbs.reads import Page
 from dray.store import Record
@@ -21,20 +24,36 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 def is_long(request: Request, form: Representation, size: int) -> bool:
-    """Whether a list of so many bytes is written so: one of whole objects in JSON."""
-    if size <= LARGE or type(form) is not Representation or request.method != "GET":
-        return False
-    accept = request.header("accept")
-    return YAML not in accept and MEDIA_TYPE not in accept
+    """Whether a list of so many bytes is written so: one of whole objects in JSON or YAML."""
+    return _is_of_many_bytes(form, size) and request.method == "GET" and not form.in_protobuf
 
 
-def written(engine: Engine, request: Request, call: Call, page: Page) -> LongResponse:
+def is_long_in_protobuf(call: Call, form: Representation, size: int) -> bool:
+    """Whether a list of so many bytes is written by `in_protobuf`."""
+    kind, version = call.route.kind, call.route.version
+    is_meant = _is_of_many_bytes(form, size) and form.in_protobuf
+    return is_meant and tables.is_known(kind.api_version_of(version), kind.list_kind)
+
+
+def _is_of_many_bytes(form: Representation, size: int) -> bool:
+    return size > LARGE and type(form) is Representation
+
+
+def in_protobuf(call: Call, page: Page) -> Response:
+    """The whole answer, object by object: its length comes first. For a thread."""
+    kind, version = call.route.kind, call.route.version
+    items = (item for some in portions(page.records, _size) for item in objects.render_items(kind, version, some))
+    body = write.list_of(kind.api_version_of(version), kind.list_kind, codec.encode(page.meta), items)
+    return Response(200, body, MEDIA_TYPE)
+
+
+def written(engine: Engine, request: Request, call: Call, form: Representation, page: Page) -> LongResponse:
     """The answer, compressed if the client accepts that."""
-    parts = _parts(engine, call, page)
+    parts, media = (_in_yaml(engine, call, page), YAML) if form.in_yaml else (_parts(engine, call, page), JSON)
     if not compression.is_accepted(request.header("accept-encoding")):
-        return LongResponse(200, content_type=JSON, parts=parts)
+        return LongResponse(200, content_type=media, parts=parts)
     return LongResponse(
-        200, content_type=JSON, headers=compression.HEADERS, parts=_compressed(engine, request.owner, parts)
+        200, content_type=media, headers=compression.HEADERS, parts=_compressed(engine, request.owner, parts)
     )
 
 
@@ -51,6 +70,20 @@ async def _parts(engine: Engine, call: Call, page: Page) -> AsyncIterator[bytes]
         yield between + b",".join(items)
         between = b","
     yield b"]}"
+
+
+async def _in_yaml(engine: Engine, call: Call, page: Page) -> AsyncIterator[bytes]:
+    """By name, as all of YAML is written here: the objects come before their kind."""
+    kind, version = call.route.kind, call.route.version
+    before, _, after = yaml_answers.dump(objects.list_head(kind, version, page.meta) + b"]}").partition(b"items: []\n")
+    yield before + b"items:\n"
+    for some in portions(page.records, _size):
+        yield await engine.beside(call, _dumped, kind, version, some)
+    yield after
+
+
+def _dumped(kind: Kind, version: str, records: list[Record]) -> bytes:
+    return yaml_answers.dump_entries(objects.render_items(kind, version, records))
 
 
 async def _compressed(engine: Engine, caller: str, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

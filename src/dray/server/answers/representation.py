@@ -32,7 +32,9 @@ class Representation:
 
     content_type = JSON
     in_protobuf = False
-    """Whether the client gets in protobuf what is JSON here; `other_forms` and watches see to that."""
+    """Whether the client gets in protobuf what is JSON here; `other_forms`, long lists and watches see to that."""
+    in_yaml = False
+    """The same for YAML."""
 
     def __init__(self, call: Call) -> None:
         self._kind = call.route.kind
@@ -125,6 +127,7 @@ def choose(engine: Engine, request: Request, call: Call) -> Representation:
     for wanted in accepted(header):
         if (form := _form(wanted, request, call)) is not None:
             form.in_protobuf = wanted.media == MEDIA_TYPE
+            form.in_yaml = wanted.media == YAML
             return form
     raise errors.not_acceptable(OFFERED_TO_WATCHES if call.route.verb == "watch" else OFFERED)
 

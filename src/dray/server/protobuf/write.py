@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -58,6 +58,20 @@ def from_json(data: bytes) -> bytes:
     api_version, kind = name_in(data)
     name = tables.name_of(api_version, kind)
     raw = _list(name, data) if kind.endswith("List") else encode(name, msgspec.json.decode(data))
+    return _enveloped(api_version, kind, raw)
+
+
+def list_of(api_version: str, kind: str, metadata: bytes, items: Iterable[bytes]) -> bytes:
+    """A list of so many objects in JSON, in its envelope, without their ever being one text.
+
+    Raises UnknownMessage for kinds that have no form in protobuf.
+    """
+    field = _items_of(tables.name_of(api_version, kind))
+    assert field is not None
+    return _enveloped(api_version, kind, _joined(metadata, field, items))
+
+
+def _enveloped(api_version: str, kind: str, raw: bytes) -> bytes:
     named = bytes_field(1, api_version.encode()) + bytes_field(2, kind.encode())
     return b"".join((MAGIC, bytes_field(1, named), bytes_field(2, raw), _NO_ENCODING))
 
@@ -76,13 +90,23 @@ def encode(name: str, value: dict[str, Any]) -> bytes:
 
 def _list(name: str, data: bytes) -> bytes:
     """A list, item by item: one that is long must not keep the interpreter to itself."""
-    items = next((field for field in tables.message(name) if field.name == "items"), None)
-    if items is None or items.type in tables.VALUES:
+    items = _items_of(name)
+    if items is None:
         return encode(name, msgspec.json.decode(data))
     head = _heads.decode(data)
-    parts = [bytes_field(1, encode(f"{META}.ListMeta", msgspec.json.decode(head.metadata)))]
-    decode, of = msgspec.json.decode, items.type
-    parts += [bytes_field(items.number, encode(of, decode(item))) for item in head.items or ()]
+    return _joined(head.metadata, items, head.items or ())
+
+
+def _items_of(name: str) -> Field | None:
+    """The field with the objects of a list; None if there is none, or if they are no messages."""
+    found = next((field for field in tables.message(name) if field.name == "items"), None)
+    return None if found is None or found.type in tables.VALUES else found
+
+
+def _joined(metadata: msgspec.Raw | bytes, field: Field, items: Iterable[msgspec.Raw | bytes]) -> bytes:
+    decode, of = msgspec.json.decode, field.type
+    parts = [bytes_field(1, encode(f"{META}.ListMeta", decode(metadata)))]
+    parts += [bytes_field(field.number, encode(of, decode(item))) for item in items]
     return b"".join(parts)
 
 
