@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from dray.cel.ast import ACCUMULATOR, Call, Ident, Node, children
 from dray.cel.types import Kind
 
-__all__ = ["adds_lists", "finds_all"]
+__all__ = ["adds_lists", "formats", "takes_longer"]
+
+_LONGER: Final = frozenset({"findAll", "flatten"})
 
 
-def finds_all(root: Node) -> bool:
-    """Whether an expression searches a text again and again, each time perhaps to its end."""
-    return any(call.function == "findAll" for call in _calls(root))
+def takes_longer(root: Node) -> bool:
+    """Whether an expression calls what is paid for by its arguments and takes longer: a search of a text, again and
+    again, each time perhaps to its end; or a walk through lists, of which one can be in others as often as one likes
+    (`cel.bind(b, [a, a], cel.bind(c, [b, b], …`) and is walked through each time."""
+    return any(call.function in _LONGER for call in _calls(root))
+
+
+def formats(root: Node) -> bool:
+    """Whether an expression writes values out as text, which may be as much longer in the same way."""
+    return any(call.function == "format" for call in _calls(root))
 
 
 def adds_lists(root: Node) -> bool:

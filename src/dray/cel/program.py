@@ -26,7 +26,7 @@ from dray.cel.errors import (
     locate,
 )
 from dray.cel.ledger import UNACCOUNTED
-from dray.cel.long_calls import finds_all
+from dray.cel.long_calls import takes_longer
 from dray.cel.parser import parse
 from dray.cel.planner import Plan, plan
 from dray.cel.recursion import DEEP, with_deep_stack
@@ -73,10 +73,10 @@ class Program:
     """A compiled expression. ``result`` is its static type; of the environment's ``variables`` it ``uses`` some."""
 
     __slots__ = (
-        "_finds_all",
         "_is_deep",
         "_plan",
         "_straight",
+        "_takes_longer",
         "expression",
         "result",
         "used_slots",
@@ -94,7 +94,7 @@ class Program:
         """Where in the values those variables are."""
         self._plan = planned
         self._is_deep = is_deep
-        self._finds_all = finds_all(root)
+        self._takes_longer = takes_longer(root)
         self._straight = None if is_deep else straight(planned.root)
 
     def evaluate(
@@ -106,7 +106,7 @@ class Program:
 
         Raises EvaluationError, Postponed if the budget is light and used up, and whatever ``budget.more`` raises.
         """
-        if budget.is_light and self._finds_all:
+        if budget.is_light and self._takes_longer:
             raise Postponed
         if self._straight is not None:
             try:

@@ -13,7 +13,7 @@ from dray.cel.environment import MAX_LENGTH, Mode
 from dray.cel.errors import CompileError, EvaluationError, Issue, Postponed, SelectorError, locate
 from dray.cel.estimate import estimate_cost
 from dray.cel.explain import Condition, Term, explain, terms
-from dray.cel.long_calls import adds_lists, finds_all
+from dray.cel.long_calls import adds_lists, formats, takes_longer
 from dray.cel.outcomes import Outcome, Outcomes
 from dray.cel.parser import Parsed, parse
 from dray.cel.patterns import patterns_size
@@ -61,7 +61,8 @@ class Selector:
         self.expression = expression
         self.estimated_cost = estimated_cost
         self.reads = find_reads(parsed.root)
-        is_long = estimated_cost > LIGHT_ESTIMATE or finds_all(parsed.root) or adds_lists(parsed.root)
+        root = parsed.root
+        is_long = estimated_cost > LIGHT_ESTIMATE or takes_longer(root) or adds_lists(root) or formats(root)
         self.is_light: Final = not is_long
         """Whether it may be tried where others wait: else one call may take long before its cost is known."""
         self.outcomes = Outcomes(self.reads, are_kept=is_long)

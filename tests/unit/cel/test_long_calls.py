@@ -51,6 +51,33 @@ def test_lists_that_are_added_to_themselves_are_left_to_a_thread(use: str) -> No
         selector.matches_now(DEVICE)
 
 
+@pytest.mark.parametrize(
+    ("first", "step", "use"),
+    [
+        ("[1, 2]", "[x, x]", "{}.flatten(40).size() > 0"),
+        ("[[1]]", "[x.flatten(), x.flatten()]", "{}.size() > 0"),
+        ("[1, 2]", "[x, x]", "'%s'.format([{}]).size() > 0"),
+        ("{'a': 1}", "{'a': x, 'b': x}", "'%s'.format([{}]).size() > 0"),
+        ("'some text'", "'%s%s'.format([x, x])", "{}.size() > 0"),
+    ],
+)
+def test_what_is_in_itself_again_and_again_is_looked_at_in_a_thread(first: str, step: str, use: str) -> None:
+    """Twenty-four lists, each twice in the next, are sixteen million to whoever goes through them."""
+    binds = "".join(f"cel.bind(x{n + 1}, {step.replace('x', f'x{n}')}, " for n in range(1, 24))
+    selector = cel.compile(f"cel.bind(x1, {first}, {binds}{use.replace('{}', 'x24')}{')' * 24}")
+    assert selector.estimated_cost < 2_000
+    with pytest.raises(cel.Postponed):
+        selector.matches_now(DEVICE)
+    assert not selector.is_light
+
+
+def test_whom_others_wait_for_leaves_lists_in_lists_to_a_thread() -> None:
+    flat = compile_program("lists.flatten(9).size() > 0", Environment({"lists": list_of(list_of(INT))}), BOOL)
+    assert flat.evaluate(([[1]],))[0] is True
+    with pytest.raises(cel.Postponed):
+        flat.evaluate(([[1]],), cel.NOW)
+
+
 def test_a_variable_that_is_a_long_list_is_left_to_a_thread() -> None:
     assert DOUBLE.evaluate((ConcatList([1] * 500, [2] * 500),), cel.NOW)[0].size == 2_000
     with pytest.raises(cel.Postponed):

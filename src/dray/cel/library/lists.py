@@ -31,6 +31,9 @@ COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES
 """Element types that have an order."""
 
 _MAX_RANGE: Final = 1_000_000
+_MOST_FLATTENED: Final = 100_000
+"""Elements and lists that are walked through for one call: lists that are in themselves again and again are paid for as
+if they were short, and nobody can stop the walk."""
 _ORDERED: Final = (int, Uint, float, bool, Duration, Timestamp, str, bytes)
 
 
@@ -53,7 +56,7 @@ def _flatten(values: Any, depth: Any = 1) -> Any:
     if depth < 0:
         return CelError("level must be non-negative")
     flat: list[Any] = []
-    opened = 0
+    opened = 0  # lists, which may be empty ones
     pending = [(iter(limit_elements(values)), depth)]
     while pending:
         iterator, levels = pending[-1]
@@ -63,11 +66,11 @@ def _flatten(values: Any, depth: Any = 1) -> Any:
                 pending.append((iter(limit_elements(value)), levels - 1))
                 break
             flat.append(value)
-            if len(flat) > COST_LIMIT:
+            if len(flat) > _MOST_FLATTENED:
                 raise CostLimitExceeded
         else:
             pending.pop()
-        if opened > COST_LIMIT:  # empty lists in lists, each of them twice, on many levels
+        if opened > _MOST_FLATTENED:
             raise CostLimitExceeded
     return flat
 
