@@ -73,18 +73,27 @@ Verbosity: TypeAlias = Annotated[
     int, typer.Option("--verbosity", "-v", help="1 logs details, 4 every pod, 5 every step of it.", min=0)
 ]
 
-Work = Callable[["HttpClient", "Clock"], Coroutine[Any, Any, None]]
-"""The component, until cancelled."""
+Work = Callable[[], Coroutine[Any, Any, None]]
+"""Until cancelled."""
+
+
+class Duties(msgspec.Struct, frozen=True):
+    """What a component does: `lead`, which may be called again, is the work; `follow` runs all the time, and keeps what
+    is known of the cluster current, so that whoever takes over has nothing to list first."""
+
+    lead: Work
+    follow: Work | None = None
 
 
 class Component(msgspec.Struct, frozen=True):
     """What to run: `lease`, with or without its namespace, is what replicas compete for; empty for no competition.
 
-    `problems` says, by part, why the component is not ready; an empty text if it is.
+    `duties` are there for as long as the component runs. `problems` says, by part, why it is not ready; an empty text
+    if it is.
     """
 
     name: str
-    work: Work
+    duties: Callable[[HttpClient, Clock], contextlib.AbstractAsyncContextManager[Duties]]
     registry: CollectorRegistry
     problems: Callable[[], Mapping[str, str]]
     lease: str = ""
@@ -138,7 +147,7 @@ async def _run(component: Component, connection: Connection) -> str:
         if problem:
             return problem
         loop = asyncio.get_running_loop()
-        task = loop.create_task(_lead(component, client, RealClock()))
+        task = loop.create_task(_work(component, client, RealClock()))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, task.cancel)
         try:
@@ -174,13 +183,21 @@ async def _endpoints(component: Component) -> AsyncIterator[str]:
         await endpoints.stop()
 
 
-async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
+async def _work(component: Component, client: HttpClient, clock: Clock) -> None:
+    async with component.duties(client, clock) as duties:
+        following = [asyncio.get_running_loop().create_task(duties.follow())] if duties.follow is not None else []
+        try:
+            await (_lead(component, duties.lead, client, clock) if component.lease else duties.lead())
+        finally:
+            for task in following:
+                task.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
+
+
+async def _lead(component: Component, lead: Work, client: HttpClient, clock: Clock) -> None:
     from dray.reconcile import leader
     from dray.reconcile.leader import NAMESPACE, LeaderElector, LeadershipLost
 
-    if not component.lease:
-        await component.work(client, clock)
-        return
     identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
     namespace, _, name = component.lease.rpartition("/")
 
@@ -202,7 +219,7 @@ async def _lead(component: Component, client: HttpClient, clock: Clock) -> None:
 
     async def leading() -> None:
         print(f"leading as {identity}", flush=True)
-        await component.work(client, clock)
+        await lead()
 
     while True:
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -127,9 +128,13 @@ def run(
             finally:
                 running.clear()
 
+    @asynccontextmanager
+    async def duties(client: HttpClient, clock: Clock) -> AsyncIterator[component.Duties]:
+        yield component.Duties(lambda: work(client, clock))
+
     chosen = component.Component(
         "controllers",
-        work,
+        duties,
         _metrics_of(running),
         lambda: running[0].health() if running else {},
         lease=lease if leader_elect else "",

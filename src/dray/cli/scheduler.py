@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 import typer
@@ -45,7 +47,7 @@ def run(
 
     from dray.client import Client
     from dray.process import switches
-    from dray.reconcile import Clock
+    from dray.reconcile import Clock, Informers
     from dray.scheduler.metrics import SchedulerMetrics
     from dray.scheduler.scheduler import Scheduler
 
@@ -57,28 +59,37 @@ def run(
     metrics = SchedulerMetrics(registry, name)
     running: list[Scheduler] = []
 
-    async def work(client: Client, clock: Clock) -> None:
-        made = Scheduler(
-            client,
-            clock,
-            name=name,
-            filter_seconds=filter_timeout,
-            disabled_gates=gates,
-            metrics=metrics,
-            verbosity=verbosity,
-        )
-        running[:] = [made]
-        try:
-            await made.run()
-        finally:
-            running.clear()
+    @asynccontextmanager
+    async def duties(client: Client, clock: Clock) -> AsyncIterator[component.Duties]:
+        informers = Informers(client, clock)
+
+        def made() -> Scheduler:
+            return Scheduler(
+                client,
+                clock,
+                informers=informers,
+                name=name,
+                filter_seconds=filter_timeout,
+                disabled_gates=gates,
+                metrics=metrics,
+                verbosity=verbosity,
+            )
+
+        async def lead() -> None:
+            """A scheduler that led before is replaced, not resumed: what it knew may be wrong."""
+            if running[0].has_begun:
+                running[:] = [made()]
+            await running[0].run()
+
+        running[:] = [made()]
+        yield component.Duties(lead, follow=informers.run)
 
     connection = component.connect(kubeconfig, context)
     wanted = component.Component(
         "scheduler",
-        work,
+        duties,
         registry,
-        lambda: {"informers": running[0].problem} if running else {},
+        lambda: {"informers": running[0].problem} if running and running[0].has_begun else {},
         lease=(lease or (LEASE if name == DEFAULT_NAME else name)) if leader_elect else "",
         lease_seconds=lease_seconds,
         port=metrics_port,

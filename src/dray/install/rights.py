@@ -70,7 +70,7 @@ def cluster_rights(account: str, rules: Iterable[PolicyRule]) -> tuple[Document,
 def lease_rights(account: str, namespace: str, lease: str) -> tuple[Document, Document]:
     """A Role for one lease, and its binding. A name cannot be asked for when something is created."""
     name = f"{account}-lease"
-    rules = (rule("create", LEASES, "leases"), rule("get update", LEASES, "leases", names=lease))
+    rules = (rule("create", LEASES, "leases"), rule("get update watch", LEASES, "leases", names=lease))
     role = _role("Role", name, rules, namespace)
     subject = {"kind": "ServiceAccount", "name": account, "namespace": "${namespace}"}
     return role, _binding("RoleBinding", name, "Role", subject, namespace)
@@ -90,7 +90,7 @@ def account_roles() -> Iterator[Document]:
             subject = {"kind": "ServiceAccount", "name": account, "namespace": SYSTEM_NAMESPACE}
             yield _binding("ClusterRoleBinding", name, "ClusterRole", subject)
     manager = {"kind": "User", "apiGroup": GROUP, "name": "system:kube-controller-manager"}
-    lease = rule("get update", LEASES, "leases", names="dray-controllers")
+    lease = rule("get update watch", LEASES, "leases", names="dray-controllers")
     yield _role("Role", "dray-controllers-lease", (lease,), SYSTEM_NAMESPACE)
     yield _binding("RoleBinding", "dray-controllers-lease", "Role", manager, SYSTEM_NAMESPACE)
 

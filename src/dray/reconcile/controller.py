@@ -44,7 +44,8 @@ class Controller(Generic[K]):
         self._rests = Rests(clock)
 
     async def run(self) -> None:
-        """Works until cancelled."""
+        """Works until cancelled; called again, it goes on with what was left."""
+        self.queue.reopen()
         try:
             await run_together(*(self._work() for _ in range(self._workers)))
         finally:
@@ -64,6 +65,9 @@ class Controller(Generic[K]):
             except (ApiError, OSError, TimeoutError) as error:
                 self._report(self.name, key, error)
                 self.queue.retry(key)
+            except asyncio.CancelledError:
+                self.queue.add(key)  # whoever goes on, here, begins with it
+                raise
             except Exception:
                 # One object that we cannot handle must not stop work on all others.
                 log.exception("%s: a mistake while handling %s; it is tried again", self.name, key)

@@ -8,7 +8,8 @@ How long a lease of somebody else has not changed is measured here, on the clock
 agree. The leader stops (`renew`) before anybody else may start (`lease_seconds`). One whose process stood still for
 longer looks at the lease first: if it is its own still, nobody else has led, and it goes on. Who cannot keep up with a
 short lease takes one twice as long the next time, if it may (`longest`): who leads again and again gets nothing done.
-Others wait for as long as the lease says.
+Others wait for as long as the lease says, from when they heard of it last: those who wait follow the lease by a watch,
+and look at it every `retry` seconds as well, where they may not watch, or the watch has broken.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dray.api.status import ApiError
 from dray.api.times import MicroTime
 from dray.api.well_known import SYSTEM_NAMESPACE
 from dray.client.calls import find
-from dray.client.interface import Client
+from dray.client.interface import Client, WatchExpired
 from dray.process.clock import Clock
 
 NAMESPACE = SYSTEM_NAMESPACE
@@ -92,6 +93,7 @@ class LeaderElector:
         self._obstacle = ""
         self._seen: Lease | None = None
         self._seen_at = 0.0
+        self._freed = asyncio.Event()
 
     @property
     def is_leader(self) -> bool:
@@ -104,14 +106,13 @@ class LeaderElector:
         Raises LeadershipLost after the callback was cancelled. When `run` itself is cancelled, the callback is, too,
         and the lease is free afterwards.
         """
-        told = ""
-        while not await self._within(self._renew, self._attempt()):
-            reason = f"held by {self.holder}" if self.holder else self._obstacle
-            if self._on_wait is not None and reason != told:
-                told = reason
-                self._on_wait(reason)
-            await self._clock.sleep(self._until_next_try())
         loop = asyncio.get_running_loop()
+        following = loop.create_task(self._follow())
+        try:
+            await self._wait()
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
         work, keeping = loop.create_task(callback()), loop.create_task(self._keep())
         try:
             await asyncio.wait({work, keeping}, return_when=asyncio.FIRST_COMPLETED)
@@ -123,6 +124,41 @@ class LeaderElector:
         for task in (work, keeping):
             if not task.cancelled():
                 task.result()
+
+    async def _wait(self) -> None:
+        """Until the lease is ours."""
+        told = ""
+        while not await self._within(self._renew, self._attempt()):
+            reason = f"held by {self.holder}" if self.holder else self._obstacle
+            if self._on_wait is not None and reason != told:
+                told = reason
+                self._on_wait(reason)
+            await self._within(self._until_next_try(), self._freed.wait())
+            self._freed.clear()
+
+    async def _follow(self) -> None:
+        """Hears of renewals when they are made: seen at the next look only, each would count from then.
+
+        What a watch tells is late, never early, and nobody takes a lease by it: that is for a look to decide.
+        """
+        while True:
+            await self._clock.sleep(self._retry)
+            if self._seen is None:
+                continue
+            revision, fields = self._seen.metadata.resource_version, f"metadata.name={self.name}"
+            try:
+                async for event in self._client.watch(LEASES, self._namespace, revision=revision, fields=fields):
+                    if isinstance(event.object, Lease) and event.type != "BOOKMARK":
+                        self._hear(event.object, is_gone=event.type == "DELETED")
+            except (ApiError, OSError, TimeoutError, WatchExpired) as error:
+                if isinstance(error, ApiError) and error.code in (401, 403, 404, 405):
+                    return
+
+    def _hear(self, lease: Lease, *, is_gone: bool) -> None:
+        if self._seen is None or self._seen.spec != lease.spec:
+            self._note(lease)
+        if is_gone or not lease.spec.holder_identity:
+            self._freed.set()
 
     async def _keep(self) -> None:
         """Renews until that fails for too long. Raises LeadershipLost."""

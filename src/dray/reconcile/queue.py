@@ -158,6 +158,11 @@ class WorkQueue(Generic[K]):
         self._again.discard(key)
         self.add_at(key, self._clock.monotonic() + seconds)
 
+    def reopen(self) -> None:
+        """After `close`: what is to be looked at later is."""
+        if self._later and self._timer is None:
+            self._restart_timer()
+
     def close(self) -> None:
         """Stops the timer."""
         if self._timer is not None:

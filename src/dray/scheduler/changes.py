@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from dray.api.generated.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod
@@ -54,6 +54,8 @@ class Changes:
         self._cluster = state.cluster
         self._queue = state.queue
         self._on_missing = on_missing
+        self._sources = list(self._all_sources())
+        """Asked for at once, so that informers that others run are full when this scheduler is to begin."""
         self._watched: list[tuple[Informer[Any], Handler[Any]]] = []
         self._is_told = False
         self.selector_work = SelectorWork(state.backlog, state.clock, self._on_selectors, seconds=seconds)
@@ -62,7 +64,7 @@ class Changes:
     @property
     def problem(self) -> str:
         """What it has not heard of yet; empty if it knows everything."""
-        for informer, _ in self._watched:
+        for informer, _ in self._sources:
             if not informer.has_synced:
                 why = f": {informer.last_error}" if informer.last_error else ""
                 return f"waiting for {informer.kind.resource}{why}"
@@ -73,21 +75,10 @@ class Changes:
 
         Who takes over from another finds the informers of its process full.
         """
-        of, volumes = self._state.informers.of, self._cluster.volumes
-        await self._watch(of(NAMESPACES, Namespace), self._on_namespace)
-        await self._watch(of(STORAGE_CLASSES, StorageClass), self._waking(volumes.set_class))
-        await self._watch(of(VOLUMES, PersistentVolume), self._waking(volumes.set_volume))
-        await self._watch(of(VOLUME_CLAIMS, PersistentVolumeClaim), self._waking(volumes.set_claim))
-        await self._watch(of(BUDGETS, PodDisruptionBudget), self._cluster.budgets.change)
-        if self._state.uses_groups:
-            await self._watch(of(POD_GROUPS, PodGroup), self._on_group)
-        await self._watch(of(NODES, Node), self._on_node)
-        await self._watch(of(CLASSES, DeviceClass), self._on_class)
-        for kind in (SLICES, RULES, PATCHES):
-            await self._watch(of(kind, Object), self._on_devices)
-        await self._watch(self._state.claims, self._on_claim)
-        await self._watch(self._state.pods, self._on_pod)
-        for informer, _ in self._watched:
+        for informer, handler in self._sources:
+            await informer.inform(handler)
+            self._watched.append((informer, handler))
+        for informer, _ in self._sources:
             await informer.synced()
         self._is_told = True
 
@@ -96,9 +87,22 @@ class Changes:
         for informer, handler in self._watched:
             informer.ignore(handler)
 
-    async def _watch(self, informer: Informer[T], handler: Handler[T]) -> None:
-        await informer.inform(handler)
-        self._watched.append((informer, handler))
+    def _all_sources(self) -> Iterator[tuple[Informer[Any], Handler[Any]]]:
+        """In the order in which they are heard of: a pod comes when all that it may need is there."""
+        of, volumes = self._state.informers.of, self._cluster.volumes
+        yield of(NAMESPACES, Namespace), self._on_namespace
+        yield of(STORAGE_CLASSES, StorageClass), self._waking(volumes.set_class)
+        yield of(VOLUMES, PersistentVolume), self._waking(volumes.set_volume)
+        yield of(VOLUME_CLAIMS, PersistentVolumeClaim), self._waking(volumes.set_claim)
+        yield of(BUDGETS, PodDisruptionBudget), self._cluster.budgets.change
+        if self._state.uses_groups:
+            yield of(POD_GROUPS, PodGroup), self._on_group
+        yield of(NODES, Node), self._on_node
+        yield of(CLASSES, DeviceClass), self._on_class
+        for kind in (SLICES, RULES, PATCHES):
+            yield of(kind, Object), self._on_devices
+        yield self._state.claims, self._on_claim
+        yield self._state.pods, self._on_pod
 
     def begin_turn(self, namespace: str) -> None:
         """A slice of work for a namespace begins."""

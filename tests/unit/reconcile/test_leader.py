@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -14,9 +14,9 @@ from dray.api.kinds import LEASES
 from dray.api.meta import Object, ObjectMeta
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
-from dray.client import Client
+from dray.client import Client, WatchEvent
 from dray.reconcile import Clock, VirtualClock
-from dray.reconcile.leader import LeaderElector, LeadershipLost, holder
+from dray.reconcile.leader import SHORT_SECONDS, LeaderElector, LeadershipLost, holder
 from local_server import LocalServer, local_server
 
 NAME = "kube-scheduler"
@@ -29,6 +29,19 @@ class Unreliable:
     def __init__(self, client: Client) -> None:
         self._client = client
         self.trouble: str = ""
+        self.cannot_watch = False
+        self.breaks_watch = False
+        self.heard = 0
+
+    async def watch(self, *arguments: Any, **named: Any) -> AsyncIterator[WatchEvent]:
+        if self.cannot_watch:
+            raise ApiError(403, "Forbidden", "no watches")
+        async for event in self._client.watch(*arguments, **named):
+            if self.breaks_watch:
+                self.breaks_watch = False
+                raise ConnectionError("reset")
+            self.heard += 1
+            yield event
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         async def call(*arguments: Any, **named: Any) -> Any:
@@ -212,27 +225,76 @@ def test_periods_must_make_sense() -> None:
         LeaderElector(cast(Client, None), NAME, "a", VirtualClock(), lease_seconds=5, renew=10)
 
 
-@pytest.mark.parametrize("last_renewed", [0.0, 0.1, 0.25, 0.29])
-async def test_the_work_of_a_killed_cluster_is_taken_over_within_three_seconds(last_renewed: float) -> None:
-    async with local_server() as server:
-        candidates = [leadership.candidate(server.component(NAME), server.clock) for _ in range(2)]
-        works: list[int] = []
+class Succession:
+    """Two clusters in one process each; the second begins so many seconds after the first."""
 
-        async def work(number: int) -> None:
-            works.append(number)
-            await asyncio.Event().wait()
+    def __init__(self, server: LocalServer, *, cannot_watch: bool = False) -> None:
+        self.server = server
+        self.cannot_watch = cannot_watch
+        self.works: list[int] = []
+        self.clients: list[Unreliable] = []
+        self.tasks: list[asyncio.Task[None]] = []
 
-        tasks = []
-        for number, candidate in enumerate(candidates):
-            tasks.append(asyncio.ensure_future(candidate.run(functools.partial(work, number))))
-            await server.clock.advance(5 + last_renewed)
-        assert works == [0]
-        candidates[0]._client = cast(Client, None)  # killed: it says nothing more
-        await server.clock.advance(3 - 0.01)
-        assert works == [0, 1]
-        for task in tasks:
+    async def begin(self, after: float) -> None:
+        for number in range(2):
+            client = Unreliable(self.server.client())
+            client.cannot_watch = self.cannot_watch
+            elector = leadership.candidate(cast(Client, client), self.server.clock)
+            self.clients.append(client)
+            self.tasks.append(asyncio.ensure_future(elector.run(functools.partial(self._work, number))))
+            await self.server.clock.advance(5 + after)
+        assert self.works == [0]
+
+    async def _work(self, number: int) -> None:
+        self.works.append(number)
+        await asyncio.Event().wait()
+
+    async def end(self) -> None:
+        for task in self.tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("after", [0.0, 0.1, 0.25, 0.29])
+@pytest.mark.parametrize(("cannot_watch", "late"), [(False, 0.0), (True, leadership.RETRY_SECONDS)])
+async def test_the_work_of_who_was_killed_is_taken_over_when_its_lease_ends(
+    after: float, cannot_watch: bool, late: float
+) -> None:
+    """Who may not watch the lease has seen its last renewal at its next look only."""
+    async with local_server() as server:
+        both = Succession(server, cannot_watch=cannot_watch)
+        await both.begin(after)
+        both.clients[0].trouble = "hangs"
+        assert both.clients[1].heard > 0 or cannot_watch
+        await server.clock.advance(SHORT_SECONDS - leadership.RETRY_SECONDS - 0.01)
+        assert both.works == [0]
+        await server.clock.advance(leadership.RETRY_SECONDS + late + 0.02)
+        assert both.works == [0, 1]
+        await both.end()
+
+
+async def test_a_lease_that_is_given_back_is_taken_at_once() -> None:
+    async with local_server() as server:
+        both = Succession(server)
+        await both.begin(0.1)
+        both.tasks[0].cancel()
+        await server.clock.advance(0.001)
+        assert both.works == [0, 1]
+        await both.end()
+
+
+async def test_a_watch_that_breaks_is_begun_again() -> None:
+    async with local_server() as server:
+        both = Succession(server)
+        await both.begin(0.0)
+        client = both.clients[1]
+        client.breaks_watch = True
+        await server.clock.advance(1)
+        assert not client.breaks_watch
+        before = client.heard
+        await server.clock.advance(5)
+        assert client.heard - before > 10
+        await both.end()
 
 
 @pytest.mark.parametrize(

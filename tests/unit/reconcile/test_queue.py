@@ -123,3 +123,29 @@ async def test_what_keeps_failing_is_not_hurried_by_what_happens() -> None:
     task.cancel()
     queue.close()
     assert attempts < 120
+
+
+async def test_who_was_stopped_and_goes_on_has_forgotten_nothing() -> None:
+    """As a replica does that lost its lease, and has it again."""
+    clock = VirtualClock()
+    done: list[str] = []
+    is_slow = True
+
+    async def reconcile(key: str) -> float | None:
+        if is_slow:
+            await asyncio.Event().wait()
+        done.append(key)
+        return None
+
+    controller = Controller("test", reconcile, clock)
+    for stopped in (True, False):
+        is_slow = stopped
+        task = asyncio.create_task(controller.run())
+        if stopped:
+            controller.queue.add("under way")
+            controller.queue.add("waits")
+            controller.queue.add_after("later", 60)
+        await clock.advance(1 if stopped else 61)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert sorted(done) == ["later", "under way", "waits"]

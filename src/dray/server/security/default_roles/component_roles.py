@@ -77,7 +77,7 @@ _MANAGER = (
         EVENTS,
         *_DELEGATES,
         rule("create", LEASES, "leases"),
-        rule("get update", LEASES, "leases", names="kube-controller-manager dray-controllers"),
+        rule("get update watch", LEASES, "leases", names="kube-controller-manager dray-controllers"),
         rule("create get update", CORE, "secrets serviceaccounts"),
         rule("delete", CORE, "secrets"),
         rule("get", CORE, "configmaps namespaces"),
