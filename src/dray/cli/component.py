@@ -184,14 +184,11 @@ async def _endpoints(component: Component) -> AsyncIterator[str]:
 
 
 async def _work(component: Component, client: HttpClient, clock: Clock) -> None:
+    from dray.process.tasks import run_until_first
+
     async with component.duties(client, clock) as duties:
-        following = [asyncio.get_running_loop().create_task(duties.follow())] if duties.follow is not None else []
-        try:
-            await (_lead(component, duties.lead, client, clock) if component.lease else duties.lead())
-        finally:
-            for task in following:
-                task.cancel()
-            await asyncio.gather(*following, return_exceptions=True)
+        leading = _lead(component, duties.lead, client, clock) if component.lease else duties.lead()
+        await (leading if duties.follow is None else run_until_first(duties.follow(), leading))
 
 
 async def _lead(component: Component, lead: Work, client: HttpClient, clock: Clock) -> None:

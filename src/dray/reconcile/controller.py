@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
@@ -55,7 +56,11 @@ class Controller(Generic[K]):
         turns = fair_turns.of_running_loop()
         while True:
             key = await self.queue.get()
-            await turns.take()
+            try:
+                await turns.take()
+            except asyncio.CancelledError:
+                self.queue.put_off(key, 0.0)  # nobody has looked at it
+                raise
             if rest := self._rests.left(key):
                 self.queue.put_off(key, rest)
                 continue

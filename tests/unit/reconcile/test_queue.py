@@ -4,6 +4,7 @@ import asyncio
 
 from dray.api.status import ApiError
 from dray.reconcile import Controller, VirtualClock, WorkQueue
+from dray.reconcile.fair_turns import KEYS_PER_TURN
 
 
 async def test_a_key_is_handed_out_once_however_often_it_is_added() -> None:
@@ -149,3 +150,27 @@ async def test_who_was_stopped_and_goes_on_has_forgotten_nothing() -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert sorted(done) == ["later", "under way", "waits"]
+
+
+async def test_who_is_stopped_before_its_turn_has_forgotten_nothing() -> None:
+    clock = VirtualClock()
+    done: list[int] = []
+
+    async def reconcile(key: int) -> float | None:
+        done.append(key)
+        return None
+
+    controller = Controller("test", reconcile, clock, workers=3 * KEYS_PER_TURN)
+    for key in range(3 * KEYS_PER_TURN):
+        controller.queue.add(key)
+    task = asyncio.create_task(controller.run())
+    while not done:
+        await asyncio.sleep(0)
+    assert len(done) <= KEYS_PER_TURN
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    task = asyncio.create_task(controller.run())
+    await clock.advance(1)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert sorted(done) == list(range(3 * KEYS_PER_TURN))
