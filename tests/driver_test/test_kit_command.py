@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 
 from dray.cli.main import app
 from dray.driver_test import CommandSubject, all_rules
-from dray.driver_test.stage import Places
+from dray.driver_test.stage import NAMESPACE, Places
 from dray_process import DrayProcess, run_dray
+from live_server import LiveServer
 from patience import PATIENCE, eventually, eventually_async
 from server_process import server_on_thread
 
@@ -79,8 +80,7 @@ def test_a_running_driver_is_judged_through_its_socket(root: Path) -> None:
             assert done.returncode == 0, done.stdout + done.stderr
             assert "2 rules kept, 0 broken, 0 advised, 1 not tried" in done.stdout
             assert "cannot restart a driver that it did not start" in done.stdout
-            claims = server.request("GET", "/apis/resource.k8s.io/v1/resourceclaims").json["items"]
-            assert claims == []
+            assert_nothing_is_left(server)
         finally:
             process.terminate()
             process.wait(PATIENCE)
@@ -212,7 +212,37 @@ def test_a_running_driver_that_dies_is_one_root_cause(root: Path, tmp_path: Path
         marks = re.findall(r"^([✔✘–!]) ([a-z-]+)", done.stdout, re.MULTILINE)
         assert marks == list(zip("✔✘––", rules, strict=True))
         assert f"The cause: nobody listens on {socket} any more; after that no rule can be tried." in done.stdout
-        assert server.request("GET", "/apis/resource.k8s.io/v1/resourceclaims").json["items"] == []
+        assert_nothing_is_left(server)
+
+
+def assert_nothing_is_left(server: LiveServer) -> None:
+    """Nothing of a trial; a namespace that is on its way out is the namespace controller's to end."""
+    assert server.request("GET", "/apis/resource.k8s.io/v1/resourceclaims").json["items"] == []
+    found = server.request("GET", f"/api/v1/namespaces/{NAMESPACE}")
+    assert found.code == 404 or "deletionTimestamp" in found.json["metadata"]
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, None])
+def test_a_trial_leaves_nothing_behind_however_it_ends(root: Path, ending: signal.Signals | None) -> None:
+    with server_on_thread(root / "state") as (server, instance):
+        server.request("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
+        places = ["--node-name", "n", "--kubeconfig", str(instance.kubeconfig), "--timeout", "600" if ending else "1"]
+        kit = DrayProcess("driver-test", "--socket", str(root / "x"), *places, stdout=subprocess.DEVNULL)
+        if ending is not None:
+            eventually(lambda: server.request("GET", f"/api/v1/namespaces/{NAMESPACE}").code == 200)
+            kit.send_signal(ending)
+        assert kit.wait(PATIENCE) != 0
+        assert_nothing_is_left(server)
+
+
+def test_a_namespace_that_somebody_else_made_stays(root: Path) -> None:
+    with server_on_thread(root / "state") as (server, instance):
+        server.request("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
+        server.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        places = ("--node-name", "n", "--kubeconfig", instance.kubeconfig, "--timeout", "1")
+        assert run_dray("driver-test", "--socket", root / "x", *places).returncode != 0
+        kept = server.request("GET", f"/api/v1/namespaces/{NAMESPACE}").json["metadata"]
+        assert "deletionTimestamp" not in kept
 
 
 def test_a_node_that_is_not_there_is_not_made(root: Path) -> None:

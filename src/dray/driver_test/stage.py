@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api.generated.core import Namespace, Node
-from dray.api.kinds import CLAIMS, NODES, SLICES
+from dray.api.kinds import CLAIMS, NAMESPACES, NODES, SLICES
 from dray.api.meta import DeleteOptions, Object, ObjectMeta, Preconditions
 from dray.api.registry import Kind
 from dray.api.resource import (
@@ -40,6 +40,10 @@ from dray.reconcile import RealClock
 
 NAMESPACE: Final = "dray-driver-test"
 REQUEST: Final = "request"
+OWN_LABEL: Final = "dray.dev/made-by-driver-test"
+"""On the namespace: it may go when the trial is over, also if another one made it and was killed."""
+NAMESPACE_PATIENCE: Final = 60
+"""Seconds."""
 
 
 class StageError(Exception):
@@ -99,8 +103,9 @@ class Stage:
         self.tampered: set[str] = set()
         """The versions of slices that the kit itself has written."""
         self._numbers = itertools.count(1)
+        self._clock = RealClock()
         self._slices: Informer[ResourceSlice] = Informer(
-            client, SLICES, fields=f"spec.nodeName={places.node}", sleep=RealClock().sleep
+            client, SLICES, fields=f"spec.nodeName={places.node}", sleep=self._clock.sleep
         )
         self._slices.on_change(lambda old, new: self.changes.append(SliceChange(old, new)))
 
@@ -120,7 +125,7 @@ class Stage:
             if error.code != 404:
                 raise
             raise StageError(f"there is no node {self.places.node}; --node-name says where the driver is") from None
-        await self._ensure(Namespace(api_version="v1", kind="Namespace", metadata=ObjectMeta(name=NAMESPACE)))
+        await self._make_namespace()
         await self._slices.synced()
 
     def slices(self, driver: str) -> list[ResourceSlice]:
@@ -186,9 +191,32 @@ class Stage:
         return changed.metadata.resource_version
 
     async def close(self) -> None:
-        """Removes what the trial made and a cluster would keep."""
+        """Removes what the trial made and a cluster would keep; a namespace that somebody else made stays."""
         for claim in (await self.client.list(CLAIMS, NAMESPACE)).items:
             await self._delete(CLAIMS, claim)
+        namespace = await self._namespace()
+        if namespace is not None and OWN_LABEL in namespace.metadata.labels:
+            await self._delete(NAMESPACES, namespace)
+
+    async def _make_namespace(self) -> None:
+        """One that is still being deleted, by a trial before this one, has to go first: nothing can be made in it."""
+        labels = {OWN_LABEL: "true"}
+        wanted = Namespace(api_version="v1", kind="Namespace", metadata=ObjectMeta(name=NAMESPACE, labels=labels))
+        for _ in range(NAMESPACE_PATIENCE):
+            await self._ensure(wanted)
+            found = await self._namespace()
+            if found is not None and found.metadata.deletion_timestamp is None:
+                return
+            await self._clock.sleep(1)
+        raise StageError(f"the namespace {NAMESPACE} is being deleted, and stays for longer than a minute")
+
+    async def _namespace(self) -> Object | None:
+        try:
+            return await self.client.get(NAMESPACES, "", NAMESPACE)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
 
     def _allocation(self, driver: str, device: DeviceName) -> AllocationResult:
         result = DeviceRequestAllocationResult(request=REQUEST, driver=driver, pool=device.pool, device=device.device)
@@ -238,12 +266,13 @@ async def external_stage(kubeconfig: Path, node: str, cdi: Path) -> AsyncIterato
     """The cluster that a running driver belongs to. Raises StageError if it cannot be reached."""
     places = Places(node, kubeconfig, Path(), Path(), Path(), cdi)
     async with HttpClient(find_connection(kubeconfig), agent="dray driver-test") as client:
+        made = Stage(client, places)
         try:
-            async with _followed(Stage(client, places)) as stage:
-                try:
+            try:
+                async with _followed(made) as stage:
                     yield stage
-                finally:
-                    await stage.close()
+            finally:
+                await made.close()
         except (ApiError, OSError) as error:
             raise StageError(f"the API server of {kubeconfig} cannot be used: {error}") from None
 
