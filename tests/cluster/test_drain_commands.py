@@ -56,7 +56,9 @@ def test_a_drain_keeps_a_budget_that_allows_nobody_and_says_so(cluster: TaintClu
     assert "Note: disruption budget default/api is broken: 2 pods leave, and it allows 0." in broken.stdout
     late = cluster.dray("drain", "node", "node-1", "--deadline", "1s", "--timeout", f"{PATIENCE:g}s", "-o", "json")
     assert late.exit_code == 0, late.stderr
-    assert json.loads(late.stdout)["result"]["evicted"] == 2
+    result = json.loads(late.stdout)["result"]
+    assert (result["evicted"], result["atDeadline"]) == (2, 2)
+    assert "dray: the deadline is over: who is left is deleted, whatever budgets say" in late.stderr
 
 
 def test_a_pod_under_two_budgets_stays_is_told_of_and_keeps_nobody_else(cluster: TaintCluster) -> None:
@@ -171,7 +173,7 @@ def test_an_empty_selector_empties_no_small_cluster_either(cluster: TaintCluster
     assert cluster.dray("cancel", "rule/all").exit_code == 0
     cluster.delete("resource.k8s.io/v1/devicetaintrules/all")
     look = cluster.dray("taint", "device", "k:NoExecute", "--dry-run")
-    assert "An empty selector is held however few leave: they stay until somebody confirms." in look.stdout
+    assert "An empty selector is held however few leave: they stay until `dray confirm rule/" in look.stdout
     devices = len(json.loads(cluster.dray("get", "devices", "-o", "json").stdout)["items"])
     done = cluster.dray("taint", "device", "k:NoExecute", "--evictions-per-second", "100", stdin=f"{devices}\n")
     assert done.exit_code == 0, done.stderr

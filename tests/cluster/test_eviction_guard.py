@@ -10,6 +10,7 @@ import pytest
 
 from controller_world import World, controller_world, manifest
 from dray.api.kinds import NAMESPACES
+from dray.cli.controller_options import GUARD
 from dray.controllers.eviction.past import ToldPast
 from dray.controllers.settings import ControllerSettings
 from dray.eviction.recent import Departed
@@ -17,7 +18,7 @@ from dray.eviction.settings import EvictionSettings, Limit
 from dray.eviction.stop import PLACE
 from dray.eviction.told_limit import LIMIT_ANNOTATION
 from dray.server.local import LocalClient
-from eviction_objects import KEY, ago, device_slice, leaving, rule, run_pod, taint, use_devices
+from eviction_objects import DRIVER, KEY, ago, device_slice, leaving, rule, run_pod, taint, use_devices
 from local_server import LocalServer, local_server
 
 DEVICE = "device-taint-eviction-controller"
@@ -80,7 +81,7 @@ async def test_a_rule_that_hits_too_many_is_held_until_its_generation_is_confirm
 
 
 async def test_an_empty_selector_is_held_however_few_it_hits() -> None:
-    async with guarded_world("50,10%,node") as world:
+    async with guarded_world(GUARD) as world:
         await use_devices(world, "claim", "gpu-0", pods=("a",))
         await world.create(rule(selector={}))
         await world.settle(60)
@@ -97,7 +98,7 @@ async def test_an_empty_selector_is_held_however_few_it_hits() -> None:
 
 
 async def test_a_rule_whose_selector_becomes_empty_is_held_and_goes_on_when_it_says_whom_it_means() -> None:
-    async with guarded_world("50,10%,node") as world:
+    async with guarded_world(GUARD) as world:
         await use_devices(world, "claim", "gpu-0", pods=("a",))
         await use_devices(world, "other", "gpu-1", pods=("b", "c"))
         await world.create(rule(selector={"device": "gpu-0"}))
@@ -177,6 +178,57 @@ async def test_taints_of_drivers_are_confirmed_on_a_slice() -> None:
         await confirm(world, "resourceslices", "pool-slice", "1")
         await world.settle(5)
         assert await leaving(world) == {"a", "b"}
+
+
+@contextlib.asynccontextmanager
+async def small_cluster(nodes: int, pods_each: int) -> AsyncIterator[World]:
+    """A cluster with the guard that there is unless something else is said: each node has a pool, each pod a device."""
+    async with controller_world(DEVICE, NODE, settings=settings_with(GUARD)) as world:
+        for where in (f"n{number}" for number in range(nodes)):
+            await world.create(manifest("v1", "Node", where))
+            devices = [f"gpu-{number}" for number in range(pods_each)]
+            await world.create(device_slice(where, *devices, nodeName=where))
+            for device in devices:
+                name = f"{where}-{device}"
+                await use_devices(world, name, device, pods=(name,), pool=where, pod_spec={"nodeName": where})
+        yield world
+
+
+@pytest.mark.parametrize(("nodes", "pods_each"), [(6, 1), (3, 2), (4, 3), (1, 8)])
+async def test_no_driver_empties_a_small_cluster_in_a_rule_or_in_what_it_publishes(nodes: int, pods_each: int) -> None:
+    async with small_cluster(nodes, pods_each) as world:
+        await world.create(rule(selector={"driver": DRIVER}))
+        await world.settle(60)
+        assert await leaving(world) == set()
+        await world.delete("devicetaintrules", "rule")
+        for number in range(nodes):
+            devices = [{"name": f"gpu-{one}", "taints": [taint()]} for one in range(pods_each)]
+            await world.patch("resourceslices", f"n{number}-slice", {"spec": {"devices": devices}})
+        await world.settle(60)
+        assert len(await leaving(world)) <= 5, "slice by slice, some may be seen first"
+
+
+async def test_many_rules_with_a_pool_each_count_as_one() -> None:
+    async with small_cluster(20, 1) as world:
+        for number in range(20):
+            await world.create(rule(f"rule-{number}", selector={"driver": DRIVER, "pool": f"n{number}"}))
+        await world.settle(60)
+        assert len(await leaving(world)) == 5
+
+
+async def test_a_node_is_served_without_asking_at_any_pace_and_the_next_one_is_not_before_they_are_replaced() -> None:
+    async with small_cluster(4, 7) as world:
+        for name in (f"n{where}-gpu-{number}" for where in (1, 2, 3) for number in range(2, 7)):
+            await world.delete("pods", name, grace_period_seconds=0)
+        await world.create(rule("first", selector={"driver": DRIVER, "pool": "n0"}, evictionsPerSecond=1))
+        await world.settle(60)
+        assert await leaving(world) == {f"n0-gpu-{number}" for number in range(7)}
+        await world.create(rule("second", selector={"driver": DRIVER, "pool": "n1"}))
+        await world.settle(60)
+        assert len(await leaving(world)) == 7
+        held = (await conditions(world, "devicetaintrules", "second"))["EvictionHeld"]
+        assert held.message.startswith("2 pods of ")
+        assert "7 left or leave besides, more than 7 (limit 50,10%,node,spare)." in held.message
 
 
 async def taint_nodes(world: World, *names: str, **more: Any) -> None:

@@ -17,6 +17,8 @@ from dray_process import DrayProcess
 from patience import eventually
 from taint_cluster import TaintCluster, taint_cluster
 
+SELECTS_OTHER = 'device.driver == "other.example.com"'
+
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaintCluster]:
@@ -106,6 +108,43 @@ def test_what_is_held_is_listed_confirmed_and_cancelled(cluster: TaintCluster) -
     assert cluster.dray("confirm", target).exit_code == 0
     eventually(lambda: not set(before) & set(cluster.pods("train")))
     assert cluster.dray("confirm", "pod/x").exit_code == 2
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["in the device", "in a slice of its own"])
+def test_what_a_driver_wants_is_listed_too_and_confirmed_for_its_pool(cluster: TaintCluster, apart: bool) -> None:
+    slices = "resource.k8s.io/v1/resourceslices"
+    tainted = {"key": "example.com/hot", "effect": "NoExecute"}
+    spec = {"driver": "other.example.com", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}}
+    place = {"nodeName": "node-1"}
+    devices = [{"name": "d-0"}, {"name": "d-1"}]
+    meta = {"name": "driver-first"}
+    cluster.create(slices, {"metadata": meta, "spec": {**spec, **place, "devices": devices}})
+    cluster.create("resource.k8s.io/v1/deviceclasses", {"metadata": {"name": "other"}, "spec": {}})
+    try:
+        asks = {"deviceClassName": "other", "selectors": [{"cel": {"expression": SELECTS_OTHER}}]}
+        before = cluster.run_pods("other", 2, "node-1", **asks)
+        assert cluster.dray("confirm").exit_code == 1
+        pool = {**spec["pool"], "resourceSliceCount": 2} if apart else spec["pool"]  # type: ignore[dict-item]  # a mapping
+        if apart:
+            taints = [{"device": name, "taint": tainted} for name in ("d-0", "d-1")]
+            cluster.create(
+                slices, {"metadata": {"name": "driver-x"}, "spec": {**spec, **place, "pool": pool, "taints": taints}}
+            )
+            cluster.patch(f"{slices}/driver-first", {"spec": {"pool": pool}})
+        else:
+            hot = [{**one, "taints": [tainted]} for one in devices]
+            cluster.patch(f"{slices}/driver-first", {"spec": {"devices": hot}})
+        eventually(lambda: "slice/driver-first" in cluster.dray("confirm").stdout)
+        assert "2 pods are to leave for what the driver of the pool says" in cluster.dray("confirm").stdout
+        assert cluster.pods("other") == before
+        done = cluster.dray("confirm", "slice/driver-first")
+        assert done.stdout == "Confirmed: slice/driver-first.\n", done
+        eventually(lambda: not set(before) & set(cluster.pods("other")))
+        eventually(lambda: cluster.dray("confirm").exit_code == 1)
+    finally:
+        for name in ("driver-first", *(["driver-x"] if apart else [])):
+            cluster.delete(f"{slices}/{name}")
+        cluster.delete("resource.k8s.io/v1/deviceclasses/other")
 
 
 def test_one_command_stops_all_evictions_and_one_lets_them_go_on(cluster: TaintCluster) -> None:

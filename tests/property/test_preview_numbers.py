@@ -77,7 +77,7 @@ workers = st.lists(
     max_size=6,
 )
 selectors = st.sampled_from(({}, {"pool": "node-1"}, {"device": "gpu-0"}, {"pool": "node-2", "device": "gpu-1"}))
-limits = st.sampled_from(("1", "2,50%", "0,10%", "1,node", "50,10%,node"))
+limits = st.sampled_from(("1", "2,50%", "0,10%", "1,node", "50,10%,node,spare"))
 
 
 def load(there: list[Held], working: list[Worker], allowed: int, limit: str) -> Snapshot:
@@ -114,15 +114,17 @@ def check(preview: TaintPreview, leave: list[Worker], stay: list[Worker], allowe
             assert told.budget.granted == min(allowed, needed)
 
 
-def check_guard(guard: GuardPreview | None, leaving: int, everybody: int, fullest: int, limit: str) -> None:
+def check_guard(guard: GuardPreview | None, leaving: int, everybody: int, by_node: int, limit: str) -> None:
     """A limit is the largest of its parts; a share is of all pods that it is about."""
     assert guard is not None
     parts = [
-        fullest if part == "node" else everybody * int(part[:-1]) / 100 if part.endswith("%") else int(part)
-        for part in limit.split(",")
+        by_node if part == "node" else everybody * int(part[:-1]) / 100 if part.endswith("%") else int(part)
+        for part in limit.removesuffix(",spare").split(",")
     ]
+    is_sparing = limit.endswith("spare")
     assert (guard.pods, guard.of) == (leaving, everybody)
-    assert max(parts) - 1 < guard.allowed <= max(parts)
+    allowed = min(max(parts), max(5, everybody // 10, by_node)) if is_sparing else max(parts)
+    assert allowed - 1 < guard.allowed <= allowed
     assert guard.is_over == (leaving > guard.allowed)
     share = f" ({leaving / everybody:.1%})" if everybody else ""
     assert tell_guard(guard).startswith(
@@ -161,7 +163,10 @@ def test_what_a_preview_counts(
     assert len(told.devices) == sum(is_selected(where, device) for where in NODES for device in DEVICES)
     held_devices = {(one.node, device) for one in there for device in one.devices if is_selected(one.node, device)}
     assert told.held == len(held_devices)
-    check_guard(told.guard, len(leave), sum(bool(one.claim) for one in working), 0, limit)
+    users_of_devices = sum(bool(one.claim) for one in working)
+    with_devices = Counter(one.node for one in working if one.claim and one.can_leave)
+    nodes_worth = min(max(with_devices.values(), default=0), users_of_devices // 2)
+    check_guard(told.guard, len(leave), users_of_devices, nodes_worth, limit)
 
     (machine,) = [one for one in snapshot.objects(Node) if one.metadata.name == NODES[0]]
     told = preview_nodes(snapshot, [machine], [Taint(key=KEY, effect="NoExecute")], NOW)
@@ -169,4 +174,5 @@ def test_what_a_preview_counts(
     leave = [one for one in here if not one.tolerates]
     check(told, leave, [one for one in here if one.tolerates], allowed)
     by_node = Counter(one.node for one in working if one.can_leave)
-    check_guard(told.guard, len(leave), by_node.total(), max(by_node.values(), default=0), limit)
+    nodes_worth = max(*by_node.values(), min(by_node.total() // 2, 50), 0)
+    check_guard(told.guard, len(leave), by_node.total(), nodes_worth, limit)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dray.api.meta import Object
     from dray.api.registry import Kind
     from dray.client.http import HttpClient
+    from dray.what_if.driver_evictions import Unconfirmed
 
 Targets = Annotated[
     list[str] | None,
@@ -97,7 +98,7 @@ async def _warn_if_stopped(client: HttpClient) -> None:
 
 
 async def _held(client: HttpClient) -> Any:
-    """Rules and nodes with the condition EvictionHeld; drivers' taints are told by events only."""
+    """Rules and nodes with the condition EvictionHeld, and pools whose driver wants pods to leave that are there."""
     from dray.api.conditions import find_condition
     from dray.api.kinds import NODES, RULES
     from dray.client.calls import list_if_served
@@ -108,6 +109,28 @@ async def _held(client: HttpClient) -> Any:
             told = find_condition(obj.status.conditions, EVICTION_HELD)  # type: ignore[attr-defined]  # rules and nodes have conditions
             if told is not None and told.status == "True":
                 yield Held(f"{word}/{obj.metadata.name}", obj, told.message)
+    for pool in await _held_pools(client):
+        pods = "1 pod is" if pool.pods == 1 else f"{pool.pods} pods are"
+        why = (
+            f"{pods} to leave for what the driver of the pool says ({', '.join(pool.taints)}), and nobody confirmed it"
+        )
+        yield Held(f"slice/{pool.slice.metadata.name}", pool.slice, why)
+
+
+async def _held_pools(client: HttpClient) -> list[Unconfirmed]:
+    """Who may not read all that this takes is told that it was not looked at."""
+    from dray.api.status import ApiError
+    from dray.snapshot.objects import current_time
+    from dray.what_if.driver_evictions import unconfirmed_pools
+
+    try:
+        snapshot = await live.load_snapshot(client)
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        print(f"dray: taints of drivers were not looked at: {error}", file=sys.stderr)
+        return []
+    return unconfirmed_pools(snapshot, current_time().datetime())
 
 
 def _each(targets: Iterable[str], change: Any, verb: str) -> Any:
@@ -118,7 +141,7 @@ def _each(targets: Iterable[str], change: Any, verb: str) -> Any:
         for target in names.pair(targets, WORDS):
             kind, name = _read(target)
             obj = await client.get(kind, "", name)
-            if evicts(obj):
+            if any(map(evicts, await _alike(client, obj))):
                 await client.patch(kind, "", name, change(obj, target))
                 print(f"{verb}: {target}.")
             else:
@@ -128,6 +151,18 @@ def _each(targets: Iterable[str], change: Any, verb: str) -> Any:
         return output.NO if idle else output.YES
 
     return work
+
+
+async def _alike(client: HttpClient, obj: Object) -> list[Object]:
+    """What is confirmed together: the slices of a pool, or an object alone."""
+    from dray.api.kinds import SLICES
+    from dray.api.resource import ResourceSlice
+    from dray.api.resource.pool import pool_of
+
+    if not isinstance(obj, ResourceSlice):
+        return [obj]
+    slices = (await client.list(SLICES)).items
+    return [one for one in slices if isinstance(one, ResourceSlice) and pool_of(one) == pool_of(obj)]
 
 
 def _read(target: str) -> tuple[Kind, str]:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dray.controllers import ControllerSettings
 
 PANEL = "Evictions and node health"
-GUARD = "50,10%,node"
-"""What may leave unless something else is said: enough for a node or a rack's worth of pods, not for a fleet."""
+GUARD = "50,10%,node,spare"
+"""What may leave unless something else is said: a device or a node of a cluster of any size, not a fleet."""
 NO_GUARD = "none"
 
 ConfigFile: TypeAlias = Annotated[

@@ -158,7 +158,6 @@ def _drain_terms(
 ) -> DrainTerms | None:
     """What the drain keeps; None if it ignores budgets. Ends with exit code 2 for what does not go together."""
     from dray.eviction.drain import DrainTerms
-    from dray.snapshot.objects import current_time
 
     length = options.read_duration(deadline, "--deadline")
     if ignore_budgets:
@@ -166,8 +165,8 @@ def _drain_terms(
             what = "--wait-for-replacements" if wait_for_replacements else "--deadline"
             output.fail(f"{what} needs a drain that keeps budgets: leave out --ignore-budgets.")
         return None
-    until = None if length is None else (current_time().datetime() + length).timestamp()
-    return DrainTerms(rate=rate, wait_for_replacements=wait_for_replacements, deadline=until)
+    seconds = None if length is None else length.total_seconds()
+    return DrainTerms(rate=rate, wait_for_replacements=wait_for_replacements, deadline=seconds)
 
 
 def _manner(

@@ -31,6 +31,7 @@ class Display:
         self._past: deque[tuple[float, int]] = deque()
         self._told = ""
         self._hold = ""
+        self._is_forced = False
         self._told_at = float("-inf")
 
     def __enter__(self) -> Display:
@@ -53,6 +54,10 @@ class Display:
         if standing.hold != self._hold:
             self._hold = standing.hold
             print(f"dray: {standing.hold or 'no longer held'}", file=sys.stderr, flush=True)
+        if standing.forced and not self._is_forced:
+            self._is_forced = True
+            said = "the deadline is over: who is left is deleted, whatever budgets say"
+            print(f"dray: {said}", file=sys.stderr, flush=True)
         told = self._tell(standing)
         if self._bar is not None:
             if not self._bar.tasks:

@@ -155,6 +155,8 @@ class GuardPreview(msgspec.Struct, rename="camel", kw_only=True):
     allowed: int
     is_over: bool
     asks: bool = False
+    is_sweeping: bool = False
+    confirm: str = ""
 
 
 class Preview(msgspec.Struct, rename="camel", kw_only=True):
@@ -176,6 +178,7 @@ class WaitResult(msgspec.Struct, rename="camel", kw_only=True):
     gone: int
     held_by: list[str]
     refused: dict[str, str]
+    at_deadline: int
     seconds: float
 
 

@@ -70,6 +70,7 @@ class Ending(msgspec.Struct, frozen=True):
             "gone": standing.gone,
             "heldBy": list(standing.held),
             "refused": dict(self.refusals),
+            "atDeadline": standing.forced,
             "seconds": round(self.seconds, 1),
         }
 

@@ -14,7 +14,9 @@ from dray.api.resource import ResourceClaim
 from dray.api.resource.allocated_node import allocated_node
 from dray.api.resource.pool import PoolKey
 from dray.eviction.group_members import GroupMembers
-from dray.eviction.pods import can_be_evicted
+from dray.eviction.guard import Base
+from dray.eviction.node_counts import NodeCounts
+from dray.eviction.pods import can_be_evicted, uses_devices
 from dray.tracker import DeviceId
 
 K = TypeVar("K", bound=Hashable)
@@ -65,6 +67,8 @@ class Allocations:
         self._by_pod: _Groups[str, ObjectName] = _Groups()
         self._pods: dict[str, ObjectRef] = {}
         self.members = GroupMembers()
+        self._on_nodes = NodeCounts()
+        """The pods that can be evicted and use devices."""
 
     @property
     def claims(self) -> Mapping[ObjectName, ResourceClaim]:
@@ -75,6 +79,11 @@ class Allocations:
     def consumers(self) -> int:
         """How many pods use claims that are allocated; one that also shares some with its group counts twice."""
         return len(self._by_pod) + self.members.sharers
+
+    @property
+    def base(self) -> Base:
+        """What a limit of evictions is a share of."""
+        return Base(self.consumers, self._on_nodes.fullest)
 
     def devices(self, key: ObjectName) -> Iterator[DeviceId]:
         """The devices that are allocated to a claim."""
@@ -119,6 +128,7 @@ class Allocations:
         ref = ObjectRef.of(pod)
         if is_gone or not can_be_evicted(pod):
             self._pods.pop(ref.uid, None)
+            self._on_nodes.drop(ref.uid)
             is_leaving = pod.metadata.deletion_timestamp is not None and not is_gone
             if is_leaving and is_true(pod.status.conditions, DISRUPTION_TARGET):
                 self.members.put_pod(pod)
@@ -127,6 +137,8 @@ class Allocations:
             return None
         self._pods[ref.uid] = ref
         self.members.put_pod(pod)
+        if uses_devices(pod):
+            self._on_nodes.put(ref.uid, pod.spec.node_name)
         return ref
 
     def pod(self, uid: str) -> ObjectRef | None:

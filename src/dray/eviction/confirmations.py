@@ -10,7 +10,7 @@ To confirm is a right of its own where a server knows that: what taints devices 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from dray.api.generated.core import Taint
@@ -50,14 +50,20 @@ class PoolConfirmations:
             self._slices[before].discard(name)
             if not self._slices[before]:
                 del self._slices[before]
-        if after is not None and _confirms(after):
+        if after is not None and confirms(after):
             pool = self._pools[name] = pool_of(after)
             touched.append(pool)
             self._slices.setdefault(pool, set()).add(name)
         return {pool: pool in self._slices for pool in touched}
 
 
-def _confirms(obj: ResourceSlice) -> bool:
+def place_to_confirm(slices: Iterable[ResourceSlice]) -> ResourceSlice:
+    """Of the slices of a pool the one that people are told to confirm on."""
+    return min(slices, key=lambda one: (-one.spec.pool.generation, one.metadata.name))
+
+
+def confirms(obj: ResourceSlice) -> bool:
+    """Whether a slice says that what the taints of its pool evict is meant."""
     return obj.metadata.annotations.get(CONFIRM_ANNOTATION) == str(obj.spec.pool.generation)
 
 

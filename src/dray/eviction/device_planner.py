@@ -23,7 +23,7 @@ from dray.eviction.confirmations import PoolConfirmations, is_confirmed
 from dray.eviction.departures import Departures, Unasked
 from dray.eviction.evictions import Taken
 from dray.eviction.guard import Base, Guard, Hold
-from dray.eviction.pods import can_be_evicted
+from dray.eviction.pods import can_be_evicted, uses_devices
 from dray.eviction.recent import Recent
 from dray.eviction.settings import Limit
 from dray.eviction.tally import Progress
@@ -88,6 +88,8 @@ class DevicePlanner:
                 self._causes.leave_behind(before)
             self._causes.forget(before.uid)
         ref = self.allocations.put_pod(pod, is_gone=is_gone)
+        if before is None and self.departures.guard is not None and uses_devices(pod):
+            self.departures.guard.note_arrival()
         if ref is None:
             self.departures.drop(ObjectRef.of(pod))
         elif ref != before and self._causes.may_concern(ref):
@@ -116,7 +118,7 @@ class DevicePlanner:
             elif self.departures.want(ref, self._causes.of(ref), tick):
                 self._cancelled.append(ref)
         if not self._causes.is_dirty:
-            self._base = Base(self.allocations.consumers)
+            self._base = self.allocations.base
             self.departures.judge(tick, self._base)
             self.departures.settle(limit)
         cancelled, self._cancelled = self._cancelled, []
@@ -130,7 +132,7 @@ class DevicePlanner:
     @property
     def _is_judged(self) -> bool:
         """Whether the guard knows of how many pods a limit is a share."""
-        return self.departures.is_idle or self._base.pods == self.allocations.consumers
+        return self.departures.is_idle or self._base == self.allocations.base
 
     def take(self, now: float, tick: float) -> list[Taken[ObjectRef]]:
         """The pods to evict now. Each stays pending until it is gone, or `departures` are told what became of it.

@@ -97,7 +97,7 @@ class DrainTerms(msgspec.Struct, frozen=True, kw_only=True):
     wait_for_replacements: bool = False
     """A ready pod leaves only when those of its controller that left before are replaced."""
     deadline: float | None = None
-    """Seconds since 1970. From then on budgets and replacements are not waited for any more."""
+    """Seconds after the drain begins. From then on budgets and replacements are not waited for any more."""
 
 
 class Drain:
@@ -111,7 +111,10 @@ class Drain:
         """Pods that wait for the replacement of another."""
         self._replicas = Replicas()
         self._told: set[ObjectRef] = set()
+        self.forced: set[ObjectRef] = set()
+        """Pods that left at the deadline, whatever their budgets said."""
         self._again: dict[ObjectRef, tuple[int, float]] = {}
+        self._began: float | None = None
         self._free_at = float("-inf")
 
     def put(self, pod: Pod) -> None:
@@ -127,12 +130,16 @@ class Drain:
         self._told.discard(ref)
 
     def is_over(self, now: float) -> bool:
-        """Whether the deadline is over, and pods leave whatever their budgets say."""
-        return self.terms.deadline is not None and now >= self.terms.deadline
+        """Whether the deadline is over, and pods leave whatever their budgets say.
+
+        It counts from the first question who leaves: until then somebody may have thought about whether to begin.
+        """
+        return self.terms.deadline is not None and self._began is not None and now >= self._began + self.terms.deadline
 
     def next(self, due: Iterable[tuple[Pod, float]], now: float) -> Pod | None:
         """The pod to tell now, of those that must leave from some time on; None if none may yet."""
         self.replacing.clear()
+        self._began = now if self._began is None else self._began
         if now < self._free_at:
             return None
         found: Pod | None = None
@@ -153,6 +160,8 @@ class Drain:
         """A pod was told to leave."""
         ref = ObjectRef.of(pod)
         self._told.add(ref)
+        if self.is_over(now):
+            self.forced.add(ref)
         self._replicas.evicting(pod, is_so=True)
         self.refusals.pop(ref, None)
         if self.terms.rate:

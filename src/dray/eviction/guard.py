@@ -8,9 +8,11 @@ A source is what somebody can confirm: a rule, the taints of a pool, a taint on 
 together: all pools of a driver, all nodes with a taint. A group is allowed if those who left without a confirmation
 since one window before the group came up, those who are to leave for groups that are allowed, and its own pods are
 together no more than the limit. So in no window more leave than that, however they are spread, and time alone never
-lets go of what is held. Groups that came first are judged first. Nothing is allowed before it was judged, so that the
-first of many pods are not gone before the last ones are counted. A group that spares nobody is held however few it has:
-in a small cluster these are all. What a guard has counted outlives it (`recent.Past`): the next one goes on counting.
+lets go of what is held. A limit that says `spare` has a second one besides, for who left and was not replaced: any pod
+that comes takes the place of whoever left first. Groups that came first are judged first. Nothing is allowed before it
+was judged, so that the first of many pods are not gone before the last ones are counted. A group that spares nobody is
+held however few it has: in a small cluster these are all. What a guard has counted outlives it (`recent.Past`): the
+next one goes on counting.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ P = TypeVar("P", bound=Hashable)
 
 WINDOW: Final = 3600.0
 """Seconds. Who left so long ago does not count for what comes up now."""
+HALF_UP_TO: Final = 50
+"""As many pods may leave nodes that fail in a small cluster, if that is no more than half of them."""
 
 
 class Hold(NamedTuple):
@@ -35,6 +39,7 @@ class Hold(NamedTuple):
     others: int
     of: int
     limit: Limit
+    allowed: int
     is_sweeping: bool = False
     """Whether it is held for sparing nobody, however few they are."""
 
@@ -43,7 +48,9 @@ class Hold(NamedTuple):
         if self.is_sweeping:
             return f"{pods} of {self.of} would be evicted, for an empty selector, which selects every device"
         others = f", {self.others} left or leave besides" if self.others else ""
-        return f"{pods} of {self.of} would be evicted{others}, more than {self.limit}"
+        limit = str(self.limit)
+        told = limit if limit == str(self.allowed) else f"{self.allowed} (limit {limit})"
+        return f"{pods} of {self.of} would be evicted{others}, more than {told}"
 
 
 class Base(NamedTuple):
@@ -53,6 +60,19 @@ class Base(NamedTuple):
     """How many could be evicted."""
     fullest_node: int = 0
     """How many of them are on the node that has most."""
+    is_of_nodes: bool = False
+    """Whether they leave nodes, and not devices."""
+
+    @property
+    def nodes_worth(self) -> int:
+        """What `node` stands for in a limit: the pods of one node, so that one can be served, or fail, without asking.
+
+        Where one node has most of them, a rule for its devices is nearly one for all: half of them may leave. Nodes
+        that fail have nobody to ask, and Kubernetes stops only when more than half of them do: so may half of the
+        pods of a small cluster.
+        """
+        half = self.pods // 2
+        return max(self.fullest_node, min(half, HALF_UP_TO)) if self.is_of_nodes else min(self.fullest_node, half)
 
 
 class _Group(Generic[P]):
@@ -110,7 +130,10 @@ class Guard(Generic[P]):
         self._changed: set[Source] = set()
         self._touched: dict[P, None] = {}
         self._is_roomier = False
-        self._allowance = 0
+        self._allowance = (0, 0)
+        """How many may be missing, and how many may leave in a window."""
+        self._fullest = 0
+        """Of the node that had most when the first of those left who count: it has fewer with each of them."""
         self._number = 0
         self._heard = self._recent.news
 
@@ -170,6 +193,10 @@ class Guard(Generic[P]):
             self._going.add(pod)
             self._recent.begin(pod, uses_devices=self._has_devices(pod))
 
+    def note_arrival(self) -> None:
+        """A pod has come: one less of those who left is missing."""
+        self._is_roomier |= self._recent.replace(only_devices=self._uses_devices is None)
+
     def confirm(self, source: Source, *, is_so: bool, tick: float) -> None:
         """Somebody said that what a source evicts is meant, or (not so) took that back."""
         if is_so == (source in self._confirmed):
@@ -197,8 +224,8 @@ class Guard(Generic[P]):
         self._heard = self._recent.news
         changed, self._changed = self._changed, set()
         touched, self._touched = self._touched, {}
-        allowance = self._limit.pods(base.pods + self._left(tick - self._window), base.fullest_node)
-        self._is_roomier |= allowance > self._allowance
+        allowance = self._allowed_of(base, tick - self._window)
+        self._is_roomier |= any(new > old for new, old in zip(allowance, self._allowance, strict=True))
         self._allowance = allowance
         unsure = self._unsure | self._held.keys() if self._is_roomier else self._unsure
         before = {name: self._state(name) for name in unsure}
@@ -259,13 +286,35 @@ class Guard(Generic[P]):
     def _left(self, since: float) -> int:
         return self._recent.since(since, only_devices=self._uses_devices is None)
 
+    def _allowed_of(self, base: Base, since: float) -> tuple[int, int]:
+        """How many may be missing, and how many may leave: of those who are there, and who were before they left."""
+        left, missing = self._left(since), self._missing(since)
+        self._fullest = max(self._fullest, base.fullest_node) if left or self._going else base.fullest_node
+        then = base._replace(pods=base.pods + missing, fullest_node=self._fullest)
+        ever = then._replace(pods=base.pods + left)
+        in_all = self._limit.pods(ever.pods, ever.nodes_worth)
+        may_miss = self._limit.missing(then.pods, then.nodes_worth)
+        return in_all if may_miss is None else may_miss, in_all
+
+    def _tightest(self, since: float) -> tuple[int, int]:
+        """How many are missing since some time, or have left, and how many may: what leaves less room."""
+        counts = (self._missing(since), self._left(since))
+        return min(zip(counts, self._allowance, strict=True), key=lambda one: one[1] - one[0])
+
+    def _room(self, since: float) -> int:
+        left, allowed = self._tightest(since)
+        return allowed - left - len(self._counted)
+
+    def _missing(self, since: float) -> int:
+        return self._recent.unreplaced(since, only_devices=self._uses_devices is None)
+
     def _too_much(self, tick: float) -> Iterable[str]:
         """Groups that must not go on because more want to leave by now: those that grew, then those that came last."""
-        if len(self._counted) + self._left(tick - self._window) <= self._allowance:
+        if self._room(tick - self._window) >= 0:
             return
         allowed = [name for name, group in self._groups.items() if group.is_allowed]
         for name in sorted(allowed, key=lambda one: (one in self._unsure, self._groups[one].number), reverse=True):
-            if len(self._counted) + self._left(tick - self._window) <= self._allowance:
+            if self._room(tick - self._window) >= 0:
                 return
             yield name
 
@@ -275,8 +324,9 @@ class Guard(Generic[P]):
             self._held.pop(name, None)
             self._set_allowed(group, tick, is_so=True)
         else:
-            others = self._others(group) + self._left(self._came_up(group) - self._window)
-            self._held[name] = Hold(len(group.pods), others, of, self._limit, name in self._sweeping)
+            left, allowed = self._tightest(self._came_up(group) - self._window)
+            others = self._others(group) + left
+            self._held[name] = Hold(len(group.pods), others, of, self._limit, allowed, name in self._sweeping)
 
     def _others(self, group: _Group[P]) -> int:
         """How many are counted that the group does not want."""
@@ -284,7 +334,7 @@ class Guard(Generic[P]):
         return len(self._counted) - sum(pod in many for pod in few)
 
     def _fits(self, group: _Group[P]) -> bool:
-        room = self._allowance - len(self._counted) - self._left(self._came_up(group) - self._window)
+        room = self._room(self._came_up(group) - self._window)
         if len(group.pods) - len(self._counted) > room:
             return False  # whoever of them is counted already
         return sum(pod not in self._counted and not self._is_meant(pod) for pod in group.pods) <= room

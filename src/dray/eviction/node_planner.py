@@ -23,7 +23,7 @@ from dray.eviction.departures import Departures, Unasked
 from dray.eviction.evictions import Taken
 from dray.eviction.guard import Base, Guard, Hold
 from dray.eviction.node_rations import NodeRations
-from dray.eviction.pods import can_be_evicted
+from dray.eviction.pods import can_be_evicted, uses_devices
 from dray.eviction.recent import Recent
 from dray.eviction.settings import Limit
 
@@ -86,9 +86,11 @@ class NodePlanner:
         known = residents.get(ref.uid)
         resident = _Resident(ref, pod.spec.tolerations, tick if known is None else known.seen)
         residents[ref.uid] = resident
-        if pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None:
+        if uses_devices(pod):
             self._device_users.add(ref)
         self._nodes[ref.uid] = node
+        if known is None and self.departures.guard is not None:
+            self.departures.guard.note_arrival()
         may_stay = resident != known and self._plan(node, resident, tick)
         self.judge(tick)
         return may_stay
@@ -169,7 +171,7 @@ class NodePlanner:
         departures, guard = self.departures, self.departures.guard
         if guard is None or (guard.is_idle and guard.is_sure):
             return
-        base = Base(len(self._nodes), max(map(len, self._pods.values()), default=0))
+        base = Base(len(self._nodes), max(map(len, self._pods.values()), default=0), is_of_nodes=True)
         is_done = False
         while not is_done:
             changed = departures.judge(tick, base)

@@ -42,6 +42,8 @@ class Recent(Generic[P]):
         self._pods: list[P | None] = []
         self._ticks: list[float] = []
         self._device_ticks: list[float] = []
+        self._replaced = {False: 0, True: 0}
+        """How many of the first of all (False), and of those that used devices (True), somebody came in place of."""
         self._known: set[P | None] = set()
         self._needs: dict[int, float] = {}
         self._minutes: dict[int, Departed] = {}
@@ -96,6 +98,18 @@ class Recent(Generic[P]):
         others = ((with_devices if only_devices else pods) for by, pods, with_devices in self._others if by >= tick)
         return len(ticks) - bisect_left(ticks, tick) + sum(others)
 
+    def unreplaced(self, tick: float, *, only_devices: bool) -> int:
+        """The same without those in whose place somebody came; what others tell of theirs nobody knows that of."""
+        ticks = self._device_ticks if only_devices else self._ticks
+        gone = max(0, self._replaced[only_devices] - bisect_left(ticks, tick))
+        return self.since(tick, only_devices=only_devices) - gone
+
+    def replace(self, *, only_devices: bool) -> bool:
+        """A pod has come, in place of whoever left first, if there is anybody whose place is empty."""
+        is_so = self._replaced[only_devices] < len(self._device_ticks if only_devices else self._ticks)
+        self._replaced[only_devices] += is_so
+        return is_so
+
     def hold(self, who: object, since: float | None) -> None:
         """Somebody holds something since a time, or nothing."""
         if since is None:
@@ -141,5 +155,7 @@ class Recent(Generic[P]):
         old = bisect_left(self._ticks, needed)
         if old > SLACK:
             self._known.difference_update(self._pods[:old])
-            del self._pods[:old], self._ticks[:old]
-            del self._device_ticks[: bisect_left(self._device_ticks, needed)]
+            old_devices = bisect_left(self._device_ticks, needed)
+            del self._pods[:old], self._ticks[:old], self._device_ticks[:old_devices]
+            for only_devices, gone in ((False, old), (True, old_devices)):
+                self._replaced[only_devices] = max(0, self._replaced[only_devices] - gone)

@@ -13,6 +13,8 @@ from dray.eviction.builtin_policies import DEFAULT
 
 POLICY_ANNOTATION: Final = "dray.dev/eviction-policy"
 """On a pod: which of the offered policies decides about it."""
+FEW: Final = 5
+"""So many may leave any cluster that is to be spared."""
 _COUNT: Final = re.compile(r"[0-9]{1,9}")
 _SHARE: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%")
 
@@ -37,35 +39,49 @@ class Limit(msgspec.Struct, frozen=True):
     percent: float | None = None
     """Of those that could be evicted."""
     node: bool = False
-    """As many as are on the fullest node, for node taints."""
+    """As many as a node's worth (`guard.Base`)."""
+    spare: bool = False
+    """And as long as nobody has come in their place no more than a few, a tenth or a node's worth."""
 
     @classmethod
     def parse(cls, text: str) -> Limit:
-        """`100`, `10%`, or several of these and `node`, with commas between: `50,10%,node`. Raises SettingsError."""
-        count, percent, node = None, None, False
+        """`100`, `10%`, or several of these, `node` and `spare`, with commas between. Raises SettingsError."""
+        count, percent, words = None, None, set[str]()
         for part in map(str.strip, text.split(",")):
             share = _SHARE.fullmatch(part)
-            if part == "node" and not node:
-                node = True
+            if part in ("node", "spare") and part not in words:
+                words.add(part)
             elif share is not None and float(share[1]) <= 100 and percent is None:
                 percent = float(share[1])
             elif _COUNT.fullmatch(part) and count is None:
                 count = int(part)
             else:
-                what = "write a number of pods, a share such as 10%, or both and `node`, each once, with commas between"
+                what = "write a number of pods, a share such as 10%, `node`, `spare`, each once, with commas between"
                 raise SettingsError(f"{text!r} is no limit of evictions; {what}")
-        return cls(count, percent, node)
+        if words == {"spare"} and count is None and percent is None:
+            raise SettingsError(f"{text!r} is no limit of evictions; `spare` is what a limit does besides: 50,spare")
+        return cls(count, percent, "node" in words, "spare" in words)
 
-    def pods(self, of: int, on_fullest_node: int = 0) -> int:
-        """How many pods that is, out of so many."""
+    def pods(self, of: int, nodes_worth: int = 0) -> int:
+        """How many pods that is, out of so many, in an hour."""
         # A share has three digits behind the point at most; binary fractions would round some numbers down.
         share = 0 if self.percent is None else round(self.percent * 1000) * of // 100_000
-        return max(self.count or 0, share, on_fullest_node if self.node else 0)
+        return max(self.count or 0, share, nodes_worth if self.node else 0)
+
+    def missing(self, of: int, nodes_worth: int = 0) -> int | None:
+        """How many of so many may be gone and not replaced; None if that is nobody's concern."""
+        return max(FEW, of // 10, nodes_worth) if self.spare else None
+
+    def at_once(self, of: int, nodes_worth: int = 0) -> int:
+        """How many may leave if nobody has left yet."""
+        missing = self.missing(of, nodes_worth)
+        in_all = self.pods(of, nodes_worth)
+        return in_all if missing is None else min(in_all, missing)
 
     def __str__(self) -> str:
         parts = [] if self.count is None else [str(self.count)]
         parts += [] if self.percent is None else [f"{self.percent:g}%"]
-        return ",".join([*parts, *(["node"] if self.node else [])])
+        return ",".join([*parts, *(["node"] if self.node else []), *(["spare"] if self.spare else [])])
 
 
 class PolicyChoice(msgspec.Struct, frozen=True):

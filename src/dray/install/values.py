@@ -27,7 +27,7 @@ DEFAULTS: Final[Mapping[str, Value]] = {
     "scheduler.replicas": 2,
     "controllers.enabled": True,
     "controllers.evictions": BESIDE,
-    "controllers.maxEvictions": "50,10%,node",
+    "controllers.maxEvictions": "50,10%,node,spare",
     "controllers.replicas": 2,
     "dashboard.enabled": True,
     "dashboard.memory": "1Gi",
@@ -81,13 +81,13 @@ class Form(NamedTuple):
 
 
 _PART: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_LIMIT: Final = r"([0-9]+(\.[0-9]+)?%|[0-9]+|node)"
+_LIMIT: Final = r"([0-9]+(\.[0-9]+)?%|[0-9]+|node|spare)"
 _QUANTITY: Final = Form(r"[0-9]+(\.[0-9]+)?(m|k|[KMGTPE]i|[MGTPE])?", "an amount such as 100m or 256Mi")
 FORMS: Final[Mapping[str, Form]] = {
     "namespace": Form(_PART, "the name of a namespace: small letters, digits and -"),
     "image": Form(r"[A-Za-z0-9][-A-Za-z0-9._/:@]*", "the name of an image"),
     "scheduler.name": Form(rf"{_PART}(\.{_PART})*", "the name of a scheduler: small letters, digits, - and ."),
-    "controllers.maxEvictions": Form(f"none|{_LIMIT}(,{_LIMIT})*", "none, or numbers such as 50,10%,node"),
+    "controllers.maxEvictions": Form(f"none|{_LIMIT}(,{_LIMIT})*", "none, or numbers such as 50,10%,node,spare"),
     "dashboard.memory": _QUANTITY,
     "resources.cpu": _QUANTITY,
     "resources.memory": _QUANTITY,

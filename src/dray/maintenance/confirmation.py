@@ -20,13 +20,17 @@ class CannotCancel(Exception):
 
 
 def evicts(obj: Object) -> bool:
-    """Whether a rule, node or slice has anybody leave, as it is now; if not, there is nothing to confirm or cancel."""
+    """Whether a rule, node or slice has anybody leave, as it is now; if not, there is nothing to confirm or cancel.
+
+    A slice may be confirmed for others of its pool: whoever asks about one asks about all of these.
+    """
     if isinstance(obj, DeviceTaintRule):
         return obj.spec.taint.effect == EFFECT_NO_EXECUTE
     if isinstance(obj, Node):
         return any(taint.effect == EFFECT_NO_EXECUTE for taint in obj.spec.taints)
     if isinstance(obj, ResourceSlice):
-        return any(taint.effect == EFFECT_NO_EXECUTE for device in obj.spec.devices for taint in device.taints)
+        inside = (taint for device in obj.spec.devices for taint in device.taints)
+        return any(taint.effect == EFFECT_NO_EXECUTE for taint in (*inside, *(one.taint for one in obj.spec.taints)))
     return False
 
 

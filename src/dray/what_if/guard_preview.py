@@ -7,13 +7,15 @@ it says if nobody else does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 from dray.allocator.reasons import Report
 from dray.api.generated.core import Namespace, Pod
 from dray.api.kinds import NAMESPACES, NODES
+from dray.api.references import ObjectName
 from dray.api.resource import DeviceTaintRule, ResourceClaim
-from dray.eviction.allocations import consumers_of
+from dray.eviction.allocations import Allocations
 from dray.eviction.guard import Base
 from dray.eviction.pods import can_be_evicted
 from dray.eviction.stop import PLACE, tell_stop
@@ -21,6 +23,9 @@ from dray.eviction.told_limit import told_limit
 from dray.prose.wording import count
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if.evictions import Eviction
+
+NAMED: Final = 4
+"""So many causes are named in the command that confirms them; it lists more by itself."""
 
 
 class GuardPreview(Report, frozen=True, kw_only=True):
@@ -36,16 +41,21 @@ class GuardPreview(Report, frozen=True, kw_only=True):
     """Whether the command asks for it, before anybody leaves; otherwise controllers hold the pods until it is given."""
     is_sweeping: bool = False
     """Whether a rule with an empty selector is among the causes: controllers hold that however few leave."""
+    confirm: str = "dray confirm"
+    """The command that confirms it, or at least lists what is held."""
 
 
-def preview_guard(snapshot: Snapshot, leaving: int, *, nodes: bool, is_sweeping: bool = False) -> GuardPreview | None:
-    """What the guard of a cluster says to so many pods that leave nodes, or devices; None if it has told no limit."""
+def preview_guard(
+    snapshot: Snapshot, leaving: int, causes: Sequence[str] = (), *, nodes: bool, is_sweeping: bool = False
+) -> GuardPreview | None:
+    """What the guard of a cluster says to so many pods that leave nodes, or devices, for causes that `dray confirm`
+    knows by these names; None if it has told no limit."""
     place = snapshot.get(NAMESPACES.resource, "", PLACE)
     limit = told_limit(place) if isinstance(place, Namespace) else None
     if limit is None:
         return None
     base = _all_pods(snapshot) if nodes else _users_of_devices(snapshot)
-    allowed = limit.pods(base.pods, base.fullest_node)
+    allowed = limit.at_once(base.pods, base.nodes_worth)
     return GuardPreview(
         pods=leaving,
         of=base.pods,
@@ -53,19 +63,20 @@ def preview_guard(snapshot: Snapshot, leaving: int, *, nodes: bool, is_sweeping:
         allowed=allowed,
         is_over=leaving > allowed,
         is_sweeping=is_sweeping and leaving > 0,
+        confirm=" ".join(("dray confirm", *(causes if len(causes) <= NAMED else ()))),
     )
 
 
 def tell_guard(guard: GuardPreview) -> str:
-    """`Guard: 8 of 140 pods (5.7%), limit 50,10%,node: 50 pods.`, and what comes of it if it is more."""
+    """`Guard: 8 of 140 pods (5.7%), limit 50,10%,node,spare: 14 pods.`, and what comes of it if it is more."""
     share = f" ({100.0 * guard.pods / guard.of:.1f}%)" if guard.of else ""
     told = f"Guard: {guard.pods} of {guard.of} pods{share}, limit {guard.limit}: {count(guard.allowed, 'pod')}."
     if guard.asks:
         return f"{told} It asks first; --yes for scripts." if guard.is_over else told
     if guard.is_over:
-        return f"{told} They stay until `dray confirm`."
+        return f"{told} They stay until `{guard.confirm}`."
     if guard.is_sweeping:
-        return f"{told} An empty selector is held however few leave: they stay until somebody confirms."
+        return f"{told} An empty selector is held however few leave: they stay until `{guard.confirm}`."
     return told
 
 
@@ -103,8 +114,15 @@ def _is_there(snapshot: Snapshot, node: str) -> bool:
 def _all_pods(snapshot: Snapshot) -> Base:
     """What a limit is a share of for node taints: pods that can be evicted, by node."""
     nodes = Counter(pod.spec.node_name for pod in snapshot.objects(Pod) if can_be_evicted(pod))
-    return Base(nodes.total(), max(nodes.values(), default=0))
+    return Base(nodes.total(), max(nodes.values(), default=0), is_of_nodes=True)
 
 
 def _users_of_devices(snapshot: Snapshot) -> Base:
-    return Base(len({uid for claim in snapshot.objects(ResourceClaim) for uid in consumers_of(claim)}))
+    """The same for device taints, counted as the controller counts."""
+    allocations = Allocations()
+    for claim in snapshot.objects(ResourceClaim):
+        if claim.status.allocation is not None:
+            allocations.put_claim(ObjectName.of(claim), None, claim)
+    for pod in snapshot.objects(Pod):
+        allocations.put_pod(pod)
+    return allocations.base

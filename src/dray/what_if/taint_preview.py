@@ -86,7 +86,13 @@ def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: dat
         rules=tuple(rule.metadata.name for rule in rules),
         devices=tuple(map(str, [*dict.fromkeys(published), *sorted(used.difference(published))])),
         held=len(used & _held_alone(snapshot)),
-        guard=preview_guard(snapshot, len(leaving), nodes=False, is_sweeping=any(map(is_sweeping, rules))),
+        guard=preview_guard(
+            snapshot,
+            len(leaving),
+            [f"rule/{name}" for name in sorted(names)],
+            nodes=False,
+            is_sweeping=any(map(is_sweeping, rules)),
+        ),
         evicts=evicts,
         protected=tuple(sorted(name for name in map(str, then.protected) if name in users)),
     )
@@ -133,7 +139,7 @@ def preview_nodes(
         notes=(*told_pods.notes, *left_alone, *_tell_rate(rates, len(leaving))),
         taints=told,
         nodes=names,
-        guard=preview_guard(snapshot, len(leaving), nodes=True),
+        guard=preview_guard(snapshot, len(leaving), [f"node/{name}" for name in names], nodes=True),
         evicts=evicts,
         protected=tuple(sorted(map(str, stay))),
     )

@@ -73,11 +73,15 @@ def test_the_next_one_leaves_when_the_last_one_is_replaced() -> None:
 def test_after_the_deadline_nobody_waits() -> None:
     stuck = pod("a")
     drain = Drain(DrainTerms(deadline=60.0, wait_for_replacements=True))
-    drain.refused(stuck, "no", 59.9)
-    assert drain.next([(stuck, 0.0)], 59.95) is None
-    assert not drain.is_over(59.95)
-    assert drain.next([(stuck, 0.0)], 60.0) is stuck
-    assert drain.is_over(60.0)
+    assert not drain.is_over(1000.0), "nothing is over that has not begun"
+    assert drain.next([(stuck, 0.0)], 1000.0) is stuck
+    drain.refused(stuck, "no", 1059.9)
+    assert drain.next([(stuck, 0.0)], 1059.95) is None
+    assert not drain.is_over(1059.95)
+    assert drain.next([(stuck, 0.0)], 1060.0) is stuck
+    assert drain.is_over(1060.0)
+    drain.left(stuck, 1060.0)
+    assert drain.forced == {ObjectRef.of(stuck)}
 
 
 def test_paused() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dray.cli.controller_options import GUARD
 from dray.eviction.causes import Source
 from dray.eviction.guard import Base, Guard
+from dray.eviction.node_counts import NodeCounts
 from dray.eviction.recent import SLACK, Recent
 from dray.eviction.settings import Limit
 
@@ -256,6 +260,118 @@ def test_all_pools_of_a_driver_are_held_together_and_confirmed_one_by_one() -> N
     assert [allows(guard, pool) for pool in pools] == [True, False, False, False]
     assert str(guard.hold_of(pools[1])) == "4 pods of 100 would be evicted, more than 3"
     assert guard.hold_of(pools[0]) is None
+
+
+GUARDED = Limit.parse(GUARD)
+
+
+@pytest.mark.parametrize(
+    ("pods", "nodes", "for_devices", "for_nodes"),
+    [
+        (4, 4, 5, 5),
+        (20, 4, 5, 10),  # a node of four, and two that fail
+        (32, 4, 8, 16),
+        (50, 10, 5, 25),
+        (140, 20, 14, 50),
+        (1_000, 125, 100, 100),
+        (10_000, 1_250, 1_000, 1_000),
+        (20, 1, 10, 20),  # all on one node: a rule for its devices is one for all
+    ],
+)
+def test_how_many_may_leave_unless_something_else_is_said(
+    pods: int, nodes: int, for_devices: int, for_nodes: int
+) -> None:
+    base = Base(pods, -(-pods // nodes))
+    assert GUARDED.at_once(pods, base.nodes_worth) == for_devices
+    assert GUARDED.at_once(pods, base._replace(is_of_nodes=True).nodes_worth) == for_nodes
+
+
+def test_a_node_that_gets_emptier_is_served_to_the_end() -> None:
+    """Its worth is what was on it when the first pod left."""
+    guard: Guard[int] = Guard(GUARDED, window=WINDOW)
+    for pod in range(8):
+        want(guard, pod, ["t"], 0.0)
+    for pod in range(8):
+        guard.judge(pod, Base(20 - pod, 8 - pod if pod < 6 else 2))
+        assert guard.allows(Source("t"), pod)
+        evict(guard, pod, tick=pod)
+    want(guard, 8, ["t"], 8.0)
+    guard.judge(8.0, Base(12, 2))
+    assert str(guard.hold_of(Source("t"))) == (
+        "1 pod of 12 would be evicted, 8 left or leave besides, more than 8 (limit 50,10%,node,spare)"
+    )
+    guard.want(8, (), 9.0)
+    later = 8.0 + 2 * WINDOW
+    for pod in range(9, 15):
+        want(guard, pod, ["u"], later)
+    guard.judge(later, Base(12, 2))
+    assert held(guard, "u"), "the node of that time counts no longer than those who left it"
+
+
+def test_who_is_replaced_counts_for_an_hour_but_is_not_missing() -> None:
+    """Else a small cluster could be served once an hour; and one that is never full again must not be emptied."""
+    guard: Guard[int] = Guard(GUARDED, window=WINDOW)
+    for pod in range(100):
+        want(guard, pod, [f"t{pod}"], 0.0)
+        guard.judge(0.0, Base(20, 1))
+        if held(guard, f"t{pod}"):
+            break
+        evict(guard, pod)
+        if pod % 7:
+            guard.note_arrival()
+    gone, missing = pod, -(-pod // 7)
+    assert (gone, missing) == (29, 5)
+    assert str(guard.hold_of(Source(f"t{pod}"))) == (
+        "1 pod of 20 would be evicted, 5 left or leave besides, more than 5 (limit 50,10%,node,spare)"
+    )
+    guard.note_arrival()
+    assert not guard.is_sure
+    assert judged(guard, pods=20) == {f"t{pod}"}
+    for pod in range(gone, 100):
+        want(guard, pod, [f"t{pod}"], 0.0)
+        guard.judge(0.0, Base(20, 1))
+        if held(guard, f"t{pod}"):
+            break
+        evict(guard, pod)
+        guard.note_arrival()
+    assert pod == 50, "whoever comes, in an hour no more leave than that"
+
+
+@given(st.lists(st.sampled_from(["leave", "leave with devices", "come", "come with devices"]), max_size=60))
+def test_who_comes_takes_the_place_of_who_left_first(steps: list[str]) -> None:
+    recent: Recent[int] = Recent()
+    gone: dict[bool, list[tuple[float, bool]]] = {False: [], True: []}
+    for tick, step in enumerate(steps):
+        what, _, devices = step.partition(" ")
+        if what == "leave":
+            recent.add(tick, tick, uses_devices=bool(devices))
+            for only in (False, True) if devices else (False,):
+                gone[only].append((tick, False))
+        elif what == "come":
+            only = bool(devices)
+            first = next((n for n, (_, is_replaced) in enumerate(gone[only]) if not is_replaced), None)
+            assert recent.replace(only_devices=only) == (first is not None)
+            if first is not None:
+                gone[only][first] = (gone[only][first][0], True)
+        for only in (False, True):
+            for since in range(0, tick, 5):
+                left = [is_replaced for moment, is_replaced in gone[only] if moment >= since]
+                assert recent.unreplaced(since, only_devices=only) == left.count(False)
+                assert recent.since(since, only_devices=only) == len(left)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.none() | st.sampled_from("abc")), max_size=60))
+def test_the_fullest_node_is_known_without_counting(steps: list[tuple[int, str | None]]) -> None:
+    counts, where = NodeCounts(), dict[str, str]()
+    for number, node in steps:
+        uid = str(number)
+        where.pop(uid, None)
+        if node is None:
+            counts.drop(uid)
+        else:
+            counts.put(uid, node)
+            where[uid] = node
+        assert counts.fullest == max(Counter(where.values()).values(), default=0)
 
 
 PODS, SOURCES = 12, [Source(group, place) for group in "abc" for place in "xy"]

@@ -83,7 +83,7 @@ def test_what_can_be_set() -> None:
         ("scheduler.replicas=0", "from 1 to 65535"),
         ("image=", "the name of an image, not ''"),
         ("namespace=Not_One", "the name of a namespace"),
-        ("controllers.maxEvictions=some", "numbers such as 50,10%,node"),
+        ("controllers.maxEvictions=some", "numbers such as 50,10%,node,spare"),
         ("resources.memory=lots", "an amount such as"),
     ):
         with pytest.raises(ValuesError, match=message):

@@ -67,7 +67,7 @@ def test_a_preview_says_how_many_of_how_many_leave_and_what_the_limit_is(
     assert (found.guard.pods, found.guard.of, found.guard.allowed, found.guard.is_over) == (3, 10, allowed, is_over)
     said = f"Guard: 3 of 10 pods (30.0%), limit {told}: {allowed} pods."
     assert said in tell(found)
-    assert ("They stay until `dray confirm`." in tell(found)) == is_over
+    assert ("They stay until `dray confirm node/node-1`." in tell(found)) == is_over
     drain = paced(found, DrainTerms(), ("maintenance:NoSchedule",), snapshot)
     assert said in tell(drain)
     assert ("It asks first; --yes for scripts." in tell(drain)) == is_over
@@ -90,7 +90,7 @@ def test_nothing_is_said_where_no_limit_is_told(told: str | None) -> None:
     assert "Guard" not in tell(found)
 
 
-@pytest.mark.parametrize("limit", [None, Limit(5), Limit(50, 10.0, True), Limit(percent=2.5)])
+@pytest.mark.parametrize("limit", [None, Limit(5), Limit(50, 10.0, True, True), Limit(percent=2.5)])
 def test_a_limit_comes_back_as_it_was_told(limit: Limit | None) -> None:
     annotations = {LIMIT_ANNOTATION: limit_text(limit)}
     assert told_limit(Namespace(metadata=ObjectMeta(name="kube-system", annotations=annotations))) == limit
@@ -98,7 +98,7 @@ def test_a_limit_comes_back_as_it_was_told(limit: Limit | None) -> None:
 
 def test_an_empty_selector_is_told_to_be_held_however_few_leave() -> None:
     used = held(claim("train"), "node-1", "gpu-0", pods=("runs",))
-    limit = place(**{LIMIT_ANNOTATION: "50,10%,node"})
+    limit = place(**{LIMIT_ANNOTATION: "50,10%,node,spare"})
     objects = (node("node-1"), device_class(), resource_slice("node-1", device("gpu-0")), used, pod("runs"), limit)
     base = dray.load(*objects)
 

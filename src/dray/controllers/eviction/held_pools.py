@@ -8,7 +8,7 @@ from dray.api.resource import ResourceSlice
 from dray.api.resource.pool import PoolKey, pool_of
 from dray.client import Informer
 from dray.eviction.causes import Cause
-from dray.eviction.confirmations import CONFIRM_ANNOTATION
+from dray.eviction.confirmations import CONFIRM_ANNOTATION, place_to_confirm
 from dray.eviction.guard import Hold
 from dray.eviction.rule_condition import EVICTION_HELD
 from dray.reconcile import EventRecorder
@@ -36,4 +36,4 @@ class HeldPools:
 
     def _slice_of(self, pool: PoolKey) -> ResourceSlice | None:
         found = [one for one in self._slices if pool_of(one) == pool]
-        return min(found, key=lambda one: (-one.spec.pool.generation, one.metadata.name), default=None)
+        return place_to_confirm(found) if found else None

@@ -65,6 +65,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that the server does not let go, for another reason than a budget."""
     replacing: int = 0
     """Pods that a drain lets wait for the replacement of another."""
+    forced: int = 0
+    """Pods that a drain has deleted because its deadline was over."""
     is_called_off: bool = False
     """Somebody has taken the taint away meanwhile."""
     hold: str = ""
@@ -168,6 +170,7 @@ class Progress(ABC):
             put_off=put_off,
             refused=refused,
             replacing=0 if self.drain is None else len(self.drain.replacing & left),
+            forced=0 if self.drain is None else len(self.drain.forced),
             is_called_off=is_called_off,
             hold=self._standstill() or hold,
         )
