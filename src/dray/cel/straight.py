@@ -14,6 +14,8 @@ the beginning. `object.spec.replicas > 1 && has(object.metadata.labels)` becomes
             …
             break
         return t1, c
+
+Who bounds its work otherwise needs no costs, and gets a function that says the value alone.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any, Final, TypeAlias
 
 from dray.cel.attributes import Attribute, OperandAttribute, Qualifier, VariableAttribute
 from dray.cel.equality import equal
+from dray.cel.library.operators import ORDERS
 from dray.cel.steps import (
     AttributeStep,
     CallStep,
@@ -34,10 +37,12 @@ from dray.cel.steps import (
 )
 from dray.cel.values import MISSING, CelError, MapValue, Optional
 
-__all__ = ["Straight", "straight"]
+__all__ = ["Straight", "Uncounted", "straight", "uncounted"]
 
 Straight: TypeAlias = Callable[[tuple[Any, ...]], tuple[Any, int] | None]
 """Given the values of variables, the value of an expression and its cost; None if the steps have to tell."""
+Uncounted: TypeAlias = Callable[[tuple[Any, ...]], Any]
+"""The same without the cost."""
 
 _MOST_LINES: Final = 300
 _MOST_INDENT: Final = 40
@@ -50,22 +55,34 @@ class _Unsupported(Exception):
 
 def straight(root: Step) -> Straight | None:
     """A function for an expression; None if there is none."""
-    writer = _Writer()
+    made: Straight | None = _made(root, _Writer())
+    return made
+
+
+def uncounted(root: Step) -> Uncounted | None:
+    """A function for an expression that does not count what it costs; None if there is none."""
+    made: Uncounted | None = _made(root, _Writer(counts=False))
+    return made
+
+
+def _made(root: Step, writer: _Writer) -> Any:
     try:
         result = writer.step(root)
     except _Unsupported:
         return None
-    code = "\n".join(["def evaluate(v):", " c = 0", *writer.lines, f" return {result}, c + {writer.cost}"])
+    told = f"{result}, c + {writer.cost}" if writer.counts else result
+    start = [" c = 0"] if writer.counts else []
+    code = "\n".join(["def evaluate(v):", *start, *writer.lines, f" return {told}"])
     names = {**_NAMES, **writer.constants}
     exec(compile(code, "<straight program>", "exec"), names)
-    evaluate: Straight = names["evaluate"]
-    return evaluate
+    return names["evaluate"]
 
 
 class _Writer:
     """Lines of code. `cost` is what the code costs on every path; what only some paths cost is added by lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts: bool = True) -> None:
+        self.counts = counts
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
         self.cost = 0
@@ -119,10 +136,19 @@ class _Writer:
         if step.accepts_errors:
             raise _Unsupported
         args = [self.step(arg) for arg in step.args]
-        result = self._name(f"{self._constant(step.implementation)}({', '.join(args)})")
+        result = self._name(self._result(step, args))
         self._line(f"if {result}.__class__ is CelError: return None")
         self._charge(step.cost, args, result)
         return result
+
+    def _result(self, step: CallStep, args: list[str]) -> str:
+        """Code for a call. Most comparisons are between numbers that Python compares as well."""
+        called = f"{self._constant(step.implementation)}({', '.join(args)})"
+        symbol = ORDERS.get(step.implementation)
+        if symbol is None:
+            return called
+        numbers = " and ".join(f"{arg}.__class__ is int" for arg in args)
+        return f"{args[0]} {symbol} {args[1]} if {numbers} else {called}"
 
     def _equality(self, step: EqualityStep) -> str:
         args = [self.step(step.left), self.step(step.right)]
@@ -130,6 +156,8 @@ class _Writer:
         self._line(f"if {result}.__class__ is CelError: return None")
         if step.is_negated:
             result = self._name(f"not {result}")
+        if not self.counts:
+            return result
         texts = " and ".join(f"{arg}.__class__ is str" for arg in args)
         charged = f"{self._constant(step.cost)}(({args[0]}, {args[1]}), {result})"
         self._line(f"c += -(-min(len({args[0]}), len({args[1]})) // 10) if {texts} else {charged}")
@@ -138,7 +166,7 @@ class _Writer:
     def _charge(self, cost: Any, args: list[str], result: str) -> None:
         if cost is None:
             self.cost += 1
-        else:
+        elif self.counts:
             self._line(f"c += {self._constant(cost)}(({', '.join(args)},), {result})")
 
     def _logical(self, step: LogicalStep) -> str:
@@ -150,7 +178,7 @@ class _Writer:
         for term in step.terms:
             self.cost = 0
             value = self.step(term)
-            if self.cost:
+            if self.cost and self.counts:
                 self._line(f"c += {self.cost}")
             self._line(f"if {value}.__class__ is not bool: return None")
             self._line(f"if {value} is {step.decisive}:")

@@ -11,7 +11,10 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from dray.api.generated.apiextensions import JSONSchemaProps
 from dray.cel import types
@@ -22,6 +25,9 @@ from dray.cel.values import MISSING, CelError, MapValue
 __all__ = ["Shape", "shape_of"]
 
 Convert: TypeAlias = Callable[[Any], Any]
+_Class: TypeAlias = type | None
+_Fields: TypeAlias = dict[str, tuple[str, Convert, _Class]]
+"""By the name that expressions know: a field's own name, how its value is converted, and what need not be."""
 
 _RESERVED: Final = frozenset(
     (
@@ -44,11 +50,16 @@ def escaped(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What expressions know of values of a schema."""
+    """What expressions know of values of a schema.
+
+    Values of the class that is the `same` need no conversion; of objects, `fields` is what conversions make of them.
+    """
 
     type: Type
     convert: Convert
     structs: dict[str, dict[str, Type]] = field(default_factory=dict)
+    same: _Class = None
+    fields: _Fields | None = None
 
 
 def shape_of(schema: JSONSchemaProps, name: str, *, is_root: bool = False) -> Shape | None:
@@ -65,13 +76,13 @@ def shape_of(schema: JSONSchemaProps, name: str, *, is_root: bool = False) -> Sh
         case "array":
             return _list(schema, name)
         case "string":
-            return _TEXTS.get(schema.format, Shape(types.STRING, _plain))
+            return _TEXTS.get(schema.format, _TEXT)
         case "integer":
-            return Shape(types.INT, _whole)
+            return Shape(types.INT, _whole, same=int)
         case "number":
-            return Shape(types.DOUBLE, _double)
+            return Shape(types.DOUBLE, _double, same=float)
         case "boolean":
-            return Shape(types.BOOL, _plain)
+            return Shape(types.BOOL, _plain, same=bool)
     return None
 
 
@@ -118,35 +129,41 @@ _TEXTS: Final = {
     "date-time": Shape(types.TIMESTAMP, _time),
     "duration": Shape(types.DURATION, _duration),
 }
-_TEXT: Final = Shape(types.STRING, _plain)
+_TEXT: Final = Shape(types.STRING, _plain, same=str)
 
 
-class _Object(MapValue):
-    """An object with declared fields; others do not exist for expressions."""
+_OBJECTS: Final = {dict}
 
-    __slots__ = ("_entries", "_fields", "_made")
 
-    def __init__(self, entries: dict[str, Any], fields: dict[str, tuple[str, Convert]]) -> None:
-        self._entries = entries
-        self._fields = fields
-        self._made: dict[str, Any] = {}
+class _Object(MapValue, msgspec.Struct, gc=False, eq=False):
+    """An object with declared fields; others do not exist for expressions.
+
+    A struct, because those of a list are many, and are made without a line of Python.
+    """
+
+    _fields: _Fields
+    _entries: dict[str, Any]
+    _made: dict[str, Any] | None = None
 
     def find(self, key: Any) -> Any:
-        made = self._made.get(key, MISSING) if key.__class__ is str else MISSING
-        if made is not MISSING or key.__class__ is not str:
-            return made
+        if key.__class__ is not str:
+            return MISSING
         declared = self._fields.get(key) or (self._fields.get(f"__{key}__") if key in _RESERVED else None)
         if declared is None:
             return MISSING
-        name, convert = declared
+        name, convert, same = declared
         value = self._entries.get(name, MISSING)
-        if value is MISSING:
-            return MISSING
-        made = self._made[key] = None if value is None else convert(value)
+        if value is MISSING or value is None or value.__class__ is same:
+            return value
+        if self._made is None:
+            self._made = {}
+        made = self._made.get(key, MISSING)
+        if made is MISSING:
+            made = self._made[key] = convert(value)
         return made
 
     def keys(self) -> Iterator[Any]:
-        return (key for key, (name, _) in self._fields.items() if name in self._entries)
+        return (key for key, (name, _, _) in self._fields.items() if name in self._entries)
 
     def __len__(self) -> int:
         return sum(1 for _ in self.keys())
@@ -177,13 +194,13 @@ _METADATA_FIELDS: Final = {"name": types.STRING, "generateName": types.STRING}
 
 def _object(schema: JSONSchemaProps, name: str, *, is_resource: bool) -> Shape:
     structs: dict[str, dict[str, Type]] = {}
-    fields: dict[str, tuple[str, Convert]] = {}
+    fields: _Fields = {}
     declared: dict[str, Type] = {}
 
     def add(field_name: str, shape: Shape | None) -> None:
         known = escaped(field_name)
         if shape is not None and known is not None:
-            fields[known] = (field_name, shape.convert)
+            fields[known] = (field_name, shape.convert, shape.same)
             declared[known] = shape.type
             if field_name in _RESERVED:  # which are known by their own names, too
                 declared.setdefault(field_name, shape.type)
@@ -197,20 +214,19 @@ def _object(schema: JSONSchemaProps, name: str, *, is_resource: bool) -> Shape:
         add("kind", _TEXT)
         add("metadata", _metadata(f"{name}.metadata"))
     structs[name] = declared
-
-    def convert(value: Any) -> Any:
-        return _Object(value, fields) if value.__class__ is dict else value
-
-    return Shape(Type(Kind.STRUCT, name), convert, structs)
+    return Shape(Type(Kind.STRUCT, name), _converter(fields), structs, fields=fields)
 
 
 def _metadata(name: str) -> Shape:
-    fields: dict[str, tuple[str, Convert]] = {key: (key, _plain) for key in _METADATA_FIELDS}
-    return Shape(
-        Type(Kind.STRUCT, name),
-        lambda value: _Object(value, fields) if value.__class__ is dict else value,
-        {name: dict(_METADATA_FIELDS)},
-    )
+    fields: _Fields = {key: (key, _plain, str) for key in _METADATA_FIELDS}
+    return Shape(Type(Kind.STRUCT, name), _converter(fields), {name: dict(_METADATA_FIELDS)}, fields=fields)
+
+
+def _converter(fields: _Fields) -> Convert:
+    def convert(value: Any) -> Any:
+        return _Object(fields, value) if value.__class__ is dict else value
+
+    return convert
 
 
 def _map(values: JSONSchemaProps, name: str) -> Shape | None:
@@ -228,11 +244,16 @@ def _list(schema: JSONSchemaProps, name: str) -> Shape | None:
     inner = shape_of(schema.items, f"{name}.@items") if isinstance(schema.items, JSONSchemaProps) else None
     if inner is None:
         return None
-    one = inner.convert
+    one, same, fields = inner.convert, {inner.same}, inner.fields
 
     def convert(value: Any) -> Any:
         if value.__class__ is not list:
             return value
+        kinds = {*map(type, value)}
+        if kinds == same:
+            return value
+        if fields is not None and kinds == _OBJECTS:
+            return [*map(_Object, repeat(fields), value)]
         return [None if item is None else one(item) for item in value]
 
     return Shape(types.list_of(inner.type), convert, inner.structs)

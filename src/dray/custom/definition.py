@@ -28,8 +28,12 @@ EVERYTHING = JSONSchemaProps(x_kubernetes_preserve_unknown_fields=True)
 """The schema of a version that has none."""
 _LARGE_SCHEMA: Final = 32 * 1024
 _COMPILED: Final = frozenset(
-    ("fits", "prune", "embedded", "default", "growth", "checks", "quick_checks", "rules", "metadata_check", "is_large")
-)
+    (
+        "fits", "prune", "embedded", "default", "growth", "checks", "quick_checks", "rules", "rules_read_names",
+        "metadata_check", "is_large",
+    )
+)  # fmt: skip
+_EVERYTHING_MADE: Final = "everything_made"
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
@@ -50,12 +54,13 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     @property
     def is_compiled(self) -> bool:
         """Whether everything is made."""
-        return self.__dict__.keys() >= _COMPILED
+        return _EVERYTHING_MADE in self.__dict__
 
     def compile(self) -> None:
         """Makes everything, for whoever has the time: nobody waits for a lock that `cached_property` would hold."""
         for name in _COMPILED - self.__dict__.keys():
             self.__dict__[name] = getattr(type(self), name).func(self)
+        self.__dict__[_EVERYTHING_MADE] = True
 
     @cached_property
     def is_large(self) -> bool:
@@ -116,6 +121,15 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     def rules(self) -> Judge | None:
         """What the rules in the schema say of a whole document."""
         return compile_rules(self.schema, is_root=True)
+
+    @cached_property
+    def rules_read_names(self) -> bool:
+        """Whether the rules see more of a document than its content: kind, apiVersion or metadata."""
+        schema = self.schema
+        parts = [schema.properties[name] for name in META_FIELDS if name in schema.properties]
+        if isinstance(schema.additional_properties, JSONSchemaProps):
+            parts.append(schema.additional_properties)
+        return bool(schema.x_kubernetes_validations) or any(compile_rules(part) is not None for part in parts)
 
     @cached_property
     def metadata_check(self) -> Check | None:

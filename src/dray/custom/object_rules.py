@@ -90,14 +90,19 @@ class CustomRules(Rules, frozen=True, kw_only=True):
         return found
 
     def _broken_rules(self, rules: Judge, new: CustomObject, old: CustomObject | None, ctx: Context) -> list[Problem]:
-        before = NOTHING if old is None else _seen_by_rules(old)
+        seen = _whole if self.version.rules_read_names else _content
+        before = NOTHING if old is None else seen(old)
         try:
-            return rules(_seen_by_rules(new), before, Run(ctx.more)) or []
+            return rules(seen(new), before, Run(ctx.more)) or []
         except OutOfBudget as error:
             return [error.problem]
 
 
-def _seen_by_rules(obj: CustomObject) -> dict[str, Any]:
+def _content(obj: CustomObject) -> dict[str, Any]:
+    return obj.content
+
+
+def _whole(obj: CustomObject) -> dict[str, Any]:
     names = {"apiVersion": obj.api_version, "kind": obj.kind, "metadata": metadata_document(obj.metadata)}
     return {**names, **obj.content}
 

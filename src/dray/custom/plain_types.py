@@ -60,12 +60,18 @@ def compile_fits(schema: JSONSchemaProps) -> Fits | None:
     except (_NoType, TypeError, ValueError):  # the last two: names and limits that msgspec does not have
         return None
     convert = msgspec.convert
+    right: Any = None  # what was found right last: whoever reads an object asks, and then whoever validates it
 
     def fits(value: Any) -> bool:
+        nonlocal right
+        if value is right and value is not None:
+            right = None
+            return True
         try:
             convert(value, found, dec_hook=_judge)
         except (ValueError, OverflowError, RecursionError):
             return False
+        right = value
         return True
 
     return fits

@@ -17,7 +17,8 @@ from dray.cel.allowance import LIGHT_STEPS, More
 from dray.cel.environment import Environment
 from dray.cel.errors import CostsTooMuch, EvaluationError, NoSuchOverload, Postponed
 from dray.cel.program import Budget, Program, compile_program
-from dray.cel.values import MISSING, Optional
+from dray.cel.straight import Uncounted
+from dray.cel.values import MISSING, CostLimitExceeded, Optional
 from dray.custom.cel_values import Convert, Shape, shape_of
 from dray.custom.problems import MapKey, Problem, below
 from dray.custom.ratcheting import NOTHING, corresponding
@@ -53,8 +54,9 @@ class Run:
         self._left = MOST_COST
         self._evaluations = QUICK_EVALUATIONS
         self._chunks = QUICK_CHUNKS
-        self._is_quick = more is None
-        self._budget = Budget(self._more, counts=False) if more is None else Budget(more, cost_limit=MOST_COST_OF_ONE)
+        self.is_quick = more is None
+        self._given = more
+        self._budget: Budget | None = None
 
     def _more(self) -> int:
         self._chunks -= 1
@@ -62,16 +64,29 @@ class Run:
             raise Postponed
         return CHUNK
 
+    def take(self, count: int) -> None:
+        """So many evaluations are made here and now. Raises Postponed."""
+        self._evaluations -= count
+        if self._evaluations < 0:
+            raise Postponed
+
+    def _budget_of_one(self) -> Budget:
+        """Made when it is needed: most rules hold, which is seen without."""
+        if self._budget is None:
+            more = self._given
+            quick = Budget(self._more, counts=False)
+            self._budget = quick if more is None else Budget(more, cost_limit=MOST_COST_OF_ONE)
+        return self._budget
+
     def evaluate(self, program: Program, values: tuple[Any, Any], kind: str) -> Any:
         """The value of an expression. Raises EvaluationError, OutOfBudget or Postponed."""
-        if self._is_quick:
-            self._evaluations -= 1
-            if self._evaluations < 0:
-                raise Postponed
-            return program.evaluate(values, self._budget)[0]
+        budget = self._budget_of_one()
+        if self.is_quick:
+            self.take(1)
+            return program.evaluate(values, budget)[0]
         cost = 0
         try:
-            value, cost = program.evaluate(values, self._budget)
+            value, cost = program.evaluate(values, budget)
         except EvaluationError as error:
             cost = error.cost or 0
             raise
@@ -202,6 +217,19 @@ def _joined(found: list[Problem] | None, step: str | int, inner: list[Problem] |
     return found
 
 
+_Tests: TypeAlias = list[tuple[CompiledRule, Uncounted | None]]
+"""Rules, each with a function that sees at a look that it holds, if there is one."""
+
+
+def _doubtful(tests: _Tests, values: tuple[Any, Any], run: Run) -> list[CompiledRule]:
+    """The rules that are not seen to hold: what is with them has to be worked out. Raises Postponed."""
+    run.take(len(tests))
+    try:
+        return [rule for rule, test in tests if test is None or test(values) is not True]
+    except CostLimitExceeded:
+        return [rule for rule, _ in tests]
+
+
 def _own_rules(schema: JSONSchemaProps, *, is_root: bool) -> Judge | None:
     if not schema.x_kubernetes_validations:
         return None
@@ -211,11 +239,18 @@ def _own_rules(schema: JSONSchemaProps, *, is_root: bool) -> Judge | None:
     rules = [CompiledRule(rule, shape) for rule in schema.x_kubernetes_validations if rule.rule.strip()]
     convert: Convert = shape.convert
     kind = schema.type
+    tests: _Tests = [(rule, None if rule.is_optional else rule.program.uncounted()) for rule in rules]
+    of_new = [(rule, test) for rule, test in tests if rule.is_optional or not rule.uses_old]
 
     def judge(value: Any, old: Any, run: Run) -> list[Problem] | None:
         seen = convert(value)
         before = MISSING if old is NOTHING or old is None else convert(old)
-        problems = [problem for rule in rules if (problem := rule.judge(seen, before, value, kind, run)) is not None]
+        left = rules
+        if run.is_quick:
+            left = _doubtful(of_new, (seen, None), run) if before is MISSING else _doubtful(tests, (seen, before), run)
+            if not left:
+                return None
+        problems = [problem for rule in left if (problem := rule.judge(seen, before, value, kind, run)) is not None]
         return problems or None
 
     return judge

@@ -12,7 +12,7 @@ from dray.cel.checker import check
 from dray.cel.environment import ANY_FIELD, Environment
 from dray.cel.parser import parse
 from dray.cel.planner import plan
-from dray.cel.straight import straight
+from dray.cel.straight import straight, uncounted
 from dray.cel.types import Kind, Type
 from dray.cel.values import CelError, StringMap
 
@@ -100,6 +100,8 @@ STRAIGHT = [
     "object.spec.replicas.missing == 1",
     "request.extra / 0 == 1 || request.extra > 1",
     "'replicas' in object.spec && object['spec']['replicas'] == 3",
+    "request.extra < 7 || request.extra >= 8 || request.extra <= 6.5 || request.name < 'w' || request.extra > 6",
+    "object.spec.replicas < request.name || request.extra > object.spec",
 ]
 
 
@@ -115,6 +117,9 @@ def test_straight_code_says_and_costs_what_the_steps_do_or_nothing(expression: s
     value = planned.run(frame)
     code = straight(planned.root)
     told = None if code is None else code(VALUES)
+    light = uncounted(planned.root)
+    assert (light is None) == (code is None)
+    assert light is None or light(VALUES) == (None if told is None else told[0])
     if told is not None:
         assert told == (value, frame.ledger.cost)
     elif code is not None:

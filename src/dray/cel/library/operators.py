@@ -27,7 +27,10 @@ from dray.cel.values import (
     list_size,
 )
 
-__all__ = ["FUNCTIONS", "MAX_TIMESTAMP", "MIN_TIMESTAMP", "OVERFLOW", "UNSIGNED_OVERFLOW", "add", "checked_timestamp"]
+__all__ = [
+    "FUNCTIONS", "MAX_TIMESTAMP", "MIN_TIMESTAMP", "ORDERS", "OVERFLOW", "UNSIGNED_OVERFLOW", "add",
+    "checked_timestamp",
+]  # fmt: skip
 
 OVERFLOW: Final = CelError("integer overflow")
 UNSIGNED_OVERFLOW: Final = CelError("unsigned integer overflow")
@@ -215,9 +218,15 @@ _COMPARED: Final[tuple[tuple[str, Type, Type], ...]] = (
 )
 
 
+ORDERS: Final[dict[Callable[..., Any], str]] = {}
+"""How Python writes what an implementation says of two integers."""
+
+
 def _comparison(symbol: str, name: str, verdict: Callable[[int], bool]) -> Function:
     overloads = (overload(f"{name}_{suffix}", (left, right), BOOL) for suffix, left, right in _COMPARED)
-    return function(f"_{symbol}_", *overloads, implementation=_ordered(verdict))
+    implementation = _ordered(verdict)
+    ORDERS[implementation] = symbol
+    return function(f"_{symbol}_", *overloads, implementation=implementation)
 
 
 def _binary(id: str, left: Type, right: Type, result: Type) -> Overload:

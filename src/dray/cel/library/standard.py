@@ -41,8 +41,11 @@ _BOOLS: Final = {
 }  # fmt: skip
 
 
+_WITH_LENGTH: Final = frozenset((str, bytes, list))
+
+
 def _size(value: Any) -> Any:
-    if value.__class__ is str or value.__class__ is bytes or isinstance(value, MapValue):
+    if value.__class__ in _WITH_LENGTH or isinstance(value, MapValue):
         return len(value)
     return list_size(value) if is_list(value) else NO_SUCH_OVERLOAD
 

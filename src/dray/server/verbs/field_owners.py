@@ -6,7 +6,7 @@ not recorded: their four writes per pod would cost more than all the rest of the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from dray.api.text_memory import remember_texts
 from dray.custom.kinds import CustomKind
 from dray.server.bodies.options import MANAGER_LENGTH
 from dray.server.custom import shapes
+from dray.server.custom.first_fields import FirstFields
 from dray.server.engine import Call
 from dray.server.objects import with_metadata
 from dray.server.patch import managed
@@ -104,8 +105,8 @@ def _is_stored_form(call: Call) -> bool:
 
 def _first_entries(call: Call, new: Object) -> _Entries:
     """The entry of who creates an object. Objects of one template have the same fields: they are found only once."""
-    if isinstance(new, CustomObject):
-        fields = _fields_of_new_custom(call, new)
+    if isinstance(call.route.kind, CustomKind):
+        fields = _first_fields_of(call.route.kind).of(cast(CustomObject, new))
     elif isinstance(new, Pod):
         meta = new.metadata
         if meta.owner_references or meta.finalizers or new.status != _NO_STATUS:
@@ -130,10 +131,18 @@ def _first_entries(call: Call, new: Object) -> _Entries:
     return (entry,)
 
 
-def _fields_of_new_custom(call: Call, new: CustomObject) -> FieldSet:
-    """The same for a custom object: these rarely come in numbers with the same content."""
-    document = {"metadata": codec.to_builtins(_nameless(new.metadata)), **new.content}
-    return managed.first_fields(document, definition_of(call))
+def _first_fields_of(kind: CustomKind) -> FirstFields:
+    """The same for custom objects: these rarely come in numbers with one content, but often with the same names."""
+    made: FirstFields | None = kind.__dict__.get("first_fields")
+    if made is None:
+        definition = shapes.definition_of(kind)
+
+        def find(new: CustomObject) -> FieldSet:
+            document = {"metadata": codec.to_builtins(_nameless(new.metadata)), **new.content}
+            return managed.first_fields(document, definition)
+
+        made = kind.__dict__["first_fields"] = FirstFields(definition.shape, find)
+    return made
 
 
 @remembered
