@@ -149,6 +149,8 @@ class LocalStore(Store):
                         table = touched[key[0]] = self._table(key[0])
                     table.apply(event)
                     self.progress.revision = record.revision
+        for table in touched.values():
+            table.log.lighten(self._decode)
         self._prune(touched.values())
         # The writers go first: what they note of their own writes, watchers need not find out.
         for submission in submissions:

@@ -8,12 +8,15 @@ from operator import attrgetter
 
 import msgspec
 
-from dray.store.records import Event, EventType, Key, Record
+from dray.store.records import Decode, Event, EventType, Key, Record
 
 AT_ONCE = 4096
 """So many events are dropped at a time, however many are due: nobody should have to wait for all of them."""
 SMALL = 1024
 """A log up to this length is pruned at once, a longer one in steps."""
+
+TYPED_EVENTS = 1024
+"""So many of the last events keep the typed objects of the versions that they replaced, for watchers that follow."""
 
 EVENT_BYTES = 256
 """About what an event takes beside the data."""
@@ -54,7 +57,7 @@ class EventLog:
         horizon = revision of e6: a watch may start at that revision or later, without a gap
     """
 
-    __slots__ = ("_bytes", "_due", "_marks", "_retention", "_total", "events", "first", "held", "horizon")
+    __slots__ = ("_bytes", "_due", "_light", "_marks", "_retention", "_total", "events", "first", "held", "horizon")
 
     def __init__(self, retention: Retention, horizon: int = 0, total: Total | None = None) -> None:
         """`total` is what this log and others hold together."""
@@ -66,6 +69,7 @@ class EventLog:
         self._retention = retention
         self._bytes = 0
         self._due = 0
+        self._light = 0
         # (time, end at that time), at most one per hundredth of max_age: ages without a clock reading per event.
         self._marks: deque[tuple[float, int]] = deque()
 
@@ -80,6 +84,17 @@ class EventLog:
         self._bytes += held
         self.held += held + EVENT_BYTES
         self._total.bytes += held + EVENT_BYTES
+
+    def lighten(self, decode: Decode) -> None:
+        """Let go of typed objects that only the history still holds, but for those of the last events."""
+        begin = max(self._light, self.first)
+        until = min(self.end - TYPED_EVENTS, begin + AT_ONCE)
+        for event in self.events[begin - self.first : max(until - self.first, 0)]:
+            if event.previous is not None:
+                event.previous.lighten(decode)
+            if event.type is EventType.DELETED:
+                event.record.lighten(decode)
+        self._light = max(begin, until)
 
     def position_after(self, revision: int) -> int:
         """The position of the first event later than `revision`."""

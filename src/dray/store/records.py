@@ -43,12 +43,22 @@ class Record(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def obj(self) -> Any:
-        """The typed object; decoded on first use when the record came from disk."""
-        decode = self._decode
-        if decode is not None:
-            msgspec.structs.force_setattr(self, "_obj", decode(self.key.resource, self.data))
-            msgspec.structs.force_setattr(self, "_decode", None)
-        return self._obj
+        """The typed object; decoded on first use when the record came from disk, or was `lightened`."""
+        obj = self._obj  # looked at once: a thread may read while the loop lightens
+        if obj is None and self._decode is not None:
+            obj = self._decode(self.key.resource, self.data)
+            msgspec.structs.force_setattr(self, "_obj", obj)
+        return obj
+
+    @property
+    def is_decoded(self) -> bool:
+        """Whether the typed object is here."""
+        return self._obj is not None
+
+    def lighten(self, decode: Decode) -> None:
+        """Of a version that was replaced the bytes are enough: hardly anybody asks for it again."""
+        msgspec.structs.force_setattr(self, "_decode", decode)
+        msgspec.structs.force_setattr(self, "_obj", None)
 
 
 class EventType(Enum):

@@ -207,6 +207,8 @@ class EtcdStore(Store):
             if write is not None and self._writes.is_seen(write, key, value, latest):
                 seen[id(write)] = write
         self.progress.revision = max(self.progress.revision, last_number(revision))
+        for table in touched.values():
+            table.log.lighten(self._decode)
         self._pruned(touched.values())
         # The writers go first: what they note of their own writes, watchers need not find out.
         self._writes.settle(seen.values(), None)
@@ -240,7 +242,7 @@ class EtcdStore(Store):
     def renumbered(self, record: Record, revision: int, create_revision: int) -> Record:
         """A record with another revision."""
         data = stamped(record.data, revision)
-        if record._decode is not None:
+        if not record.is_decoded:
             return Record(record.key, revision, create_revision, data, None, self._decode)
         return Record(record.key, revision, create_revision, data, self._numbered(record._obj, revision))
 
