@@ -10,6 +10,7 @@ import pytest
 
 from controller_world import World, controller_world, manifest
 from dray.api.kinds import NAMESPACES
+from dray.api.status import ApiError
 from dray.cli.controller_options import GUARD
 from dray.controllers.eviction.past import ToldPast
 from dray.controllers.settings import ControllerSettings
@@ -78,6 +79,29 @@ async def test_a_rule_that_hits_too_many_is_held_until_its_generation_is_confirm
             ("False", "Confirmed"),
         )
         assert found["EvictionInProgress"].reason == "Completed"
+
+
+async def test_where_rules_have_no_status_events_tell_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kubernetes 1.34 has DeviceTaintRule without the subresource status."""
+    update, asked = LocalClient.update, []
+
+    async def without_status(self: LocalClient, obj: Any, subresource: str = "") -> Any:
+        if subresource == "status" and obj.kind == "DeviceTaintRule":
+            asked.append(obj.metadata.name)
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+        return await update(self, obj, subresource)
+
+    monkeypatch.setattr(LocalClient, "update", without_status)
+    async with guarded_world("2") as world:
+        await use_devices(world, "claim", "gpu-0", pods=("a", "b", "c"))
+        await world.create(rule())
+        await world.settle(600)
+        assert await leaving(world) == set()
+        assert [reason for reason, _ in await world.events("rule")] == ["EvictionHeld"]
+        assert len(asked) == 1  # what was said once need not be said again
+        await confirm(world, "devicetaintrules", "rule", "1")
+        await world.settle(20)
+        assert await leaving(world) == {"a", "b", "c"}
 
 
 async def test_an_empty_selector_is_held_however_few_it_hits() -> None:

@@ -32,6 +32,7 @@ WORDS: Final = {
     **dict.fromkeys(("slice", "slices", "resourceslice", "resourceslices"), "slice"),
 }
 """What may be in front of a name."""
+EVENTS: Final = "kubectl get events --all-namespaces --field-selector reason=EvictionHeld"
 
 
 class Held(NamedTuple):
@@ -72,12 +73,16 @@ def cancel(
 def _list(format_: output.Format) -> Any:
     async def work(client: HttpClient) -> int:
         found = [one async for one in _held(client)]
+        untold = await _untold(client)
         if format_ is output.Format.JSON:
             output.print_json([{"target": one.target, "why": one.why} for one in found], "HeldList")
         elif found:
             tables.print_table(("HELD", "WHY"), [(one.target, one.why) for one in found])
         else:
-            print("Nothing is held.")
+            print("No rule or node says that it is held." if untold else "Nothing is held.")
+        if untold:
+            more = f" and {len(untold) - 1} more" if len(untold) > 1 else ""
+            print(f"dray: whether {untold[0]}{more} is held, only events tell: {EVENTS}", file=sys.stderr)
         await _warn_if_stopped(client)
         return output.YES if found else output.NO
 
@@ -131,6 +136,15 @@ async def _held_pools(client: HttpClient) -> list[Unconfirmed]:
         print(f"dray: taints of drivers were not looked at: {error}", file=sys.stderr)
         return []
     return unconfirmed_pools(snapshot, current_time().datetime())
+
+
+async def _untold(client: HttpClient) -> list[str]:
+    """Rules that evict and may be held without saying so."""
+    from dray.api.kinds import RULES
+    from dray.client.calls import list_if_served
+    from dray.maintenance.confirmation import untold
+
+    return list(untold(await list_if_served(client, RULES) or ()))
 
 
 def _each(targets: Iterable[str], change: Any, verb: str) -> Any:

@@ -10,7 +10,7 @@ from dray.api.generated.core import Node
 from dray.api.meta import Object
 from dray.api.resource import DeviceTaintRule, ResourceSlice
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
-from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation
+from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation, is_confirmed
 
 PUBLISHED: Final = "its driver publishes the taint; a patch or dray stop-evictions stops what comes of it"
 
@@ -43,6 +43,13 @@ def confirming(obj: Object) -> dict[str, Any]:
     else:
         said = str(obj.metadata.generation)
     return {"metadata": {"uid": obj.metadata.uid, "annotations": {CONFIRM_ANNOTATION: said}}}
+
+
+def untold(rules: Iterable[Object]) -> Iterator[str]:
+    """Which rules evict, unconfirmed, without a status that tells whether the guard holds them: those of 1.34."""
+    for one in rules:
+        if isinstance(one, DeviceTaintRule) and evicts(one) and not one.status.conditions and not is_confirmed(one):
+            yield f"rule/{one.metadata.name}"
 
 
 def cancelling(obj: Object) -> dict[str, Any]:

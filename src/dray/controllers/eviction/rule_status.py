@@ -8,7 +8,9 @@ from functools import reduce
 from msgspec.structs import replace
 
 from dray.api.conditions import with_condition
+from dray.api.meta import Condition
 from dray.api.resource import DeviceTaintRule
+from dray.api.status import ApiError
 from dray.client import Informer
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
@@ -33,6 +35,8 @@ class RuleStatus(QueueController[str]):
         self._rules = rules
         self._recorder = recorder
         self._written: dict[str, tuple[tuple[str, int], float]] = {}
+        self._unkept: dict[str, tuple[str, tuple[Condition, ...]]] = {}
+        """What was said of rules, by name with uid, that the server has no place for: Kubernetes 1.34 has no status."""
 
     def report(self, names: Iterable[str]) -> None:
         """These rules have changed or made progress."""
@@ -44,6 +48,7 @@ class RuleStatus(QueueController[str]):
         rule = self._rules.get("", key)
         if rule is None:
             self._written.pop(key, None)
+            self._unkept.pop(key, None)
             return None
         pause = self._pause(key)
         if pause > 0:
@@ -51,16 +56,29 @@ class RuleStatus(QueueController[str]):
         if not self._is_planned(rule):
             return None  # the planner reports the rule when it knows this spec
         now = as_time(self._clock.now())
+        rule = self._with_unkept(rule)
         news = plan_conditions(self._planner, rule, now)
         if news:
-            conditions = reduce(with_condition, news, rule.status.conditions)
-            told = replace(rule, status=replace(rule.status, conditions=conditions))
-            self._rules.put(await self._client.update(told, subresource="status"))
+            await self._tell(_with_conditions(rule, reduce(with_condition, news, rule.status.conditions)))
             for one in news:
                 if one.type in (EVICTION_HELD, POLICY_FAILED) and one.status == "True":
                     await self._recorder.warning(rule, one.type, one.message)
             self._written[key] = (_spec_of(rule), self._clock.monotonic())
         return None
+
+    async def _tell(self, rule: DeviceTaintRule) -> None:
+        try:
+            self._rules.put(await self._client.update(rule, subresource="status"))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            self._unkept[rule.metadata.name] = (rule.metadata.uid, rule.status.conditions)
+        else:
+            self._unkept.pop(rule.metadata.name, None)
+
+    def _with_unkept(self, rule: DeviceTaintRule) -> DeviceTaintRule:
+        uid, conditions = self._unkept.get(rule.metadata.name, ("", ()))
+        return _with_conditions(rule, conditions) if uid == rule.metadata.uid else rule
 
     def _is_planned(self, rule: DeviceTaintRule) -> bool:
         known = self._planner.rules.get(rule.metadata.name)
@@ -73,6 +91,10 @@ class RuleStatus(QueueController[str]):
         if rule is None or _spec_of(rule) != spec:
             return 0.0
         return max(written + PERIOD - self._clock.monotonic(), 0.0)
+
+
+def _with_conditions(rule: DeviceTaintRule, conditions: tuple[Condition, ...]) -> DeviceTaintRule:
+    return replace(rule, status=replace(rule.status, conditions=conditions))
 
 
 def _spec_of(rule: DeviceTaintRule) -> tuple[str, int]:
