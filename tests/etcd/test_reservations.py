@@ -15,13 +15,16 @@ from msgspec.structs import replace
 
 from builders import manifest
 from dray.api.kinds import CLAIMS, POD_GROUPS, PODS
+from dray.api.meta import DeleteOptions
 from dray.api.pod_claims import consumer
 from dray.api.pod_groups import owner_reference
 from dray.api.pods import binding_of
 from dray.api.resource import ResourceClaimConsumerReference
 from dray.api.status import ApiError
+from dray.server.indexes.pod_index import PodIndex
 from dray.server.local import LocalClient
 from dray.server.security.identity import MASTERS, authenticated
+from dray.store import Key
 from etcd_world import Etcd, etcd_servers, hears_late
 from local_server import ADMIN, local_server, typed
 
@@ -171,6 +174,29 @@ async def test_no_pod_of_a_group_that_is_gone_gets_a_node(place: Etcd | None) ->
         await make_group(one, GROUP)
         await conflicts(bind(other, pod, group), "PodGroup gang is not there")  # but another one of its name
         await bind(other, pod)  # for whoever does not ask for groups they are nothing
+
+
+async def test_letting_go_of_a_group_looks_at_its_own_pods_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+    apply = PodIndex._apply
+
+    def counted(self: PodIndex[Any], key: Key, pod: Any) -> None:
+        looked_at.append(key.name)
+        apply(self, key, pod)
+
+    monkeypatch.setattr(PodIndex, "_apply", counted)
+    async with schedulers(None) as (one, _):
+        for number in range(30):
+            await member(one, f"other-{number}", "others")
+        await dissolve(one, await leaving(one, "first"))
+        assert len(looked_at) == 30
+        second = await leaving(one, "second")
+        await member(one, "mine", "second")
+        await conflicts(dissolve(one, second), "pod mine is of it")
+        await one.delete(PODS, "default", "mine", DeleteOptions(grace_period_seconds=0))
+        await dissolve(one, second)
+        assert set(looked_at[30:]) == {"mine"}
+        assert not await is_there(one, "second")
 
 
 async def test_who_hears_late_neither_binds_nor_lets_go(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:

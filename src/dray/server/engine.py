@@ -11,6 +11,7 @@ import msgspec
 from dray.api.generated.core import Namespace, Pod
 from dray.api.kinds import NAMESPACES
 from dray.api.meta import Object
+from dray.api.pod_groups import group_of
 from dray.api.registry import RESOURCE_GROUP, Kind
 from dray.api.resource import ResourceClaim
 from dray.api.times import Time
@@ -18,6 +19,7 @@ from dray.api.well_known import NAME_LETTERS
 from dray.process.clock import Clock, as_time
 from dray.server.beside import Beside
 from dray.server.indexes.held_devices import HeldDevices
+from dray.server.indexes.pod_index import PodIndex
 from dray.server.indexes.published_pools import PublishedPools
 from dray.server.indexes.service_addresses import ServiceAddresses
 from dray.server.routes import Route, Table
@@ -208,6 +210,7 @@ class Engine:
         self.published_pools = PublishedPools(store)
         self.service_addresses = ServiceAddresses(store)
         self.held_devices = HeldDevices(store, self.published_pools)
+        self.pods_of_group = PodIndex(store, group_of)
         self.kinds = kinds
         self.get = look_up_in(store)
         """A stored object, for verbs and admission that need to look at others."""

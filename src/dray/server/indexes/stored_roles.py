@@ -11,7 +11,7 @@ from dray.api import registry
 from dray.api.generated.rbac import PolicyRule
 from dray.api.meta import Object
 from dray.server.indexes.followed import Followed
-from dray.server.indexes.pods_by_node import PodsByNode
+from dray.server.indexes.pod_index import PodIndex, node_of
 from dray.server.security.authorization import Attributes, Decision
 from dray.server.security.driver_restriction import check_driver_read
 from dray.server.security.identity import Identity
@@ -30,7 +30,7 @@ class StoredRoles:
         self._progress = store.progress
         self._revision = -1
         self._rbac = Rbac()
-        self._pods_on_node = PodsByNode(store)
+        self._pods_on_node = PodIndex(store, node_of)
         kinds = [kind for kind in registry.kinds() if kind.group == RBAC_GROUP]
         self._followed = [Followed(store, kind.resource, partial(self._apply, kind.kind)) for kind in kinds]
 

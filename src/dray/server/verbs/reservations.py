@@ -21,7 +21,7 @@ from dray.api.generated.core import Binding, Pod
 from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import CLAIMS, POD_GROUPS, PODS
 from dray.api.pod_claims import is_reserved_for
-from dray.api.pod_groups import FINALIZER, group_of, is_group
+from dray.api.pod_groups import FINALIZER, is_group
 from dray.api.pods import is_finished
 from dray.api.references import ObjectName
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference
@@ -127,9 +127,8 @@ def _pods_of(engine: Engine, claim: ResourceClaim, user: User) -> Iterator[Pod]:
 
 def _members(engine: Engine, group: ObjectName) -> Iterator[Pod]:
     """The pods of a group, in each state in which they are or are going to be."""
-    for record in engine.store.list(PODS.resource, group.namespace).records:
-        if group_of(record.obj) == group:
-            yield from _states(engine, record.key)
+    for pod in engine.pods_of_group(group):
+        yield from _states(engine, Key(PODS.resource, pod.metadata.namespace, pod.metadata.name))
 
 
 def _states(engine: Engine, key: Key) -> Iterator[Any]:
