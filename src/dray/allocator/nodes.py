@@ -42,6 +42,9 @@ class Nodes:
     def at(self, rank: int) -> Node:
         return self._by_name[self._names[rank]]
 
+    def name_at(self, rank: int) -> str:
+        return self._names[rank]
+
     def rank(self, name: str) -> int:
         """The rank of a node, or where it would be inserted."""
         return bisect_left(self._names, name)

@@ -23,6 +23,7 @@ from dray.scheduling.node_table import NodeTable
 from dray.scheduling.nominations import Nominations
 from dray.scheduling.pod_info import PodInfo, read_pod
 from dray.scheduling.volumes import Volumes
+from dray.scheduling.walks import Walks
 from dray.tracker import Event, Tracker
 
 _NOT_MADE: Final = ""
@@ -57,6 +58,7 @@ class Cluster:
         self.budgets = Budgets()
         self.nominations = Nominations()
         self.groups = Groups()
+        self.walks = Walks(self.nodes)
         self._supposed: dict[str, AllocationResult] = {}
         self._leaving: set[str] = set()
         self._priorities: dict[int, int] = {}

@@ -41,6 +41,7 @@ from dray.scheduling.refusal import Counts, NodesRefuse, Refused
 from dray.scheduling.scoring import Score, preference, rate
 from dray.scheduling.topology import StillCounting
 from dray.scheduling.volumes import VolumeChoice
+from dray.scheduling.walks import NODES_PER_TURN
 
 ENOUGH_NODES = 50
 """How many nodes that fit are compared before the best one is taken."""
@@ -184,9 +185,17 @@ class _Attempt:
         self._devices = devices
         self._filter: NodeFilter = cluster.nodes.filter(pod, question.refused)
         self._preferences = Preferences(pod, cluster.nodes.topology)
-        self._refusals: dict[str, tuple[NodeReason, ...]] = {}
+        self._walks = cluster.walks if self._is_walk(question) else None
+        self._refusals: dict[str, tuple[NodeReason, ...]] = {} if self._walks is None else self._walks.find(pod)
+        self._lacking: set[str] = set()
+        """Of those that refuse the pod, the nodes on which it lacks nothing but devices."""
         self._is_narrowed = False
         self._nominated = cluster.nodes.get(cluster.nominations.node_of(pod)) if cluster.nominations else None
+
+    def _is_walk(self, question: _Question) -> bool:
+        """Whether the decision can go on where it was after others had a turn."""
+        is_for_one = question.most == 1 and question.within is None and not question.refused
+        return is_for_one and self._aside is not None and self._filter.depends_on_each_node_alone
 
     def run(self, most: int) -> tuple[Chosen, ...] | Refused:
         """The best of the first nodes that fit."""
@@ -205,14 +214,19 @@ class _Attempt:
         judging = self._filter
         if self._nominated is not None and not refuses(self._nominated):
             enough = most  # the node that others were made to leave for it
+        refusals = self._refusals
+        left = NODES_PER_TURN
         for node in self._candidates():
+            if node.name in refusals:
+                continue
             refusal = refuses(node)
-            if judging.judged >= NODES_JUDGED and self._is_cut_short():
+            left -= 1
+            if (judging.judged >= NODES_JUDGED and self._is_cut_short()) or (not left and self._is_for_later(found)):
                 if found:
                     break
                 return Refused(StillDeciding())
             if refusal:
-                self._refusals[node.name] = refusal
+                refusals[node.name] = refusal
                 continue
             if devices is None:
                 found.append(_Found(rate(pod, node), node))
@@ -221,7 +235,8 @@ class _Attempt:
                 if isinstance(answer, ClaimsUnjudgeable):
                     return Refused(answer)
                 if not isinstance(answer, Allocated):
-                    self._refusals[node.name] = answer
+                    refusals[node.name] = answer
+                    self._lacking.add(node.name)
                     if devices.must_pause(soon=not found):
                         break
                     continue
@@ -242,6 +257,19 @@ class _Attempt:
         if self._aside is None or not self._aside.cut_short():
             return False
         self._filter.note_cut_short()
+        return True
+
+    def _is_for_later(self, found: list[_Found]) -> bool:
+        """Whether it is for another turn to look at further nodes. What these have against the pod is kept for it,
+        unless one is found already."""
+        if found or self._walks is None or self._aside is None:
+            return bool(found) and self._walks is not None
+        known = self._refusals
+        if self._lacking:
+            known = {name: refusal for name, refusal in known.items() if name not in self._lacking}
+        if not self._walks.keep(self._pod, known):
+            return False
+        self._aside.end_turn()
         return True
 
     def _refuses_within(self, node: NodeInfo) -> tuple[NodeReason, ...]:
@@ -279,7 +307,7 @@ class _Attempt:
     def _others(self) -> Iterable[NodeInfo]:
         """Those that may have devices, the one that the pod's selector names, or all."""
         if self._devices is not None:
-            return self._devices.candidates()
+            return self._devices.candidates(self._refusals)
         wanted = self._pod.pod.spec.node_selector.get(HOSTNAME)
         only = self._nodes.get(wanted) if wanted else None
         if only is not None and only.node.metadata.labels.get(HOSTNAME) == wanted:

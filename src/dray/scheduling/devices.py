@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from dray.allocator import (
     Allocated,
@@ -131,14 +131,17 @@ class PodDevices:
         failed = find_fault(self._cluster.inventory, self._shape, self.pending, self._options, suits)
         return None if failed is None else ClaimsUnjudgeable(failed.error)
 
-    def candidates(self) -> Iterator[NodeInfo]:
-        """Nodes on which devices may be found; all nodes if there is nothing to be found, or no node can be judged."""
+    def candidates(self, passed: Container[str] = ()) -> Iterator[NodeInfo]:
+        """Nodes on which devices may be found; all nodes if there is nothing to be found, or no node can be judged.
+        Those that were `passed` already may be left out."""
         nodes, inventory = self._cluster.nodes, self._cluster.inventory
         if self._shape is None:
             yield from nodes
             return
+        name_at = inventory.nodes.name_at
         for rank in inventory.candidate_nodes(self._shape):
-            info = nodes.get(inventory.nodes.at(rank).name)
+            name = name_at(rank)
+            info = None if name in passed else nodes.get(name)
             if info is not None:
                 yield info
 

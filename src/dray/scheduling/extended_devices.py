@@ -9,7 +9,7 @@ A claim that an earlier attempt left behind is used again where it asks for the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from msgspec.structs import replace
 
@@ -151,9 +151,9 @@ class ExtendedDevices:
         """Whether a selector fails on a node that the pod could go to: then something is wrong with the class."""
         return self._main.find_fault(lambda node: node.name in self._with_plugins or refuses(node))
 
-    def candidates(self) -> Iterator[NodeInfo]:
-        """Nodes on which there may be devices or a device plugin."""
-        for node in self._main.candidates():
+    def candidates(self, passed: Container[str] = ()) -> Iterator[NodeInfo]:
+        """Nodes on which there may be devices or a device plugin; those that were `passed` already may be left out."""
+        for node in self._main.candidates(passed):
             if node.name not in self._with_plugins:
                 yield node
         for name in sorted(self._with_plugins):

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from dray.allocator.change_log import ChangeLog
 from dray.api.extended_resources import ClassesByResource, may_be_devices
 from dray.api.generated.core import Node
 from dray.scheduling import filters
@@ -46,6 +47,8 @@ class NodeTable:
         self._disliked: set[str] = set()
         self.classes = ClassesByResource()
         """Which device classes stand for extended resources."""
+        self.changes: ChangeLog[str] = ChangeLog()
+        """Names of nodes that came, changed or went, or to which pods came or from which they went."""
         self._plugins: dict[str, set[str]] = {}
         """Which nodes have a device plugin for an extended resource."""
 
@@ -102,6 +105,7 @@ class NodeTable:
         self._forget(name)
 
     def _forget(self, name: str) -> None:
+        self.changes.append(name)
         for verdicts in self._verdicts.values():
             verdicts.by_node.pop(name, None)
 
@@ -139,6 +143,7 @@ class NodeTable:
             if known is not None:
                 self.topology.add_pod(known, info, -1)
             info.add(pod)
+            self.changes.append(node)
             self.topology.add_pod(pod, info)
 
     def displace(self, uid: str, node: str) -> None:
@@ -152,6 +157,7 @@ class NodeTable:
         elif uid in info.pods:
             self.topology.add_pod(info.pods[uid], info, -1)
             info.remove(uid)
+            self.changes.append(node)
 
     def refused_by_company(self, pod: PodInfo) -> Refusals:
         """What nodes have against a pod whose place depends on who is there, by those who are there now."""
@@ -256,6 +262,11 @@ class NodeFilter:
     def note_cut_short(self) -> None:
         """There was no time to judge all nodes: the next decision begins with those."""
         self._all.takes_long = True
+
+    @property
+    def depends_on_each_node_alone(self) -> bool:
+        """Whether what happens to one node changes nothing about what others have against the pod."""
+        return not self._pod.extended and len(self._checks) == len(filters.of_its_pods(self._pod))
 
     @property
     def depends_on_room_alone(self) -> bool:
