@@ -1,5 +1,6 @@
 """Pods that are stored with their node: decided on as they come, where nobody waits who should come first."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,8 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 import builders
+from dray.allocator.faults import FaultLog
 from dray.api.generated.core import Pod
 from dray.api.kinds import EVENTS
+from dray.api.resource import ResourceClaimStatus
+from dray.scheduler import scheduler as scheduler_module
 from dray.scheduler.first_places import LOST_SECONDS
 from local_server import typed
 from scheduler_world import CLAIMS, PODS, World, scheduler_world
@@ -53,6 +57,43 @@ async def test_a_pod_comes_with_its_node_and_its_devices_while_there_are_some() 
         await world.release(next(claim for claim in claims if claim.metadata.name.startswith("a-")))
         await world.settle()
         assert (await world.pod("c")).spec.node_name == next(pod for pod in placed).spec.node_name
+
+
+async def test_pods_that_come_in_one_turn_have_devices_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a hundred connections may bring one in the same turn, and a new selector is about every device."""
+    monkeypatch.setattr(scheduler_module, "DEVICES_JUDGED", 1)
+    judged = 0
+    judge = FaultLog._judge
+
+    def counted(*arguments: Any) -> int:
+        nonlocal judged
+        judged += 1
+        return judge(*arguments)
+
+    async with world_with_places() as world:
+        for number in range(3, 9):
+            await world.add_node(f"node-{number}", "gpu-0")
+        await world.settle()
+        made = await add(world, "first")
+        monkeypatch.setattr(FaultLog, "_judge", counted)
+        claim: Any = next(iter((await world.admin.list(CLAIMS)).items))
+        for number in range(4):
+            wanted = replace(claim, metadata=replace(claim.metadata, name=f"c{number}"), status=ResourceClaimStatus())
+            named = replace(
+                made.spec.resource_claims[0], resource_claim_template_name="", resource_claim_name=f"c{number}"
+            )
+            spec = replace(made.spec, resource_claims=(named,), node_name="")
+            pod = replace(made, metadata=replace(made.metadata, name=f"p{number}", uid=f"p{number}"), spec=spec)
+            placement = world.scheduler.place(pod, [wanted])
+            assert placement is not None
+            placement.failed()
+        assert judged == 1
+        await asyncio.sleep(0)
+        before = judged
+        placement = world.scheduler.place(pod, [wanted])
+        assert placement is not None
+        placement.failed()
+        assert judged == before + 1, "and in the next turn it goes on"
 
 
 async def test_what_cannot_be_stored_is_given_to_others() -> None:

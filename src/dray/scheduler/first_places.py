@@ -9,10 +9,13 @@ the queue, which says why and does what can be done about it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from time import perf_counter
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from dray.allocator import Options
 from dray.api.generated.core import Pod
@@ -54,6 +57,9 @@ class FirstPlaces:
         self.bound = 0
         self._changes = changes
         self._options = options
+        self._further_options = replace(options, devices_judged=0)
+        self._has_judged = False
+        """Whether there was a decision in this turn of the loop that had devices judged by a new selector."""
         self._trace = trace
         self._start = start
 
@@ -87,7 +93,7 @@ class FirstPlaces:
 
     def _decide(self, info: PodInfo, trace: Trace | None) -> Placement | None:
         self._changes.begin_turn(info.pod.metadata.namespace)
-        answer = decide(self.state.cluster, info, self._options, trace)
+        answer = decide(self.state.cluster, info, self._options_of_turn(), trace)
         self._changes.end_turn()
         if not isinstance(answer, Chosen):
             return None
@@ -101,6 +107,17 @@ class FirstPlaces:
         if trace is not None:
             trace.done("Reserve")
         return Placement(self, info, answer, claims, trace)
+
+    def _options_of_turn(self) -> Options:
+        """The first pod of a turn of the loop has devices judged, for all of them: as many come as have connections."""
+        if self._has_judged:
+            return self._further_options
+        self._has_judged = True
+        asyncio.get_running_loop().call_soon(self._begin_turn)
+        return self._options
+
+    def _begin_turn(self) -> None:
+        self._has_judged = False
 
     def take_back_if_lost(self, placement: Placement) -> None:
         """Whoever asked for it does not wait for the write any more: it is looked at later whether it was stored."""
