@@ -36,6 +36,10 @@ _PROPERTIES = {
     "texts": {"type": "array", "items": {"type": "string"}},
     "doubles": {"type": "array", "items": {"type": "number"}},
     "map": {"type": "object", "additionalProperties": _ITEM},
+    "o": {
+        "type": "object",
+        "properties": {**_ITEM["properties"], "in-side": {"type": "string"}, "in": {"type": "string"}},  # type: ignore[dict-item]  # JSON
+    },
 }
 _RULES = (
     "self.n <= 1",
@@ -51,6 +55,11 @@ _RULES = (
     "self.map['k'].a == 1 || self.map.size() > 1",
     "self.t > timestamp('2020-01-01T00:00:00Z')",
     "self.w",
+    "has(self.t)",
+    "has(self.map) && has(self.items) && has(self.n)",
+    "self.o.a > 0 && !has(self.o.b)",
+    "self.o.in__dash__side == 'x' && self.o.__in__.size() == 1",
+    "self.o == oldSelf.o || self.s.size() > oldSelf.texts.size()",
     "type(self.x) == int ? self.x > 1 : self.x != ''",
     "self.n > oldSelf.n",
     "self.items.size() >= oldSelf.items.size() || self == oldSelf",
@@ -85,6 +94,7 @@ _values = st.fixed_dictionaries(
         "texts": st.lists(st.sampled_from(["x", "y", 1, None]), max_size=3),
         "doubles": st.lists(st.sampled_from([1, 1.5, None]), max_size=3),
         "map": st.dictionaries(st.sampled_from(["k", "l"]), _items, max_size=2),
+        "o": _items | st.just({"a": 1, "in-side": "x", "in": "y"}),
     },
 )
 

@@ -7,7 +7,7 @@ of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from dray.cel.long_calls import takes_longer
 from dray.cel.parser import parse
 from dray.cel.planner import Plan, plan
 from dray.cel.recursion import DEEP, with_deep_stack
-from dray.cel.straight import Uncounted, straight, uncounted
+from dray.cel.straight import Native, Uncounted, straight, uncounted
 from dray.cel.types import Type
 from dray.cel.validators import validate
 from dray.cel.values import (
@@ -97,13 +97,13 @@ class Program:
         self._takes_longer = takes_longer(root)
         self._straight = None if is_deep else straight(planned.root)
 
-    def uncounted(self) -> Uncounted | None:
+    def uncounted(self, natives: Mapping[int, Native]) -> Uncounted | None:
         """A function that says the value without what it cost, or nothing (None) of what is unusual; made anew.
 
-        None for expressions that have none: `evaluate` tells in either case. The function raises CostLimitExceeded
-        where a value becomes too large.
+        None for expressions that have none: `evaluate` tells in either case. Of the values that it is given, those in
+        the slots of `natives` are JSON. It raises CostLimitExceeded where a value becomes too large.
         """
-        return None if self._is_deep else uncounted(self._plan.root)
+        return None if self._is_deep else uncounted(self._plan.root, natives)
 
     def evaluate(
         self, values: tuple[Any, ...], budget: Budget = UNHURRIED, *, keeps_optional: bool = False

@@ -15,17 +15,19 @@ the beginning. `object.spec.replicas > 1 && has(object.metadata.labels)` becomes
             break
         return t1, c
 
-Who bounds its work otherwise needs no costs, and gets a function that says the value alone.
+Who bounds its work otherwise needs no costs, and gets a function that says the value alone. It reads variables as they
+are in JSON, where their type is known (`Native`): most fields are compared, and need not become values of expressions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeAlias
 
 from dray.cel.attributes import Attribute, OperandAttribute, Qualifier, VariableAttribute
 from dray.cel.equality import equal
 from dray.cel.library.operators import ORDERS
+from dray.cel.library.standard import size
 from dray.cel.steps import (
     AttributeStep,
     CallStep,
@@ -37,12 +39,37 @@ from dray.cel.steps import (
 )
 from dray.cel.values import MISSING, CelError, MapValue, Optional
 
-__all__ = ["Straight", "Uncounted", "straight", "uncounted"]
+__all__ = ["Native", "Straight", "Uncounted", "straight", "uncounted"]
 
 Straight: TypeAlias = Callable[[tuple[Any, ...]], tuple[Any, int] | None]
 """Given the values of variables, the value of an expression and its cost; None if the steps have to tell."""
 Uncounted: TypeAlias = Callable[[tuple[Any, ...]], Any]
 """The same without the cost."""
+
+
+class Native(Protocol):
+    """What is known of values in JSON."""
+
+    @property
+    def convert(self) -> Callable[[Any], Any]:
+        """Makes a value of expressions."""
+        ...
+
+    @property
+    def same(self) -> type | None:
+        """The class of values that are the same for expressions, if they are of one."""
+        ...
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is of lists."""
+        ...
+
+    @property
+    def parts(self) -> Mapping[str, tuple[str, Native]]:
+        """Of objects, the fields that expressions know: by that name, their own name and what is known of them."""
+        ...
+
 
 _MOST_LINES: Final = 300
 _MOST_INDENT: Final = 40
@@ -59,9 +86,12 @@ def straight(root: Step) -> Straight | None:
     return made
 
 
-def uncounted(root: Step) -> Uncounted | None:
-    """A function for an expression that does not count what it costs; None if there is none."""
-    made: Uncounted | None = _made(root, _Writer(counts=False))
+def uncounted(root: Step, natives: Mapping[int, Native]) -> Uncounted | None:
+    """A function for an expression that does not count what it costs; None if there is none.
+
+    Its values are as expressions have them, but for the `natives`, by slot.
+    """
+    made: Uncounted | None = _made(root, _Writer(natives))
     return made
 
 
@@ -78,11 +108,17 @@ def _made(root: Step, writer: _Writer) -> Any:
     return names["evaluate"]
 
 
+def _is_plain(qualifier: Qualifier) -> bool:
+    return not qualifier.is_optional and qualifier.compute is None
+
+
 class _Writer:
     """Lines of code. `cost` is what the code costs on every path; what only some paths cost is added by lines."""
 
-    def __init__(self, *, counts: bool = True) -> None:
-        self.counts = counts
+    def __init__(self, natives: Mapping[int, Native] | None = None) -> None:
+        """With `natives`, costs do not count."""
+        self.counts = natives is None
+        self._natives = natives or {}
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
         self.cost = 0
@@ -109,6 +145,8 @@ class _Writer:
 
     def _attribute(self, step: AttributeStep) -> str:
         attribute: Attribute = step.attribute
+        if isinstance(attribute, VariableAttribute) and attribute.slot in self._natives:
+            return self._native(attribute, is_converted=True)
         if isinstance(attribute, VariableAttribute) and attribute.init is None:
             value = self._name(f"v[{attribute.slot}]")
         elif isinstance(attribute, OperandAttribute) and isinstance(attribute.operand, Step):
@@ -119,6 +157,39 @@ class _Writer:
             value = self._qualified(value, qualifier)
         self.cost += step.cost
         return value
+
+    def _native(self, attribute: VariableAttribute, *, is_converted: bool) -> str:
+        """Code for what is read from JSON; for a list, its length is of interest alone if it is not converted."""
+        value, known = self._name(f"v[{attribute.slot}]"), self._natives[attribute.slot]
+        rest = list(attribute.qualifiers)
+        while rest and rest[0].key in known.parts and _is_plain(rest[0]):
+            qualifier = rest.pop(0)
+            name, known = known.parts[qualifier.key]
+            self._line(f"if {value}.__class__ is not dict: return None")
+            if qualifier.is_test:
+                return self._presence(value, name, known)
+            value = self._name(f"{value}.get({name!r})")
+            self._line(f"if {value} is None: return None")
+        if known.is_list and not is_converted and not rest:
+            self._line(f"if {value}.__class__ is not list: return None")
+            return value
+        converted = f"{value} = {self._constant(known.convert)}({value})"
+        if known.same is not None:
+            self._line(f"if {value}.__class__ is not {self._constant(known.same)}: {converted}")
+        else:
+            self._line(converted)
+        self._line(f"if {value}.__class__ is CelError: return None")
+        for qualifier in rest:
+            value = self._qualified(value, qualifier)
+        return value
+
+    def _presence(self, value: str, name: str, known: Native) -> str:
+        """Code for ``has()``: what is there, but makes no sense, is left to the steps."""
+        if known.same is None:
+            found = self._name(f"{value}.get({name!r})")
+            convert = self._constant(known.convert)
+            self._line(f"if {found} is not None and {convert}({found}).__class__ is CelError: return None")
+        return self._name(f"{name!r} in {value}")
 
     def _qualified(self, value: str, qualifier: Qualifier) -> str:
         if qualifier.is_optional or qualifier.compute is not None or qualifier.key.__class__ is not str:
@@ -135,11 +206,18 @@ class _Writer:
     def _call(self, step: CallStep) -> str:
         if step.accepts_errors:
             raise _Unsupported
-        args = [self.step(arg) for arg in step.args]
+        args = [self._measured(arg) if step.implementation is size else self.step(arg) for arg in step.args]
         result = self._name(self._result(step, args))
         self._line(f"if {result}.__class__ is CelError: return None")
         self._charge(step.cost, args, result)
         return result
+
+    def _measured(self, step: Step) -> str:
+        """Code for a value of which only the size counts."""
+        attribute = step.attribute if isinstance(step, AttributeStep) else None
+        if isinstance(attribute, VariableAttribute) and attribute.slot in self._natives:
+            return self._native(attribute, is_converted=False)
+        return self.step(step)
 
     def _result(self, step: CallStep, args: list[str]) -> str:
         """Code for a call. Most comparisons are between numbers that Python compares as well."""

@@ -26,8 +26,6 @@ __all__ = ["Shape", "shape_of"]
 
 Convert: TypeAlias = Callable[[Any], Any]
 _Class: TypeAlias = type | None
-_Fields: TypeAlias = dict[str, tuple[str, Convert, _Class]]
-"""By the name that expressions know: a field's own name, how its value is converted, and what need not be."""
 
 _RESERVED: Final = frozenset(
     (
@@ -52,14 +50,19 @@ def escaped(name: str) -> str | None:
 class Shape:
     """What expressions know of values of a schema.
 
-    Values of the class that is the `same` need no conversion; of objects, `fields` is what conversions make of them.
+    Values of the class that is the `same` need no conversion. Of objects, `parts` are the fields, by the name that
+    expressions know: their own names and what is known of them.
     """
 
     type: Type
     convert: Convert
     structs: dict[str, dict[str, Type]] = field(default_factory=dict)
     same: _Class = None
-    fields: _Fields | None = None
+    parts: dict[str, tuple[str, Shape]] = field(default_factory=dict)
+    is_list: bool = False
+
+
+_Parts: TypeAlias = dict[str, tuple[str, Shape]]
 
 
 def shape_of(schema: JSONSchemaProps, name: str, *, is_root: bool = False) -> Shape | None:
@@ -141,7 +144,7 @@ class _Object(MapValue, msgspec.Struct, gc=False, eq=False):
     A struct, because those of a list are many, and are made without a line of Python.
     """
 
-    _fields: _Fields
+    _fields: _Parts
     _entries: dict[str, Any]
     _made: dict[str, Any] | None = None
 
@@ -151,19 +154,19 @@ class _Object(MapValue, msgspec.Struct, gc=False, eq=False):
         declared = self._fields.get(key) or (self._fields.get(f"__{key}__") if key in _RESERVED else None)
         if declared is None:
             return MISSING
-        name, convert, same = declared
+        name, shape = declared
         value = self._entries.get(name, MISSING)
-        if value is MISSING or value is None or value.__class__ is same:
+        if value is MISSING or value is None or value.__class__ is shape.same:
             return value
         if self._made is None:
             self._made = {}
         made = self._made.get(key, MISSING)
         if made is MISSING:
-            made = self._made[key] = convert(value)
+            made = self._made[key] = shape.convert(value)
         return made
 
     def keys(self) -> Iterator[Any]:
-        return (key for key, (name, _, _) in self._fields.items() if name in self._entries)
+        return (key for key, (name, _) in self._fields.items() if name in self._entries)
 
     def __len__(self) -> int:
         return sum(1 for _ in self.keys())
@@ -194,13 +197,13 @@ _METADATA_FIELDS: Final = {"name": types.STRING, "generateName": types.STRING}
 
 def _object(schema: JSONSchemaProps, name: str, *, is_resource: bool) -> Shape:
     structs: dict[str, dict[str, Type]] = {}
-    fields: _Fields = {}
+    fields: _Parts = {}
     declared: dict[str, Type] = {}
 
     def add(field_name: str, shape: Shape | None) -> None:
         known = escaped(field_name)
         if shape is not None and known is not None:
-            fields[known] = (field_name, shape.convert, shape.same)
+            fields[known] = (field_name, shape)
             declared[known] = shape.type
             if field_name in _RESERVED:  # which are known by their own names, too
                 declared.setdefault(field_name, shape.type)
@@ -214,15 +217,15 @@ def _object(schema: JSONSchemaProps, name: str, *, is_resource: bool) -> Shape:
         add("kind", _TEXT)
         add("metadata", _metadata(f"{name}.metadata"))
     structs[name] = declared
-    return Shape(Type(Kind.STRUCT, name), _converter(fields), structs, fields=fields)
+    return Shape(Type(Kind.STRUCT, name), _converter(fields), structs, parts=fields)
 
 
 def _metadata(name: str) -> Shape:
-    fields: _Fields = {key: (key, _plain, str) for key in _METADATA_FIELDS}
-    return Shape(Type(Kind.STRUCT, name), _converter(fields), {name: dict(_METADATA_FIELDS)}, fields=fields)
+    fields: _Parts = {key: (key, _TEXT) for key in _METADATA_FIELDS}
+    return Shape(Type(Kind.STRUCT, name), _converter(fields), {name: dict(_METADATA_FIELDS)}, parts=fields)
 
 
-def _converter(fields: _Fields) -> Convert:
+def _converter(fields: _Parts) -> Convert:
     def convert(value: Any) -> Any:
         return _Object(fields, value) if value.__class__ is dict else value
 
@@ -244,7 +247,7 @@ def _list(schema: JSONSchemaProps, name: str) -> Shape | None:
     inner = shape_of(schema.items, f"{name}.@items") if isinstance(schema.items, JSONSchemaProps) else None
     if inner is None:
         return None
-    one, same, fields = inner.convert, {inner.same}, inner.fields
+    one, same, fields = inner.convert, {inner.same}, inner.parts
 
     def convert(value: Any) -> Any:
         if value.__class__ is not list:
@@ -252,8 +255,8 @@ def _list(schema: JSONSchemaProps, name: str) -> Shape | None:
         kinds = {*map(type, value)}
         if kinds == same:
             return value
-        if fields is not None and kinds == _OBJECTS:
+        if fields and kinds == _OBJECTS:
             return [*map(_Object, repeat(fields), value)]
         return [None if item is None else one(item) for item in value]
 
-    return Shape(types.list_of(inner.type), convert, inner.structs)
+    return Shape(types.list_of(inner.type), convert, inner.structs, is_list=True)

@@ -239,17 +239,18 @@ def _own_rules(schema: JSONSchemaProps, *, is_root: bool) -> Judge | None:
     rules = [CompiledRule(rule, shape) for rule in schema.x_kubernetes_validations if rule.rule.strip()]
     convert: Convert = shape.convert
     kind = schema.type
-    tests: _Tests = [(rule, None if rule.is_optional else rule.program.uncounted()) for rule in rules]
+    natives = {0: shape, 1: shape}
+    tests: _Tests = [(rule, None if rule.is_optional else rule.program.uncounted(natives)) for rule in rules]
     of_new = [(rule, test) for rule, test in tests if rule.is_optional or not rule.uses_old]
 
     def judge(value: Any, old: Any, run: Run) -> list[Problem] | None:
-        seen = convert(value)
-        before = MISSING if old is NOTHING or old is None else convert(old)
+        is_new = old is NOTHING or old is None
         left = rules
         if run.is_quick:
-            left = _doubtful(of_new, (seen, None), run) if before is MISSING else _doubtful(tests, (seen, before), run)
+            left = _doubtful(of_new, (value, None), run) if is_new else _doubtful(tests, (value, old), run)
             if not left:
                 return None
+        seen, before = convert(value), MISSING if is_new else convert(old)
         problems = [problem for rule in left if (problem := rule.judge(seen, before, value, kind, run)) is not None]
         return problems or None
 

@@ -117,7 +117,7 @@ def test_straight_code_says_and_costs_what_the_steps_do_or_nothing(expression: s
     value = planned.run(frame)
     code = straight(planned.root)
     told = None if code is None else code(VALUES)
-    light = uncounted(planned.root)
+    light = uncounted(planned.root, {})
     assert (light is None) == (code is None)
     assert light is None or light(VALUES) == (None if told is None else told[0])
     if told is not None:

@@ -28,7 +28,7 @@ from dray.cel.values import (
     type_value,
 )
 
-__all__ = ["CONVERSIONS", "FUNCTIONS", "to_string"]
+__all__ = ["CONVERSIONS", "FUNCTIONS", "size", "to_string"]
 
 CONVERSIONS: Final = frozenset(
     {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
@@ -44,7 +44,8 @@ _BOOLS: Final = {
 _WITH_LENGTH: Final = frozenset((str, bytes, list))
 
 
-def _size(value: Any) -> Any:
+def size(value: Any) -> Any:
+    """The number of letters, bytes, elements or entries."""
     if value.__class__ in _WITH_LENGTH or isinstance(value, MapValue):
         return len(value)
     return list_size(value) if is_list(value) else NO_SUCH_OVERLOAD
@@ -174,7 +175,7 @@ FUNCTIONS: Final = (
         "size",
         *(overload(f"size_{name}", (of,), INT) for name, of in _SIZED),
         *(member(f"{name}_size", (of,), INT) for name, of in _SIZED),
-        implementation=_size,
+        implementation=size,
     ),
     function("type", overload("type", (_A,), types.type_of(_A)), implementation=type_value),
     function("dyn", overload("to_dyn", (_A,), DYN), implementation=_identity),
