@@ -18,6 +18,8 @@ from dray.custom.plain_types import LARGEST
 from dray.custom.pruning import shown
 
 NAMELESS = frozenset(("kind", "apiVersion", "metadata"))
+_TEXTS = frozenset(("name", "generateName", "namespace", "labels", "annotations"))
+"""Metadata that is made of texts alone."""
 
 
 def read_json(
@@ -61,7 +63,7 @@ def _read(
     content = _content(document)
     is_whole = is_small and version.fits is not None and version.fits(content)
     unknown = [] if is_whole or version.prune is None else sorted(map(shown, version.prune(document) or ()))
-    meta = codec.read(document.get("metadata") or {}, ObjectMeta)
+    meta = _read_metadata(document.get("metadata") or {})
     errors = tuple(_in_metadata(error) for error in meta.errors)
     if version.embedded is not None:
         found, wrong = embedded.read(version.embedded, document)
@@ -83,6 +85,16 @@ def _read(
         content=content,
     )
     return codec.Reading(obj, unknown=tuple(unknown[: codec.MOST_PROBLEMS]), duplicates=duplicates)
+
+
+def _read_metadata(given: Any) -> codec.Reading[ObjectMeta]:
+    """The metadata: mostly texts, which are right as they come or are not."""
+    if given.__class__ is dict and _TEXTS.issuperset(given):
+        try:
+            return codec.Reading(msgspec.convert(given, ObjectMeta))
+        except msgspec.ValidationError:
+            pass
+    return codec.read(given, ObjectMeta)
 
 
 def _content(document: dict[str, Any]) -> dict[str, Any]:
