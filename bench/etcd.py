@@ -106,7 +106,7 @@ def three_servers(directory: Path) -> dict[str, float]:
 
 async def visible(one: Dray, other: Dray) -> float:
     """Median milliseconds from the begin of a create at one server until a watch of another tells of it."""
-    listing = await (await server.connect(other, 1))[0].call(server.head(other, "GET", server.PODS))
+    listing = await (await server.connect(other, 1))[0].call(server.head(other, "GET", f"{server.PODS}?limit=1"))
     revision = json.loads(listing[1])["metadata"]["resourceVersion"]
     began: dict[str, float] = {}
     seen: dict[str, float] = {}

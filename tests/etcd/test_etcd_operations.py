@@ -16,6 +16,7 @@ from commands import run_here
 from dray.server.security.certificates import Authority, KeyPair
 from dray.store import Unreachable
 from dray.store.etcd import AddressError, CannotLoad, EtcdAddress, EtcdStore, Loader, loading
+from dray_process import run_dray
 from etcd_world import etcd_store, new_prefix, running_etcd
 from patience import PATIENCE, eventually
 from server_process import server_on_thread
@@ -46,6 +47,12 @@ def test_over_tls_both_sides_show_who_they_are(tmp_path: Path, monkeypatch: pyte
         with server_on_thread(tmp_path / "state", etcd=address) as (api, _):
             assert api.request("POST", MAPS, {"metadata": {"name": "a"}}).code == 201
             assert api.request("GET", f"{MAPS}/a").code == 200
+        place = ["--store", f"etcd={cluster.urls[0]}"]
+        secrets = ["--etcd-cacert", str(trusted), "--etcd-cert", str(client[0]), "--etcd-key", str(client[1])]
+        assert run_dray("backup", tmp_path / "file", *place, *secrets).returncode == 0
+        again = ["--etcd-prefix", "/again"]
+        restored = run_dray("restore", tmp_path / "file", *place, *secrets, *again)
+        assert f"Start with: dray server {' '.join([*place, *again, *secrets])}\n" in restored.stdout
         monkeypatch.setattr(loading, "START_SECONDS", 0.1)
         loader = Loader(EtcdAddress(urls=cluster.urls, authority=untrusted, certificate=client[0], key=client[1]))
         with pytest.raises(CannotLoad, match="cannot reach etcd"):

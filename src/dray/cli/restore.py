@@ -38,9 +38,16 @@ def run(
             count = moving.restore(file, etcd, layout(etcd.prefix))
         except StoreError as error:
             output.fail(str(error))
-        place = "" if etcd_prefix == server_options.DEFAULT_PREFIX else f" --etcd-prefix {etcd_prefix}"
+        given = {
+            "--store": store,
+            "--etcd-prefix": "" if etcd_prefix == server_options.DEFAULT_PREFIX else etcd_prefix,
+            "--etcd-cacert": etcd_authority,
+            "--etcd-cert": etcd_certificate,
+            "--etcd-key": etcd_key,
+        }
+        words = [f"{option} {value}" for option, value in given.items() if value]
         told = f"{output.plural(count, 'object')} of {file} restored into {etcd}."
-        print(f"{told} Start with: dray server --store {store}{place}")
+        print(f"{told} Start with: dray server {' '.join(words)}")
         return
     directory = home.expand(directory)
     try:
