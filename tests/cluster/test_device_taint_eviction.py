@@ -267,8 +267,6 @@ async def test_a_rule_without_effect_tells_once_what_it_would_do_and_then_does_j
             assert part in told.message
         await use_devices(world, "later", "older-gpu", pods=("late",))
         await world.settle(60)
-        await world.patch("devicetaintrules", "rule", {"metadata": {"labels": {"looked-at": "again"}}})
-        await world.settle(60)
         assert await status(world) == told
         assert await leaving(world) == set()
         await world.patch("devicetaintrules", "rule", {"spec": {"taint": {"effect": "NoExecute"}}})

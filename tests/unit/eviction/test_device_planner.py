@@ -278,6 +278,23 @@ def test_the_condition_says_what_the_rule_does(effect: str, status: str, reason:
     assert plan_condition(planner, written, Time("2026-06-01T13:00:00Z")) is None
 
 
+@pytest.mark.req("5055-104", "5055-147")
+def test_what_a_rule_without_effect_would_do_is_said_once_for_each_spec() -> None:
+    planner = planned(3)
+    made = make_rule(effect="None")
+    planner.note(Upsert(made))
+    finish(planner)
+    told = plan_condition(planner, made, WHEN)
+    assert told is not None
+    written = replace(made, status=replace(made.status, conditions=(told,)))
+    put_user(planner, 2_000)  # also after a restart, which knows nothing but what is written
+    assert plan_condition(planner, written, WHEN) is None
+    edited = replace(written, metadata=replace(written.metadata, generation=2))
+    again = plan_condition(planner, edited, WHEN)
+    assert again is not None
+    assert again.message != told.message
+
+
 @pytest.mark.req("implied-5")
 def test_a_pod_that_finishes_is_no_longer_pending() -> None:
     planner = planned(1)
