@@ -26,30 +26,37 @@ def _import_everything() -> None:
             importlib.import_module(module.name)
 
 
-def _serve(requests: socket.socket) -> None:
-    """Forks at every request, and tells who asked how it ended. Returns in those that are forked."""
+def _serve(requests: socket.socket, door: socket.socket) -> None:
+    """Forks at every request, and tells who asked how it ended. Returns in those that are forked.
+
+    Tests ask by `requests`, and say where to tell; who comes to the door (`forked_dray`) is told there.
+    """
     running: dict[int, tuple[int, int]] = {}
     """By what says that a process has ended: its number, and where to tell."""
     while True:
-        for ready in select.select([requests.fileno(), *running], [], [])[0]:
+        for ready in select.select([requests.fileno(), door.fileno(), *running], [], [])[0]:
             if ready in running:
                 pid, report = running.pop(ready)
+                status = os.waitpid(pid, 0)[1]
                 with contextlib.suppress(BrokenPipeError):
-                    os.write(report, str(os.waitpid(pid, 0)[1]).encode())
+                    os.write(report, str(status).encode())
                 os.close(ready)
                 os.close(report)
                 continue
-            request, given, _, _ = socket.recv_fds(requests, 1 << 20, 4)
+            asking = requests if ready == requests.fileno() else door.accept()[0]
+            request, streams, _, _ = socket.recv_fds(asking, 1 << 20, 4)
             if not request:
                 sys.exit()
-            *streams, report = given
             pid = os.fork()
             if pid == 0:
-                requests.detach()  # is closed with everything else
-                _become(request, streams)
+                for inherited in (requests, door, asking):
+                    inherited.detach()  # is closed with everything else
+                _become(request, streams[:3])
                 return
-            requests.send(str(pid).encode())
-            for stream in streams:
+            with contextlib.suppress(BrokenPipeError):
+                asking.send(str(pid).encode())
+            report = streams[3] if asking is requests else asking.detach()
+            for stream in streams[:3]:
                 os.close(stream)
             running[os.pidfd_open(pid)] = (pid, report)
 
@@ -74,5 +81,5 @@ if __name__ == "__main__":
     _import_everything()
     gc.collect()
     gc.freeze()  # what is never looked at stays shared
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))
     main()

@@ -14,6 +14,7 @@ import functools
 import json
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -21,10 +22,11 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from patience import PATIENCE
 
+_HERE = Path(__file__).parent
 DRAY = str(Path(sys.executable).with_name("dray"))
 """The program as people start it."""
 Stream = int | IO[str] | IO[bytes] | None
@@ -52,9 +54,9 @@ class DrayProcess:
             streams = [self._stream(given, 0, stdin), self._stream(given, 1, stdout)]
             streams.append(streams[1] if stderr == subprocess.STDOUT else self._stream(given, 2, stderr))
             request = json.dumps([[str(it) for it in arguments], dict(env), os.getcwd()]).encode()
-            origin = _origin(env.get("PYTHONPATH"))
-            socket.send_fds(origin, [request], [*streams, report])
-            self.pid = int(origin.recv(64))
+            requests = _origin(env.get("PYTHONPATH")).requests
+            socket.send_fds(requests, [request], [*streams, report])
+            self.pid = int(requests.recv(64))
 
     def _stream(self, given: contextlib.ExitStack, number: int, wanted: Stream) -> int:
         """The child's end of a stream; ours is kept."""
@@ -139,18 +141,41 @@ def run_dray(
         return subprocess.CompletedProcess(["dray", *map(str, arguments)], code, out.read(), err.read())
 
 
+def forked_dray() -> str:
+    """The folder of a program `dray` that has one forked: for shells and programs, which find it by PATH."""
+    return _origin(os.environ.get("PYTHONPATH")).folder
+
+
+class _Origin(NamedTuple):
+    """The process that others are forked from."""
+
+    requests: socket.socket
+    folder: str
+    """Where a program `dray` is that has one forked."""
+
+
 @functools.cache
-def _origin(path: str | None) -> socket.socket:
-    """The way to the process that others are forked from, one for each place that modules come from."""
+def _origin(path: str | None) -> _Origin:
+    """One for each place that modules come from."""
     variables = {"PYTHONPATH": path} if path is not None else {}
+    folder = tempfile.TemporaryDirectory(prefix="dray")  # sockets want short paths
+    door = os.path.join(folder.name, "door")
+    program = Path(folder.name, "dray")
+    words = shlex.join([sys.executable, "-IS", str(_HERE / "forked_dray.py"), door])
+    program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    program.chmod(0o755)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        command = [sys.executable, str(Path(__file__).with_name("dray_forks.py")), str(theirs.fileno())]
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env={**os.environ, **variables})
+    with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(door)
+        listener.listen()
+        given = (theirs.fileno(), listener.fileno())
+        command = [sys.executable, str(_HERE / "dray_forks.py"), *map(str, given)]
+        process = subprocess.Popen(command, pass_fds=given, env={**os.environ, **variables})
 
     def end() -> None:
         ours.close()
         process.wait()
+        folder.cleanup()
 
     atexit.register(end)
-    return ours
+    return _Origin(ours, folder.name)

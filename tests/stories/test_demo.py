@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from dray_process import forked_dray
 from patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.timeout(10 * PATIENCE)
-def test_the_demo_runs_through() -> None:
+def test_the_demo_runs_through(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """It takes half a minute on a machine that does nothing else."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "demo.py")], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-    commands = re.findall(r"^\$ (dray|kubectl) (\S+)", done.stdout, re.MULTILINE)
+    main = runpy.run_path(str(ROOT / "examples" / "demo.py"))["main"]
+    monkeypatch.setitem(main.__globals__, "BIN", forked_dray())
+    code = main()
+    said = capfd.readouterr()
+    assert (code, said.err) == (0, ""), said.out + said.err
+    commands = re.findall(r"^\$ (dray|kubectl) (\S+)", said.out, re.MULTILINE)
     assert {"up", "explain", "scale-up", "nodes", "get"} <= {name for program, name in commands if program == "dray"}
     assert {"apply", "wait", "patch", "taint"} <= {name for program, name in commands if program == "kubectl"}
-    assert "7 pods would be evicted" in done.stdout
-    assert "1 pod is pending: 1 fits with 1 more node." in done.stdout
-    assert re.search(r"That was dray, in \d+ s\.", done.stdout)
+    assert "7 pods would be evicted" in said.out
+    assert "1 pod is pending: 1 fits with 1 more node." in said.out
+    assert re.search(r"That was dray, in \d+ s\.", said.out)
 
 
 def test_the_makefile_runs_it() -> None:

@@ -18,7 +18,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dray.cli.main import app
-from dray_process import DRAY
+from dray_process import forked_dray
 from patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ class Newcomer:
     def __init__(self, home: Path) -> None:
         self.home = home
         (home / "examples").symlink_to(ROOT / "examples")
-        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        path = os.pathsep.join((forked_dray(), str(Path(sys.executable).parent), os.environ["PATH"]))
         self.environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
         self.environment |= {"HOME": str(home), "PATH": path}
 
@@ -58,7 +58,7 @@ class Newcomer:
 
     def up(self, *words: str) -> subprocess.CompletedProcess[str]:
         """`dray up` in the background, on a free port."""
-        return self.run(DRAY, "up", "--detach", "--port", "0", *words)
+        return self.run("dray", "up", "--detach", "--port", "0", *words)
 
     def follow(self, page: str) -> subprocess.CompletedProcess[str]:
         """Everything that a page says to type, in one shell that stops at the first command that fails."""

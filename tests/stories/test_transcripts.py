@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from dray_process import forked_dray
 from patience import PATIENCE
 from taint_cluster import TaintCluster, taint_cluster
 
@@ -47,7 +47,7 @@ def run(command: str, environment: Mapping[str, str]) -> str:
         text=True,
         cwd=ROOT,
         timeout=PATIENCE,
-        env={**os.environ, **environment, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        env={**os.environ, **environment, "PATH": f"{forked_dray()}:{os.environ['PATH']}"},
         check=False,
     )
     said = done.stdout.replace(environment["TMP"], "$TMP")

@@ -212,6 +212,7 @@ def dray_session_options():
 
 def test_pytest_has_fixtures_for_a_test_a_module_and_a_session(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(FIXTURES)
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", str(tmp_path)]
+    idle = ("-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:hypothesispytest")  # cost a second to load
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", *idle, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert "2 passed" in done.stdout, done.stdout + done.stderr

@@ -15,12 +15,12 @@ VIEW = cel.device_view({"name": "d", "attributes": {"i": {"int": 1}, "l": {"ints
 OTHER = cel.device_view({"name": "e", "attributes": {"i": {"int": 2}}}, "d")
 FREE = "&&".join(["true"] * 200)
 HEAVY = {
-    "free conditions in loops": f"lists.range(50).all(x, lists.range(50).all(y, {FREE}))",
-    "rounds of a generated function": "lists.range(300).all(x, lists.range(300).all(y, true))",
-    "free rounds": "lists.range(300).exists_one(x, lists.range(300).exists_one(y, false)) || true",
+    "free conditions in loops": f"lists.range(20).all(x, lists.range(20).all(y, {FREE}))",
+    "rounds of a generated function": "lists.range(120).all(x, lists.range(120).all(y, true))",
+    "free rounds": "lists.range(120).exists_one(x, lists.range(120).exists_one(y, false)) || true",
     "a long list": "lists.range(200000).size() == 200000",
     "loops by steps": "lists.range(100).all(x, lists.range(100).map(y, x + y).size() == 100)",
-    "reading a value": 'lists.range(300).all(x, lists.range(300).all(y, device.attributes["d"].i == 1))',
+    "reading a value": 'lists.range(120).all(x, lists.range(120).all(y, device.attributes["d"].i == 1))',
 }
 
 
@@ -91,7 +91,7 @@ def test_outcomes_hold_for_devices_that_look_the_same() -> None:
 
 
 def test_errors_of_what_takes_long_are_remembered_too() -> None:
-    selector = fresh(f'lists.range(50).all(x, lists.range(50).all(y, {FREE})) && device.attributes["d"].missing == 1')
+    selector = fresh(f'lists.range(20).all(x, lists.range(20).all(y, {FREE})) && device.attributes["d"].missing == 1')
     with pytest.raises(cel.Postponed):
         selector.matches_now(VIEW)
     _work_out(selector, VIEW)
