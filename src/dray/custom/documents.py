@@ -64,6 +64,8 @@ def _read(
     is_whole = is_small and version.fits is not None and version.fits(content)
     unknown = [] if is_whole or version.prune is None else sorted(map(shown, version.prune(document) or ()))
     meta = _read_metadata(document.get("metadata") or {})
+    if is_whole and meta.obj is not None and not meta.unknown and version.embedded is None:
+        return codec.Reading(_object(document, meta.obj, content), duplicates=duplicates)
     errors = tuple(_in_metadata(error) for error in meta.errors)
     if version.embedded is not None:
         found, wrong = embedded.read(version.embedded, document)
@@ -78,13 +80,13 @@ def _read(
         except DefaultsTooLarge as error:
             return codec.Reading(None, errors=(FieldError(Reason.INVALID, "<nil>", str(error)),))
     unknown += [f"metadata.{path}" for path in meta.unknown]
-    obj = CustomObject(
-        kind=document.get("kind") or "",
-        api_version=document.get("apiVersion") or "",
-        metadata=meta.obj,
-        content=content,
-    )
+    obj = _object(document, meta.obj, content)
     return codec.Reading(obj, unknown=tuple(unknown[: codec.MOST_PROBLEMS]), duplicates=duplicates)
+
+
+def _object(document: dict[str, Any], meta: ObjectMeta, content: dict[str, Any]) -> CustomObject:
+    names = document.get("kind") or "", document.get("apiVersion") or ""
+    return CustomObject(kind=names[0], api_version=names[1], metadata=meta, content=content)
 
 
 def _read_metadata(given: Any) -> codec.Reading[ObjectMeta]:

@@ -59,18 +59,21 @@ class CustomRules(Rules, frozen=True, kw_only=True):
     def validate_create(self, obj: CustomObject, ctx: Context) -> Errors:
         """Everything that is wrong with a new object. Raises Postponed where rules take longer than others can wait."""
         errors = super().validate_create(obj, ctx)
-        return errors + _told(self._problems(obj, None, ctx)) + self._scale_errors(obj)
+        return errors + self._content_errors(obj, None, ctx)
 
     def validate_update(self, new: CustomObject, old: CustomObject, ctx: Context) -> Errors:
         """Everything that is wrong with a changed object, and was not before. Raises Postponed, too."""
-        return self._metadata_errors(new, old) + _told(self._problems(new, old, ctx)) + self._scale_errors(new)
+        return self._metadata_errors(new, old) + self._content_errors(new, old, ctx)
 
     def validate_status(self, new: CustomObject, old: CustomObject, ctx: Context) -> Errors:
         """The same: a status may be wrong together with the rest."""
         return self.validate_update(new, old, ctx)
 
-    def _scale_errors(self, obj: CustomObject) -> Errors:
-        return [] if self.version.scale is None else list(scale_errors(self.version.scale, obj.content))
+    def _content_errors(self, new: CustomObject, old: CustomObject | None, ctx: Context) -> Errors:
+        problems = self._problems(new, old, ctx)
+        errors = [problem.error() for problem in problems[:MOST_PROBLEMS]] if problems else []
+        scale = self.version.scale
+        return errors if scale is None else [*errors, *scale_errors(scale, new.content)]
 
     def _problems(self, new: CustomObject, old: CustomObject | None, ctx: Context) -> list[Problem]:
         version = self.version
@@ -84,7 +87,11 @@ class CustomRules(Rules, frozen=True, kw_only=True):
         if version.metadata_check is not None and old is None:
             found += below("metadata", version.metadata_check(metadata_document(new.metadata)) or [])
         if version.rules is not None:
-            found += self._broken_rules(version.rules, new, old, ctx) if not _is_blocked(found) else [_UNCHECKED]
+            found += (
+                self._broken_rules(version.rules, new, old, ctx)
+                if not found or not _is_blocked(found)
+                else [_UNCHECKED]
+            )
         if found and old is not None:
             found = ratcheting.new_problems(version.schema, found, new.content, old.content)
         return found
@@ -127,10 +134,6 @@ def _is_blocked(problems: list[Problem]) -> bool:
 def _distinct(problems: list[Problem]) -> list[Problem]:
     """Problems without those that several alternatives have in common, which are told once."""
     return list({problem.error(): problem for problem in reversed(problems[:MOST_PROBLEMS])}.values())[::-1]
-
-
-def _told(problems: list[Problem]) -> Errors:
-    return [problem.error() for problem in problems[:MOST_PROBLEMS]]
 
 
 def _without_status(content: dict[str, Any]) -> dict[str, Any]:
