@@ -71,6 +71,25 @@ def test_what_is_in_itself_again_and_again_is_looked_at_in_a_thread(first: str, 
     assert not selector.is_light
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["text", "[text, text]", "{'a': text}", "{'a': [text], 'b': [text]}", "[[], [text]]"],
+)
+def test_what_is_written_out_is_bounded(value: str) -> None:
+    """A selector of two thousand letters wrote gigabytes, for minutes, and nobody could stop it."""
+    written = compile_program(f"'%s %s'.format([{value}, 1]).size() > 0", Environment({"text": STRING}), BOOL)
+    assert written.evaluate(("x" * 10_000,))[0] is True
+    with pytest.raises(cel.EvaluationError, match="cost"):
+        written.evaluate(("x" * 101_000,))
+
+
+def test_a_map_of_many_texts_is_bounded_as_a_whole() -> None:
+    entries = ", ".join(f"'{number}': text" for number in range(100))
+    written = compile_program(f"'%s'.format([{{{entries}}}]).size() > 0", Environment({"text": STRING}), BOOL)
+    with pytest.raises(cel.EvaluationError, match="cost"):
+        written.evaluate(("x" * 2_000,))
+
+
 def test_whom_others_wait_for_leaves_lists_in_lists_to_a_thread() -> None:
     flat = compile_program("lists.flatten(9).size() > 0", Environment({"lists": list_of(list_of(INT))}), BOOL)
     assert flat.evaluate(([[1]],))[0] is True

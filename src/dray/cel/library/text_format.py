@@ -13,6 +13,7 @@ from dray.cel.library.times import duration_text, timestamp_text
 from dray.cel.values import (
     CelError,
     ConcatList,
+    CostLimitExceeded,
     Duration,
     ListValue,
     MapValue,
@@ -20,8 +21,6 @@ from dray.cel.values import (
     TypeValue,
     Uint,
     is_list,
-    limit_elements,
-    limit_text,
     list_size,
     type_name,
 )
@@ -43,6 +42,9 @@ CLAUSES: Final = {
 _CLAUSE: Final = re.compile(r"%(?:(?P<percent>%)|(?:\.(?P<precision>[0-9]*))?(?P<letter>.)?)", re.DOTALL)
 _DEFAULT_PRECISION: Final = 6
 _MAX_PRECISION: Final = 1_000
+_MOST_LETTERS: Final = 100_000
+"""Of what one call writes, and of every value in it: texts that are in others again and again are paid for as if they
+were short, and nobody can stop the writing."""
 _DOUBLES_AS_TEXT: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _THIN: Final = "\u202f"
@@ -86,7 +88,7 @@ def format_text(text: str, args: ListValue) -> Any:
                 part = _write(part, args[used], {})
                 used += 1
             length += len(part)
-            limit_text(length)
+            _limit(length)
             parts.append(part)
     except FormatError as error:
         return CelError(str(error))
@@ -168,20 +170,22 @@ def _double(clause: Clause, value: Any) -> str:
 def _list(values: list[Any] | ConcatList, known: _Known) -> str:
     parts: list[str] = []
     length = 0
-    for value in limit_elements(values):
+    for value in values:
         parts.append(_nested(value, known))
         length += len(parts[-1]) + 2
-        limit_text(length)
+        _limit(length)
     return f"[{', '.join(parts)}]"
 
 
 def _map(values: MapValue, known: _Known) -> str:
     pairs = []
+    length = 0
     for key in values.keys():  # noqa: SIM118 - a MapValue is no Python mapping
         if key.__class__ not in (str, bool, int, Uint):
             raise FormatError(f"a map key of type {type_name(key)} cannot be formatted")
         pairs.append((_nested(key, known), _nested(values.find(key), known)))
-        limit_text(sum(len(part) for part in pairs[-1]))
+        length += sum(map(len, pairs[-1])) + 3
+        _limit(length)
     return "{" + ", ".join(f"{key}:{value}" for key, value in sorted(pairs, key=lambda pair: pair[0])) + "}"
 
 
@@ -205,8 +209,14 @@ def _nested(value: Any, known: _Known) -> str:
     raise FormatError(f"no formatting function for {type_name(value)}")
 
 
+def _limit(length: int) -> None:
+    if length > _MOST_LETTERS:
+        raise CostLimitExceeded
+
+
 def quoted(text: str) -> str:
     """The text in double quotes with escapes for what does not print."""
+    _limit(len(text))
     return '"' + "".join(map(_escaped, text)) + '"'
 
 
