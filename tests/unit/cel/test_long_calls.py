@@ -76,7 +76,7 @@ def test_what_is_in_itself_again_and_again_is_looked_at_in_a_thread(first: str, 
     ["text", "[text, text]", "{'a': text}", "{'a': [text], 'b': [text]}", "[[], [text]]"],
 )
 def test_what_is_written_out_is_bounded(value: str) -> None:
-    """A selector of two thousand letters wrote gigabytes, for minutes, and nobody could stop it."""
+    """A selector of two thousand letters wrote for more than ten minutes, and nobody could stop it."""
     written = compile_program(f"'%s %s'.format([{value}, 1]).size() > 0", Environment({"text": STRING}), BOOL)
     assert written.evaluate(("x" * 10_000,))[0] is True
     with pytest.raises(cel.EvaluationError, match="cost"):
