@@ -13,6 +13,7 @@ from dray.cli import component, live, names, output, tables
 from dray.cli.taint_options import Format
 
 if TYPE_CHECKING:
+    from dray.api.generated.core import Namespace
     from dray.api.meta import Object
     from dray.api.registry import Kind
     from dray.client.http import HttpClient
@@ -33,6 +34,10 @@ WORDS: Final = {
 }
 """What may be in front of a name."""
 EVENTS: Final = "kubectl get events --all-namespaces --field-selector reason=EvictionHeld"
+NO_GUARD: Final = (
+    "no guard holds evictions here: no eviction controller of dray has told a limit, "
+    "and kube-controller-manager has none"
+)
 
 
 class Held(NamedTuple):
@@ -72,8 +77,11 @@ def cancel(
 
 def _list(format_: output.Format) -> Any:
     async def work(client: HttpClient) -> int:
+        place = await _place(client)
         found = [one async for one in _held(client)]
-        untold = await _untold(client)
+        if is_guarded := not _is_unguarded(place):
+            found += [_held_pool(pool) for pool in await _unconfirmed_pools(client)]
+        untold = await _untold(client) if is_guarded else []
         if format_ is output.Format.JSON:
             output.print_json([{"target": one.target, "why": one.why} for one in found], "HeldList")
         elif found:
@@ -83,27 +91,43 @@ def _list(format_: output.Format) -> Any:
         if untold:
             more = f" and {len(untold) - 1} more" if len(untold) > 1 else ""
             print(f"dray: whether {untold[0]}{more} is held, only events tell: {EVENTS}", file=sys.stderr)
-        await _warn_if_stopped(client)
+        if not is_guarded:
+            print(f"dray: {NO_GUARD}.", file=sys.stderr)
+        _warn_if_stopped(place)
         return output.YES if found else output.NO
 
     return work
 
 
-async def _warn_if_stopped(client: HttpClient) -> None:
-    """What is not held does not leave either, as long as everything is stopped; who may not look is told nothing."""
+async def _place(client: HttpClient) -> Namespace | None:
+    """Where controllers tell their limit and people say stop; None for who may not look, and is told nothing."""
     from dray.api.generated.core import Namespace
     from dray.api.kinds import NAMESPACES
     from dray.api.status import ApiError
-    from dray.eviction.stop import PLACE, tell_stop
+    from dray.eviction.stop import PLACE
 
     with contextlib.suppress(ApiError):
-        place = await client.get(NAMESPACES, "", PLACE)
-        if isinstance(place, Namespace) and (told := tell_stop(place)):
-            print(f"dray: {told}.", file=sys.stderr)
+        found = await client.get(NAMESPACES, "", PLACE)
+        return found if isinstance(found, Namespace) else None
+    return None
+
+
+def _is_unguarded(place: Namespace | None) -> bool:
+    from dray.eviction.told_limit import told_limit
+
+    return place is not None and told_limit(place) is None
+
+
+def _warn_if_stopped(place: Namespace | None) -> None:
+    """What is not held does not leave either, as long as everything is stopped."""
+    from dray.eviction.stop import tell_stop
+
+    if told := tell_stop(place):
+        print(f"dray: {told}.", file=sys.stderr)
 
 
 async def _held(client: HttpClient) -> Any:
-    """Rules and nodes with the condition EvictionHeld, and pools whose driver wants pods to leave that are there."""
+    """Rules and nodes with the condition EvictionHeld."""
     from dray.api.conditions import find_condition
     from dray.api.kinds import NODES, RULES
     from dray.client.calls import list_if_served
@@ -114,15 +138,16 @@ async def _held(client: HttpClient) -> Any:
             told = find_condition(obj.status.conditions, EVICTION_HELD)  # type: ignore[attr-defined]  # rules and nodes have conditions
             if told is not None and told.status == "True":
                 yield Held(f"{word}/{obj.metadata.name}", obj, told.message)
-    for pool in await _held_pools(client):
-        pods = "1 pod is" if pool.pods == 1 else f"{pool.pods} pods are"
-        why = (
-            f"{pods} to leave for what the driver of the pool says ({', '.join(pool.taints)}), and nobody confirmed it"
-        )
-        yield Held(f"slice/{pool.slice.metadata.name}", pool.slice, why)
 
 
-async def _held_pools(client: HttpClient) -> list[Unconfirmed]:
+def _held_pool(pool: Unconfirmed) -> Held:
+    """A pool whose driver wants pods to leave that are there."""
+    pods = "1 pod is" if pool.pods == 1 else f"{pool.pods} pods are"
+    why = f"{pods} to leave for what the driver of the pool says ({', '.join(pool.taints)}), and nobody confirmed it"
+    return Held(f"slice/{pool.slice.metadata.name}", pool.slice, why)
+
+
+async def _unconfirmed_pools(client: HttpClient) -> list[Unconfirmed]:
     """Who may not read all that this takes is told that it was not looked at."""
     from dray.api.status import ApiError
     from dray.snapshot.objects import current_time
@@ -161,7 +186,10 @@ def _each(targets: Iterable[str], change: Any, verb: str) -> Any:
             else:
                 idle += 1
                 print(f"Not {verb.lower()}: {target} evicts nobody, since it has no taint with NoExecute.")
-        await _warn_if_stopped(client)
+        place = await _place(client)
+        if change is _confirm and _is_unguarded(place):
+            print(f"dray: {NO_GUARD}.", file=sys.stderr)
+        _warn_if_stopped(place)
         return output.NO if idle else output.YES
 
     return work

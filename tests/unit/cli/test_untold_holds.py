@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import pytest
 
 from builders import typed
-from dray.api.meta import Object
+from dray.api.generated.core import Namespace
+from dray.api.kinds import NAMESPACES, RULES
+from dray.api.meta import Object, ObjectMeta
+from dray.api.registry import Kind
+from dray.cli.confirm import NO_GUARD, _cancel, _confirm, _each, _list
+from dray.cli.output import NO, YES, Format
 from dray.maintenance.confirmation import untold
 from eviction_objects import rule
 
@@ -35,3 +42,51 @@ def test_rules_of_which_no_status_tells_are_named_until_they_are_confirmed() -> 
         made(rule("told"), "", CONDITION),
     ]
     assert list(untold(rules)) == ["rule/silent", "rule/changed since"]
+
+
+class Listed(NamedTuple):
+    items: tuple[Object, ...]
+
+
+class Server:
+    """A cluster with one rule that evicts, of which nobody says a word."""
+
+    def __init__(self, limit: str | None = None) -> None:
+        told = {} if limit is None else {"dray.dev/max-evictions": limit}
+        place = Namespace(metadata=ObjectMeta(name="kube-system", annotations=told))
+        self._there = {NAMESPACES: place, RULES: made(rule("r"))}
+
+    async def get(self, kind: Kind, _namespace: str, _name: str) -> Object:
+        return self._there[kind]
+
+    async def list(self, kind: Kind, _namespace: str = "") -> Listed:
+        return Listed((self._there[kind],) if kind in self._there else ())
+
+    async def patch(self, _kind: Kind, _namespace: str, _name: str, _patch: Any) -> None:
+        """Taken."""
+
+
+@pytest.mark.parametrize("limit", [None, "none"])
+async def test_where_no_guard_is_nothing_is_held_and_that_is_said(
+    limit: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = Server(limit)
+    assert await _list(Format.TEXT)(server) == NO
+    assert capsys.readouterr() == ("Nothing is held.\n", f"dray: {NO_GUARD}.\n")
+    assert await _each(["rule/r"], _confirm, "Confirmed")(server) == YES
+    assert capsys.readouterr() == ("Confirmed: rule/r.\n", f"dray: {NO_GUARD}.\n")
+    assert await _each(["rule/r"], _cancel, "Cancelled")(server) == YES
+    assert capsys.readouterr() == ("Cancelled: rule/r.\n", "")
+
+
+async def test_where_a_guard_is_rules_without_a_status_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def no_pools(_client: Any) -> list[Any]:
+        return []
+
+    monkeypatch.setattr("dray.cli.confirm._unconfirmed_pools", no_pools)
+    assert await _list(Format.TEXT)(Server("50")) == NO
+    said = capsys.readouterr()
+    assert said.out == "No rule or node says that it is held.\n"
+    assert said.err.startswith("dray: whether rule/r is held, only events tell: kubectl get events ")
