@@ -180,9 +180,9 @@ class LocalClient:
         self, pod: Pod, node: str, claims: Sequence[ResourceClaim]
     ) -> Sequence[ResourceClaim] | None:
         """Gives a pod its node, and claims their devices, in one write; None if that cannot be here and now."""
-        if not transactions.are_possible(self._engine):
-            return None
         with _AS_API_ERRORS:
+            if not transactions.are_possible(self._engine):
+                return None
             call = self._call("create", PODS, pod.metadata.namespace, pod.metadata.name, "binding")
             allocations = [self._allocation(claim) for claim in claims]
             return await transactions.bind(self._engine, call, binding_of(pod, node), allocations)
@@ -195,9 +195,9 @@ class LocalClient:
     @by_latest
     async def create_events(self, events: Sequence[Event]) -> Sequence[Event] | None:
         """Stores events in one write; None if that cannot be here and now."""
-        if not transactions.are_possible(self._engine):
-            return None
         with _AS_API_ERRORS:
+            if not transactions.are_possible(self._engine):
+                return None
             namespaces = dict.fromkeys(event.metadata.namespace for event in events)
             calls = {namespace: self._call("create", EVENTS, namespace) for namespace in namespaces}
             return await transactions.create_events(self._engine, calls, events)
@@ -205,10 +205,10 @@ class LocalClient:
     @by_latest
     async def create_claims(self, pod: Pod, claims: Mapping[str, ResourceClaim]) -> Sequence[ResourceClaim] | None:
         """Stores claims and their names in the pod's status in one write; None if that cannot be here and now."""
-        if not transactions.are_possible(self._engine):
-            return None
         meta = pod.metadata
         with _AS_API_ERRORS:
+            if not transactions.are_possible(self._engine):
+                return None
             call = self._call("create", CLAIMS, meta.namespace)
             note = self._call("update", PODS, meta.namespace, meta.name, "status")
             return await transactions.create_claims(self._engine, call, note, pod, claims)
