@@ -6,13 +6,17 @@ Nothing that was acknowledged is lost, no update either, and every watch told ev
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import json
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from dray.store import Conflict, Exists, Finish, Key, NotFound, StorageError, StoreError, Uncertain
 from dray.store.etcd import EtcdStore
+
+T = TypeVar("T")
 
 RESOURCES = ("pods", "configmaps", "secrets")
 LEAST = 20
@@ -43,6 +47,15 @@ def decode(_resource: str, data: bytes) -> Thing:
     return Thing(value["number"], int(value["metadata"]["resourceVersion"]))
 
 
+async def _answered(call: Callable[[], Awaitable[T]]) -> T:
+    """What a call comes to when etcd has a leader: on a busy machine, members may be long in choosing one."""
+    while True:
+        try:
+            return await call()
+        except StorageError:
+            await asyncio.sleep(0.1)
+
+
 class History:
     """Writers and watchers on several stores."""
 
@@ -62,10 +75,11 @@ class History:
         loop = asyncio.get_running_loop()
         counters = [Key(resource, "default", f"counter-{number}") for resource in RESOURCES for number in range(2)]
         for key in counters:
-            await self._stores[0].create(key, made(0))
+            with contextlib.suppress(Exists):  # it was made, and nobody heard of it
+                await _answered(functools.partial(self._stores[0].create, key, made(0)))
             self.counted[key] = self.uncertain[key] = 0
         for store in self._stores:
-            await store.catch_up()
+            await _answered(store.catch_up)
         watching = [loop.create_task(self._watch(number)) for number in range(len(self._stores))]
         writing = [
             loop.create_task(writer)
@@ -77,9 +91,9 @@ class History:
             await asyncio.sleep(0.05)  # the machine is busy
         self._is_over = True
         await asyncio.gather(*writing)
-        self.final = max([await store.catch_up() for store in self._stores])
-        for store in self._stores:
-            await store.catch_up()
+        for _ in range(2):  # what the last of them has seen the first has seen, too
+            for store in self._stores:
+                await _answered(store.catch_up)
         await asyncio.sleep(0.1)
         for task in watching:
             task.cancel()
