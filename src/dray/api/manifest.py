@@ -30,6 +30,9 @@ MAX_NESTED_VALUES = 10_000_000
 """The sum over all values in brackets of how deep they stand: libyaml's work for each grows with its depth."""
 
 
+LARGE = 1024 * 1024
+"""Bytes of a list from which on its objects are read one by one."""
+
 _TAG_DIRECTIVE = re.compile(r"(?:\A|[\r\n\x85\u2028\u2029])\uFEFF?%TAG")
 
 
@@ -67,6 +70,44 @@ def parse(data: bytes) -> list[Document]:
         if documents is not None:
             return documents
     return list(_parse_yaml(text))
+
+
+def parse_large_list(data: bytes) -> LargeList | None:
+    """A large list of objects in JSON; None if it is something else, or small. Raises ManifestError."""
+    if len(data) < LARGE or not data.lstrip().startswith(b"{"):
+        return None
+    try:
+        fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        written = bytes(fields.get("items", b""))
+        entries = msgspec.json.decode(written, type=list[msgspec.Raw])
+        head = data.replace(written, b"[]", 1)
+        documents = _parse_json(head.decode())
+        text = data.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not documents:
+        return None
+    return LargeList(Document(documents[0].value, text, 0, documents[0].first_line), entries)
+
+
+class LargeList(NamedTuple):
+    """A list whose objects are read one by one: all at once they take ten times the room of the text."""
+
+    document: Document
+    """Without the objects."""
+    entries: list[msgspec.Raw]
+
+    def entry(self, index: int) -> Any:
+        """The value of an object. Raises ManifestError."""
+        data = bytes(self.entries[index])
+        try:
+            value, doubled = codec.parse_json(data), codec.duplicate_fields(data)
+        except codec.DecodeError as error:
+            raise ManifestError(str(error), self.document.line_of(f"items[{index}]")) from None
+        if doubled:
+            path = f"items[{index}].{doubled[0]}"
+            raise ManifestError(f'key "{path}" already set in map', self.document.line_of(path))
+        return value
 
 
 def parse_single(data: bytes, source: str, wanted: str) -> dict[str, Any]:

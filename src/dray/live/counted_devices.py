@@ -8,7 +8,7 @@ from typing import Final
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_states import DeviceStates, PoolState
 
-AT_ONCE: Final = 50
+AT_ONCE: Final = 20
 """Nodes or pools that are looked at before others get a turn of the loop."""
 STATES: Final = ("free", "held", "tainted", "blocked")
 

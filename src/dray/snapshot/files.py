@@ -80,6 +80,10 @@ def _parse(data: bytes, source: str) -> Iterator[Item]:
     if len(data) > MAX_BYTES:
         raise InputError(source, f"larger than {MAX_BYTES // 2**20} MiB")
     try:
+        large = manifest.parse_large_list(data)
+        if large is not None and _is_list(large.document.value):
+            yield from _take_out(large, source)
+            return
         documents = manifest.parse(data)
     except manifest.ManifestError as error:
         raise InputError(source, error.message, error.line) from error
@@ -87,16 +91,27 @@ def _parse(data: bytes, source: str) -> Iterator[Item]:
         yield from _take_apart(document.value, source, document)
 
 
+def _take_out(large: manifest.LargeList, source: str) -> Iterator[Item]:
+    """As `_take_apart`, of a list whose objects are read as they are asked for."""
+    head = large.document.value
+    for index in range(len(large.entries)):
+        yield Item(_entry_of(head, large.entry(index)), source, large.document, f"items[{index}]")
+
+
 def _take_apart(value: Any, source: str, document: manifest.Document | None) -> Iterator[Item]:
     if not _is_list(value):
         yield Item(value, source, document)
         return
-    item_kind = str(value["kind"]).removesuffix("List")
     for index, entry in enumerate(value["items"] or ()):
-        if isinstance(entry, dict) and item_kind:
-            # Typed lists leave out kind and apiVersion of their entries.
-            entry = {"apiVersion": value.get("apiVersion"), "kind": item_kind, **entry}
-        yield Item(entry, source, document, f"items[{index}]")
+        yield Item(_entry_of(value, entry), source, document, f"items[{index}]")
+
+
+def _entry_of(listed: dict[str, Any], entry: Any) -> Any:
+    """Typed lists leave out kind and apiVersion of their entries."""
+    item_kind = str(listed["kind"]).removesuffix("List")
+    if not isinstance(entry, dict) or not item_kind:
+        return entry
+    return {"apiVersion": listed.get("apiVersion"), "kind": item_kind, **entry}
 
 
 def _is_list(value: Any) -> bool:

@@ -14,6 +14,7 @@ from dray.api.generated.core import Pod, PodSpec
 from dray.api.meta import Object, ObjectMeta
 from dray.api.references import ObjectKey
 from dray.api.registry import Kind
+from dray.api.shared_parts import share
 from dray.api.times import Time
 from dray.snapshot.files import InputError, Item, Source, read
 from dray.validation import default_object, to_hub
@@ -50,6 +51,7 @@ def load_items(items: Iterable[Item], now: Time) -> Loaded:
             ignored.append(f"{item.source}: {error}")
             continue
         obj = _decode(item, kind, now)
+        share(obj)
         objects[key_of(obj, kind)] = obj
     return Loaded(objects, tuple(ignored))
 
