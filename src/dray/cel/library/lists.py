@@ -31,7 +31,7 @@ COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES
 """Element types that have an order."""
 
 _MAX_RANGE: Final = 1_000_000
-_MOST_FLATTENED: Final = 100_000
+_MOST_FLATTENED: Final = 20_000
 """Elements and lists that are walked through for one call: lists that are in themselves again and again are paid for as
 if they were short, and nobody can stop the walk."""
 _ORDERED: Final = (int, Uint, float, bool, Duration, Timestamp, str, bytes)
