@@ -147,6 +147,22 @@ def test_what_a_driver_wants_is_listed_too_and_confirmed_for_its_pool(cluster: T
         cluster.delete("resource.k8s.io/v1/deviceclasses/other")
 
 
+def test_what_nobody_read_is_not_said_to_be_missing_or_new(cluster: TaintCluster, tmp_path: Path) -> None:
+    """Of most kinds a running cluster is not read but for what a change is about."""
+    cluster.create("v1/namespaces/default/configmaps", {"metadata": {"name": "there"}, "data": {"a": "b"}})
+    deleted = cluster.dray("what-if", "--delete", "configmap/there")
+    assert "ConfigMap default/there removed" in deleted.stdout, deleted
+    assert "What a change of ConfigMap default/there does was not looked at." in deleted.stdout
+    missing = cluster.dray("what-if", "--delete", "secret/nowhere")
+    assert (missing.exit_code, missing.stderr) == (2, "dray: --delete: there is no secret/nowhere.\n")
+    for value, said in (("b", "What if nothing is different?"), ("c", "What if: ConfigMap default/there changed.")):
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}, "data": {"a": value}}
+        file = tmp_path / "manifest.yaml"
+        file.write_text(yaml.safe_dump(manifest))
+        assert cluster.dray("what-if", "--apply", str(file)).stdout.startswith(said)
+    cluster.delete("v1/namespaces/default/configmaps/there")
+
+
 def test_one_command_stops_all_evictions_and_one_lets_them_go_on(cluster: TaintCluster) -> None:
     pods = cluster.run_pods("train", 1, "node-1")
     stopped = cluster.dray("stop-evictions")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
@@ -10,6 +11,10 @@ import typer
 from dray.cli import component, inputs, live, output, tables
 
 if TYPE_CHECKING:
+    from dray.api.meta import Object
+    from dray.api.references import ObjectKey
+    from dray.api.registry import Kind
+    from dray.client.http import HttpClient
     from dray.snapshot import Snapshot
     from dray.what_if.difference import Difference
 
@@ -77,9 +82,12 @@ def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, conte
     before = live.read_cluster(
         files, "what-if", kubeconfig=kubeconfig, context=context, load=live.load_snapshot_with_workloads
     )
+    running = None if files else Running(kubeconfig, context)
     try:
+        before = _with_deleted(before, change.delete, running)
         after = delete(before, change.delete, moment)
         after = after.with_applied(*change.apply, now=moment)
+        before, after = _with_changed(before, after, running)
     except SnapshotError as error:
         output.fail(f"--delete: {error}.")
     except InputError as error:
@@ -87,3 +95,58 @@ def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, conte
     inputs.note_ignored(after.ignored[len(before.ignored) :])
     with inputs.busy("Comparing"):
         return Comparison(before, after, compare(before, after, moment))
+
+
+class Running(NamedTuple):
+    """Where a cluster runs: of most kinds it is read only what a change is about."""
+
+    kubeconfig: Path | None
+    context: str
+
+    def get(self, wanted: Sequence[tuple[Kind, ObjectKey]]) -> list[Object]:
+        """Those of some objects that are there. Ends with exit code 2 if they may not be read."""
+
+        async def work(client: HttpClient) -> list[Object]:
+            from dray.api.status import ApiError
+
+            found: list[Object] = []
+            for kind, key in wanted:
+                try:
+                    found.append(await client.get(kind, key.namespace, key.name))
+                except ApiError as error:
+                    if error.code != 404:
+                        raise
+            return found
+
+        return live.call(work, "what-if", kubeconfig=self.kubeconfig, context=self.context) if wanted else []
+
+
+def _with_deleted(before: Snapshot, refs: Sequence[str], running: Running | None) -> Snapshot:
+    """The cluster with what is to be taken away. Raises SnapshotError for what is not there."""
+    from dray.snapshot import SnapshotError
+    from dray.snapshot.snapshot import named
+
+    if running is None:
+        return before
+    for text in refs:
+        meant = named(text)
+        if any(before.get(*key) is not None for _, key in meant):
+            continue
+        found = running.get(meant)
+        if not found:
+            raise SnapshotError(f"there is no {text}")
+        before = before.with_typed(found)
+    return before
+
+
+def _with_changed(before: Snapshot, after: Snapshot, running: Running | None) -> tuple[Snapshot, Snapshot]:
+    """Both with what is there already of what seems to be new: kinds that nothing here depends on were not read."""
+    from dray.api.registry import by_kind
+    from dray.snapshot.objects import inherit, key_of
+
+    if running is None:
+        return before, after
+    new = {key: there for key, (here, there) in before.differing(after).items() if here is None and there is not None}
+    there = running.get([(by_kind(one.api_version, one.kind), key) for key, one in new.items()])
+    found = {key_of(one, by_kind(one.api_version, one.kind)): one for one in there}
+    return before.with_typed(there), after.with_typed(inherit(new[key], one) for key, one in found.items())

@@ -23,6 +23,7 @@ from dray.api.generated.core import Node
 from dray.api.kinds import CLAIMS, NODES, PLACEMENTS
 from dray.api.meta import Object
 from dray.api.references import ObjectKey, full_name
+from dray.api.registry import Kind
 from dray.api.resource import DeviceClass, ResourceClaim
 from dray.api.times import Time
 from dray.placement import Fleet, PlacementResult, place
@@ -239,18 +240,13 @@ class Snapshot:
         return f"there is {', '.join(there[:5])}{' …' if len(there) > 5 else ''}" if there else "there is none at all"
 
     def _existing(self, text: str) -> ObjectKey:
-        kind_name, _, rest = text.partition("/")
-        namespace, name = _split(rest) if "/" in rest else ("", rest)
-        known = [kind for kind in registry.kinds() if _is_called(kind, kind_name.lower())]
-        for kind in known:
-            place_ = ObjectKey(kind.resource, (namespace or DEFAULT_NAMESPACE) if kind.namespaced else "", name)
+        meant = named(text)
+        for _, place_ in meant:
             if self.get(*place_) is not None:
                 return place_
-        if not known or not name:
-            what = "names no object" if known else "is of no known kind"
-            raise SnapshotError(f"{text!r} {what}; give kind/name or kind/namespace/name")
-        full = f"{namespace or DEFAULT_NAMESPACE}/{name}" if known[0].namespaced else name
-        raise SnapshotError(f"no {known[0].kind} {full}; {self._listing(known[0].hub)}")
+        kind, place_ = meant[0]
+        full = f"{place_.namespace}/{place_.name}" if kind.namespaced else place_.name
+        raise SnapshotError(f"no {kind.kind} {full}; {self._listing(kind.hub)}")
 
     def _answer(
         self, pending: list[ResourceClaim], held: list[ResourceClaim], node: str | None, options: Options
@@ -353,6 +349,20 @@ def _advice_of(snapshot: Snapshot) -> Trials:
     from dray.snapshot.advice import Advice  # which asks snapshots
 
     return Advice(snapshot)
+
+
+def named(text: str) -> list[tuple[Kind, ObjectKey]]:
+    """What `kind/name` or `kind/namespace/name` may mean: one for each kind of that name. Raises SnapshotError."""
+    kind_name, _, rest = text.partition("/")
+    namespace, name = _split(rest) if "/" in rest else ("", rest)
+    known = [kind for kind in registry.kinds() if _is_called(kind, kind_name.lower())]
+    if not known or not name:
+        what = "names no object" if known else "is of no known kind"
+        raise SnapshotError(f"{text!r} {what}; give kind/name or kind/namespace/name")
+    return [
+        (kind, ObjectKey(kind.resource, (namespace or DEFAULT_NAMESPACE) if kind.namespaced else "", name))
+        for kind in known
+    ]
 
 
 def _is_called(kind: registry.Kind, name: str) -> bool:

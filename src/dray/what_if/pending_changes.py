@@ -1,6 +1,7 @@
 """What is different for who waits: claims and pods that fit now, or no longer, each looked at by itself.
 
-A pod is judged by what the scheduler would decide; a claim by what it would get for a pod without any wishes.
+A pod is judged by what the scheduler would decide; a claim by what it would get for a pod without any wishes, but it
+fits nowhere if no pod that waits with it does.
 """
 
 from __future__ import annotations
@@ -62,13 +63,19 @@ def assess_pending(snapshot: Snapshot) -> Chances:
     pods = {name: Chance(fits=False, node=None, message=tell_pod(why)) for name, why in waiting.problems.items()}
     with snapshot.rehearsal() as rehearsal:
         rehearsal.expect(waiting.pods, waiting.claims)
+        with_pods: dict[str, Chance] = {}
         for pod in rehearsal.pending[:MAX_PENDING]:
-            pods[full_name(pod.pod)] = _assess(rehearsal, pod)
+            chance = pods[full_name(pod.pod)] = _assess(rehearsal, pod)
+            for claim in map(str, pod.claims if chance.fits is not None else ()):
+                if claim not in with_pods or chance.fits:
+                    with_pods[claim] = chance
     claims: dict[str, Chance] = {}
     pending = snapshot.pending()
     for name in pending[:MAX_PENDING]:
         outcome = snapshot.allocate(name)
         claims[name] = Chance(outcome.status == "allocated", outcome.node, outcome.message)
+        if claims[name].fits and name in with_pods and not with_pods[name].fits:
+            claims[name] = with_pods[name]
     skipped = max(len(pending) - MAX_PENDING, 0) + max(len(waiting.pods) - MAX_PENDING, 0)
     return Chances(claims, pods, skipped)
 

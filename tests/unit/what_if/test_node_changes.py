@@ -48,6 +48,13 @@ def test_a_node_that_goes_takes_its_pods_and_devices_along() -> None:
     assert "would notice" not in str(difference)
 
 
+def test_a_claim_has_no_better_chances_than_the_pod_that_waits_with_it() -> None:
+    """It would fit on node-2, where the pod does not go: that node goes, and nobody loses a chance."""
+    there = {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}
+    base = cluster(claim("wants"), waiting("waits", "wants", **there))
+    assert not compare(base, base.without("node/node-2"), NOW).pending
+
+
 def test_who_waits_for_a_node_that_goes_or_is_cordoned_is_told() -> None:
     base = cluster(claim("wants"), waiting("waits", "wants"))
     changes = {
