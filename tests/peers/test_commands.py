@@ -8,6 +8,7 @@ commands from what a version of Kubernetes does not have.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import subprocess
 import urllib.request
@@ -19,7 +20,7 @@ import pytest
 import yaml
 
 from dray_process import DrayProcess, run_dray
-from patience import PATIENCE
+from patience import PATIENCE, eventually
 from peer_processes import ApiServer, dray_server, kube_apiserver, older_peers, peers_directory
 from peer_world import RESOURCE, World
 
@@ -43,6 +44,11 @@ class Commands:
         self.world.claim("fits")
         self.world.claim("too-many", count=3)
         self.world.pod("waiting", claim="too-many")
+
+    @functools.cached_property
+    def scheduler(self) -> subprocess.Popen[bytes]:
+        """dray's, at work from the first time that somebody asks for it."""
+        return self.server.start_dray("scheduler")
 
     def _bind(self, name: str, role: str) -> None:
         path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
@@ -228,10 +234,42 @@ spec:
     assert "gold" in commands.run("devices", "-o", "json").stdout
     world.claim("gold", '"tier" in device.attributes["example.com"] && device.attributes["example.com"].tier == "gold"')
     world.pod("golden", claim="gold")
-    commands.server.start_dray("scheduler")
+    assert commands.scheduler.poll() is None
     assert world.bound("golden") == node
     [result] = world.get("resourceclaims", "gold", RESOURCE)["status"]["allocation"]["devices"]["results"]
     assert (result["pool"], result["device"]) == (node, "gpu-0")
+
+
+def test_what_the_guard_holds_is_taken_back_or_confirmed(commands: Commands) -> None:
+    world, pods = World(commands.server), ("one", "two")
+    told = commands.run("confirm", code=1)
+    assert (told.stdout, "no guard holds evictions here" in told.stderr) == ("Nothing is held.\n", True)
+    for name in pods:
+        world.claim(name)
+        world.pod(name, claim=name)
+    assert commands.scheduler.poll() is None
+    assert all(world.bound(name) for name in pods)
+    evictions = ("--controllers", "device-taint-eviction-controller", "--max-evictions", "1")
+    commands.server.start_dray("controllers", *evictions)
+    taint = ("taint", "device", "--driver", world.driver, "broken:NoExecute", "--yes")
+    commands.run(*taint)
+    held = eventually(lambda: json.loads(commands.run("confirm", "-o", "json", code=None).stdout)["items"])
+    [target] = [one["target"] for one in held]
+    assert target.startswith("rule/")
+    assert "NoSchedule" not in commands.run("devices", "--node", world.nodes[0]).stdout
+    assert commands.run("cancel", target).stdout == f"Cancelled: {target}.\n"
+    eventually(lambda: commands.run("confirm", code=None).returncode == 1)
+    commands.run(*taint)
+    eventually(lambda: target in commands.run("confirm", code=None).stdout)
+    assert not any(world.leaving(name) for name in pods)
+    assert f"Confirmed: {target}.\n" in commands.run("confirm", target).stdout
+    eventually(lambda: all(world.leaving(name) for name in pods))
+
+
+def test_one_command_stops_evictions_and_one_lets_them_go_on(commands: Commands) -> None:
+    assert "are stopped" in commands.run("stop-evictions").stdout
+    assert "stopped" in commands.run("confirm", code=1).stderr
+    assert commands.run("stop-evictions", "--resume").stdout == "Evictions go on.\n"
 
 
 def test_what_is_installed_goes_again(commands: Commands) -> None:

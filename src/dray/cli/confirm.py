@@ -127,16 +127,17 @@ def _warn_if_stopped(place: Namespace | None) -> None:
 
 
 async def _held(client: HttpClient) -> Any:
-    """Rules and nodes with the condition EvictionHeld."""
+    """Rules and nodes with the condition EvictionHeld, unless they were confirmed or cancelled since it was written."""
     from dray.api.conditions import find_condition
     from dray.api.kinds import NODES, RULES
     from dray.client.calls import list_if_served
     from dray.eviction.rule_condition import EVICTION_HELD
+    from dray.maintenance.confirmation import waits
 
     for word, kind in (("rule", RULES), ("node", NODES)):
         for obj in await list_if_served(client, kind) or ():
             told = find_condition(obj.status.conditions, EVICTION_HELD)  # type: ignore[attr-defined]  # rules and nodes have conditions
-            if told is not None and told.status == "True":
+            if told is not None and told.status == "True" and waits(obj):
                 yield Held(f"{word}/{obj.metadata.name}", obj, told.message)
 
 

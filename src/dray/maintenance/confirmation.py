@@ -10,7 +10,7 @@ from dray.api.generated.core import Node
 from dray.api.meta import Object
 from dray.api.resource import DeviceTaintRule, ResourceSlice
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
-from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation, is_confirmed
+from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation
 
 PUBLISHED: Final = "its driver publishes the taint; a patch or dray stop-evictions stops what comes of it"
 
@@ -45,10 +45,16 @@ def confirming(obj: Object) -> dict[str, Any]:
     return {"metadata": {"uid": obj.metadata.uid, "annotations": {CONFIRM_ANNOTATION: said}}}
 
 
+def waits(obj: Object) -> bool:
+    """Whether a rule or node evicts, and nobody has confirmed it as it is now: what a status says may be of before."""
+    said = confirming(obj)["metadata"]["annotations"][CONFIRM_ANNOTATION]
+    return evicts(obj) and obj.metadata.annotations.get(CONFIRM_ANNOTATION) != said
+
+
 def untold(rules: Iterable[Object]) -> Iterator[str]:
     """Which rules evict, unconfirmed, without a status that tells whether the guard holds them: those of 1.34."""
     for one in rules:
-        if isinstance(one, DeviceTaintRule) and evicts(one) and not one.status.conditions and not is_confirmed(one):
+        if isinstance(one, DeviceTaintRule) and not one.status.conditions and waits(one):
             yield f"rule/{one.metadata.name}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from builders import typed
 from dray.api.generated.core import Namespace
@@ -13,7 +14,7 @@ from dray.api.meta import Object, ObjectMeta
 from dray.api.registry import Kind
 from dray.cli.confirm import NO_GUARD, _cancel, _confirm, _each, _list
 from dray.cli.output import NO, YES, Format
-from dray.maintenance.confirmation import untold
+from dray.maintenance.confirmation import confirming, untold, waits
 from eviction_objects import rule
 
 CONFIRM = "dray.dev/confirm-evictions"
@@ -42,6 +43,16 @@ def test_rules_of_which_no_status_tells_are_named_until_they_are_confirmed() -> 
         made(rule("told"), "", CONDITION),
     ]
     assert list(untold(rules)) == ["rule/silent", "rule/changed since"]
+
+
+def test_what_was_confirmed_or_cancelled_waits_no_longer_whatever_its_status_says() -> None:
+    taints = [{"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "NoExecute"}]
+    node = made({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {"taints": taints}}, "a")
+    open_, mild = made(rule("open"), "2", CONDITION), made(rule("mild", "NoSchedule"), "", CONDITION)
+    assert [waits(one) for one in (node, open_, mild)] == [True, True, False]
+    for one in (node, open_):
+        told = confirming(one)["metadata"]["annotations"]
+        assert not waits(replace(one, metadata=replace(one.metadata, annotations=told)))
 
 
 class Listed(NamedTuple):
