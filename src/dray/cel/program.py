@@ -43,7 +43,7 @@ from dray.cel.values import (
     Optional,
 )
 
-__all__ = ["NOW", "UNHURRIED", "Budget", "Program", "compile_program"]
+__all__ = ["NOW", "UNHURRIED", "Budget", "Program", "compile_program", "uncounted_of"]
 
 _NESTING: Final = "([{?-+*/%<>=."
 _WRAPPED: Final = (Optional, ConcatList)
@@ -97,14 +97,6 @@ class Program:
         self._takes_longer = takes_longer(root)
         self._straight = None if is_deep else straight(planned.root)
 
-    def uncounted(self, natives: Mapping[int, Native]) -> Uncounted | None:
-        """A function that says the value without what it cost, or nothing (None) of what is unusual; made anew.
-
-        None for expressions that have none: `evaluate` tells in either case. Of the values that it is given, those in
-        the slots of `natives` are JSON. It raises CostLimitExceeded where a value becomes too large.
-        """
-        return None if self._is_deep else uncounted(self._plan.root, natives)
-
     def evaluate(
         self, values: tuple[Any, ...], budget: Budget = UNHURRIED, *, keeps_optional: bool = False
     ) -> tuple[Any, int]:
@@ -148,6 +140,15 @@ class Program:
 
     def __repr__(self) -> str:
         return f"Program({self.expression!r})"
+
+
+def uncounted_of(program: Program, natives: Mapping[int, Native]) -> Uncounted | None:
+    """A function that says the value of a program without what it cost, or nothing (None) of what is unusual.
+
+    None for programs that have none: `evaluate` tells in either case. Of the values that it is given, those in the
+    slots of `natives` are JSON. It is made anew each time; it raises CostLimitExceeded where a value becomes too large.
+    """
+    return None if program._is_deep else uncounted(program._plan.root, natives)
 
 
 def compile_program(expression: str, environment: Environment, *results: Type) -> Program:

@@ -16,7 +16,7 @@ from dray.cel import types
 from dray.cel.allowance import LIGHT_STEPS, More
 from dray.cel.environment import Environment
 from dray.cel.errors import CostsTooMuch, EvaluationError, NoSuchOverload, Postponed
-from dray.cel.program import Budget, Program, compile_program
+from dray.cel.program import Budget, Program, compile_program, uncounted_of
 from dray.cel.straight import Uncounted
 from dray.cel.values import MISSING, CostLimitExceeded, Optional
 from dray.custom.cel_values import Convert, Shape, shape_of
@@ -240,7 +240,7 @@ def _own_rules(schema: JSONSchemaProps, *, is_root: bool) -> Judge | None:
     convert: Convert = shape.convert
     kind = schema.type
     natives = {0: shape, 1: shape}
-    tests: _Tests = [(rule, None if rule.is_optional else rule.program.uncounted(natives)) for rule in rules]
+    tests: _Tests = [(rule, None if rule.is_optional else uncounted_of(rule.program, natives)) for rule in rules]
     of_new = [(rule, test) for rule, test in tests if rule.is_optional or not rule.uses_old]
 
     def judge(value: Any, old: Any, run: Run) -> list[Problem] | None:

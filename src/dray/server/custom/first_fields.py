@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from dray.api.custom import CustomObject
-from dray.api.meta import ObjectMeta
 from dray.api.text_memory import text_length
 from dray.server.patch.fields import FieldSet
 from dray.server.patch.shape import Atomic, Object, Scalar, Shape
@@ -37,10 +36,14 @@ class FirstFields:
 
     def of(self, new: CustomObject) -> FieldSet:
         """What whoever creates an object comes to own."""
+        meta = new.metadata
+        if meta.owner_references or meta.finalizers:  # which elements there are decides
+            return self._find(new)
         try:
-            outline = _outline_of_metadata(new.metadata), self._outline(new.content)
+            content = self._outline(new.content)
         except (_NoOutline, RecursionError):
             return self._find(new)
+        outline = bool(meta.generate_name), tuple(meta.labels), tuple(meta.annotations), content
         fields = self._known.get(outline)
         if fields is None:
             fields = self._find(new)
@@ -49,12 +52,6 @@ class FirstFields:
                     self._known.clear()
                 self._known[outline] = fields
         return fields
-
-
-def _outline_of_metadata(meta: ObjectMeta) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
-    if meta.owner_references or meta.finalizers:
-        raise _NoOutline
-    return bool(meta.generate_name), tuple(meta.labels), tuple(meta.annotations)
 
 
 class _ObjectOutline:
@@ -76,6 +73,8 @@ class _ObjectOutline:
             self._look_at(self._shape)
         if self._is_closed and not self._declared.issuperset(value):
             raise _NoOutline
+        if not self._parts:
+            return tuple(value)
         return tuple(value), *[part(value[name]) for name, part in self._parts.items() if name in value]
 
     def _look_at(self, shape: Object) -> None:
