@@ -11,7 +11,6 @@ from dray import cel
 from dray.allocator import Options
 from dray.allocator.aside import Aside
 from dray.api.generated.core import Pod
-from dray.scheduling import decide as decisions
 from dray.scheduling import walks
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.decide import Chosen, decide
@@ -26,7 +25,7 @@ NODES, AT_ONCE = 200, 20
 
 @pytest.fixture(autouse=True)
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "NODES_PER_TURN", AT_ONCE)
+    monkeypatch.setattr(walks, "NODES_PER_TURN", AT_ONCE)
 
 
 class Turns:
@@ -104,6 +103,15 @@ def test_pods_come_and_go_meanwhile_and_the_verdict_is_the_one_of_the_end(monkey
         else:
             assert isinstance(expected, Refused), seed
             assert tell(answer) == tell(expected), seed
+
+
+def test_of_many_nodes_a_turn_has_more_so_that_the_turns_stay_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "NODES_PER_TURN", 1)
+    here, turns, wanted = _full(), Turns(monkeypatch), read_pod(pod("p", cpu="3"))
+    while _is_for_later(turns.decide(here, wanted)):
+        pass
+    assert max(turns.asked) <= NODES // walks.MOST_TURNS + 1
+    assert len(turns.asked) <= walks.MOST_TURNS + 2
 
 
 def test_many_such_pods_all_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,6 @@ from dray.scheduling.refusal import Counts, NodesRefuse, Refused
 from dray.scheduling.scoring import Score, preference, rate
 from dray.scheduling.topology import StillCounting
 from dray.scheduling.volumes import VolumeChoice
-from dray.scheduling.walks import NODES_PER_TURN
 
 ENOUGH_NODES = 50
 """How many nodes that fit are compared before the best one is taken."""
@@ -215,18 +214,19 @@ class _Attempt:
         if self._nominated is not None and not refuses(self._nominated):
             enough = most  # the node that others were made to leave for it
         refusals = self._refusals
-        left = NODES_PER_TURN
+        left = 0 if self._walks is None else self._walks.nodes_per_turn()  # 0: all of them
         for node in self._candidates():
             if node.name in refusals:
                 continue
             refusal = refuses(node)
             left -= 1
+            if refusal:
+                refusals[node.name] = refusal
             if (judging.judged >= NODES_JUDGED and self._is_cut_short()) or (not left and self._is_for_later(found)):
                 if found:
                     break
                 return Refused(StillDeciding())
             if refusal:
-                refusals[node.name] = refusal
                 continue
             if devices is None:
                 found.append(_Found(rate(pod, node), node))

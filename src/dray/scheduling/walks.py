@@ -1,6 +1,6 @@
 """Decisions that look at more nodes than a turn has room for: what they found out so far, until they are made again.
 
-    decision ─▶ NODES_PER_TURN nodes refuse the pod ─▶ keep ─▶ StillDeciding ─▶ others' turns
+    decision ─▶ so many nodes refuse the pod ─▶ keep ─▶ StillDeciding ─▶ others' turns
         ▲                                                                           │
         └── find: those nodes, but for the ones to which something happened ◀───────┘
 
@@ -16,8 +16,10 @@ import msgspec
 from dray.scheduling.node_table import NodeTable, Refusal
 from dray.scheduling.pod_info import PodInfo, Resources
 
-NODES_PER_TURN: Final = 1000
+NODES_PER_TURN: Final = 2000
 """Some microseconds for each of them."""
+MOST_TURNS: Final = 16
+"""To pass over what is known takes a tenth of that, in each turn: with more of them it would be most of the work."""
 MOST_ENTRIES: Final = 500_000
 """Nodes in all that is kept, of all pods: about 50 MB. Who finds no room looks at all nodes in one turn."""
 STALE: Final = 10_000
@@ -43,6 +45,10 @@ class Walks:
 
     def __len__(self) -> int:
         return len(self._by_uid)
+
+    def nodes_per_turn(self) -> int:
+        """How many nodes a decision looks at before others have a turn."""
+        return max(NODES_PER_TURN, len(self._nodes) // MOST_TURNS)
 
     def find(self, pod: PodInfo) -> dict[str, Refusal]:
         """What nodes have against a pod, as far as it was found out and is still so. Whoever asks may keep it."""
