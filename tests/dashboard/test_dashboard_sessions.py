@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from dashboard_visitor import API, Visitor
+from dray.dashboard.access import Caller
+from dray.dashboard.sessions import MOST_OF_ONE, MOST_SESSIONS, Sessions
+from dray.process.clock import RealClock
 from dray_process import DrayProcess
 from live_server import LiveServer, running_server
 from patience import PATIENCE
@@ -154,6 +157,42 @@ def test_a_token_that_is_no_longer_good_ends_its_session(server: LiveServer) -> 
     assert server.request("DELETE", place).code == 200
     assert visitor.ask("GET", f"{API}/session")[0] == 401
     assert Visitor(server).log_in(token=token) == 401
+
+
+class _Everybody:
+    """Lets whoever says a name in as that one."""
+
+    name, check_seconds = "a cluster", 30.0
+
+    async def enter(self, token: str) -> Caller:
+        nobody: Any = None
+        return Caller(token, (), nobody, nobody)
+
+    async def is_still_in(self, caller: Caller) -> bool:
+        return caller.user != ""
+
+    async def leave(self, caller: Caller) -> None:
+        assert caller.user
+
+
+async def test_whoever_makes_accounts_without_end_ends_nobody_elses_session() -> None:
+    sessions = Sessions(_Everybody(), RealClock())
+    kept = [(await sessions.log_in(token=name))[1:] for name in ("alice", "system:serviceaccount:shop:web")]
+    for number in range(MOST_SESSIONS + 50):
+        await sessions.log_in(token=f"system:serviceaccount:mallory:account-{number}")
+    assert None not in [await sessions.find(*one) for one in kept]
+    assert len(sessions._sessions) == len(kept) + MOST_OF_ONE
+
+
+async def test_when_there_is_no_room_the_oldest_session_of_whoever_has_most_ends() -> None:
+    sessions = Sessions(_Everybody(), RealClock())
+    _, *first = await sessions.log_in(token="alice")
+    many = [(await sessions.log_in(token="mallory"))[1:] for _ in range(MOST_OF_ONE)]
+    for number in range(MOST_SESSIONS - MOST_OF_ONE):
+        await sessions.log_in(token=f"user-{number}")
+    assert await sessions.find(*first) is not None
+    assert await sessions.find(*many[0]) is None
+    assert await sessions.find(*many[1]) is not None
 
 
 def _pod(name: str) -> dict[str, Any]:

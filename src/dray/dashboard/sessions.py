@@ -12,6 +12,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from dray.api.status import ApiError
+from dray.api.tenants import tenant
 from dray.dashboard.access import Access, Caller
 from dray.live.viewer import Viewer
 from dray.reconcile import Clock
@@ -33,7 +34,7 @@ class Session:
     def __init__(self, caller: Caller, namespace: str, key: str, now: float, turn: asyncio.Lock) -> None:
         self.caller = caller
         self.turn = turn
-        """Shared by the sessions of one user, so that what takes long is done for others, too."""
+        """Shared by the sessions of one tenant, so that what takes long is done for others, too."""
         self.namespace = namespace
         self.began = self.used = self.checked = now
         self.streams = 0
@@ -99,7 +100,7 @@ class Sessions:
         caller = await self.access.enter(token)
         await self._make_room(caller)
         cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        turn = self._turns.setdefault(caller.user, asyncio.Lock())
+        turn = self._turns.setdefault(tenant(caller.user), asyncio.Lock())
         session = self._sessions[_digest(cookie)] = Session(caller, namespace, key, now, turn)
         return session, cookie, key
 
@@ -152,12 +153,18 @@ class Sessions:
             await self._end(place)
 
     async def _make_room(self, caller: Caller) -> None:
-        """The oldest sessions end when there are too many, in all or of one user."""
-        own = [place for place, one in self._sessions.items() if one.caller.user == caller.user]
-        for place in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
-            await self._end(place)
-        for place in list(self._sessions)[: max(0, len(self._sessions) - MOST_SESSIONS + 1)]:
-            await self._end(place)
+        """When there are too many of one tenant its oldest session ends; when in all, that of whoever has most."""
+        own = tenant(caller.user)
+        while True:
+            held: dict[str, list[bytes]] = {}
+            for place, one in self._sessions.items():
+                held.setdefault(tenant(one.caller.user), []).append(place)
+            if len(held.get(own, ())) >= MOST_OF_ONE:
+                await self._end(held[own][0])
+            elif len(self._sessions) >= MOST_SESSIONS:
+                await self._end(max(held.values(), key=len)[0])
+            else:
+                return
 
     async def _end(self, place: bytes) -> None:
         session = self._sessions.pop(place, None)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from dray.api.tenants import tenant
 from dray.process.busy import Stopwatch, counted
 from dray.process.http import JSON, MAX_BODY_BYTES, Answer, Request, Response
 from dray.server import errors, handlers, objects, routes
@@ -28,7 +29,7 @@ from dray.server.kubelets.proxy import Kubelets
 from dray.server.latest import was_early
 from dray.server.observers.handling import Handling, Observer
 from dray.server.routes import Route
-from dray.server.security.identity import Identity, tenant
+from dray.server.security.identity import Identity
 from dray.store import Closed, StorageError, TooLarge
 
 CLIENT_GONE = 499

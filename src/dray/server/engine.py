@@ -14,6 +14,7 @@ from dray.api.meta import Object
 from dray.api.pod_groups import group_of
 from dray.api.registry import RESOURCE_GROUP, Kind
 from dray.api.resource import ResourceClaim
+from dray.api.tenants import tenant
 from dray.api.times import Time
 from dray.api.well_known import NAME_LETTERS
 from dray.process.clock import Clock, as_time
@@ -23,7 +24,7 @@ from dray.server.indexes.pod_index import PodIndex
 from dray.server.indexes.published_pools import PublishedPools
 from dray.server.indexes.service_addresses import ServiceAddresses
 from dray.server.routes import Route, Table
-from dray.server.security.identity import Identity, tenant
+from dray.server.security.identity import Identity
 from dray.server.security.tokens import ObjectLookup
 from dray.server.strategies import Strategies
 from dray.server.unread import UnreadAnswers

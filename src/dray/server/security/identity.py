@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from dray.api.generated.authentication import UserInfo
+from dray.api.tenants import SERVICE_ACCOUNT_PREFIX
 
 ANONYMOUS = "system:anonymous"
 AUTHENTICATED = "system:authenticated"
@@ -17,9 +18,6 @@ KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 """Who the server is when it goes to a kubelet."""
 NODE_PREFIX = "system:node:"
 SERVICE_ACCOUNTS = "system:serviceaccounts"
-
-_SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
-_OF_CONTROL_PLANE = f"{_SERVICE_ACCOUNT_PREFIX}kube-system:"
 
 POD_NAME = "authentication.kubernetes.io/pod-name"
 POD_UID = "authentication.kubernetes.io/pod-uid"
@@ -60,7 +58,7 @@ def authenticated(
 
 def service_account_user(namespace: str, name: str) -> str:
     """The user name of a ServiceAccount."""
-    return f"{_SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
+    return f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
 
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
@@ -70,21 +68,10 @@ def service_account_groups(namespace: str) -> tuple[str, ...]:
 
 def split_service_account_user(user: str) -> tuple[str, str] | None:
     """Namespace and name of the ServiceAccount that a user name stands for, None if it stands for another user."""
-    if not user.startswith(_SERVICE_ACCOUNT_PREFIX):
+    if not user.startswith(SERVICE_ACCOUNT_PREFIX):
         return None
-    namespace, separator, name = user.removeprefix(_SERVICE_ACCOUNT_PREFIX).partition(":")
+    namespace, separator, name = user.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
     return (namespace, name) if separator and namespace and name and ":" not in name else None
-
-
-def tenant(user: str) -> str:
-    """Whose share of the server a user's requests are on.
-
-    All ServiceAccounts of a namespace have one: whoever may make one of them may make many. Those of the control plane
-    have one each.
-    """
-    if not user.startswith(_SERVICE_ACCOUNT_PREFIX) or user.startswith(_OF_CONTROL_PLANE):
-        return user
-    return user[: user.find(":", len(_SERVICE_ACCOUNT_PREFIX))]
 
 
 def bound_node(identity: Identity) -> str:
