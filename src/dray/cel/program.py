@@ -148,7 +148,8 @@ def uncounted_of(program: Program, natives: Mapping[int, Native]) -> Uncounted |
     None for programs that have none: `evaluate` tells in either case. Of the values that it is given, those in the
     slots of `natives` are JSON. It is made anew each time; it raises CostLimitExceeded where a value becomes too large.
     """
-    return None if program._is_deep else uncounted(program._plan.root, natives)
+    has_none = program._is_deep or program._takes_longer  # what takes long cannot be stopped
+    return None if has_none else uncounted(program._plan.root, natives)
 
 
 def compile_program(expression: str, environment: Environment, *results: Type) -> Program:

@@ -6,7 +6,7 @@ import pytest
 
 from dray import cel
 from dray.cel.environment import Environment
-from dray.cel.program import compile_program
+from dray.cel.program import compile_program, uncounted_of
 from dray.cel.types import BOOL, INT, STRING, list_of
 from dray.cel.values import ConcatList
 from dray.cel.view import device_view
@@ -95,6 +95,14 @@ def test_whom_others_wait_for_leaves_lists_in_lists_to_a_thread() -> None:
     assert flat.evaluate(([[1]],))[0] is True
     with pytest.raises(cel.Postponed):
         flat.evaluate(([[1]],), cel.NOW)
+
+
+@pytest.mark.parametrize("call", ["text.findAll('a').size()", "lists.flatten(9).size()"])
+def test_what_takes_longer_is_not_tried_at_a_look(call: str) -> None:
+    """Whoever asks for a function without costs has others waiting, and nothing could stop it."""
+    environment = Environment({"text": STRING, "lists": list_of(list_of(INT))})
+    assert uncounted_of(compile_program("text.size() > 0", environment, BOOL), {}) is not None
+    assert uncounted_of(compile_program(f"{call} > 0", environment, BOOL), {}) is None
 
 
 def test_a_variable_that_is_a_long_list_is_left_to_a_thread() -> None:
