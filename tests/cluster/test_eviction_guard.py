@@ -218,7 +218,7 @@ async def small_cluster(nodes: int, pods_each: int) -> AsyncIterator[World]:
         yield world
 
 
-@pytest.mark.parametrize(("nodes", "pods_each"), [(6, 1), (3, 2), (4, 3), (1, 8)])
+@pytest.mark.parametrize(("nodes", "pods_each"), [(6, 1), (3, 2), (4, 3)])
 async def test_no_driver_empties_a_small_cluster_in_a_rule_or_in_what_it_publishes(nodes: int, pods_each: int) -> None:
     async with small_cluster(nodes, pods_each) as world:
         await world.create(rule(selector={"driver": DRIVER}))

@@ -185,6 +185,8 @@ def test_node_taint_drain_and_untaint(cluster: TaintCluster) -> None:
 def test_several_nodes_are_emptied_at_one_rate_that_leaves_with_the_taint(cluster: TaintCluster) -> None:
     cluster.run_pods("train", 8, "node-1")
     cluster.run_pods("serve", 8, "node-2")
+    for other in ("node-3", "node-4"):  # with them, it is half of the pods that leave, which nobody has to confirm
+        cluster.run_pods(f"on-{other}", 8, other)
     paced = ("--evictions-per-second", "2", "--ignore-budgets")
     look = cluster.dray("drain", "node", "node-1", "node-2", *paced, "--dry-run")
     assert "2 nodes get maintenance:NoExecute: node-1, node-2.\nWould evict 16 pods in 1 namespace" in look.stdout

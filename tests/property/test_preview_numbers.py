@@ -165,7 +165,7 @@ def test_what_a_preview_counts(
     assert told.held == len(held_devices)
     users_of_devices = sum(bool(one.claim) for one in working)
     with_devices = Counter(one.node for one in working if one.claim and one.can_leave)
-    nodes_worth = min(max(with_devices.values(), default=0), users_of_devices // 2)
+    nodes_worth = max(with_devices.values(), default=0)
     check_guard(told.guard, len(leave), users_of_devices, nodes_worth, limit)
 
     (machine,) = [one for one in snapshot.objects(Node) if one.metadata.name == NODES[0]]

@@ -67,12 +67,10 @@ class Base(NamedTuple):
     def nodes_worth(self) -> int:
         """What `node` stands for in a limit: the pods of one node, so that one can be served, or fail, without asking.
 
-        Where one node has most of them, a rule for its devices is nearly one for all: half of them may leave. Nodes
-        that fail have nobody to ask, and Kubernetes stops only when more than half of them do: so may half of the
-        pods of a small cluster.
+        Nodes that fail have nobody to ask, and Kubernetes stops only when more than half of them do: so may half of
+        the pods of a small cluster leave for them.
         """
-        half = self.pods // 2
-        return max(self.fullest_node, min(half, HALF_UP_TO)) if self.is_of_nodes else min(self.fullest_node, half)
+        return max(self.fullest_node, min(self.pods // 2, HALF_UP_TO)) if self.is_of_nodes else self.fullest_node
 
 
 class _Group(Generic[P]):

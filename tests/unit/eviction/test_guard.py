@@ -275,7 +275,7 @@ GUARDED = Limit.parse(GUARD)
         (140, 20, 14, 50),
         (1_000, 125, 100, 100),
         (10_000, 1_250, 1_000, 1_000),
-        (20, 1, 10, 20),  # all on one node: a rule for its devices is one for all
+        (20, 1, 20, 20),  # all on one node, which can be served like any other
     ],
 )
 def test_how_many_may_leave_unless_something_else_is_said(
