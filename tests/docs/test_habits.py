@@ -25,6 +25,8 @@ SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 SWITCH_OFF = re.compile(r"#\s*(noqa(: [A-Z0-9, ]+)?|type: ignore(\[[a-z, -]+\])?)\s*(?P<why>.*)")
 CALLED_BY_OTHERS = re.compile(r"__\w+__|on_\w+|pytest_\w+|writelines")
 """By the interpreter, by httptools, by pytest, by whoever writes to a file."""
+NAMED_BY_OTHERS = {"SHARED_CAPACITY_PER_SLICE", "HEIGHT"}
+"""A requirement names the one, and no field uses it; tests look at letters of the other."""
 
 NAMES_A_LIMIT = re.compile("timeout|wait_for")
 """What has neither word need not be parsed."""
@@ -147,6 +149,32 @@ def test_every_function_is_called() -> None:
         if is_free and node.name not in used and not CALLED_BY_OTHERS.fullmatch(node.name)
     ]
     assert dead == []
+
+
+def test_every_constant_is_read() -> None:
+    """Somewhere in the sources, or by users: then a page has its name."""
+    pages = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    read = set(re.findall(r"\w+", pages))
+    named: dict[str, str] = {}
+    for module in modules():
+        for node in module.nodes:
+            match node:
+                case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name) | ast.alias(name=name):
+                    read.add(name)
+                case ast.Constant(value=str(text)):
+                    read.update(re.findall(r"\w+", text))  # types and `__all__` may be written as text
+                case ast.Module(body=body):
+                    named |= {name: f"{module.path}: {name}" for name in _constants(body)}
+    assert [place for name, place in named.items() if name not in read | NAMED_BY_OTHERS] == []
+
+
+def _constants(body: list[ast.stmt]) -> Iterator[str]:
+    """What is given a name at the top of a module."""
+    for each in body:
+        targets = (
+            each.targets if isinstance(each, ast.Assign) else [each.target] if isinstance(each, ast.AnnAssign) else []
+        )
+        yield from (one.id for one in targets if isinstance(one, ast.Name) and not one.id.startswith("__"))
 
 
 def _defined(module: Module) -> Iterator[tuple[FunctionNode, bool]]:

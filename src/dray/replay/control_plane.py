@@ -40,7 +40,6 @@ DISABLED_PLUGINS: Final = frozenset(
 """Admission that the recorded objects have been through already."""
 
 ADMIN: Final = authenticated("replay", (MASTERS,))
-TIDY_SECONDS: Final = 300.0
 
 
 class ControlPlane:

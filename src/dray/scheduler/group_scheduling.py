@@ -27,6 +27,7 @@ from dray.process.clock import Clock, as_time
 from dray.reconcile import EventRecorder
 from dray.scheduler.binding import Binder, DevicesNotReady, VolumesNotBound
 from dray.scheduler.group_binding import GroupBinder, Placed
+from dray.scheduler.messages import MAX_TOLD, RETELL_SECONDS
 from dray.scheduler.queue import SchedulingQueue
 from dray.scheduling import text
 from dray.scheduling.cause import Cause
@@ -48,7 +49,6 @@ TRIES: Final = 3
 """How often a decision is made again because pods or nodes went while it was made."""
 UNANSWERED_SECONDS: Final = 30.0
 """How long what was stored for a pod without a node is left alone: its binding may still be on its way."""
-RETELL_SECONDS: Final = 10.0
 UNSCHEDULABLE: Final = "Unschedulable"
 
 
@@ -284,7 +284,7 @@ class GroupScheduler:
             if known.message == message or not is_new:
                 return
         self._told[name] = self._clock.monotonic()
-        if len(self._told) > 10_000:
+        if len(self._told) > MAX_TOLD:
             del self._told[next(iter(self._told))]
         condition = Condition(
             type=INITIALLY_SCHEDULED,

@@ -20,16 +20,12 @@ TAINT_UNREACHABLE = "cluster.open-cluster-management.io/unreachable"
 
 CONDITION_JOINED = "ManagedClusterJoined"
 CONDITION_HUB_ACCEPTED = "HubAcceptedManagedCluster"
-CONDITION_HUB_DENIED = "HubDeniedManagedCluster"
 CONDITION_AVAILABLE = "ManagedClusterConditionAvailable"
-CONDITION_CLOCK_SYNCED = "ManagedClusterConditionClockSynced"
-CONDITION_DELETING = "Deleting"
 
 AGENT_ACCOUNT = "cluster-agent"
 """The ServiceAccount in a cluster's namespace on the hub that the cluster's agent acts as."""
 
 CLUSTER_NAME_LABEL = "open-cluster-management.io/cluster-name"
-CLUSTER_FINALIZER = "cluster.open-cluster-management.io/api-resource-cleanup"
 
 KEY_LENGTH = 316
 VALUE_LENGTH = 1024

@@ -55,12 +55,11 @@ _CHEAPEST_ROUND: Final = 1
 
 
 class Generated:
-    """The code for an expression. ``has_loops``: without any, it never takes long."""
+    """The code for an expression."""
 
     def __init__(self, writer: _FunctionWriter) -> None:
         self._lines = writer.lines
         self._constants = writer.constants
-        self.has_loops: Final = any(line.endswith(LIMIT_CHECK) for line in writer.lines)
         self._light_code: CodeType | None = None
 
     def light(self, slow: Evaluator, heavy: Evaluator) -> Evaluator:

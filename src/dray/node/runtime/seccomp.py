@@ -14,7 +14,6 @@ from typing import Final
 from dray.node.runtime import capabilities
 
 NEWEST_CALL: Final = 462
-X32_BIT: Final = 0x40000000
 NEW_NAMESPACES: Final = 0x7E020000
 """The flags of clone that make namespaces."""
 

@@ -19,7 +19,6 @@ LOG: Final = "log"
 EXEC: Final = "exec"
 ATTACH: Final = "attach"
 PORT_FORWARD: Final = "portforward"
-SUBRESOURCES: Final = frozenset({LOG, EXEC, ATTACH, PORT_FORWARD})
 WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"
 DEFAULT_PORT: Final = 10250
 

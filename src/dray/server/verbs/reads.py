@@ -17,7 +17,6 @@ from dray.server.engine import Call, Engine
 from dray.server.verbs import selectable_fields
 from dray.store import Expired, FutureRevision, Record
 
-PAGE_SCAN = 1000
 LATEST = -1
 LONGEST_SECONDS = 300.0
 """For how long the pages of a list fit together; in Kubernetes it is five to ten minutes."""

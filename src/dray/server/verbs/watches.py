@@ -24,7 +24,6 @@ PROTOBUF_AT_ONCE = 20
 """Events from which on they are written beside the loop in protobuf: each takes a tenth of a millisecond."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
-Test = Callable[[Object], bool] | None
 Sent = Callable[[int], None]
 """Hears how many events go out."""
 
