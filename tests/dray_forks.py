@@ -9,6 +9,7 @@ import json
 import os
 import pkgutil
 import select
+import signal
 import socket
 import sys
 import warnings
@@ -70,6 +71,8 @@ def _become(request: bytes, streams: list[int]) -> None:
     os.environ.update(environment)
     os.chdir(directory)
     sys.argv = ["dray", *arguments]
+    # Whoever runs the tests in the background may have had all of them ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # What an interpreter looks at when it starts, as far as tests set it.
     if "PYTHONUNBUFFERED" in environment:
         sys.stdout.reconfigure(write_through=True)  # type: ignore[union-attr]

@@ -90,11 +90,12 @@ def _attacked(mallory: subprocess.Popen[str], name: str) -> Iterator[dict[str, i
 
 
 def _waited_for_processor(process: ServerProcess) -> float:
-    """Seconds for which the server, or this test, was ready to run while other programs ran."""
+    """Seconds for which threads of the server, one of which stores what is written, or this test were ready to run
+    while other programs ran."""
     total = 0
-    for path in (f"/proc/{process.pid}/schedstat", "/proc/thread-self/schedstat"):
+    for path in (*Path(f"/proc/{process.pid}/task").glob("*/schedstat"), Path("/proc/thread-self/schedstat")):
         with contextlib.suppress(OSError, IndexError, ValueError):
-            total += int(Path(path).read_text().split()[1])
+            total += int(path.read_text().split()[1])
     return total / 1e9
 
 
