@@ -18,6 +18,7 @@ OUTPUT_BYTES: Final = 8192
 OUTPUT_LINES: Final = 20
 CANNOT_START: Final = (126, 127)
 """How shells end if the command that they are given is not there, or is no program."""
+LOOK_SECONDS: Final = 0.02
 LAST_WORDS_SECONDS: Final = 2.0
 """How long what a driver said is waited for after it ended: others that it started may keep the pipe open for ever."""
 _PLACES: Final = "node, kubeconfig, registry, plugins, plugin, cdi"
@@ -197,7 +198,8 @@ class CommandSubject:
         """Until the driver has ended and was heard out. Whoever it leaves behind is ended with it."""
         assert process.stdout is not None
         reading = asyncio.create_task(self._read(process.stdout))
-        await process.wait()
+        while process.returncode is None:  # `wait` of Python 3.11 waits for all who have its output, too
+            await asyncio.sleep(LOOK_SECONDS)
         done, _ = await asyncio.wait([reading], timeout=LAST_WORDS_SECONDS)
         if not done:
             with contextlib.suppress(ProcessLookupError):
