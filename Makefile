@@ -53,6 +53,7 @@ soak: setup
 	$(BIN)/pytest -n auto tests/property -m 'not soak' --timeout 3600 --hypothesis-profile exploring
 	PYTHONPATH=tests $(BIN)/python -m soak.verdicts
 	PYTHONPATH=tests $(BIN)/python -m soak.days --seeds $(SOAK_DAYS) --jobs $(SOAK_JOBS)
+	for kind in servers stores etcd; do PYTHONPATH=tests $(BIN)/python -m soak.days --kind $$kind --jobs $(SOAK_JOBS) || exit; done
 	PYTHONPATH=tests $(BIN)/python -m soak.fuzz --seconds $(FUZZ_SECONDS)
 
 demo: setup

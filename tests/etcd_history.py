@@ -47,6 +47,11 @@ def decode(_resource: str, data: bytes) -> Thing:
     return Thing(value["number"], int(value["metadata"]["resourceVersion"]))
 
 
+def numbered(thing: Thing, revision: int) -> Thing:
+    """A number, at another revision."""
+    return Thing(thing.number, revision)
+
+
 async def _answered(call: Callable[[], Awaitable[T]]) -> T:
     """What a call comes to when etcd has a leader: on a busy machine, members may be long in choosing one."""
     while True:
@@ -69,6 +74,11 @@ class History:
         self.told: list[list[tuple[str, Key, int]]] = [[] for _ in stores]
         self._start = max(store.revision for store in stores)
         self._is_over = False
+
+    @property
+    def writes(self) -> int:
+        """How many were acknowledged."""
+        return len(self.created) + sum(self.counted.values())
 
     async def run(self, trouble: Callable[[], Any]) -> None:
         """Loads the stores while `trouble` happens, and until there is something to judge; then lets all rest."""

@@ -145,12 +145,17 @@ def new_prefix() -> str:
 
 @contextlib.asynccontextmanager
 async def etcd_store(
-    urls: tuple[str, ...], prefix: str, *, retention: Retention | None = None, decode: Any = decode_stored
+    urls: tuple[str, ...],
+    prefix: str,
+    *,
+    retention: Retention | None = None,
+    decode: Any = decode_stored,
+    number: Any = numbered,
 ) -> AsyncIterator[EtcdStore]:
     """A store that has begun to follow."""
     address = EtcdAddress(urls=urls, prefix=prefix)
     # Beside the loop, on which a proxy may be at work.
-    store = await asyncio.to_thread(open_store, address, layout(prefix), decode, numbered, retention=retention)
+    store = await asyncio.to_thread(open_store, address, layout(prefix), decode, number, retention=retention)
     try:
         await store.start()
         yield store

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
+from msgspec.structs import replace
 
 from dray.process import virtual_loop
 from dray.process.virtual_loop import LoopClock
@@ -48,6 +49,7 @@ CALM_SECONDS = 900.0
 """Longer than the longest patience in the system: tolerations, backoffs and forgotten expectations end within 300 s."""
 
 PUNCTUAL_SECONDS = 2.0
+SKEW = 30.0
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -109,6 +111,17 @@ def day_of(seed: int) -> Day:
     """Most days are bad, each in one of several ways."""
     one = ONE_SCHEDULER if seed // 5 % 2 else ALL_IN_ONE
     return (BAD_DAY, one, SCARCE, CROWDED, GOOD_DAY)[seed % 5]
+
+
+def several_servers(seed: int) -> Day:
+    """Two to four servers on one etcd. On some days their clocks differ."""
+    return replace(
+        SEVERAL_SERVERS,
+        servers=2 + seed % 3,
+        schedulers=1 + seed % 2,
+        together=seed % 4 == 0,
+        skew=SKEW if seed % 5 == 0 else 0.0,
+    )
 
 
 class Simulation:

@@ -1,7 +1,7 @@
 """Three stores on one simulated etcd, and what their clients see: quick enough for many seeds.
 
 Answers get lost, writes are made late, watches break and stall, leaders change. `DRAY_SEED=17 pytest
-tests/faults/test_store_histories.py` is history 17 again.
+tests/faults/test_store_histories.py` is history 17 again; `python -m soak.days --kind stores` goes through many.
 """
 
 from __future__ import annotations
@@ -11,72 +11,26 @@ import contextlib
 import os
 import random
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import pytest
 
 import etcd_history
 from dray.process import virtual_loop
-from dray.server.etcd_instance import layout
 from dray.store import Key, StorageError
 from dray.store.etcd import EtcdStore
 from dray.store.etcd.alone import Alone
 from dray.store.etcd.calls import LEASE_REVOKE, RANGE
 from dray.store.etcd.generated import etcd_pb2 as pb
-from dray.store.etcd.loading import Loaded
 from dray.store.etcd.rounds import Rounds
 from dray.store.etcd.session import Session
-from etcd_history import History, Thing
 from fault_simulation.etcd import Etcd
-from fault_simulation.etcd_network import CALM, STORM, EtcdFaults, EtcdNetwork, SimulatedConnection, version_of
+from fault_simulation.etcd_network import CALM, EtcdFaults, EtcdNetwork
 from fault_simulation.guards import forget_revisions
-from fault_simulation.server_group import ADDRESS, VERSIONS
+from fault_simulation.server_group import VERSIONS
+from fault_simulation.store_histories import live, opened
 
 ATTEMPTS = 20
 WATCHES_LAG = EtcdFaults(refuse=0, lose=0, silence=0, late=0, slow=0, drop=0, stall=0.3)
-
-
-def numbered(obj: Any, revision: int) -> Thing:
-    return Thing(obj.number, revision)
-
-
-def opened(etcd: Etcd, network: EtcdNetwork) -> EtcdStore:
-    """A store of another server."""
-    return EtcdStore(
-        ADDRESS,
-        layout(ADDRESS.prefix),
-        etcd_history.decode,
-        numbered,
-        Loaded(etcd.revision, etcd.values(), version_of(etcd)),
-        clock=asyncio.get_running_loop().time,
-        connect=lambda address: SimulatedConnection(address, network),
-    )
-
-
-async def live(seed: int) -> None:
-    """One history. Raises AssertionError for what cannot be."""
-    loop = asyncio.get_running_loop()
-    randomness = random.Random(seed)
-    etcd = Etcd(loop.time, VERSIONS[seed % 2])
-    network = EtcdNetwork(etcd, randomness, lambda _fault: None)
-    stores = [opened(etcd, network) for _ in range(3)]
-    for store in stores:
-        await store.start()
-
-    async def trouble() -> None:
-        for _ in range(6):
-            network.faults = STORM if randomness.random() < 0.8 else CALM
-            await asyncio.sleep(randomness.choice([0.1, 0.3]))
-            if randomness.random() < 0.3:
-                network.lose_leader(randomness.choice([0.05, 0.5, 4.0]))
-        network.faults = CALM
-        network.recover()
-        await asyncio.sleep(4.0 if seed % 4 == 0 else 0.5)
-
-    history = History(stores, seed)
-    await history.run(trouble)
-    for store in stores:
-        await store.close()
 
 
 async def come_and_go(seed: int) -> None:
@@ -198,12 +152,6 @@ def seeds(usual: Iterable[int]) -> Iterable[int]:
 
 @pytest.mark.parametrize("seed", seeds(range(5)))
 def test_whatever_fails_clients_see_what_can_be(seed: int) -> None:
-    virtual_loop.run(live(seed))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", seeds(range(600)))
-def test_whatever_fails_in_many_histories(seed: int) -> None:
     virtual_loop.run(live(seed))
 
 

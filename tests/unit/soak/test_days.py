@@ -24,7 +24,7 @@ def test_goes_on_where_it_ended(
     record.write_text("".join(json.dumps(day) + "\n" for day in known) + '{"commit": "now", "se')
     asked: list[int] = []
 
-    def live_through(seeds: Any, _jobs: int, _seconds: float) -> Any:
+    def live_through(_kind: str, seeds: Any, _jobs: int, _seconds: float) -> Any:
         asked.extend(seeds)
         return [_day(seed) for seed in asked]
 
@@ -42,3 +42,23 @@ def test_what_went_wrong_is_said(
     monkeypatch.setattr(days, "live_through", lambda *_: [_day(10_000, ("at 3.000s: a device was given twice",))])
     assert days.main(["--seeds", "1", "--record", str(tmp_path / "days.jsonl")]) == 1
     assert "seed 10000: at 3.000s: a device was given twice" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["servers", "stores"])
+def test_every_kind_of_day_is_lived_through(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = tmp_path / "days.jsonl"
+    assert days.main(["--kind", kind, "--first", "1", "--seeds", "1", "--record", str(record)]) == 0
+    (day,) = days.read(record, days.commit())
+    assert day["seed"] == 1
+    assert day["writes"] > 0
+    assert "1 days, " in capsys.readouterr().out
+
+
+def test_a_history_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_seed: int) -> Any:
+        raise AssertionError("an update was lost")
+
+    monkeypatch.setitem(days.KINDS, "stores", days.Kind(fails, 0, 1))
+    day = days.live("stores", 3)
+    assert day["seed"] == 3
+    assert "an update was lost" in day["problems"][0]
