@@ -17,7 +17,7 @@ import msgspec
 
 from dray.store import StorageError, Uncertain, Unreachable
 from dray.store.etcd import EtcdAddress, Layout
-from dray.store.etcd.calls import WATCH, Method
+from dray.store.etcd.calls import PUT, RANGE, TXN, WATCH, Method
 from dray.store.etcd.connection import CALL_SECONDS, Connection
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.loading import Loaded
@@ -95,8 +95,9 @@ class SimulatedConnection(Connection):
 
     async def call(self, method: Method, request: Any, seconds: float = CALL_SECONDS) -> Any:
         """One call, with what may become of it."""
+        self.check()
         network = self._network
-        faults, fate = network.faults, network.random.random()
+        faults, fate, before = network.faults, network.random.random(), self._latest
         await asyncio.sleep(network.random.uniform(0, SLOWEST if network.random.random() < faults.slow else USUAL))
         self._check_alive()
         if fate < faults.refuse:
@@ -122,6 +123,8 @@ class SimulatedConnection(Connection):
         await asyncio.sleep(network.random.uniform(0, USUAL))
         self._check_alive()
         self.failure = ""
+        if method in (RANGE, PUT, TXN):
+            self.expect(answer.header.revision, before)
         return answer
 
     def _failing(self, error: StorageError) -> StorageError:
@@ -163,6 +166,7 @@ class Stream:
         self._more = asyncio.Event()
         self._end = ""
         self._ready_at = 0.0
+        self._start = 0
         network.streams.append(self)
 
     async def write(self, request: Any) -> None:
@@ -171,7 +175,7 @@ class Stream:
         if request.HasField("progress_request"):
             self._tell(pb.WatchResponse(header=pb.ResponseHeader(revision=etcd.revision)))
             return
-        start = request.create_request.start_revision
+        start = self._start = request.create_request.start_revision
         self._tell(pb.WatchResponse(header=pb.ResponseHeader(revision=etcd.revision), created=True))
         if start <= etcd.compacted:
             self._tell(pb.WatchResponse(canceled=True, compact_revision=etcd.compacted))
@@ -211,6 +215,8 @@ class Stream:
 
     def _hear(self, events: list[Any], revision: int) -> None:
         network = self._network
+        if revision < self._start:
+            return  # it is asked for what comes later
         self._tell(pb.WatchResponse(header=pb.ResponseHeader(revision=revision), events=events))
         if network.random.random() < network.faults.drop:
             network.on_fault("etcd watch dropped")

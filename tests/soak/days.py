@@ -4,8 +4,8 @@
 
 Days of one control plane (`one`), of several servers on a simulated etcd (`servers`), histories of stores on a
 simulated etcd (`stores`) and on a real one (`etcd`). A line of the record is a day. Days that are there are not lived
-through again, unless the sources are another commit's. In the end it prints how many days there were, what went wrong (exit
-code 1), and how often each fault met each state.
+through again, unless the sources are another commit's. In the end it prints how many days there were, what went wrong
+(exit code 1), and how often each fault met each state.
 """
 
 from __future__ import annotations

@@ -39,6 +39,8 @@ class Compaction:
 
     async def _is_ours(self) -> bool:
         """Whether it is for this server to let go of history: the first one that asks, for as long as it lives."""
+        if not self._session.lease:
+            return False  # a key on no lease would stay when this server has gone, and nobody's turn would come again
         key = self._layout.own("compactor")
         absent = pb.Compare(target=pb.Compare.CompareTarget.MOD, key=key, mod_revision=0)
         name = json.dumps({"server": self._session.name}).encode()

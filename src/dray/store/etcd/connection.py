@@ -12,7 +12,7 @@ import grpc.aio
 
 from dray.store.errors import OutOfSpace, StorageError, TooLarge, Uncertain, Unreachable
 from dray.store.etcd.address import OPTIONS, EtcdAddress
-from dray.store.etcd.calls import WATCH, Method
+from dray.store.etcd.calls import PUT, RANGE, TXN, WATCH, Method
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import Loaded, Loader
 
@@ -35,6 +35,8 @@ _REFUSALS: Final = frozenset(
     )
 )
 """What etcd answers when it has done nothing and will not."""
+_ORDERED: Final = (RANGE, PUT, TXN)
+"""Methods that answer with a revision that is not before any that was answered with earlier."""
 _NOT_CONNECTED: Final = ("failed to connect", "connections to all backends failing", "Connection refused")
 
 
@@ -69,16 +71,41 @@ class Connection:
         self._member = 0
         self.failure = ""
         """Why the last call got no answer; empty if it got one."""
+        self._latest = 0
+        self._other = ""
+        """Why this is not the etcd that it was."""
 
     async def call(self, method: Method, request: Any, seconds: float = CALL_SECONDS) -> Any:
         """One call to one member. Raises Unreachable, Uncertain, Refused, OutOfSpace or TooLarge."""
-        member = self._member
+        self.check()
+        member, before = self._member, self._latest
         try:
             answer = await self._method(member, method)(request, timeout=seconds)
         except grpc.aio.AioRpcError as error:
             raise self._failed(member, error) from None
         self.failure = ""
+        if method in _ORDERED:
+            self.expect(answer.header.revision, before)
         return answer
+
+    def expect(self, revision: int, before: int = 0) -> None:
+        """etcd has said that it is at a revision; when it was asked, it was at `before` at least.
+
+        Raises Uncertain if it has gone back: what is in memory here is not what etcd has, and nothing goes on.
+        """
+        if revision < before:
+            self._other = self.failure = (
+                f"etcd at {self.address} is at revision {revision} and was at {before}: it was restored from a backup, "
+                "or its data are lost. Start this server again"
+            )
+            raise Uncertain(self._other)
+        self._latest = max(self._latest, revision)
+
+    def check(self) -> None:
+        """Raises Unreachable if this is not the etcd that it was."""
+        if self._other:
+            self.failure = self._other
+            raise Unreachable(self._other)
 
     async def send(self, method: Method, request: Any) -> Any:
         """A call that must not be made twice: another member is tried only if this one has not heard of it.

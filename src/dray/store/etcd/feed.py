@@ -103,6 +103,7 @@ class Feed:
     async def _follow(self) -> None:
         """One stream, from the first revision that was not told."""
         start, end = self._layout.range
+        self._connection.check()
         async with self._connection.stream() as call:
             create = pb.WatchCreateRequest(
                 key=start, range_end=end, start_revision=etcd_revision(self._target.revision) + 1, progress_notify=True
@@ -120,6 +121,7 @@ class Feed:
                     await self._ended(answer)
                     return
                 self.problem = ""
+                self._connection.expect(answer.header.revision)
                 if answer.events:
                     await self._tell(answer.events)
                 elif answer is not first:

@@ -12,7 +12,7 @@ from dray.store.errors import Closed, StorageError, StoreError, Unreachable
 from dray.store.watch import Progress
 
 REACH_SECONDS: Final = 5.0
-"""How long somebody waits for a revision that etcd has."""
+"""So long nothing more may be told, until whoever waits for a revision that etcd has is told that it does not come."""
 NUDGE_SECONDS: Final = 0.02
 """After so long, etcd is asked to say how far it has told: the revision may be one of somebody else's keys."""
 
@@ -54,8 +54,10 @@ class Rounds:
         future: asyncio.Future[None] = loop.create_future()
         heapq.heappush(self._waiting, (revision, self._number, future))
         done, _ = await asyncio.wait([future], timeout=NUDGE_SECONDS)
-        end = loop.time() + REACH_SECONDS
+        told, end = self._progress.revision, loop.time() + REACH_SECONDS
         while not done:
+            if self._progress.revision > told:  # a long past is replayed
+                told, end = self._progress.revision, loop.time() + REACH_SECONDS
             if loop.time() > end:
                 future.cancel()
                 raise Unreachable(f"etcd has revision {revision}, and tells no more than {self._progress.revision}")

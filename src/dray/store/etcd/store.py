@@ -86,6 +86,7 @@ class EtcdStore(Store):
         self._is_started = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._connection = connect(address)
+        self._connection.expect(loaded.revision)
         self._session = Session(self._connection, layout)
         self._feed = Feed(self, self._connection, layout, loaded.version)
         self._session.arrived = self._arrived

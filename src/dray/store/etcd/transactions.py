@@ -57,7 +57,7 @@ class Write(Submission):
     __slots__ = (
         "bytes",
         "changes",
-        "gone_at",
+        "gone",
         "guards",
         "lost_at",
         "made_at",
@@ -91,8 +91,8 @@ class Write(Submission):
         self.made_at = 0
         """The revision of etcd that it was made at, once that is known."""
         self.lost_at = 0
-        self.gone_at = 0
-        """The revision of etcd at which what it removes went away, by whomever."""
+        self.gone: dict[Key, int] = {}
+        """The revision of etcd at which each of what it removes went away, by whomever."""
 
     @property
     def size(self) -> int:
@@ -113,6 +113,11 @@ class Write(Submission):
     def only_removes(self) -> bool:
         """Whether it needs no room."""
         return not self.guards and all(change.data is None for change in self.changes)
+
+    @property
+    def is_needless(self) -> bool:
+        """Whether all that it does is to remove what is gone."""
+        return len(self.gone) == len(self.changes)
 
     def place(self, first: int) -> None:
         """Its changes have positions from `first` on in their transaction."""

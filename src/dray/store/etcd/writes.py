@@ -290,8 +290,8 @@ class Writes:
         for write in group:
             if not self._is_on_its_way(write):
                 continue
-            if write.gone_at:  # that it is gone is what was asked for
-                write.made_at = write.gone_at
+            if write.is_needless:  # that it is gone is what was asked for
+                write.made_at = max(write.gone.values())
                 self.settle([write], None)
             else:
                 self._forget(write)
@@ -338,7 +338,7 @@ class Writes:
         if value is None:
             if write.values.get(key, b"") is not None:
                 return False
-            write.gone_at = revision
+            write.gone[key] = revision
             write.numbers[key] = number
             return write.made_at == revision
         if write.values.get(key) != value:
