@@ -57,14 +57,13 @@ def decode(_resource: str, data: bytes) -> Thing:
     return Thing(value["text"], int(value["metadata"]["resourceVersion"]))
 
 
-@pytest.fixture(autouse=True)
-def _things(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etcd_world.numbered", lambda thing, revision: Thing(thing.text, revision))
+def numbered(thing: Thing, revision: int) -> Thing:
+    return Thing(thing.text, revision)
 
 
 def store_on(etcd: Etcd | Proxy, prefix: str, **more: Any) -> Any:
     urls = etcd.urls if isinstance(etcd, Etcd) else (etcd.url,)
-    return etcd_store(urls, prefix, decode=decode, **more)
+    return etcd_store(urls, prefix, decode=decode, number=numbered, **more)
 
 
 def told(events: list[Event]) -> list[tuple[str, str, int]]:
