@@ -309,25 +309,34 @@ async def test_lists_in_pages_go_on_at_another_server(etcd: Etcd, server: int) -
         assert [record.key.name for record in page.records] == ["m2", "m3", "m4"]
 
 
-async def test_the_service_of_the_cluster_leads_to_all_servers_that_are_alive(etcd: Etcd) -> None:
+@pytest.mark.parametrize("off", [0, -30, 30])
+async def test_the_service_of_the_cluster_leads_to_all_servers_that_are_alive(etcd: Etcd, off: int) -> None:
+    """However far their clocks are apart."""
+    time = 0.0
+    seen = own_endpoints.Sightings(lambda: time)
+    ones, others = own_endpoints.Place("192.0.2.1", 6443), own_endpoints.Place("192.0.2.2", 6443)
+
+    async def renew(server: EtcdServer) -> None:
+        """One has told that it is there, by its own clock, which is off."""
+        await own_endpoints.publish(server.engine, ones, own_endpoints.Sightings(lambda: 0.0))
+        found: Any = await server.client().get(LEASES, "kube-system", "apiserver-192-0-2-1-6443")
+        told = MicroTime.of(datetime.now(UTC) + timedelta(seconds=off))
+        await server.client().update(replace(found, spec=replace(found.spec, renew_time=told)))
+
     async with two_servers(etcd) as (one, other):
-        own = own_endpoints.Place("192.0.2.1", 6443)
-        await own_endpoints.publish(one.engine, own)
-        await other.store.catch_up()
-        await own_endpoints.publish(other.engine, own_endpoints.Place("192.0.2.2", 6443))
+        for _ in range(2):
+            await renew(one)
+            await other.store.catch_up()
+            await own_endpoints.publish(other.engine, others, seen)
+            time += own_endpoints.PAUSE_SECONDS
         assert await _addresses(other) == ["192.0.2.1", "192.0.2.2"]
-        (lease,) = [
-            record.obj
-            for record in other.store.list(LEASES.resource, "kube-system").records
-            if "2-1" in record.key.name
-        ]
-        past = MicroTime.of(datetime.now(UTC) - timedelta(seconds=60))
-        await other.client().update(replace(lease, spec=replace(lease.spec, renew_time=past)))
-        await own_endpoints.publish(other.engine, own_endpoints.Place("192.0.2.2", 6443))
+        time += own_endpoints.PAUSE_SECONDS
+        await own_endpoints.publish(other.engine, others, seen)
         assert await _addresses(other) == ["192.0.2.2"], "who has not renewed its lease is gone"
-        await one.store.catch_up()
-        await own_endpoints.publish(one.engine, own)
-        assert await _addresses(one) == ["192.0.2.1", "192.0.2.2"], "who comes back is found again"
+        await renew(one)
+        await other.store.catch_up()
+        await own_endpoints.publish(other.engine, others, seen)
+        assert await _addresses(other) == ["192.0.2.1", "192.0.2.2"], "who comes back is found again"
 
 
 async def _addresses(server: EtcdServer) -> list[str]:

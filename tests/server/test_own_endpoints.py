@@ -10,10 +10,12 @@ import pytest
 from dray.api.kinds import ENDPOINT_SLICES, ENDPOINTS, SERVICES
 from dray.api.meta import Object
 from dray.client import Client
-from dray.server.upkeep.own_endpoints import Place, find_address, publish
+from dray.server.upkeep.own_endpoints import Place, Sightings, find_address, publish
 from live_server import running_server
 from local_server import local_server
 from patience import eventually
+
+NONE = Sightings(lambda: 0.0)
 
 
 async def where(client: Client) -> Any:
@@ -36,24 +38,24 @@ async def where(client: Client) -> Any:
 async def test_a_server_says_where_it_is_and_says_it_again(address: str, kind: str) -> None:
     async with local_server(with_roles=False) as server:
         client = server.client()
-        await publish(server.engine, Place(address, 7443))
+        await publish(server.engine, Place(address, 7443), NONE)
         assert await where(client) == (kind, [address], 7443)
         service: Any = await client.get(SERVICES, "default", "kubernetes")
         assert (service.spec.ports[0].port, service.spec.ports[0].target_port) == (443, 7443)
         revision = server.store.revision
-        await publish(server.engine, Place(address, 7443))
+        await publish(server.engine, Place(address, 7443), NONE)
         assert server.store.revision == revision, "nothing was to be written"
         for kind_of in (SERVICES, ENDPOINTS, ENDPOINT_SLICES):
             await client.delete(kind_of, "default", "kubernetes")
-        await publish(server.engine, Place(address, 7443))
+        await publish(server.engine, Place(address, 7443), NONE)
         assert await where(client) == (kind, [address], 7443)
         assert isinstance(await client.get(SERVICES, "default", "kubernetes"), Object)
 
 
 async def test_a_server_that_has_moved_is_found_at_its_new_place() -> None:
     async with local_server(with_roles=False) as server:
-        await publish(server.engine, Place("192.0.2.7", 6443))
-        await publish(server.engine, Place("192.0.2.8", 6444))
+        await publish(server.engine, Place("192.0.2.7", 6443), NONE)
+        await publish(server.engine, Place("192.0.2.8", 6444), NONE)
         assert await where(server.client()) == ("IPv4", ["192.0.2.8"], 6444)
 
 

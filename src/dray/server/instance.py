@@ -32,7 +32,7 @@ from dray.server.security.kubeconfig import server_url
 from dray.server.security.state_directory import StateDirectory, StateDirectoryError
 from dray.server.upkeep import published_authority, together
 from dray.server.upkeep.certificate_signing import keep_signed
-from dray.server.upkeep.own_endpoints import Place, find_address, keep_endpoints, try_to_publish
+from dray.server.upkeep.own_endpoints import Place, Sightings, find_address, keep_endpoints, try_to_publish
 from dray.store import OutOfSpace, Store, open_store
 from dray.store.encryption import NONE, Encryption
 from dray.store.lmdb_backend import QUOTA_BYTES
@@ -200,8 +200,9 @@ class Instance(ApiServer):
         address = find_address(self.settings.bind)
         if address:
             own = Place(address, self.ports[0])
-            await try_to_publish(self.engine, own)
-            self.keep(keep_endpoints(self.engine, own, self._clock))
+            sightings = Sightings(self._clock.monotonic)
+            await try_to_publish(self.engine, own, sightings)
+            self.keep(keep_endpoints(self.engine, own, sightings, self._clock))
 
     def _write_kubeconfig(self) -> None:
         """Raises StateDirectoryError, but not because of a full disk: the one that is there may still lead here."""

@@ -1,6 +1,7 @@
 """Where the Service `kubernetes` leads: to the servers of the cluster, in its Endpoints and its EndpointSlice.
 
-A server that is alone names itself. On etcd, each renews a Lease that says where it is; whose Lease is old is left out.
+A server that is alone names itself. On etcd, each renews a Lease that says where it is; whose Lease is not renewed is
+left out. Clocks of machines may differ: how old a Lease is, each server knows by when it saw it change.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from dray.server.objects import finish
 from dray.server.routes import Route
 from dray.server.upkeep.first_objects import OWN_NAME, OWN_NAMESPACE, SYSTEM, ensure_service
 from dray.server.verbs import writes
-from dray.store import Closed, Conflict, NotFound, StorageError
+from dray.store import Closed, Conflict, Key, NotFound, Record, StorageError
 
-__all__ = ["Place", "find_address", "keep_endpoints", "publish", "try_to_publish"]
+__all__ = ["Place", "Sightings", "find_address", "keep_endpoints", "publish", "try_to_publish"]
 
 PAUSE_SECONDS: Final = 10.0
 LEASE_SECONDS: Final = 15
@@ -52,6 +53,27 @@ class Place(NamedTuple):
 
     address: str
     port: int
+
+
+class Sightings:
+    """When the Lease of each server was seen to be renewed."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._seen: dict[Key, tuple[int, float]] = {}
+
+    def age(self, record: Record, told: float) -> float:
+        """For how many seconds a Lease was not renewed. When it is seen first, it is as old as it says itself."""
+        now = self._monotonic()
+        revision, at = self._seen.get(record.key, (record.revision, now - max(told, 0.0)))
+        if revision != record.revision:
+            at = now
+        self._seen[record.key] = (record.revision, at)
+        return now - at
+
+    def forget(self, key: Key) -> None:
+        """A Lease is gone."""
+        self._seen.pop(key, None)
 
 
 def find_address(bind: str) -> str:
@@ -80,30 +102,30 @@ def _is_public(text: str) -> bool:
     return not (address.is_loopback or address.is_unspecified or address.is_link_local or address.is_multicast)
 
 
-async def keep_endpoints(engine: Engine, own: Place, clock: Clock) -> None:
+async def keep_endpoints(engine: Engine, own: Place, sightings: Sightings, clock: Clock) -> None:
     """Has the Service lead to this server, and to others that share the store, until the store is closed."""
     while True:
         await clock.sleep(PAUSE_SECONDS)
         try:
-            await try_to_publish(engine, own)
+            await try_to_publish(engine, own, sightings)
         except Closed:
             return
 
 
-async def try_to_publish(engine: Engine, own: Place) -> None:
+async def try_to_publish(engine: Engine, own: Place, sightings: Sightings) -> None:
     """Publishes where the servers are, or logs why it cannot: a full disk, or somebody's webhook. Raises Closed."""
     try:
-        await publish(engine, own)
+        await publish(engine, own, sightings)
     except (ApiError, StorageError) as error:
         log.warning("cannot say where the service %s leads: %s", OWN_NAME, error)
 
 
-async def publish(engine: Engine, own: Place) -> None:
+async def publish(engine: Engine, own: Place, sightings: Sightings) -> None:
     """Has the Service lead where the servers are now. Raises ApiError, StorageError."""
     places = [own]
     if engine.store.is_shared:
         await _renew(engine, own)
-        places = await _living(engine) or places
+        places += await _living(engine, sightings)
     await ensure_service(engine)
     port = min(place.port for place in places)  # they all listen on the same one, or the lowest is it
     await _write(engine, SERVICES, OWN_NAMESPACE, OWN_NAME, lambda found: _with_target(found, port))
@@ -126,7 +148,7 @@ async def _renew(engine: Engine, own: Place) -> None:
     )
 
 
-async def _living(engine: Engine) -> list[Place]:
+async def _living(engine: Engine, sightings: Sightings) -> list[Place]:
     """Where the servers are whose Leases are young enough. Raises StorageError."""
     now = engine.clock().datetime().timestamp()
     found: list[Place] = []
@@ -135,12 +157,14 @@ async def _living(engine: Engine) -> list[Place]:
         if not isinstance(lease, Lease) or lease.metadata.labels.get(IDENTITY) != SERVER:
             continue
         address, _, port = (lease.spec.holder_identity or "").rpartition("_")
-        age = MOST_SECONDS if lease.spec.renew_time is None else now - lease.spec.renew_time.datetime().timestamp()
+        renewed = lease.spec.renew_time
+        age = sightings.age(record, MOST_SECONDS if renewed is None else now - renewed.datetime().timestamp())
         if age <= LEASE_SECONDS and port.isdecimal() and _is_public(address):
             found.append(Place(address, int(port)))
         elif age >= MOST_SECONDS:
             with contextlib.suppress(Conflict, NotFound):  # others see it, too
                 await engine.store.delete(record.key, record.revision, finish(lease))
+            sightings.forget(record.key)
     return found
 
 
