@@ -17,10 +17,11 @@ from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
 from dray.process.http import Peer, Request
+from dray.server.objects import finish
 from dray.server.security.certificates import create_private_key
 from dray.server.security.identity import MASTERS, authenticated
 from dray.server.upkeep import own_endpoints, together
-from dray.store import Basis
+from dray.store import Basis, Key
 from etcd_world import Etcd, EtcdServer, etcd_servers, etcd_store, hears_late, new_prefix
 from eviction_objects import DRIVER, V1, device_slice
 from local_server import ADMIN, refused
@@ -337,6 +338,28 @@ async def test_the_service_of_the_cluster_leads_to_all_servers_that_are_alive(et
         await other.store.catch_up()
         await own_endpoints.publish(other.engine, others, seen)
         assert await _addresses(other) == ["192.0.2.1", "192.0.2.2"], "who comes back is found again"
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+async def test_nothing_is_made_in_a_namespace_of_which_it_is_not_heard_yet_that_it_goes(
+    etcd: Etcd, is_marked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two_servers(etcd) as (one, other):
+        made = await other.client().create(typed(manifest("v1", "Namespace", "short")))
+        await one.store.catch_up()
+        hears_late(one, monkeypatch)
+        key = Key(NAMESPACES.resource, "", "short")
+        if is_marked:
+            await other.client().delete(NAMESPACES, "", "short")
+        else:
+            await other.store.delete(key, int(made.metadata.resource_version), finish(made))
+        calls = [
+            one.client().create(typed(manifest("v1", "ConfigMap", f"late-{number}", "short"))) for number in range(3)
+        ]
+        refusals = await asyncio.gather(*calls, return_exceptions=True)
+        assert [getattr(each, "code", each) for each in refusals] == [403 if is_marked else 404] * 3
+        await other.store.catch_up()
+        assert not [each for each in other.store.list("configmaps").records if "late" in each.key.name]
 
 
 async def _addresses(server: EtcdServer) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 import etcd_history
 from dray.process import virtual_loop
-from dray.store import Delete, Key, StorageError, Uncertain, Update
+from dray.store import Basis, Delete, Key, StorageError, Uncertain, Update
 from dray.store.etcd import EtcdStore
 from dray.store.etcd.calls import RANGE, TXN
 from dray.store.etcd.generated import etcd_pb2 as pb
@@ -160,3 +160,21 @@ def test_who_waits_for_a_long_past_to_be_replayed_waits_as_long_as_it_goes_on() 
 
 async def _nobody() -> Any:
     """Nothing is to be done."""
+
+
+def test_writes_that_look_at_the_same_object_share_transactions_that_etcd_takes() -> None:
+    async def story(world: World) -> None:
+        one, _ = world.stores
+        await one.create(ONE, etcd_history.made(1))
+        absent = [Key("pods", "default", f"absent-{number}") for number in range(40)]
+        bases = [Basis(keys=(ONE, *(absent if number == 50 else ()))) for number in range(120)]
+        before = one.stats().commits
+        await asyncio.gather(
+            *(
+                one.create(Key("pods", "default", f"made-{number}"), etcd_history.made(number), basis)
+                for number, basis in enumerate(bases)
+            )
+        )
+        assert one.stats().commits - before <= 4
+
+    on_two_stores(story)

@@ -21,7 +21,7 @@ from dray.api.pod_claims import claim_for, with_statuses
 from dray.api.pod_groups import group_of
 from dray.api.pods import binding_of
 from dray.api.resource import ResourceClaim, ResourceClaimTemplate
-from dray.server import errors
+from dray.server import errors, namespaces
 from dray.server.engine import Call, Engine, PlacedPod, Placement
 from dray.server.objects import finish
 from dray.server.subresources.pod_binding import assigned
@@ -103,14 +103,14 @@ async def create_claims(
         names = {entry: claim.metadata.name for entry, claim in made.items()}
         told = replace(old, status=replace(old.status, resource_claim_statuses=with_statuses(old, names)))
         await engine.admission.check(engine, note, told, old)
-        operations: list[Operation] = [Create(_key(call, claim), finish(claim)) for claim in made.values()]
+        operations: list[Operation] = [_create(engine, call, claim) for claim in made.values()]
         operations.append(Update(note.key, record.revision, finish(told)))
         for claim in made.values():
             operations += await quota.charges(engine, call, claim)
         if len(operations) > len(made) + 1 and len(made) > 1:
             return None
         try:
-            stored = await engine.store.transact(operations)
+            stored = await engine.store.transact(operations, namespaces.basis(engine, call))
         except (Conflict, NotFound, Exists):
             continue
         return [each.obj for each in stored[: len(made)]]
@@ -128,9 +128,10 @@ async def create_events(engine: Engine, calls: Mapping[str, Call], events: Seque
         new = await _admitted(engine, call, writes.placed(engine, call, event))
         if await quota.charges(engine, call, new):
             return None
-        operations.append(Create(_key(call, new), finish(new)))
+        operations.append(_create(engine, call, new))
     try:
-        return [record.obj for record in await engine.store.transact(operations)]
+        stored = await engine.store.transact(operations, namespaces.basis(engine, *calls.values()))
+        return [record.obj for record in stored]
     except Exists:
         return None
 
@@ -238,5 +239,7 @@ async def _admitted(engine: Engine, call: Call, obj: T) -> T:
     return new
 
 
-def _key(call: Call, obj: Object) -> Key:
-    return Key(call.route.kind.storage.resource, obj.metadata.namespace, obj.metadata.name)
+def _create(engine: Engine, call: Call, obj: Object) -> Create:
+    """How something new is stored, if its namespace stays."""
+    key = Key(call.route.kind.storage.resource, obj.metadata.namespace, obj.metadata.name)
+    return Create(key, namespaces.staying(engine, call, obj.metadata.name, finish(obj)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dray.api.generated.core import Namespace
-from dray.api.kinds import NAMESPACES
-from dray.api.meta import Object, StatusCause
+from dray.api.meta import Object
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
+from dray.server.namespaces import check_stays
 
 KEPT = frozenset({"default", "kube-system", "kube-public"})
 
@@ -29,18 +29,5 @@ class NamespaceLifecycle(Plugin):
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Before anything else is checked, so that a missing namespace is what the client hears of."""
         if old is None and call.route.namespace:
-            namespace = engine.namespace(call.route.namespace)
-            if namespace is None:
-                raise errors.not_found(NAMESPACES, call.route.namespace)
-            if namespace.metadata.deletion_timestamp is not None or namespace.status.phase == "Terminating":
-                raise _terminating(call, new.metadata.name)
+            check_stays(engine, call, new.metadata.name)
         return new
-
-
-def _terminating(call: Call, created: str) -> errors.ApiError:
-    """The refusal with the cause that controllers look for, to leave a namespace alone that is on its way out."""
-    name = call.route.namespace
-    why = f"unable to create new content in namespace {name} because it is being terminated"
-    message = f"namespace {name} is being terminated"
-    cause = StatusCause(reason="NamespaceTerminating", message=message, field="metadata.namespace")
-    return errors.forbidden(call.route.kind, created, why, cause)

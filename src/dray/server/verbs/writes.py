@@ -24,7 +24,7 @@ from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.cel import Postponed
-from dray.server import errors
+from dray.server import errors, namespaces
 from dray.server.beside import LARGE
 from dray.server.bodies.request_namespace import check_namespace
 from dray.server.custom import slow_rules
@@ -158,10 +158,12 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
     """Stores a new object and what it uses up of quotas. Raises Exists or ApiError."""
     key = _key(call.route.kind, obj)
     complete = await finishing(engine, call, obj) if call.is_large else finish(obj)
-    basis = ITSELF
+    judged = ITSELF
     if isinstance(obj, Service):
         complete = engine.service_addresses.completing(key, obj, keep=not call.dry_run)
-        basis = engine.service_addresses.basis
+        judged = engine.service_addresses.basis
+    complete = namespaces.staying(engine, call, obj.metadata.name, complete)
+    basis = namespaces.basis(engine, call, also=judged)
     if call.dry_run:
         stored = engine.store.get(key)
         if stored is not None:
@@ -208,9 +210,9 @@ async def _insert_pod(engine: Engine, call: Call, pod: Pod) -> Record | None:
     if maker is None or not claims:
         return None
     operations = [Create(_key(CLAIMS, claim), finish(claim)) for claim in claims]
-    operations.append(Create(_key(PODS, pod), await finishing(engine, call, pod)))
+    operations.append(await _pod_create(engine, call, pod))
     try:
-        records = await engine.store.transact(operations)
+        records = await engine.store.transact(operations, namespaces.basis(engine, call))
     except Exists:
         return None
     maker.stored(records[-1].obj, [record.obj for record in records[:-1]])
@@ -222,8 +224,8 @@ async def _insert_placed(engine: Engine, call: Call, placed: PlacedPod, maker: F
     pod, placement = placed.pod, placed.placement
     try:
         operations = [Create(key, complete) for key, complete in placed.claims]
-        operations.append(Create(_key(PODS, pod), await finishing(engine, call, pod)))
-        records = await engine.store.transact(operations, placed.basis)
+        operations.append(await _pod_create(engine, call, pod))
+        records = await engine.store.transact(operations, namespaces.basis(engine, call, also=placed.basis))
     except (Exists, ApiError):
         placement.failed()
         return None  # somebody else has the devices by now, or the name
@@ -237,6 +239,12 @@ async def _insert_placed(engine: Engine, call: Call, placed: PlacedPod, maker: F
         maker.stored(records[-1].obj, [record.obj for record in records[:-1]])
     placement.stored(records[-1].obj)
     return records[-1]
+
+
+async def _pod_create(engine: Engine, call: Call, pod: Pod) -> Create:
+    """How a pod is stored with what belongs to it, if its namespace stays."""
+    complete = await finishing(engine, call, pod)
+    return Create(_key(PODS, pod), namespaces.staying(engine, call, pod.metadata.name, complete))
 
 
 def _key(kind: Kind, obj: Object) -> Key:

@@ -96,8 +96,13 @@ class Write(Submission):
 
     @property
     def size(self) -> int:
-        """How many operations it takes, or conditions."""
+        """How many conditions it has, which is at least as many as operations."""
         return len(self.changes) + len(self.guards) + len(self.seen) + len(self.ranges)
+
+    @property
+    def room(self) -> int:
+        """How many operations it takes."""
+        return len(self.changes) + len(self.guards)
 
     @property
     def looks_around(self) -> bool:
@@ -136,24 +141,30 @@ def group(writes: Iterable[Write]) -> list[list[Write]]:
     etcd judges all of a transaction by what was there before it, so nobody shares one with a write that it looks at.
     """
     groups: list[list[Write]] = []
-    operations = size = 0
+    operations = size = largest = 0
     written: set[bytes] = set()
-    looking: list[Write] = []
+    seen: set[bytes] = set()
+    ranging: list[Write] = []
     for write in writes:
         own = {change.path for change in write.changes}
-        is_apart = (write.looks_around and write.is_judged_by(written)) or any(
-            each.is_judged_by(own) for each in looking
+        is_apart = (
+            (write.looks_around and write.is_judged_by(written))
+            or not own.isdisjoint(seen)
+            or any(each.is_judged_by(own) for each in ranging)
         )
-        if not groups or is_apart or operations + write.size > MOST_OPERATIONS or size + write.bytes > MOST_BYTES:
+        # etcd adds the largest of what is inside a transaction to how many there are.
+        is_full = not groups or len(groups[-1]) + 1 + max(largest, write.size) > MOST_OPERATIONS
+        if is_full or is_apart or operations + write.room > MOST_OPERATIONS or size + write.bytes > MOST_BYTES:
             groups.append([])
-            operations = size = 0
-            written = set()
-            looking = []
+            operations = size = largest = 0
+            written, seen, ranging = set(), set(), []
         groups[-1].append(write)
         written |= own
-        if write.looks_around:
-            looking.append(write)
-        operations += write.size
+        seen.update(write.seen)
+        if write.ranges:
+            ranging.append(write)
+        operations += write.room
+        largest = max(largest, write.size)
         size += write.bytes
     return groups
 
