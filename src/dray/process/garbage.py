@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-THRESHOLDS: Final = (5_000, 6, 1_000_000)
-"""New objects until they are looked at, how often until the survivors are, and how often until everything is: never."""
+THRESHOLDS: Final = (2_500, 3, 1_000_000)
+"""New objects until they are looked at, how often until the survivors are, and how often until everything is: never.
+
+Each object is looked at twice, however they are set; with these no look takes longer than 10,000 objects do, 5 ms."""
 
 
 @contextmanager
@@ -23,7 +25,6 @@ def loading() -> Iterator[None]:
 
     For the whole process: only the one who runs it should call this, once.
     """
-    gc.collect()
     gc.disable()
     try:
         yield

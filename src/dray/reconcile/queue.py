@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -33,7 +33,7 @@ class WorkQueue(Generic[K]):
     def __init__(self, name: str, clock: Clock) -> None:
         self.name = name
         self._clock = clock
-        self._waiting: dict[K, float] = {}
+        self._waiting: OrderedDict[K, float] = OrderedDict()  # the first of a plain dict is searched for
         self._processing: dict[K, float] = {}
         self._again: set[K] = set()
         self._later: list[tuple[float, int, K]] = []
@@ -119,9 +119,8 @@ class WorkQueue(Generic[K]):
         """The next key; call `done` with it afterwards."""
         while not self._waiting:
             await self._sleep()
-        key = next(iter(self._waiting))
+        key, since = self._waiting.popitem(last=False)
         now = self._clock.monotonic()
-        since = self._waiting.pop(key)
         self._processing[key] = now
         if self.on_wait is not None:
             self.on_wait(now - since)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -55,7 +56,7 @@ class SchedulingQueue:
         self._entries: dict[ObjectName, _Entry] = {}
         self._active: list[tuple[bool, int, float, int, ObjectName]] = []
         self._queued: set[ObjectName] = set()
-        self._slow: dict[str, dict[ObjectName, None]] = {}
+        self._slow: dict[str, OrderedDict[ObjectName, None]] = {}
         """Of those that are queued, the slow ones, by namespace."""
         self._slow_is_next = False
         # In the order in which they began to wait, so that they are tried again in the same order every time.
@@ -288,7 +289,7 @@ class SchedulingQueue:
         self._queued.add(key)
         self._wake.set()
         if entry.is_slow:
-            self._slow.setdefault(key.namespace, {})[key] = None
+            self._slow.setdefault(key.namespace, OrderedDict())[key] = None
             return
         self._count += 1
         priority = entry.info.pod.spec.priority or 0

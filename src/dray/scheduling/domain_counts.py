@@ -66,7 +66,7 @@ class DomainCounts:
                 return False
         looked_at = 0
         while self._left:
-            node = self._left.pop(next(iter(self._left)))
+            _, node = self._left.popitem()
             looked_at += 1 + len(node.pods)
             value = self._value(node.node)
             if value is not None:

@@ -41,3 +41,10 @@ def test_what_was_loaded_is_not_looked_at_again_and_what_is_young_is() -> None:
     assert older > before[1]
     assert oldest == before[2]
     assert sum(one["collected"] for one in gc.get_stats()) - freed > 19 * garbage.THRESHOLDS[0]
+
+
+def test_no_look_takes_more_objects_than_a_turn_has_time_for() -> None:
+    """What survives the first look is looked at once more, together with what came since: 2 million in a second."""
+    first, second, last = garbage.THRESHOLDS
+    assert first * (second + 2) <= 15_000
+    assert last >= 1_000_000

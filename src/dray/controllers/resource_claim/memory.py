@@ -18,7 +18,7 @@ class Memory:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._made: dict[str, dict[str, str]] = {}
-        self._names: dict[tuple[str, str], float] = {}
+        self._names: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._gone: OrderedDict[str, None] = OrderedDict()
 
     def note_made(self, pod_uid: str, namespace: str, entry: str, claim: str) -> None:
@@ -26,7 +26,7 @@ class Memory:
         self._made.setdefault(pod_uid, {})[entry] = claim
         now = self._monotonic()
         while self._names and now - next(iter(self._names.values())) >= LONGEST:
-            del self._names[next(iter(self._names))]
+            self._names.popitem(last=False)
         self._names[namespace, claim] = now
 
     def made(self, pod_uid: str) -> Mapping[str, str]:
