@@ -76,7 +76,7 @@ def share(obj: msgspec.Struct) -> None:
 
 def _shared(value: Any, kind: type, field: _Field) -> Any:
     if kind is str:
-        return _text(value)
+        return shared_text(value)
     if kind is Time:
         return _time(value)
     if kind is dict or kind is tuple:
@@ -120,7 +120,7 @@ def _with_shared(value: Any, kind: type, field: _Field) -> Any:
     return value
 
 
-def _text(value: str) -> str:
+def shared_text(value: str) -> str:
     if len(value) > LONGEST_TEXT:
         return value
     if len(_texts) >= MOST_TEXTS:

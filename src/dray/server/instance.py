@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dray.api import codec, registry
+from dray.api import codec, registry, stored_parts
 from dray.api.custom import CustomObject
 from dray.api.meta import Object
 from dray.api.shared_parts import share
@@ -80,8 +80,10 @@ def decode_stored(resource: str, data: bytes) -> Object:
     """An object as the store kept it; what it has in common with others is there once."""
     plural, _, group = resource.partition(".")
     kind = registry.by_resource(group, plural)
-    obj: Object = codec.decode(data, CustomObject if kind is None else kind.hub)
-    share(obj.metadata if kind is None else obj)
+    if kind is not None:
+        return stored_parts.decode(data, kind.hub)
+    obj = codec.decode(data, CustomObject)
+    share(obj.metadata)
     return obj
 
 
