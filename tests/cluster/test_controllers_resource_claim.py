@@ -10,6 +10,7 @@ import builders
 from controller_world import Manifest, World, controller_world, manifest, pod
 from dray.api.extended_resources import CLAIM_ANNOTATION
 from dray.api.resource.claim import FINALIZER
+from local_server import local_server, typed
 
 RESOURCE = "resource.k8s.io/v1"
 NAME = "resourceclaim-controller"
@@ -384,3 +385,21 @@ async def test_what_a_pod_got_for_extended_resources_is_free_when_it_goes_before
         await world.settle()
         left = (await world.get("resourceclaims", "p-extended-resources-x")).status
         assert (left.reserved_for, left.allocation) == ((), None)
+
+
+async def test_after_a_start_nothing_is_looked_at_twice_for_which_nothing_is_to_do() -> None:
+    async with local_server() as server:
+        async with controller_world(NAME, server=server) as world:
+            await world.create(template(), *(with_template(f"p{number}") for number in range(5)))
+            await world.settle()
+            for number in range(5):
+                owner = await world.get("pods", f"p{number}")
+                (status,) = owner.status.resource_claim_statuses
+                await allocate(world, status.resource_claim_name, owner)
+            await world.settle()
+        await server.client().create(typed(with_template("late")))
+        async with controller_world(NAME, server=server) as world:
+            await world.settle()
+            assert world.manager.controllers[NAME].queue.adds == 1, "the pod that came meanwhile"
+            assert len(await world.objects("resourceclaims")) == 6
+            assert world.metric("resourceclaim_controller_resource_claims") == 6

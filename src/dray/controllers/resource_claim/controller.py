@@ -29,6 +29,7 @@ from dray.api.status import ApiError
 from dray.client.calls import delete_exactly, find
 from dray.client.informer import put_together
 from dray.controllers.context import Context
+from dray.controllers.first_look import FirstLook
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.resource_claim.claim_plan import Step, is_judged, plan_claim
 from dray.controllers.resource_claim.group_plan import GroupPlan, plan_group, with_shared
@@ -78,10 +79,13 @@ class ResourceClaimController(QueueController[Key]):
         self._metrics = ClaimMetrics(context.metrics)
         self._recorder = context.recorder("resource_claim")
         add_indexes(self._pods, self._groups, self._claims)
-        self._claims.on_change(self._on_claim)
+        self._claims.on_change(self._metrics.changed)
+        self._first_look = FirstLook(
+            (self._claims, self._on_claim),
+            (self._groups, self._on_group),
+            (self._pods, self._on_pod),
+        )
         self._templates.on_change(self._on_template)
-        self._groups.on_change(self._on_group)
-        self._pods.on_change(self._on_pod)
 
     def note_made(self, pod: Pod, claims: Sequence[ResourceClaim]) -> None:
         """The server made claims together with their pod, in the controller's place."""
@@ -92,6 +96,11 @@ class ResourceClaimController(QueueController[Key]):
             put_together(*[(self._claims, claim) for claim in claims], (self._pods, pod))
         finally:
             self._came_complete = False
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        await self._first_look.look()
+        await super().run()
 
     # Events
 
@@ -153,7 +162,6 @@ class ResourceClaimController(QueueController[Key]):
             self.queue.add(Key(CLAIM, pod.metadata.namespace, name))
 
     def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        self._metrics.changed(old, new)
         if self._came_complete:
             return
         claim = new if new is not None else old
@@ -175,7 +183,7 @@ class ResourceClaimController(QueueController[Key]):
                 self._look_at_pods_of(ObjectName.of(group))
 
     def _on_template(self, _old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> None:
-        if new is None:
+        if new is None or not self._first_look.has_begun:
             return
         place = (new.metadata.namespace, new.metadata.name)
         for pod in self._pods.by_index(BY_TEMPLATE, place):
@@ -188,8 +196,6 @@ class ResourceClaimController(QueueController[Key]):
     def _needs_look(self, claim: ResourceClaim) -> bool:
         """Whether anything might have to be done; cheap, because every change of every claim comes by."""
         if claim.metadata.deletion_timestamp is not None:
-            return True
-        if not self._pods.has_synced or not self._groups.has_synced:
             return True
         for one in claim.status.reserved_for:
             if is_judged(one) and not self._is_alive(claim, one):
