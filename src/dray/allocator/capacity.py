@@ -34,6 +34,18 @@ def consume(requested: Mapping[str, Quantity], capacity: Mapping[str, DeviceCapa
     return consumed
 
 
+def first_misfit(requested: Mapping[str, Quantity], capacity: Mapping[str, DeviceCapacity]) -> str:
+    """The capacity for which a device can never serve a request; empty if it can. Raises CapacityFault."""
+    lacking = next((name for name in requested if name not in capacity), "")
+    if lacking:
+        return lacking
+    for name, entry in capacity.items():
+        amount = _amount(name, requested.get(name), entry)
+        if _violates(amount, entry.request_policy) or amount.nanos > entry.value.nanos:
+            return name
+    return ""
+
+
 def fits(consumed: Mapping[str, Quantity], capacity: Mapping[str, DeviceCapacity], taken: Mapping[str, int]) -> bool:
     """Whether there is room besides what is `taken` (in nano units) already."""
     return all(amount.nanos + taken.get(name, 0) <= capacity[name].value.nanos for name, amount in consumed.items())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dray.allocator.capacity import first_misfit
 from dray.allocator.inventory import Inventory
 from dray.allocator.judge import conditions_of
 from dray.allocator.layout import Layout, Value
@@ -23,6 +24,7 @@ from dray.allocator.reasons import (
 from dray.allocator.requests import Alternative, Claim
 from dray.allocator.selection import Fault, Selector, consumption, first_false, untolerated_taint
 from dray.api.quantity import Quantity
+from dray.api.resource import DeviceCapacity
 from dray.api.semver import Semver
 from dray.tracker.view import EffectiveDevice
 
@@ -74,19 +76,14 @@ class DeviceChecker:
 
     def _check_policy(self, device: EffectiveDevice) -> AnyCheck | None:
         criteria = self._alternative.criteria
-        message = ""
+        declared = device.device.capacity
         try:
             if consumption(criteria, device) is not None:
                 return None
         except Fault as fault:
-            message = str(fault)
-        capacity = device.device.capacity
-        for name, amount in criteria.capacity.items():
-            entry = capacity.get(name)
-            if entry is None or amount > entry.value or entry.request_policy is not None or message:
-                value = None if entry is None else str(entry.value)
-                return CapacityUnsuitable(capacity=name, requested=str(amount), value=value, message=message)
-        return CapacityUnsuitable(capacity=next(iter(capacity), ""), requested="", message=message)
+            name = next(iter(criteria.capacity or declared), "")
+            return _unsuitable(name, criteria.capacity, declared, message=str(fault))
+        return _unsuitable(first_misfit(criteria.capacity, declared), criteria.capacity, declared)
 
     def _check_taints(self, device: EffectiveDevice) -> AnyCheck | None:
         tracked = untolerated_taint(self._alternative.criteria, device)
@@ -163,3 +160,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def _unsuitable(
+    name: str, requested: Mapping[str, Quantity], declared: Mapping[str, DeviceCapacity], *, message: str = ""
+) -> CapacityUnsuitable:
+    """What a device has of a capacity, and what its policy lets one request have of it."""
+    asked = requested.get(name)
+    entry = declared.get(name)
+    policy = None if entry is None else entry.request_policy
+    most = None if policy is None or policy.valid_range is None else policy.valid_range.max
+    return CapacityUnsuitable(
+        capacity=name,
+        requested="" if asked is None else str(asked),
+        value=None if entry is None else str(entry.value),
+        at_most=None if most is None else str(most),
+        choices=() if policy is None else tuple(str(value) for value in policy.valid_values),
+        message=message,
+    )

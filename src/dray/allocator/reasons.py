@@ -64,6 +64,10 @@ class CapacityUnsuitable(Check, frozen=True, kw_only=True, tag="capacityPolicy")
     requested: str
     value: str | None = None
     """What the device has in all."""
+    at_most: str | None = None
+    """What its policy lets one request have, at the most."""
+    choices: tuple[str, ...] = ()
+    """The amounts that its policy lets one request have."""
     message: str = ""
     """Set if the amount cannot be computed with, which aborts the allocation."""
 

@@ -47,14 +47,8 @@ def blocked_by(node: NodeReport, now: datetime | None, *, named: bool = True) ->
     parts = [_tell_group(group, now, named=named) for group in groups[:MAX_REASONS]]
     if len(groups) > MAX_REASONS:
         parts.append(count(len(groups) - MAX_REASONS, "more reason"))
-    parts += [tell_problem(problem) for problem in node.problems]
+    parts += [problem.message for problem in node.problems]
     return "; ".join(parts) or ("too few devices" if node.devices else "no devices here")
-
-
-def tell_problem(problem: reasons.PoolProblem) -> str:
-    """Why the devices of a pool do not count."""
-    state = "incomplete" if problem.incomplete else "unusable"
-    return f"pool {problem.pool} {state}: {problem.message}"
 
 
 def tell_device(report: DeviceReport, now: datetime | None) -> str:
@@ -111,8 +105,10 @@ def _kind(check: AnyCheck) -> tuple[object, ...]:
             return (check.effect, check.rule, None if check.rule else (check.key, check.value))
         case reasons.CounterShort():
             return (check.counter_set, check.counter)
-        case reasons.CapacityShort() | reasons.CapacityUnsuitable():
+        case reasons.CapacityShort():
             return (check.capacity,)
+        case reasons.CapacityUnsuitable():
+            return (check.capacity, check.value is None, check.at_most, check.choices)
         case reasons.ConstraintConflict() | reasons.AttributeMissing():
             return (check.attribute,)
     return ()
@@ -151,7 +147,7 @@ def tell_check(check: AnyCheck, now: datetime | None) -> str:
         case reasons.OutOfReach():
             return "not reachable from the node"
         case reasons.CapacityUnsuitable():
-            return f"with {local_name(check.capacity)} {check.value or 'unset'}, needs {check.requested or 'another'}"
+            return _tell_unsuitable(check)
         case reasons.Tainted():
             return _tell_taint(check, now)
         case reasons.InUse():
@@ -169,6 +165,18 @@ def tell_check(check: AnyCheck, now: datetime | None) -> str:
             return f"without {local_name(check.attribute)}"
         case reasons.ConstraintConflict():
             return f"{local_name(check.attribute)} {'is not distinct' if check.distinct else 'differs'}"
+
+
+def _tell_unsuitable(check: reasons.CapacityUnsuitable) -> str:
+    capacity = local_name(check.capacity)
+    if check.value is None:
+        return f"without {capacity}, needs {check.requested}"
+    text = f"with {capacity} {check.value}"
+    if check.choices:
+        text += f", of which one request gets {' or '.join(check.choices)}"
+    elif check.at_most is not None:
+        text += f", of which one request gets at most {check.at_most}"
+    return f"{text}; needs {check.requested}" if check.requested else f"{text}; the request names no amount"
 
 
 def _tell_taint(check: reasons.Tainted, now: datetime | None) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from dray.allocator.reasons import ClaimReport, DeviceReport, Explanation, NodeReport, RequestReport
 from dray.allocator.results import DOES_NOT_FIT
-from dray.prose.device_reasons import blocked_by, is_match, tell_device, tell_problem, totals
+from dray.prose.device_reasons import blocked_by, is_match, tell_device, totals
 from dray.prose.remedies import Trials, find_closest, tell_hopeless, tell_remedies
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count, local_name, names, shorten
@@ -202,7 +202,7 @@ def _tell_devices(node: NodeReport, style: Style) -> Iterator[str]:
         more = len(node.devices) - MAX_DEVICE_ROWS
         yield "\n".join([*lay_out(rows, style.width), *([f"  … and {count(more, 'more device')}"] if more > 0 else [])])
     for problem in node.problems:
-        yield wrap(f"Its devices do not count: {tell_problem(problem)}.", style.width)
+        yield wrap(f"Its devices do not count: {problem.message}.", style.width)
 
 
 def tell_totals(request: RequestReport) -> str:

@@ -18,6 +18,8 @@ _Values: TypeAlias = tuple[tuple[str, ...], ...]
 _MAX_DEVICES = 4
 _MAX_TRIED = 8
 """How many alternatives are tried for one piece of advice."""
+_MAX_HOLDERS = 16
+"""So many claims are asked to give back what they hold, at the most: more is no advice."""
 
 
 class _Help(NamedTuple):
@@ -104,8 +106,23 @@ def _releases(claim: str, request: RequestReport, node: NodeReport, trials: Tria
         if trials.released(claim, node.node, [holder]):
             yield f"when {holder} gives back what it holds"
             return
-    if 1 < len(holders) <= _MAX_TRIED and trials.released(claim, node.node, holders):
-        yield f"when {names(holders, _MAX_DEVICES)} give back what they hold"
+    if 1 < len(holders) <= _MAX_HOLDERS and trials.released(claim, node.node, holders):
+        enough = _fewest(claim, node, holders, trials)
+        yield f"when {names(enough, _MAX_HOLDERS)} give back what they hold"
+
+
+def _fewest(claim: str, node: NodeReport, holders: Sequence[str], trials: Trials) -> list[str]:
+    """Of holders that are enough together, so many that none of them can stay."""
+    needed = list(holders)
+    part = max(len(needed) // 2, 1)
+    while True:
+        for start in range(len(needed) - part, -1, -part):
+            fewer = needed[:start] + needed[start + part :]
+            if fewer and trials.released(claim, node.node, fewer):
+                needed = fewer
+        if part == 1:
+            return needed
+        part //= 2
 
 
 def _tried(claim: str, node: NodeReport, help_: _Help, trials: Trials) -> _Help | None:

@@ -110,12 +110,16 @@ def _selectors(snapshot: Snapshot, devices: list[EffectiveDevice], requests: Ite
     classes = {one.metadata.name: one for one in snapshot.objects(DeviceClass)}
     for one in requests:
         owner = classes.get(one.device_class)
-        of_class = [each.cel.expression for each in owner.spec.selectors if each.cel is not None] if owner else []
+        if owner is None:
+            continue  # which devices it is about is not known
+        of_class = [each.cel.expression for each in owner.spec.selectors if each.cel is not None]
         candidates = [device for device in devices[:MAX_DEVICES] if _holds(of_class, device)]
+        number = len(candidates)
         for index, text in enumerate(one.selectors):
             failed = [found for device in candidates if (found := _failure(text, device))]
+            candidates = [device for device in candidates if _holds([text], device)]  # the next one sees only these
             if failed:
-                message = f"fails on {len(failed)} of {len(candidates)} devices of its class: {failed[0]}"
+                message = f"fails on {len(failed)} of {number} devices of its class: {failed[0]}"
                 yield _about(one, f"{one.path}.selectors[{index}].cel.expression", "MayFail", message)
 
 

@@ -136,6 +136,22 @@ def test_capacity_that_is_short_or_unsuitable() -> None:
     assert unknown == CapacityUnsuitable(capacity="cores", requested="1")
 
 
+@pytest.mark.parametrize(
+    ("policy", "allowed"),
+    [
+        ({"default": "10", "validRange": {"min": "10", "step": "10", "max": "60"}}, {"at_most": "60"}),
+        ({"default": "10", "validValues": ["10", "20"]}, {"choices": ("10", "20")}),
+    ],
+)
+def test_what_a_policy_lets_one_request_have(policy: dict[str, Any], allowed: dict[str, Any]) -> None:
+    """The capacity whose policy forbids the amount is named, not the first one that has a policy."""
+    amounts = {"slots": {"value": "4", "requestPolicy": {"default": "1", "validValues": ["1", "2"]}}}
+    amounts["bandwidth"] = {"value": "100", "requestPolicy": policy}
+    slice_ = resource_slice(device("a", allowMultipleAllocations=True, capacity=amounts))
+    check = first_check(slice_, claim("c", request(capacity={"requests": {"slots": "2", "bandwidth": "70"}})))
+    assert check == CapacityUnsuitable(capacity="bandwidth", requested="70", value="100", **allowed)
+
+
 @pytest.mark.req("4381-55")
 def test_a_constraint_with_the_conflicting_values() -> None:
     slice_ = resource_slice(

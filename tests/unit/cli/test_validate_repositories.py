@@ -318,6 +318,23 @@ def test_lint_names_what_is_valid_and_not_meant(tmp_path: Path) -> None:
     assert dray("lint", str(ROOT / "examples" / "quota")).exit_code == 0
 
 
+def test_lint_says_of_devices_only_what_it_can_know(tmp_path: Path) -> None:
+    """A selector sees the devices of its class, which must be known, for which the selectors before it hold."""
+    file = tmp_path / "claims.yaml"
+    rack = """device.attributes["gpu.example.com"].rack == "r1\""""
+    requests = []
+    for name, before in (("gpu", "false"), ("elsewhere", "true")):
+        selectors = ", ".join(f"{{cel: {{expression: '{text}'}}}}" for text in (before, rack))
+        requests.append(f"{{name: {name}, exactly: {{deviceClassName: {name}, selectors: [{selectors}]}}}}")
+    file.write_text(
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c, namespace: ml}\n"
+        f"spec: {{devices: {{requests: [{', '.join(requests)}]}}}}\n"
+    )
+    done = dray("lint", str(ROOT / "examples" / "cluster"), str(file), "-o", "json")
+    found = [one["reason"] for one in json.loads(done.stdout)["findings"] if one["file"] == str(file)]
+    assert found == ["UnknownClass"]
+
+
 def test_lint_names_pods_that_fit_no_node_group() -> None:
     folders = [str(ROOT / "examples" / name) for name in ("cluster", "scale-up")]
     done = dray("lint", *folders)

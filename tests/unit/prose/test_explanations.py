@@ -85,6 +85,24 @@ def test_many_nodes_in_the_same_state_share_a_row() -> None:
     assert "Closest: node-31, short by 1 device." in text
 
 
+def test_why_a_capacity_does_not_do() -> None:
+    """One device has enough and gives no request so much; another has none of it."""
+    policy = {"default": "10", "validRange": {"min": "10", "step": "10", "max": "60"}}
+    wide = device("a", allowMultipleAllocations=True)
+    wide["capacity"] = {"bandwidth": {"value": "100", "requestPolicy": policy}}
+    wanted = claim("x")
+    wanted["spec"]["devices"]["requests"][0]["exactly"]["capacity"] = {"requests": {"bandwidth": "70"}}
+    text = str(explain(resource_slice("n", wide, device("b")), resource_slice("m", device("c")), wanted))
+    assert "1 with bandwidth 100, of which one request gets at most 60; needs 70" in text
+    assert "1 without bandwidth, needs 70" in text
+
+
+def test_a_pool_that_is_incomplete_is_named_once() -> None:
+    text = str(explain(resource_slice("n", device("a"), count=2), claim("x")))
+    assert text.count("is incomplete") == 1
+    assert "incomplete: pool" not in text
+
+
 def test_long_values_are_shortened() -> None:
     odd = device("gpu-0")
     odd["attributes"]["serial"] = {"string": "x" * 64}

@@ -45,6 +45,23 @@ def test_a_release_that_does_not_help_is_not_advised() -> None:
     assert "is released" not in text
 
 
+def test_no_more_holders_are_asked_than_are_needed() -> None:
+    """Four cards are held whole, and three halves are wanted: two of them are enough."""
+    objects: list[Manifest] = []
+    for number in range(4):
+        parts, counters = card()
+        for one in (parts, counters):
+            one["metadata"]["name"] += str(number)
+            one["spec"]["pool"]["name"] = f"card-{number}"
+        objects += [parts, counters, held(claim(f"y{number}"), f"card-{number}", "whole")]
+    for published in objects[::3]:
+        for part in published["spec"]["devices"][1:]:
+            part["capacity"]["memory"]["value"] = "40Gi"
+    halves = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("40Gi")) == 0'
+    text = told(*objects, claim("x", count=3, selector=halves))
+    assert "It would fit when ml/y0, ml/y1 give back what they hold." in text
+
+
 def test_a_pool_of_another_driver_is_not_what_is_missing() -> None:
     other: dict[str, Any] = resource_slice("n", device("nic"), count=2)
     other["metadata"]["name"] = "other"
