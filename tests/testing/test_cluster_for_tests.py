@@ -161,8 +161,18 @@ async def test_coroutines_have_the_same_on_their_own_loop() -> None:
     async with dray.testing.async_cluster(nodes=0) as cluster:
         await cluster.apply(_named("mine"))
         assert (await cluster.wait("configmap/mine", lambda _found: True))["metadata"]["name"] == "mine"
+        assert "mine" in await cluster.kubectl("get", "configmaps")
         await cluster.delete("configmap/mine")
         await cluster.wait("configmap/mine", "deleted")
+
+
+def test_coroutines_and_plain_tests_have_the_same_calls() -> None:
+    plain, awaited = (
+        {name for name, found in vars(kind).items() if callable(found) and not name.startswith("_")}
+        for kind in (dray.testing.Cluster, dray.testing.AsyncCluster)
+    )
+    assert plain - awaited == {"run"}  # `await` does it in coroutines
+    assert awaited <= plain
 
 
 async def test_watches_break_off_and_go_on_where_they_were() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -198,11 +196,4 @@ class Cluster:
 
     def kubectl(self, *arguments: str, check: bool = True) -> str:
         """What kubectl prints. Raises CalledProcessError if it fails, unless `check` is off."""
-        environment = os.environ | {"KUBECONFIG": str(self.kubeconfig)}
-        command = [shutil.which("kubectl") or "kubectl", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-        if check and done.returncode:
-            error = subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
-            error.add_note(done.stderr.strip())
-            raise error
-        return done.stdout
+        return self._thread.run(self._running.kubectl(*arguments, check=check))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import os
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -181,6 +185,19 @@ class AsyncCluster:
         if device not in known:
             there = f"; it has {', '.join(known)}" if known else ", nor any other"
             raise ValueError(f"node {node!r} has no device {device!r}{there}")
+
+    async def kubectl(self, *arguments: str, check: bool = True) -> str:
+        """What kubectl prints. Raises CalledProcessError if it fails, unless `check` is off."""
+        environment = os.environ | {"KUBECONFIG": str(self.kubeconfig)}
+        command = [shutil.which("kubectl") or "kubectl", *arguments]
+        # Beside the loop, which may be the one that the server answers on.
+        run = functools.partial(subprocess.run, capture_output=True, text=True, env=environment, check=False)
+        done = await asyncio.to_thread(run, command)
+        if check and done.returncode:
+            error = subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+            error.add_note(done.stderr.strip())
+            raise error
+        return done.stdout
 
     def _faults_here(self) -> ApiFaults:
         if self._faults is None:
