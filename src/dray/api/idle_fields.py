@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
+from msgspec.structs import FieldInfo
 
 from dray.api.registry import Kind
 from dray.api.sharing import remembered
@@ -116,6 +117,12 @@ def idle_fields(kind: Kind, obj: Any) -> list[str]:
     return [_told(path, why) for path, why, steps in _rows(kind) if _is_set(obj, steps)]
 
 
+def learn(kind: Kind) -> None:
+    """Finds out, once, what `idle_fields` has to look at."""
+    if kind.resource in IDLE_FIELDS and kind.resource not in LISTED_ONLY:
+        _rows(kind)
+
+
 @remembered
 def _of_pods(spec: Any, kind: Kind) -> tuple[str, ...]:
     """The same for a pod: many have one spec."""
@@ -151,13 +158,18 @@ def _rows(kind: Kind) -> list[tuple[str, str, tuple[_Step, ...]]]:
 def _steps(struct: type, path: str) -> tuple[_Step, ...]:
     """The path as attributes. Raises KeyError if there is no such field."""
     name, _, rest = path.partition(".")
-    fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
-    found = fields[name.removesuffix(EACH)]
+    found = _fields(struct)[name.removesuffix(EACH)]
     step = _Step(found.name, name.endswith(EACH))
     if not rest:
         return (step,)
     (inner,) = structs_in(found.type)
     return (step, *_steps(inner, rest))
+
+
+@cache
+def _fields(struct: type) -> dict[str, FieldInfo]:
+    """By their names in JSON. To find them out takes a millisecond and more, and every path begins with the same."""
+    return {field.encode_name: field for field in msgspec.structs.fields(struct)}
 
 
 def structs_in(annotation: Any) -> Iterator[type]:

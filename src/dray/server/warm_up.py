@@ -9,7 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
-from dray.api import registry, schema
+from dray.api import idle_fields, registry, schema
+from dray.api.kinds import CLAIMS, NODES, PODS, SLICES, TEMPLATES
 from dray.api.registry import Kind
 from dray.process.clock import Clock
 from dray.server.engine import Engine
@@ -20,6 +21,8 @@ PAUSE_SECONDS: Final = 1.0
 """After the start, when whatever is started with the server wants the processor."""
 LATER: Final = ("dray.client.http",)
 """Modules that nobody needs for starting, and whose import would keep the loop when somebody does."""
+FIRST: Final = (PODS, CLAIMS, TEMPLATES, NODES, SLICES)
+"""Kinds of which many are written soon after a start."""
 CALLER: Final = "system:warm-up"
 """Who waits for its turn among those whose requests are worked on beside the loop."""
 
@@ -29,11 +32,12 @@ async def warm_up(engine: Engine, clock: Clock) -> None:
     await clock.sleep(PAUSE_SECONDS)
     for module in LATER:
         await engine.workers.run(CALLER, import_module, module)
-    for kind in registry.kinds():
+    for kind in dict.fromkeys((*FIRST, *registry.kinds())):
         await engine.workers.run(CALLER, learn, kind)
 
 
 def learn(kind: Kind) -> None:
     """Everything that is found out about a kind when it is first written, and kept."""
     rules_of(kind)
+    idle_fields.learn(kind)
     shape.of(schema.for_kind(kind.group, kind.versions[0], kind.kind))

@@ -12,6 +12,7 @@ import pytest
 
 import dray
 from acting_fields import ACTING
+from dray.api import idle_fields as table
 from dray.api.effects import Effect, effect_of
 from dray.api.idle_fields import EACH, IDLE_FIELDS, LISTED_ONLY, OF_THE_NODE, idle_fields, structs_in
 from dray.api.meta import Object, ObjectMeta
@@ -128,3 +129,22 @@ def only(name: str, value: object) -> Any:
 
 def snake(name: str) -> str:
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+def test_the_fields_of_a_type_are_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a millisecond and more for a large one, and the first pod waits for all of them."""
+    asked: list[type] = []
+    find = msgspec.structs.fields
+
+    def count(struct: type) -> object:
+        asked.append(struct)
+        return find(struct)
+
+    monkeypatch.setattr(msgspec.structs, "fields", count)
+    table._rows.cache_clear()
+    table._fields.cache_clear()
+    table.learn(by_resource("", "pods"))
+    assert asked
+    assert len(asked) == len(set(asked))
+    table.learn(by_resource("", "pods"))
+    assert len(asked) == len(set(asked))
