@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import datetime as dt
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from commands import run_here
 from dray.api.generated.core import ConfigMap
@@ -20,8 +22,9 @@ from dray.server.security.certificates import Authority, KeyPair
 from dray.store import Exists, Key, Uncertain, Unreachable
 from dray.store.etcd import AddressError, CannotLoad, EtcdAddress, EtcdStore, Loader, loading
 from dray_process import run_dray
-from etcd_world import etcd_store, new_prefix, running_etcd
+from etcd_world import Etcd, etcd_store, new_prefix, running_etcd
 from patience import PATIENCE, eventually
+from ports import free_port
 from server_process import server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -57,10 +60,64 @@ def test_over_tls_both_sides_show_who_they_are(tmp_path: Path, monkeypatch: pyte
         restored = run_dray("restore", tmp_path / "file", *place, *secrets, *again)
         assert f"Start with: dray server {' '.join([*place, *again, *secrets])}\n" in restored.stdout
         monkeypatch.setattr(loading, "START_SECONDS", 0.1)
-        loader = Loader(EtcdAddress(urls=cluster.urls, authority=untrusted, certificate=client[0], key=client[1]))
-        with pytest.raises(CannotLoad, match="cannot reach etcd"):
+        plain = tuple(url.replace("https:", "http:") for url in cluster.urls)
+        stranger_client = write(tmp_path, "other", stranger.issue_client_certificate("dray", (), now))
+        for wrong, told in (
+            (replace(address, authority=untrusted), f"not signed by --etcd-cacert {untrusted}. Give the authority"),
+            (replace(address, authority=None), "not signed by an authority of this system. Give the authority"),
+            (replace(address, certificate=None, key=None), "it wants a certificate. Give one that etcd trusts"),
+            (
+                replace(address, certificate=stranger_client[0], key=stranger_client[1]),
+                f"it does not accept --etcd-cert {stranger_client[0]}. Give one that etcd trusts",
+            ),
+            (EtcdAddress(urls=plain), "If it has TLS, give https:// in --store"),
+        ):
+            assert told in _why_not(wrong)
+
+
+def _why_not(address: EtcdAddress) -> str:
+    """Why an etcd cannot be reached."""
+    loader = Loader(address)
+    try:
+        with pytest.raises(CannotLoad, match="cannot reach etcd") as refusal:
             loader.find(b"x")
+    finally:
         loader.close()
+    return str(refusal.value)
+
+
+def test_why_etcd_is_not_reached_is_told_with_what_to_do(
+    etcd: Etcd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "START_SECONDS", 0.1)
+    trusted, _ = write(tmp_path, "ca", Authority.create(dt.datetime.now(dt.UTC), "etcd").pair)
+    encrypted = tuple(url.replace("http:", "https:") for url in etcd.urls)
+    for address, told in (
+        (EtcdAddress(urls=encrypted, authority=trusted), "it does not speak TLS there. Give http:// in --store"),
+        (EtcdAddress(urls=(f"http://127.0.0.1:{free_port()}",)), "nobody listens there. Start it"),
+        (EtcdAddress(urls=("http://no-such-host.invalid:2379",)), "there is no host of that name"),
+    ):
+        assert told in _why_not(address)
+
+
+def test_a_server_whose_etcd_has_lost_its_data_says_so_and_goes_on_when_it_is_started_again(tmp_path: Path) -> None:
+    directory = tmp_path / "etcd"
+    directory.mkdir()
+    with running_etcd(directory) as cluster:
+        [member] = cluster.members
+        address = EtcdAddress(urls=cluster.urls)
+        with server_on_thread(tmp_path / "state", etcd=address) as (api, _):
+            assert api.request("POST", MAPS, {"metadata": {"name": "a"}}).code == 201
+            member.kill()
+            shutil.rmtree(directory / "m0")
+            member.start()
+            member.wait()
+            eventually(lambda: b"Start this server again" in api.request("GET", "/readyz?verbose").body)
+            assert api.request("GET", f"{MAPS}/a").code == 503
+            assert api.request("POST", MAPS, {"metadata": {"name": "b"}}).code == 503
+        with server_on_thread(tmp_path / "state", etcd=address) as (api, _):
+            assert api.request("GET", f"{MAPS}/a").code == 404
+            assert api.request("POST", MAPS, {"metadata": {"name": "b"}}).code == 201
 
 
 def test_files_that_are_no_certificates_are_told_before_etcd_is_asked(tmp_path: Path) -> None:

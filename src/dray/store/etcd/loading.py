@@ -17,6 +17,7 @@ from dray.store.etcd.address import OPTIONS, EtcdAddress
 from dray.store.etcd.calls import RANGE, STATUS, TXN, Method
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
+from dray.store.etcd.reasons import unreachable
 
 PAGE: Final = 2000
 START_SECONDS: Final = 15.0
@@ -66,9 +67,7 @@ class Loader:
                         raise
                     problem = error.details() or error.code().name
             if time.monotonic() > end:
-                files = ", --etcd-cacert or --etcd-cert" if self._address.is_encrypted else ""
-                told = f"cannot reach etcd at {self._address}: {problem.rstrip('.')}"
-                raise CannotLoad(f"{told}. Start it, or give another --store{files}.")
+                raise CannotLoad(unreachable(self._address, problem))
             time.sleep(0.2)
 
     def load(self, layout: Layout, *, is_latest: bool = False) -> Loaded:
