@@ -47,9 +47,9 @@ def decode(_resource: str, data: bytes) -> Thing:
     return Thing(value["number"], int(value["metadata"]["resourceVersion"]))
 
 
-def numbered(thing: Thing, revision: int) -> Thing:
+def numbered(obj: Any, revision: int) -> Thing:
     """A number, at another revision."""
-    return Thing(thing.number, revision)
+    return Thing(obj.number, revision)
 
 
 async def _answered(call: Callable[[], Awaitable[T]]) -> T:

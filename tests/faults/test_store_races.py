@@ -12,7 +12,7 @@ import pytest
 
 import etcd_history
 from dray.process import virtual_loop
-from dray.store import Basis, Delete, Key, StorageError, Uncertain, Update
+from dray.store import Basis, Delete, Key, Operation, StorageError, Uncertain, Update
 from dray.store.etcd import EtcdStore
 from dray.store.etcd.calls import RANGE, TXN
 from dray.store.etcd.generated import etcd_pb2 as pb
@@ -72,7 +72,7 @@ def test_a_write_that_removes_and_changes_is_not_made_because_somebody_else_has_
         changed = await one.create(OTHER, etcd_history.made(1))
         await other.catch_up()
         lose_next_write(one, monkeypatch, lambda: other.delete(ONE, None, etcd_history.made(1)))
-        together = [
+        together: list[Operation] = [
             Delete(ONE, removed.revision, etcd_history.made(1)),
             Update(OTHER, changed.revision, etcd_history.made(2)),
         ]
