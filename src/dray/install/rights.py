@@ -120,6 +120,8 @@ _OF_KUBERNETES: Final = frozenset(
         "persistent-volume-binder",
         "pvc-protection-controller",
         "pv-protection-controller",
+        "endpoint-controller",
+        "endpointslice-controller",
     }
 )
 """Accounts for which Kubernetes has a role that is enough. That of device evictions is not: it knows no budgets."""

@@ -108,7 +108,7 @@ def read_values(settings: Iterable[str]) -> dict[str, Value]:
         name, separator, text = setting.partition("=")
         if name not in DEFAULTS:
             close = difflib.get_close_matches(name, DEFAULTS, n=1)
-            hint = f"did you mean {close[0]}" if close else f"there is {', '.join(DEFAULTS)}"
+            hint = f"perhaps {close[0]} is meant" if close else f"there is {', '.join(DEFAULTS)}"
             raise ValuesError(f"{setting!r} sets nothing that is known; {hint}")
         if not separator:
             raise ValuesError(f"{name} has no value; write {name}=VALUE")

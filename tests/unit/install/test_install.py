@@ -67,6 +67,17 @@ def test_the_dashboard_has_no_rights_and_is_reached_by_nobody_but_who_forwards_a
     assert "ports" not in container
 
 
+def test_accounts_get_only_what_kubernetes_has_no_role_for_as_the_page_says() -> None:
+    objects = manifests(read_values(["rbac.accounts=true"]))
+    names = {one["metadata"]["name"] for one in objects if one["kind"] == "ClusterRole"}
+    prefix = "dray:controller:"
+    found = {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
+    page = (Path(__file__).parents[3] / "docs" / "clusters.md").read_text()
+    said = page.partition("`rbac.accounts=true`")[2].partition("beyond Kubernetes' role")[0]
+    # Kubernetes has a role for device evictions, but that knows no budgets.
+    assert found == {*re.findall(r"`([a-z-]+-controller)`", said), "device-taint-eviction-controller"}
+
+
 def test_what_can_be_set() -> None:
     assert set(MEANINGS) == set(DEFAULTS)
     assert {*CHOICES, *FORMS} == {name for name, value in DEFAULTS.items() if isinstance(value, str)}
@@ -74,7 +85,7 @@ def test_what_can_be_set() -> None:
     found = read_values(["scheduler.replicas=3", "networkPolicy.enabled=false", "scheduler.mode=default"])
     assert (found["scheduler.replicas"], found["networkPolicy.enabled"]) == (3, False)
     for wrong, message in (
-        ("scheduler.replica=3", "did you mean scheduler.replicas"),
+        ("scheduler.replica=3", "perhaps scheduler.replicas is meant"),
         ("namespace", "namespace has no value; write namespace=VALUE"),
         ("zzz=1", "there is namespace, image"),
         ("scheduler.replicas=many", "a whole number"),
