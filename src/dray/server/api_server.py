@@ -44,6 +44,7 @@ from dray.server.security.identity import Identity
 from dray.server.security.tokens import ServiceAccountTokens
 from dray.server.subresources.table import strategies
 from dray.server.upkeep import first_objects
+from dray.server.upkeep.event_expiry import keep_recent
 from dray.server.upkeep.policy_type_checks import keep_checked
 from dray.server.warm_up import warm_up
 from dray.store import StorageError, Store
@@ -172,6 +173,7 @@ class ApiServer:
     async def serve(self) -> None:
         """Listens, and keeps the store tidy. Raises OSError if it cannot listen. Either way, `stop` must follow."""
         self.keep(self._compact_often())
+        self.keep(keep_recent(self.engine, self._clock))
         self.keep(keep_checked(self.engine, self._clock))
         self.keep(keep_definitions(self.engine, self.defined_kinds, self._clock))
         around = self._options.around

@@ -9,7 +9,7 @@ from dray.api.meta import StatusCause, StatusDetails
 from dray.api.registry import Kind
 from dray.api.status import ApiError as ApiError
 from dray.process.health import no_such_page
-from dray.store import OutOfSpace, StorageError, TooLarge, Uncertain, Unreachable
+from dray.store import OutOfSpace, ShareExceeded, StorageError, TooLarge, Uncertain, Unreachable
 
 
 def _about(kind: Kind, name: str) -> StatusDetails:
@@ -132,9 +132,12 @@ def internal(message: str) -> ApiError:
 
 
 def storage(error: StorageError) -> ApiError:
-    """The store refused a write. 507 if there is no room for it: deletes are taken still; 413 if there never is."""
+    """The store refused a write. 507 if there is no room for it, 403 if there is for others: deletes are taken still;
+    413 if there never is."""
     if isinstance(error, TooLarge):
         return ApiError(413, "RequestEntityTooLarge", str(error))
+    if isinstance(error, ShareExceeded):
+        return ApiError(403, "Forbidden", str(error))
     if isinstance(error, OutOfSpace):
         return ApiError(507, "InsufficientStorage", str(error))
     if isinstance(error, Unreachable):

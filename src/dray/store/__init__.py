@@ -33,6 +33,7 @@ not read leave the history is cut off with `Slow`.
 
 When the disk is full, or the database has reached its quota, creates and updates that make an object larger are refused
 (`OutOfSpace`); deletes, and updates that do not, go on: the file always has room ahead of it (`reserve`).
+No namespace has more than its share of the room, nor has a resource outside of namespaces (`ShareExceeded`, `shares`).
 """
 
 from dray.store.backend import Backend
@@ -48,6 +49,7 @@ from dray.store.errors import (
     Locked,
     NotFound,
     OutOfSpace,
+    ShareExceeded,
     Slow,
     StorageError,
     StoreError,
@@ -107,6 +109,7 @@ __all__ = [
     "OutOfSpace",
     "Record",
     "Retention",
+    "ShareExceeded",
     "SharedStats",
     "Slow",
     "Stats",

@@ -80,6 +80,18 @@ class OutOfSpace(StorageError):
     """There is no room for more: the disk is full, or the database has its quota. What needs none is written still."""
 
 
+class ShareExceeded(OutOfSpace):
+    """A namespace, or a kind of objects in none, has its share of the room. What needs none, and others, go on."""
+
+    def __init__(self, key: Key, held: int, most: int) -> None:
+        whose, what = ("namespace", key.namespace) if key.namespace else ("resource", key.resource)
+        others = "one namespace, or one resource outside of namespaces,"
+        super().__init__(
+            f'{whose} "{what}" has {held} bytes stored, and {others} may have {most}. Delete some of its objects first.'
+        )
+        self.key = key
+
+
 class TooLarge(StorageError):
     """A write is larger than the store takes, whatever room there is."""
 

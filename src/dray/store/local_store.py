@@ -14,6 +14,7 @@ from dray.store.errors import Closed, Corrupt, OutOfSpace, StorageError
 from dray.store.log import Retention
 from dray.store.pipeline import Pipeline, Submission
 from dray.store.records import ITSELF, Basis, Decode, Event, EventType, Key, Operation, Record, needs_room
+from dray.store.shares import Shares, share_of
 from dray.store.staging import stage
 from dray.store.store import Stats, Store
 from dray.store.table import Table
@@ -32,7 +33,8 @@ class LocalStore(Store):
     ) -> None:
         """Load everything the backend holds. Raises `Corrupt`."""
         contents = backend.load()
-        super().__init__(contents.revision, contents.horizons, retention or Retention(), clock)
+        shares = Shares(share_of(backend.quota_bytes))
+        super().__init__(contents.revision, contents.horizons, retention or Retention(), clock, shares)
         self._backend = backend
         self._decode = decode
         self._in_flight: dict[Key, Submission] = {}
@@ -114,9 +116,12 @@ class LocalStore(Store):
         return event.record
 
     def _check_room(self, event: Event) -> None:
-        """Raises `OutOfSpace` for a change that needs more room than there is."""
-        if needs_room(event) and (why := self._backend.refusal()):
+        """Raises `OutOfSpace` for a change that needs more room than there is, or than there is a share for."""
+        if not needs_room(event):
+            return
+        if why := self._backend.refusal():
             raise OutOfSpace(why)
+        self._shares.check(event.record.key)
 
     def _in_the_way(self, operations: Iterable[Operation]) -> Submission | None:
         for operation in operations:
@@ -223,7 +228,7 @@ class LocalStore(Store):
         for resource, present in records.items():
             horizon = horizon_of(resource)
             self._tables[resource] = Table.loaded(
-                resource, self._retention, horizon, present, history[resource], self._history
+                resource, self._retention, self._shares, horizon, present, history[resource], self._history
             )
             self._pipeline.forget(_unneeded(older[resource]), resource, horizon)
 

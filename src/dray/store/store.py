@@ -19,6 +19,7 @@ from dray.store.backend import Horizons
 from dray.store.errors import Closed, Conflict, Exists, Expired, NotFound, StorageError
 from dray.store.log import AT_ONCE, Retention, Total
 from dray.store.records import ITSELF, Basis, Create, Delete, Event, Finish, Key, Listing, Operation, Record, Update
+from dray.store.shares import Shares
 from dray.store.table import Table
 from dray.store.watch import Progress, Watcher, WatcherGroup
 
@@ -63,8 +64,11 @@ class Store(ABC):
     is_shared: ClassVar[bool] = False
     """Whether others write to the same data, so that what is seen here may be a moment old."""
 
-    def __init__(self, revision: int, horizons: Horizons, retention: Retention, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, revision: int, horizons: Horizons, retention: Retention, clock: Callable[[], float], shares: Shares
+    ) -> None:
         self._retention = retention
+        self._shares = shares
         self._history = Total()
         self._clock = clock
         self._tables: dict[str, Table] = {}
@@ -236,7 +240,7 @@ class Store(ABC):
         table = self._tables.get(resource)
         if table is None:
             table = self._tables[intern(resource)] = Table(
-                intern(resource), self._retention, self._horizons.of(resource), self._history
+                intern(resource), self._retention, self._shares, self._horizons.of(resource), self._history
             )
         return table
 

@@ -8,6 +8,7 @@ from operator import attrgetter
 from dray.store.errors import Expired, FutureRevision
 from dray.store.log import EventLog, Retention, Total
 from dray.store.records import Event, EventType, Key, Listing, Record
+from dray.store.shares import Shares
 from dray.store.sorted_keys import SortedKeys
 
 _by_key = attrgetter("key")
@@ -16,10 +17,13 @@ _by_key = attrgetter("key")
 class Table:
     """The records of one resource by key and in order, with the log that led to them."""
 
-    __slots__ = ("_keys", "log", "records", "resource")
+    __slots__ = ("_keys", "_shares", "log", "records", "resource")
 
-    def __init__(self, resource: str, retention: Retention, horizon: int = 0, total: Total | None = None) -> None:
+    def __init__(
+        self, resource: str, retention: Retention, shares: Shares, horizon: int = 0, total: Total | None = None
+    ) -> None:
         self.resource = resource
+        self._shares = shares
         self.records: dict[Key, Record] = {}
         self.log = EventLog(retention, horizon, total)
         self._keys = SortedKeys()
@@ -29,14 +33,16 @@ class Table:
         cls,
         resource: str,
         retention: Retention,
+        shares: Shares,
         horizon: int,
         records: dict[Key, Record],
         events: Iterable[Event],
         total: Total,
     ) -> Table:
         """A table as read from disk; `events` are those after the horizon, in order."""
-        table = cls(resource, retention, horizon, total)
+        table = cls(resource, retention, shares, horizon, total)
         table.records = records
+        shares.load(records.values())
         table._keys = SortedKeys(records)
         for event in events:
             table.log.append(event)
@@ -52,6 +58,7 @@ class Table:
             self.records[record.key] = record
             if event.type is EventType.ADDED:
                 self._keys.add(record.key)
+        self._shares.apply(event)
         self.log.append(event)
 
     def page(

@@ -42,7 +42,8 @@ from dray.store.etcd.session import Session
 from dray.store.etcd.transactions import Write
 from dray.store.etcd.writes import Writes
 from dray.store.log import Retention, Total
-from dray.store.records import ITSELF, Basis, Decode, Event, EventType, Key, Operation, Record
+from dray.store.records import ITSELF, Basis, Decode, Event, EventType, Key, Operation, Record, needs_room
+from dray.store.shares import Shares, share_of
 from dray.store.stamping import NotOurs, stamped
 from dray.store.store import SharedStats, Stats, Store
 from dray.store.table import Table
@@ -72,7 +73,7 @@ class EtcdStore(Store):
         connect: Callable[[EtcdAddress], Connection] = Connection,
     ) -> None:
         start = last_number(loaded.revision)
-        super().__init__(start, Horizons(start), retention or Retention(), clock)
+        super().__init__(start, Horizons(start), retention or Retention(), clock, Shares(share_of(0)))
         self.address = address
         self._layout = layout
         self._decode = decode
@@ -167,6 +168,11 @@ class EtcdStore(Store):
         """What an operation replaces. Raises Exists, NotFound, Conflict, Closed."""
         self._check_open()
         return self._check(operation)
+
+    def check_room(self, event: Event) -> None:
+        """Raises ShareExceeded for a change that needs more room than there is a share for."""
+        if needs_room(event):
+            self._shares.check(event.record.key)
 
     def acknowledged(self, revision: int) -> None:
         """Somebody is told of a write that is not visible yet: readers wait for it."""
@@ -273,7 +279,9 @@ class EtcdStore(Store):
             found.setdefault(key.resource, {})[key] = record
         for resource, records in found.items():
             horizon = last_number(loaded.revision)
-            self._tables[resource] = Table.loaded(resource, self._retention, horizon, records, (), self._history)
+            self._tables[resource] = Table.loaded(
+                resource, self._retention, self._shares, horizon, records, (), self._history
+            )
 
     def reload(self, loaded: Loaded) -> None:
         """The past that we have not seen is gone: begin anew, and so does whoever watches."""
@@ -282,6 +290,7 @@ class EtcdStore(Store):
         self._groups.clear()
         self._tables.clear()
         self._history = Total()
+        self._shares = Shares(self._shares.most)
         self._writes.forget_guards()
         self._alone.forget()
         self._horizons = Horizons(last_number(loaded.revision))

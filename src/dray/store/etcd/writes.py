@@ -47,6 +47,10 @@ class View(Protocol):
         """What an operation replaces. Raises Exists, NotFound, Conflict, Closed."""
         ...
 
+    def check_room(self, event: Event) -> None:
+        """Raises ShareExceeded for a change that needs more room than there is a share for."""
+        ...
+
     def renumbered(self, record: Record, revision: int, create_revision: int) -> Record:
         """A record with another revision."""
         ...
@@ -155,6 +159,8 @@ class Writes:
         self._written += 1
         mark = f"{self._session.name}-{self._written}".encode()
         events = [stage(operation, previous, 0) for operation, previous in zip(operations, stored, strict=True)]
+        for event in events:
+            self._view.check_room(event)
         changes = [
             Change(
                 self._layout.path(event.record.key),

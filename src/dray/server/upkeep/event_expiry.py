@@ -1,0 +1,78 @@
+"""Events are removed an hour after they were last written, as kube-apiserver does: without that they would only grow.
+
+Every server of a cluster looks. Who comes second finds nothing to remove.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from dray.api.generated.core import Event
+from dray.api.kinds import EVENTS
+from dray.process.clock import Clock
+from dray.server.engine import Engine
+from dray.server.objects import finish
+from dray.store import Closed, Conflict, Delete, NotFound, Record, StorageError
+
+KEPT_SECONDS: Final = 3600.0
+SWEEP_SECONDS: Final = 300.0
+AT_ONCE: Final = 200
+"""So many are looked at in one turn of the loop, and removed in one transaction."""
+
+log = logging.getLogger(__name__)
+
+
+async def keep_recent(engine: Engine, clock: Clock) -> None:
+    """Removes what is old, now and then, until the store is closed."""
+    while True:
+        try:
+            await remove_old(engine, clock.now())
+        except Closed:
+            return
+        except StorageError as error:
+            log.warning("cannot remove old events: %s", error)
+        await clock.sleep(SWEEP_SECONDS)
+
+
+async def remove_old(engine: Engine, now: float) -> None:
+    """Removes events that nobody has written for an hour. Raises StorageError, Closed."""
+    store, after = engine.store, None
+    while records := store.list(EVENTS.resource, after=after, limit=AT_ONCE).records:
+        after = (records[-1].key.namespace, records[-1].key.name)
+        old = [record for record in records if _last_written(record.obj, now) < now - KEPT_SECONDS]
+        if old:
+            await _remove(engine, old)
+        await asyncio.sleep(0)
+
+
+async def _remove(engine: Engine, old: Sequence[Record]) -> None:
+    """All at once; one by one if somebody else has removed or written some of them."""
+    removals = [Delete(record.key, record.revision, finish(record.obj)) for record in old]
+    try:
+        await engine.store.transact(removals)
+    except (NotFound, Conflict):
+        for record in old:
+            try:
+                await engine.store.delete(record.key, record.revision, finish(record.obj))
+            except (NotFound, Conflict):
+                continue
+
+
+def _last_written(event: Event, now: float) -> float:
+    """When an event was last written. Writers say so themselves; what they say of the future does not count."""
+    return max((time for time in _times(event) if time <= now), default=now)
+
+
+def _times(event: Event) -> Iterator[float]:
+    meta, series = event.metadata, event.series
+    told = (
+        meta.creation_timestamp,
+        event.last_timestamp,
+        event.event_time,
+        None if series is None else series.last_observed_time,
+        *(each.time for each in meta.managed_fields),
+    )
+    return (time.datetime().timestamp() for time in told if time is not None)
