@@ -253,6 +253,10 @@ class Engine:
             self._second, self._time = now // 1, as_time(now)
         return self._time
 
+    def seconds(self) -> float:
+        """The time of day in seconds since the epoch."""
+        return self._now()
+
     def namespace(self, name: str) -> Namespace | None:
         """A namespace, if it exists."""
         record: Record | None = self.store.get((NAMESPACES.resource, "", name))

@@ -63,6 +63,7 @@ from dray.store.local_store import LocalStore
 from dray.store.log import Retention
 from dray.store.memory_backend import MemoryBackend
 from dray.store.records import (
+    GROWTH,
     ITSELF,
     Basis,
     Create,
@@ -78,11 +79,14 @@ from dray.store.records import (
     Update,
     folded,
 )
+from dray.store.shares import OBJECT_BYTES
 from dray.store.store import SharedStats, Stats, Store
 from dray.store.watch import Watcher
 
 __all__ = [
+    "GROWTH",
     "ITSELF",
+    "OBJECT_BYTES",
     "Backend",
     "BackupError",
     "Basis",

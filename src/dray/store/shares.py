@@ -18,7 +18,7 @@ PARTS: Final = 8
 LEAST_SHARE: Final = 64 << 20
 """A share is not smaller than this, however small the quota is."""
 USUAL_QUOTA: Final = 8 << 30
-"""What a quota is taken to be where it is not known: the usual one of etcd, and of the state directory."""
+"""What a quota is taken to be where it is not known: that of a state directory, and the most that etcd is meant for."""
 
 
 def share_of(quota_bytes: int) -> int:

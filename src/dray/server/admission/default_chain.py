@@ -14,6 +14,7 @@ from dray.server.admission.creation_right import CreationRight
 from dray.server.admission.dynamic import DynamicAdmission
 from dray.server.admission.escalation import Escalation
 from dray.server.admission.limit_ranger import LimitRanger
+from dray.server.admission.most_stored import MostStored
 from dray.server.admission.namespace_lifecycle import KeptNamespaces, NamespaceLifecycle
 from dray.server.admission.new_node_taint import NewNodeTaint
 from dray.server.admission.node_restriction import DriverRestriction, NodeRestriction
@@ -49,5 +50,6 @@ def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None, d
         Escalation(roles),
         NodeRestriction(roles),
         DriverRestriction(roles),
+        MostStored(roles),
     ]
     return Chain([plugin for plugin in plugins if plugin.switch not in disabled], dynamic)

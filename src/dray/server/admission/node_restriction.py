@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from dray.api.meta import Object
 from dray.api.resource import ResourceSlice
 from dray.server.admission.chain import Plugin
+from dray.server.admission.most_stored import check_size
 from dray.server.engine import Call, Engine
 from dray.server.indexes.stored_roles import StoredRoles
 from dray.server.security.authorization import Attributes, refused
@@ -46,11 +48,14 @@ class _Restriction(Plugin):
 class NodeRestriction(_Restriction):
     """Refuses writes of a node to what belongs to others."""
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+    def check(
+        self, engine: Engine, call: Call, new: Object | None, old: Object | None
+    ) -> Coroutine[Any, Any, None] | None:
         """Looks at the object before and after; for an eviction or a token also at what is posted."""
         if not is_node(call.caller):
-            return
+            return None
         self._refuse(check_node_write, engine, call, new, old)
+        return check_size(engine, call, new) if call.is_large and new is not None else None
 
 
 class DriverRestriction(_Restriction):

@@ -30,7 +30,8 @@ class StoredRoles:
         self._progress = store.progress
         self._revision = -1
         self._rbac = Rbac()
-        self._pods_on_node = PodIndex(store, node_of)
+        self.pods_on_node = PodIndex(store, node_of)
+        """Pods by their node."""
         kinds = [kind for kind in registry.kinds() if kind.group == RBAC_GROUP]
         self._followed = [Followed(store, kind.resource, partial(self._apply, kind.kind)) for kind in kinds]
 
@@ -55,13 +56,13 @@ class StoredRoles:
         decision = rbac.allowed(identity, attributes)
         if not decision.allowed:
             return decision
-        why = check_node_read(identity, attributes, self._pods_on_node, self._find)
+        why = check_node_read(identity, attributes, self.pods_on_node, self._find)
         if why is None and identity.extra:
 
             def may(asked: Attributes) -> bool:
                 return rbac.allowed(identity, asked).allowed
 
-            why = check_driver_read(identity, attributes, self._pods_on_node, self._find, may)
+            why = check_driver_read(identity, attributes, self.pods_on_node, self._find, may)
         return decision if why is None else Decision(False, why)
 
     def rules_for(self, identity: Identity, namespace: str) -> tuple[PolicyRule, ...]:
@@ -82,7 +83,7 @@ class StoredRoles:
         """Lets go of the store."""
         for followed in self._followed:
             followed.close()
-        self._pods_on_node.close()
+        self.pods_on_node.close()
 
     def _apply(self, kind: str, key: Key, obj: Stored | None) -> None:
         self._rbac.apply(kind, key.namespace, key.name, obj)
