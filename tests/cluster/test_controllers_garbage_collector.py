@@ -234,3 +234,14 @@ async def test_what_the_oldest_kinds_own_stays_if_nobody_says_otherwise(kind: st
         left = await world.get("configmaps", "owned")
         assert left is not None
         assert left.metadata.owner_references == ()
+
+
+async def test_an_owner_that_never_was_is_not_remembered_by_a_uid_of_any_length() -> None:
+    async with garbage_collector_world() as world:
+        for number, uid in enumerate(("0" * 36, "x" * 100_000)):
+            owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": uid}
+            await world.create(manifest("v1", "ConfigMap", f"c{number}", meta={"ownerReferences": [owner]}))
+        await world.settle()
+        assert await names(world) == []
+        collector: Any = world.manager.controllers["garbage-collector-controller"]
+        assert max(map(len, collector._absent)) == 36

@@ -9,7 +9,6 @@ An event costs what it changes. Pools, layouts and results are immutable; only h
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final, TypeVar
 
@@ -24,11 +23,14 @@ from dray.allocator.pools import Pool, reaches
 from dray.allocator.requests import ClaimReader, CriteriaTable
 from dray.allocator.shapes import Inserted, NodeChange, PoolTouched, Removed, Shape, Touched, shape_key
 from dray.api.node_selector import NodeSelector
+from dray.api.recent import Recent
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
 from dray.api.resource.pool import PoolKey
 from dray.tracker.view import DeviceId, NodeAccess, PoolView
 
 _CACHED_SHAPES: Final = 512
+_CACHED_SHAPE_BYTES: Final = 8 << 20
+"""Of what the claims say: each of them may say megabytes."""
 
 Entry = TypeVar("Entry", str, NodeSelector)
 
@@ -50,7 +52,7 @@ class Inventory:
         self._selector_faults: dict[PoolKey, str] = {}
         self._faults = FaultLog(self._pools)
         self._criteria = CriteriaTable(backlog)
-        self._shapes: OrderedDict[bytes, Shape] = OrderedDict()
+        self._shapes: Recent[bytes, Shape] = Recent(_CACHED_SHAPES, _CACHED_SHAPE_BYTES)
         self._changes: ChangeLog[NodeChange] = ChangeLog()
 
     # Pools
@@ -266,11 +268,8 @@ class Inventory:
         shape = self._shapes.get(key)
         if shape is None or not shape.is_current(classes):
             wanted = tuple(ClaimReader(claim, classes, self._criteria.intern).read() for claim in claims)
-            shape = self._shapes[key] = Shape(wanted)
-            if len(self._shapes) > _CACHED_SHAPES:
-                self._shapes.popitem(last=False)
-        else:
-            self._shapes.move_to_end(key)
+            shape = Shape(wanted)
+            self._shapes.put(key, shape, len(key))
         return shape
 
     def candidate_nodes(self, shape: Shape) -> NodeSet:

@@ -20,6 +20,8 @@ _Test: TypeAlias = tuple[str, Collection[str | None], bool]
 """A label, and whether its value (None if there is none) has to be one of some."""
 _FEW: Final = 20
 """Of selectors that say no more than so much, it is remembered how they are read."""
+_SHORT: Final = 256
+"""Letters of keys and values of one requirement; nobody says how long values may be."""
 
 
 class NodeSelectorError(ValueError):
@@ -102,7 +104,10 @@ def _says_little(selector: NodeSelector) -> bool:
         return False
     return all(
         len(term.match_expressions) + len(term.match_fields) <= _FEW
-        and all(len(one.values) <= _FEW for one in (*term.match_expressions, *term.match_fields))
+        and all(
+            len(one.values) <= _FEW and len(one.key) + sum(map(len, one.values)) <= _SHORT
+            for one in (*term.match_expressions, *term.match_fields)
+        )
         for term in terms
     )
 

@@ -83,8 +83,9 @@ class EventRecorder:
     async def _count(self, known: Event) -> Event:
         patch = {"count": (known.count or 1) + 1, "lastTimestamp": str(as_time(self._clock.now()))}
         meta = known.metadata
-        changed = await self._client.patch(EVENTS, meta.namespace, meta.name, patch)
-        return changed if isinstance(changed, Event) else replace(known, count=patch["count"])
+        await self._client.patch(EVENTS, meta.namespace, meta.name, patch)
+        # Not what is stored now: others may have written anything into it, and it is remembered.
+        return replace(known, count=patch["count"])
 
     def _new(self, about: Object, type_: str, reason: str, message: str, key: str) -> Event:
         now = self._clock.now()

@@ -37,6 +37,9 @@ class NodeTable:
     """
 
     MAX_KEYS = 512
+    MAX_VERDICTS = 1_000_000
+    """Of all kinds of pods on all nodes together: about 100 MiB."""
+    MAX_KEY_BYTES = 8 << 20
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeInfo] = {}
@@ -171,13 +174,23 @@ class NodeTable:
         """What nodes have against a pod; some are `refused` already."""
         verdicts = self._verdicts.get(pod.placement_key)
         if verdicts is None:
-            if len(self._verdicts) >= self.MAX_KEYS:
-                self._verdicts.pop(next(iter(self._verdicts)))
+            self._make_room(len(pod.placement_key))
             verdicts = self._verdicts[pod.placement_key] = Verdicts()
         found = NodeFilter(self.with_classes(pod), verdicts, self.topology, self.volumes)
         if refused:
             found.also(lambda _pod, node: refused.get(node.name, ()))
         return found
+
+    def _make_room(self, key_bytes: int) -> None:
+        """Forgets the oldest verdicts, so that one more kind of pods can be judged on all nodes."""
+        known = len(self._nodes) + sum(len(verdicts.by_node) for verdicts in self._verdicts.values())
+        held = key_bytes + sum(map(len, self._verdicts))
+        while self._verdicts and (
+            len(self._verdicts) >= self.MAX_KEYS or known > self.MAX_VERDICTS or held > self.MAX_KEY_BYTES
+        ):
+            oldest = next(iter(self._verdicts))
+            known -= len(self._verdicts.pop(oldest).by_node)
+            held -= len(oldest)
 
 
 class Verdicts:

@@ -35,6 +35,8 @@ from dray.controllers.queue_controller import QueueController
 
 WORKERS = 20
 MAX_ABSENT = 10_000
+LONGEST_UID = 64
+"""Of those that are remembered. A server's have 36 letters; references may have any."""
 LOOK_AGAIN = 30.0
 NEEDED_VERBS = {"delete", "list", "watch", "patch"}
 IGNORED = {"events", "events.events.k8s.io"}
@@ -162,6 +164,8 @@ class GarbageCollector(QueueController[Item]):
         return owner if owner is not None and owner.metadata.uid == reference.uid else None
 
     def _note_absent(self, uid: str) -> None:
+        if len(uid) > LONGEST_UID:
+            return
         self._absent[uid] = None
         if len(self._absent) > MAX_ABSENT:
             self._absent.popitem(last=False)

@@ -1,0 +1,46 @@
+"""What was asked for most recently, bounded in number and in size: what is remembered may be chosen by strangers."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """Values by key, the most recently used so many, of so much size together; the newest is always kept."""
+
+    __slots__ = ("_entries", "_found", "_most", "size")
+
+    def __init__(self, entries: int, most: int) -> None:
+        self._entries = entries
+        self._most = most
+        self._found: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self.size = 0
+        """Of all that is remembered, as `put` was told."""
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._found
+
+    def get(self, key: K) -> V | None:
+        """What is remembered, which is as good as new then."""
+        found = self._found.get(key)
+        if found is None:
+            return None
+        self._found.move_to_end(key)
+        return found[0]
+
+    def put(self, key: K, value: V, size: int) -> None:
+        """Remembers a value; others are forgotten for it, if need be."""
+        _, before = self._found.pop(key, (None, 0))
+        self._found[key] = (value, size)
+        self.size += size - before
+        while len(self._found) > self._entries or (self.size > self._most and len(self._found) > 1):
+            _, (_, gone) = self._found.popitem(last=False)
+            self.size -= gone
