@@ -176,7 +176,7 @@ def _tell_unsuitable(check: reasons.CapacityUnsuitable) -> str:
         text += f", of which one request gets {' or '.join(check.choices)}"
     elif check.at_most is not None:
         text += f", of which one request gets at most {check.at_most}"
-    return f"{text}; needs {check.requested}" if check.requested else f"{text}; the request names no amount"
+    return f"{text}, needs {check.requested}" if check.requested else f"{text}, needs an amount named"
 
 
 def _tell_taint(check: reasons.Tainted, now: datetime | None) -> str:

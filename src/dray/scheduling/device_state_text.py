@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dray.allocator.reasons import CapacityShort
 from dray.prose.device_reasons import tell_check
-from dray.prose.wording import ends, names
+from dray.prose.wording import ends, local_name, names
 from dray.scheduling.device_states import Block, DeviceState, NodeBlock, NodeProblem, PoolBlock
 
 _REACH = {
@@ -26,7 +27,16 @@ def tell_block(block: Block) -> str:
             return f"node {node} is {problem.value}"
         case PoolBlock(message, _):
             return message
+        case CapacityShort():
+            return _tell_capacity(block)
     return tell_check(block, None)
+
+
+def tell_used_up(block: Block) -> str:
+    """`counters used up (ml/train-1)`: what holders leave nothing of; empty if it is not for holders."""
+    if isinstance(block, NodeBlock | PoolBlock):
+        return ""
+    return f"{_label(block)} ({ends(block.claims)})" if block.claims else _label(block)
 
 
 def tell_blocked(devices: Iterable[DeviceState]) -> str:
@@ -48,10 +58,17 @@ def tell_blocked(devices: Iterable[DeviceState]) -> str:
     return names(told, 3)
 
 
+def _tell_capacity(block: CapacityShort) -> str:
+    capacity = local_name(block.capacity)
+    is_empty = block.left.startswith(("0", "-"))
+    rest = f"no {capacity} left" if is_empty else f"{capacity} {block.left} left, less than the least share"
+    return f"{rest} (shared with {names(block.claims)})" if block.claims else rest
+
+
 def _label(block: Block) -> str:
     match block:
         case NodeBlock(node, problem):
             return f"({_REACH[problem]})" if node is None else f"on a node that is {problem.value}"
         case PoolBlock(_, incomplete):
             return "pool incomplete" if incomplete else "pool invalid"
-    return "capacity used up" if block.__struct_config__.tag == "capacity" else "counters used up"
+    return "capacity used up" if isinstance(block, CapacityShort) else "counters used up"

@@ -25,6 +25,7 @@ from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.snapshot import Snapshot, SnapshotError
 from dray.snapshot.stuck_pods import what_is_wrong_with_node, what_keeps_from_starting
+from dray.snapshot.unknown_nodes import tell_unknown_nodes
 
 MAX_ROWS = 12
 
@@ -69,7 +70,7 @@ class PodExplanation(msgspec.Struct, frozen=True):
         if self.status in ("scheduled", "finished", "leaving"):
             return wrap(" ".join((f"{self.pod} {self._tell_place()}.", *self.notes)), width)
         if self.status == "fits":
-            return f"{self.pod} fits on {self.node}."
+            return wrap(" ".join((f"{self.pod} fits on {self.node}.", *self.notes)), width)
         if self.status == "unjudged":
             return wrap(f"{self.pod} cannot be judged: {self.message}.", width)
         if self.status == "stuck":
@@ -132,8 +133,11 @@ def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None
         if isinstance(answer, Refused):
             answer = rehearsal.find_victims(info, answer)
             advice = Advice(snapshot, (*waiting.claims, *answer.unallocated))
-            return _explain_refusal(rehearsal, info, answer, looked_at, advice)
-        return PodExplanation(key, "fits", answer.node)
+            told = _explain_refusal(rehearsal, info, answer, looked_at, advice)
+        else:
+            told = PodExplanation(key, "fits", answer.node)
+    unlooked = [f"{why[0].upper()}{why[1:]}." for why in tell_unknown_nodes(snapshot)]
+    return msgspec.structs.replace(told, notes=(*told.notes, *unlooked))
 
 
 def _explain_refusal(

@@ -11,7 +11,7 @@ from dray.allocator.reasons import Report
 from dray.api import codec
 from dray.api.resource import DeviceAttribute, DeviceClass
 from dray.api.taints import taint_text
-from dray.scheduling.device_state_text import tell_block
+from dray.scheduling.device_state_text import tell_block, tell_used_up
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import DeviceId, EffectiveDevice, TrackedTaint
 
@@ -46,11 +46,12 @@ class DeviceChange(Report, frozen=True, kw_only=True):
 
 
 class JudgedDevice(NamedTuple):
-    """A device of a snapshot, and what is wrong with its pool or its node."""
+    """A device of a snapshot, and what is wrong with its pool or its node, or used up by others."""
 
     device: EffectiveDevice
     problem: str | None
-    node_problem: str | None = None
+    node_problem: str = ""
+    used_up: str = ""
 
 
 class Inspection(NamedTuple):
@@ -62,14 +63,17 @@ class Inspection(NamedTuple):
 
 def inspect(snapshot: Snapshot) -> Inspection:
     """Devices by place, and classes."""
-    away = {
-        (state.device.id, state.device.access.node_name): tell_block(state.node_block)
+    blocks = {
+        (state.device.id, state.device.access.node_name): (
+            tell_block(state.node_block) if state.node_block is not None else "",
+            tell_used_up(state.block) if state.block is not None else "",
+        )
         for state in snapshot.device_states()
-        if state.node_block is not None
+        if state.node_block is not None or state.block is not None
     }
     devices = {
         (device.id, device.access.node_name): JudgedDevice(
-            device, pool.problem, away.get((device.id, device.access.node_name))
+            device, pool.problem, *blocks.get((device.id, device.access.node_name), ("", ""))
         )
         for pool in snapshot.pools()
         for device in pool.devices
@@ -137,7 +141,7 @@ def _taint_key(taint: TrackedTaint) -> tuple[str | None, str, str, str]:
 def _obstacles(seen: JudgedDevice) -> list[str]:
     """What keeps every claim without tolerations from a device."""
     taints = [tell_taint(taint) for taint in seen.device.taints if taint.effect != "None"]
-    return [*taints, *filter(None, (seen.problem, seen.node_problem))]
+    return [*taints, *filter(None, (seen.problem, seen.node_problem, seen.used_up))]
 
 
 def _describe(seen: JudgedDevice, change: str, reasons: tuple[str, ...]) -> DeviceChange:
@@ -173,7 +177,7 @@ def _compare(
     if was == is_ and not values and matched == matches:
         return None
     change = UNUSABLE if is_ and not was else USABLE if was and not is_ else CHANGED
-    reasons = was if change is USABLE else [text for text in is_ if text not in was]
+    reasons = was if change is USABLE else _news(was, is_)
     driver, pool, device = new.device.id
     return DeviceChange(
         driver=driver,
@@ -187,6 +191,13 @@ def _compare(
         classes_lost=tuple(sorted(matched - matches)),
         classes_gained=tuple(sorted(matches - matched)),
     )
+
+
+def _news(was: list[str], is_: list[str]) -> list[str]:
+    """What stands in the way that did not; else what no longer does, and what does still."""
+    new = [text for text in is_ if text not in was]
+    gone = [f"no longer {text}" for text in was if text not in is_]
+    return new or [*gone, *(is_ if gone else ())]
 
 
 def _compare_values(old: EffectiveDevice, new: EffectiveDevice) -> dict[str, ValueChange]:

@@ -23,6 +23,7 @@ from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.times import Time
 from dray.eviction import Preview
 from dray.snapshot.snapshot import Snapshot
+from dray.snapshot.unknown_nodes import tell_unknown_nodes
 from dray.what_if import difference_text
 from dray.what_if.budget_changes import BudgetChange, compare_budgets, recount
 from dray.what_if.claim_changes import ClaimChange, compare_claims
@@ -151,6 +152,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
     leaving = dict(_leave_earlier(old.forecast.evictions, new.forecast.evictions))
     leaving |= {pod: one for pod, one in node_evictions(after, nodes, now).items() if pod not in leaving}
     claims = compare_claims(after.objects(ResourceClaim), old.inspection, new.inspection, devices)
+    pending = with_victims(after, tuple(compare_pending(old.chances, new.chances)))
     return Difference(
         now=str(Time.of(now)),
         objects=tuple(_object_change(here, there) for here, there in pairs),
@@ -162,7 +164,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         spared=tuple(gone.pod for pod, gone in old.forecast.evictions.items() if pod not in new.forecast.evictions),
         protected=len(new.forecast.protected - old.forecast.protected),
         finished=max((eviction.expected for eviction in leaving.values()), default=None),
-        pending=with_victims(after, tuple(compare_pending(old.chances, new.chances))),
+        pending=pending,
         deleted=tuple(deleted_pods(pairs, before, after)),
         relabelled=tuple(relabelled_pods(pairs, after)),
         workloads=(*compare_workloads(differing, before, after), *compare_daemons(pairs, nodes, before, after)),
@@ -177,6 +179,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
             *tell_released(pairs),
             *tell_held(after, leaving.values(), rules),
             *_notes(new.chances, leaving, named, len(groups)),
+            *(tell_unknown_nodes(after) if leaving or pending else ()),
         ),
     )
 

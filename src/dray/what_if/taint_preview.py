@@ -31,6 +31,7 @@ from dray.eviction.limiter import BURST
 from dray.eviction.node_planner import NodePlanner
 from dray.prose import wording
 from dray.snapshot.snapshot import Snapshot
+from dray.snapshot.unknown_nodes import tell_unknown_nodes
 from dray.tracker import DeviceId
 from dray.what_if.budgets import with_budgets
 from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
@@ -168,7 +169,7 @@ def _tell_pods(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], now: date
     if len(leaving) > MAX_MOVED:
         notes.append(f"a new place was looked for only for the first {MAX_MOVED} of {len(leaving)} pods")
     if leaving:
-        notes += tell_stopped(after)
+        notes += [*tell_stopped(after), *tell_unknown_nodes(after)]
     return TaintPreview(
         now=str(Time.of(now)),
         taints=(),

@@ -93,7 +93,7 @@ def test_why_a_capacity_does_not_do() -> None:
     wanted = claim("x")
     wanted["spec"]["devices"]["requests"][0]["exactly"]["capacity"] = {"requests": {"bandwidth": "70"}}
     text = str(explain(resource_slice("n", wide, device("b")), resource_slice("m", device("c")), wanted))
-    assert "1 with bandwidth 100, of which one request gets at most 60; needs 70" in text
+    assert "1 with bandwidth 100, of which one request gets at most 60, needs 70" in text
     assert "1 without bandwidth, needs 70" in text
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from allocation_cluster import typed
+from dray.allocator.reasons import CapacityShort
 from dray.api.generated.core import Node
 from dray.api.resource import ResourceSlice
 from dray.scheduling import device_states
 from dray.scheduling.cluster import Cluster
+from dray.scheduling.device_state_text import tell_block
 from dray.scheduling.device_states import DeviceStates
 from dray.scheduling.node_table import NodeTable
 from dray.tracker import Remove, Upsert
@@ -41,6 +43,22 @@ def cluster_of(count: int) -> Cluster:
         cluster.set_node(None, node(number))
         cluster.track(Upsert(published(number)))
     return cluster
+
+
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        ("-20", "no bandwidth left (shared with ml/a)"),
+        ("0", "no bandwidth left (shared with ml/a)"),
+        ("5", "bandwidth 5 left, less than the least share (shared with ml/a)"),
+    ],
+)
+def test_a_device_of_which_no_share_is_left(left: str, told: str) -> None:
+    """Without a policy the least share is a billionth, which is no number for people."""
+    short = CapacityShort(
+        capacity="nic.example.com/bandwidth", needed="1n", left=left, short_by="20000000001n", claims=("ml/a",)
+    )
+    assert tell_block(short) == told
 
 
 def test_no_step_looks_at_more_than_some_nodes_and_pools(monkeypatch: pytest.MonkeyPatch) -> None:

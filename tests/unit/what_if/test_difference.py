@@ -75,6 +75,34 @@ def test_a_patch_changes_values_and_classes() -> None:
     assert "model H100 → X; patched by p; no longer of class gpu" in str(difference)
 
 
+def shared(amount: str) -> Manifest:
+    """A device that is given away in shares, with so much to give."""
+    return device("gpu-0", memory=amount, allowMultipleAllocations=True)
+
+
+def share(name: str, amount: str) -> Manifest:
+    """A claim that has a share of it."""
+    made = held(claim(name), "node-1", "gpu-0")
+    (result,) = made["status"]["allocation"]["devices"]["results"]
+    result |= {"shareID": "11111111-2222-4333-8444-555555555555", "consumedCapacity": {"memory": amount}}
+    return made
+
+
+def test_devices_of_which_holders_leave_nothing_are_not_usable() -> None:
+    """Whether a change leaves something of them counts, not only whether anything taints them."""
+    used_up = "capacity used up (ml/x)"
+    base = dray.load(node("node-1"), device_class(), resource_slice("node-1", shared("80Gi")), share("x", "60Gi"))
+    (less,) = after(base, resource_slice("node-1", shared("60Gi"))).devices
+    assert (less.change, less.reasons) == ("unusable", (used_up,))
+    full = dray.load(
+        *(node("node-1"), device_class(), resource_slice("node-1", shared("60Gi"))),
+        *(share("x", "60Gi"), rule("off", "NoSchedule", pool="node-1")),
+    )
+    (untainted,) = compare(full, full.without("devicetaintrule/off"), now=NOW).devices
+    untold = "no longer tainted example.com/bad:NoSchedule by rule off"
+    assert (untainted.change, untainted.reasons) == ("changed", (untold, used_up))
+
+
 def test_a_class_that_selects_other_devices() -> None:
     narrowed = device_class('device.driver == "nothing.example.com"')
     assert {change.change for change in after(cluster(), narrowed).devices} == {"unusable"}
@@ -229,6 +257,15 @@ def test_pending_claims_that_fit_now_or_no_longer() -> None:
     assert [(change.claim, change.node) for change in better.pending] == [("ml/y", "node-3")]
     assert "Pending claims:" in str(better)
     assert not better.is_disruptive
+
+
+def test_that_nothing_is_known_of_nodes_is_said_where_somebody_is_judged_by_them() -> None:
+    base = cluster(held(claim("a"), "node-1", "gpu-0", pods=("p",)))
+    unlooked = "no Node node-1, node-2 was given: room, labels, taints and state were not looked at"
+    assert unlooked in after(base, rule("r", pool="node-1")).notes
+    assert after(base, rule("r", "NoSchedule", pool="node-1")).notes == ()
+    known = base.with_objects(node("node-1"), node("node-2"))
+    assert unlooked not in after(known, rule("r", pool="node-1")).notes
 
 
 def test_nothing_different() -> None:
