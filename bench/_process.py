@@ -18,6 +18,11 @@ HERE = Path(__file__).resolve().parents[1]
 CPU_OF_ALL_THREADS = 2
 """The clock of another process, as clock_getcpuclockid(3) makes it of its number; it counts nanoseconds."""
 
+LEFT_FOR_LATER_SECONDS = 1.5
+"""A server reads the rules of all kinds a second after it has started."""
+RESTING_SECONDS = 0.03
+"""CPU time in a second of who does nothing but look at the clock now and then."""
+
 
 def cpu_seconds(pid: int) -> float:
     """What a process has computed so far, for itself and in the kernel."""
@@ -83,6 +88,15 @@ class Dray:
     def cpu_seconds(self) -> float:
         """What the process has computed so far, for itself and in the kernel: what others do does not count."""
         return cpu_seconds(self._process.pid)
+
+    def settle(self) -> None:
+        """Waits until the process rests: what a start leaves for later is no part of what a load costs."""
+        time.sleep(LEFT_FOR_LATER_SECONDS)
+        for _ in range(20):
+            before = self.cpu_seconds()
+            time.sleep(1)
+            if self.cpu_seconds() - before < RESTING_SECONDS:
+                return
 
     def begin_sampling(self) -> None:
         """What it did so far does not count."""

@@ -32,6 +32,7 @@ HISTORY = Path(__file__).with_name("history.json")
 def measure(nodes: int, devices: int, checkout: Path = HERE, pods: int = PODS, *options: str) -> dict[str, Any]:
     """One load on a fresh cluster, as the generator reports it, and `cpu_ms_per_pod` of the cluster's process."""
     with tempfile.TemporaryDirectory() as name, _cluster(Path(name), checkout) as cluster:
+        cluster.settle()
         before = cluster.cpu_seconds()
         result = _generate(cluster, nodes, devices, pods, *options)
         spent = cluster.cpu_seconds() - before
@@ -41,6 +42,7 @@ def measure(nodes: int, devices: int, checkout: Path = HERE, pods: int = PODS, *
 def measure_parts(nodes: int, devices: int, checkout: Path = HERE, pods: int = PODS) -> dict[str, float]:
     """CPU µs per pod by part of its path, of a run of its own: looking costs about a hundredth."""
     with tempfile.TemporaryDirectory() as name, _cluster(Path(name), checkout, Path(name) / "samples") as cluster:
+        cluster.settle()
         cluster.begin_sampling()
         _generate(cluster, nodes, devices, pods)
         spent = _sampling.parts(cluster.sampled())

@@ -12,8 +12,10 @@ fields are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.json import Encoder
@@ -67,7 +69,11 @@ def share(obj: msgspec.Struct) -> None:
     """Puts parts that earlier objects have, too, into an object in place of its own."""
     for field, value in zip(_fields(type(obj)), astuple(obj), strict=True):
         kind = type(value)
-        if value is None or kind is bool or kind is int:
+        if not value:
+            if kind is dict:
+                force_setattr(obj, field.name, _NO_ENTRIES)
+            continue
+        if kind is bool or kind is int:
             continue
         found = _shared(value, kind, field)
         if found is not value:
@@ -79,14 +85,12 @@ def _shared(value: Any, kind: type, field: _Field) -> Any:
         return shared_text(value)
     if kind is Time:
         return _time(value)
-    if kind is dict or kind is tuple:
-        if not value:
-            return _NOTHING[kind]
-    elif not isinstance(value, msgspec.Struct):
+    is_plain = kind is not dict and kind is not tuple and _plain_kinds[kind]
+    if is_plain is None:
         return value
     if field.is_varied:
-        return _with_shared(value, kind, field)
-    written = _encode(value)
+        return value if is_plain else _with_shared(value, kind, field)
+    written = value if is_plain else _encode(value)
     found = field.known.get(written)
     field.tries += 1
     if found is not None:
@@ -94,14 +98,40 @@ def _shared(value: Any, kind: type, field: _Field) -> Any:
         return found
     field.is_varied = field.tries >= TRIES and field.found * 4 < field.tries
     value = _with_shared(value, kind, field)
-    if len(written) <= LONGEST:
+    if len(_encode(value) if is_plain else written) <= LONGEST:
         if len(field.known) >= MOST_PARTS:
             field.known.clear()
         field.known[written] = value
     return value
 
 
-_NOTHING: Final[dict[type, Any]] = {dict: {}, tuple: ()}
+class _PlainKinds(dict[type, bool | None]):
+    """Which types have nothing but texts, numbers and lists of them in them; None for those that are no structs.
+
+    Such a part is looked up as it is: equal ones are written the same. Others are looked up by what is written of them,
+    because one amount has several spellings.
+    """
+
+    def __missing__(self, kind: type) -> bool | None:
+        self[kind] = found = _is_plain(kind) if issubclass(kind, msgspec.Struct) else None
+        return found
+
+
+def _is_plain(kind: type) -> bool:
+    names = {name for hint in get_type_hints(kind).values() for name in _leaves(hint)}
+    return names <= {str, int, bool, type(None), ...}
+
+
+def _leaves(hint: Any) -> Iterator[Any]:
+    if get_origin(hint) in (Union, UnionType, tuple):
+        for part in get_args(hint):
+            yield from _leaves(part)
+    else:
+        yield hint
+
+
+_plain_kinds: Final = _PlainKinds()
+_NO_ENTRIES: Final[dict[str, Any]] = {}
 """Maps of objects are never changed in place, so one that is empty does for all."""
 
 
@@ -111,7 +141,9 @@ def _with_shared(value: Any, kind: type, field: _Field) -> Any:
         parts = field.parts
         for name, each in value.items():
             if type(each) is not dict:  # free-form JSON, as deep as anybody likes
-                value[name] = _shared(each, type(each), parts[name] if name in parts else field.part(name))
+                shared = _shared(each, type(each), parts[name] if name in parts else field.part(name))
+                if shared is not each:
+                    value[name] = shared
         return value
     if kind is tuple:
         items = field.parts.get("") or field.part()

@@ -22,7 +22,7 @@ CONFIRM_ANNOTATION: Final = "dray.dev/confirm-evictions"
 
 def adds_confirmation(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
     """Whether annotations confirm something that they did not before."""
-    return not _confirmations(after) <= _confirmations(before)
+    return CONFIRM_ANNOTATION in after and not _confirmations(after) <= _confirmations(before)
 
 
 def _confirmations(annotations: Mapping[str, str]) -> set[str]:

@@ -9,7 +9,7 @@ import pytest
 from dray.api import codec, shared_parts
 from dray.api.generated.core import Pod, PodSpec
 from dray.api.meta import Object
-from dray.api.resource import ResourceClaim, ResourceSlice
+from dray.api.resource import Device, ResourceClaim, ResourceSlice
 from dray.api.shared_parts import share
 
 
@@ -97,3 +97,44 @@ def test_free_form_values_may_be_deep() -> None:
     one = decoded(claim, ResourceClaim)
     share(one)
     assert one == decoded(claim, ResourceClaim)
+
+
+def test_a_part_of_texts_and_numbers_is_found_by_its_value_and_an_amount_by_its_spelling() -> None:
+    def sharing(amount: str, model: str) -> Any:
+        document = slice_(1)
+        for device in document["spec"]["devices"]:
+            device["capacity"]["memory"]["value"] = amount
+            device["attributes"]["model"] = {"string": model}
+        one = decoded(document, ResourceSlice)
+        share(one)
+        assert codec.encode(one) == codec.encode(decoded(document, ResourceSlice))
+        return one.spec.devices[0]
+
+    first, other, same = sharing("1Ki", "A100"), sharing("1024", "A100"), sharing("1Ki", "A100")
+    assert first.attributes["model"] is other.attributes["model"]
+    assert first.capacity is same.capacity
+    assert first.capacity is not other.capacity
+    assert first.capacity == other.capacity, "equal amounts, written otherwise"
+
+
+def test_a_flag_is_not_the_number_one() -> None:
+    for value in ({"int": 1}, {"bool": True}, {"string": "1"}, {"ints": [1]}, {"bools": [True]}):
+        document = slice_(1)
+        for device in document["spec"]["devices"]:
+            device["attributes"]["model"] = value
+        one = decoded(document, ResourceSlice)
+        share(one)
+        assert codec.encode(one) == codec.encode(decoded(document, ResourceSlice))
+
+
+def test_a_long_text_is_not_kept() -> None:
+    document = slice_(1)
+    document["spec"]["devices"][0]["attributes"]["model"] = {"string": "x" * (shared_parts.LONGEST + 1)}
+    share(decoded(document, ResourceSlice))
+
+    def kept(field: Any) -> list[Any]:
+        return [*field.known.values(), *(each for part in field.parts.values() for each in kept(part))]
+
+    found = [each for field in shared_parts._fields(Device) for each in kept(field)]
+    assert found
+    assert all(len(codec.encode(each)) <= shared_parts.LONGEST for each in found)

@@ -36,11 +36,14 @@ def status_problems(
     problems = _binding_problems(identity, verb, old.status, new.status, authorize)
     if new.status.allocation is None:
         return problems  # what was said of devices goes with the allocation, whoever ends it
+    drivers = _changed_drivers(old.status, new.status)
+    if not drivers:
+        return problems
     node = bound_node(identity)
     prefixes = [ARBITRARY_NODE]
     if node and node == allocated_node(new.status.allocation):
         prefixes.insert(0, ASSOCIATED_NODE)
-    for driver in _changed_drivers(old.status, new.status):
+    for driver in drivers:
         wanted = [
             Attributes(f"{prefix}{verb}", _GROUP, _CLAIMS, "driver", new.metadata.namespace, driver)
             for prefix in prefixes
