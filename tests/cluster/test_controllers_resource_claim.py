@@ -400,6 +400,7 @@ async def test_after_a_start_nothing_is_looked_at_twice_for_which_nothing_is_to_
         await server.client().create(typed(with_template("late")))
         async with controller_world(NAME, server=server) as world:
             await world.settle()
-            assert world.manager.controllers[NAME].queue.adds == 1, "the pod that came meanwhile"
+            controller: Any = world.manager.controllers[NAME]
+            assert controller.queue.adds == 1, "the pod that came meanwhile"
             assert len(await world.objects("resourceclaims")) == 6
             assert world.metric("resourceclaim_controller_resource_claims") == 6

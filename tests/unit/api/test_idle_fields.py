@@ -15,6 +15,7 @@ from acting_fields import ACTING
 from dray.api import idle_fields as table
 from dray.api.effects import Effect, effect_of
 from dray.api.idle_fields import EACH, IDLE_FIELDS, LISTED_ONLY, OF_THE_NODE, idle_fields, structs_in
+from dray.api.kinds import PODS
 from dray.api.meta import Object, ObjectMeta
 from dray.api.registry import Kind, by_resource, kinds
 
@@ -143,8 +144,8 @@ def test_the_fields_of_a_type_are_found_out_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(msgspec.structs, "fields", count)
     table._rows.cache_clear()
     table._fields.cache_clear()
-    table.learn(by_resource("", "pods"))
+    table.learn(PODS)
     assert asked
     assert len(asked) == len(set(asked))
-    table.learn(by_resource("", "pods"))
+    table.learn(PODS)
     assert len(asked) == len(set(asked))

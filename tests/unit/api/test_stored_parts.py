@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.api.test_generated_round_trip import GENERATED, Filler
-from tests.unit.api.test_shared_parts import pod, slice_
 
 from dray.api import codec, registry, schema, shared_parts, stored_parts
 from dray.api.codec import DecodeError
 from dray.api.generated.core import Event, Pod
 from dray.api.meta import Object
 from dray.api.resource import ResourceClaim, ResourceSlice
+from filled_objects import GENERATED, Filler
+from similar_objects import pod, slice_
 
 
 @pytest.fixture(autouse=True)

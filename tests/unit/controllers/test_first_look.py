@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.unit.client.test_informer_turns import PODS, Much, pod
-
 from dray.api.generated.core import Pod
 from dray.client import Informer
 from dray.controllers.first_look import AT_ONCE, FirstLook
+from listed_pods import PODS, Much, pod
 
 COUNT = 3 * AT_ONCE
 
