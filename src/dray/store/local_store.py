@@ -227,9 +227,8 @@ class LocalStore(Store):
                 present[entry.key] = record
         for resource, present in records.items():
             horizon = horizon_of(resource)
-            self._tables[resource] = Table.loaded(
-                resource, self._retention, self._shares, horizon, present, history[resource], self._history
-            )
+            table = self._tables[resource] = Table(resource, self._retention, self._shares, horizon, self._history)
+            table.load(present, history[resource])
             self._pipeline.forget(_unneeded(older[resource]), resource, horizon)
 
 

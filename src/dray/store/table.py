@@ -28,25 +28,13 @@ class Table:
         self.log = EventLog(retention, horizon, total)
         self._keys = SortedKeys()
 
-    @classmethod
-    def loaded(
-        cls,
-        resource: str,
-        retention: Retention,
-        shares: Shares,
-        horizon: int,
-        records: dict[Key, Record],
-        events: Iterable[Event],
-        total: Total,
-    ) -> Table:
-        """A table as read from disk; `events` are those after the horizon, in order."""
-        table = cls(resource, retention, shares, horizon, total)
-        table.records = records
-        shares.load(records.values())
-        table._keys = SortedKeys(records)
+    def load(self, records: dict[Key, Record], events: Iterable[Event]) -> None:
+        """Takes what was read from disk; `events` are those after the horizon, in order."""
+        self.records = records
+        self._shares.load(records.values())
+        self._keys = SortedKeys(records)
         for event in events:
-            table.log.append(event)
-        return table
+            self.log.append(event)
 
     def apply(self, event: Event) -> None:
         """Take a durable change into the present and the log. Events come in revision order."""

@@ -57,7 +57,7 @@ class Chain:
     @property
     def is_idle(self) -> bool:
         """Whether people have configured nothing that is to be asked."""
-        return self._dynamic is None or self._dynamic.configuration.hooks is None
+        return self._dynamic is None or self._dynamic.hooks is None
 
     async def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """What all plugins make of the object."""
@@ -65,7 +65,7 @@ class Chain:
         for plugin in plugins:
             new = plugin.mutate(engine, call, new, old)
         dynamic = self._dynamic
-        hooks = None if dynamic is None else dynamic.configuration.hooks
+        hooks = None if dynamic is None else dynamic.hooks
         if dynamic is None or hooks is None:
             return new
 
@@ -80,7 +80,7 @@ class Chain:
         """Lets any plugin refuse."""
         plugins = self._of(call)[1]
         dynamic = self._dynamic
-        hooks = None if dynamic is None else dynamic.configuration.hooks
+        hooks = None if dynamic is None else dynamic.hooks
         if dynamic is None or hooks is None:
             for plugin in plugins:
                 if (rest := plugin.check(engine, call, new, old)) is not None:

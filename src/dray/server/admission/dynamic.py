@@ -33,12 +33,16 @@ class DynamicAdmission:
     """Runs after all built-in plugins: what they refuse is not asked about, and what they change is seen."""
 
     def __init__(self, store: Store, rights: Authorizer) -> None:
-        self.configuration = AdmissionConfiguration(store)
-        """Whom to ask."""
+        self._configuration = AdmissionConfiguration(store)
         self._runner = PolicyRunner(rights)
         self._mutating_policies = MutatingPolicies(self._runner)
         self._validating_policies = ValidatingPolicies(self._runner)
         self._webhooks = Webhooks(self._runner)
+
+    @property
+    def hooks(self) -> Hooks | None:
+        """Whom to ask; None if nobody has configured anything."""
+        return self._configuration.hooks
 
     async def mutate(
         self,
@@ -73,7 +77,7 @@ class DynamicAdmission:
 
     async def post(self, engine: Engine, call: Call, posted: Object) -> Object:
         """What is posted where nothing is stored, such as a binding, after everybody was asked. Raises ApiError."""
-        hooks = self.configuration.hooks
+        hooks = self._configuration.hooks
         if hooks is None or call.route.kind.group in REVIEWS:
             return posted
         asked = AdmissionRequest(engine, call, posted, None, is_posted=True)
@@ -104,7 +108,7 @@ class DynamicAdmission:
 
     async def close(self) -> None:
         """Lets go of the store and of connections."""
-        self.configuration.close()
+        self._configuration.close()
         await self._webhooks.close()
 
 

@@ -279,9 +279,8 @@ class EtcdStore(Store):
             found.setdefault(key.resource, {})[key] = record
         for resource, records in found.items():
             horizon = last_number(loaded.revision)
-            self._tables[resource] = Table.loaded(
-                resource, self._retention, self._shares, horizon, records, (), self._history
-            )
+            table = self._tables[resource] = Table(resource, self._retention, self._shares, horizon, self._history)
+            table.load(records, ())
 
     def reload(self, loaded: Loaded) -> None:
         """The past that we have not seen is gone: begin anew, and so does whoever watches."""
