@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 from msgspec.structs import replace
 
 from dray.api.kinds import NODES as NODE_KIND
@@ -18,6 +23,7 @@ from dray.server.admission import most_stored
 from dray.server.admission.most_stored import EventBudget
 from dray.server.local import LocalClient
 from dray.server.security.identity import (
+    MASTERS,
     NODE_NAME,
     NODES,
     authenticated,
@@ -26,6 +32,7 @@ from dray.server.security.identity import (
 )
 from dray.store import ShareExceeded
 from local_server import LocalServer, local_server, refused, typed
+from loop_turns import LoopTurns
 from server_objects import binding, node, node_slice
 
 SMALL = 20_000
@@ -57,6 +64,12 @@ def event(name: str, size: int = 10, namespace: str = "default") -> Any:
     return typed({"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": about})
 
 
+def most_stored_of(server: LocalServer) -> most_stored.MostStored:
+    """The plugin that counts."""
+    chain: Any = server.engine.admission
+    return next(each for each in chain.plugins if isinstance(each, most_stored.MostStored))
+
+
 async def filled(calls: Any) -> tuple[int, ApiError]:
     """How many calls went well until one was refused, and how."""
     for count, call in enumerate(calls):
@@ -86,6 +99,60 @@ async def test_a_node_publishes_so_much_and_no_more_and_others_go_on() -> None:
         await n1.delete(SLICES, "", "s0")
         await n1.delete(SLICES, "", "s1")
         await n1.create(node_slice("again", "n1"))
+
+
+async def test_a_node_that_makes_its_slices_a_little_larger_again_and_again_comes_to_an_end() -> None:
+    async with two_nodes() as server:
+        n1 = as_node(server, "n1")
+        await filled(n1.create(node_slice(f"s{number}", "n1")) for number in range(50))
+        found: Any = await n1.get(SLICES, "", "s0")
+
+        async def grown(number: int) -> None:
+            labels = {f"a{step}": "b" * 60 for step in range(number)}
+            await n1.update(replace(found, metadata=replace(found.metadata, resource_version="", labels=labels)))
+
+        count, error = await filled(grown(number) for number in range(500))
+        assert (count < 100, error.code) == (True, 403)
+
+
+async def test_accounts_of_a_namespace_ask_for_certificates_on_one_account() -> None:
+    async with two_nodes() as server:
+        made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+        signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()).public_bytes(Encoding.PEM)
+        request = base64.b64encode(signed).decode()
+        spec = {"request": request, "signerName": "example.com/any", "usages": ["client auth"]}
+
+        def asked(name: str) -> Any:
+            return typed(
+                {
+                    "apiVersion": "certificates.k8s.io/v1",
+                    "kind": "CertificateSigningRequest",
+                    "metadata": {"name": name},
+                    "spec": spec,
+                }
+            )
+
+        def account(number: int) -> LocalClient:
+            user = service_account_user("default", f"sa{number}")
+            return server.client(authenticated(user, (*service_account_groups("default"), MASTERS)))
+
+        count, error = await filled(account(number).create(asked(f"r{number}")) for number in range(100))
+        assert 3 < count < 30
+        assert 'user "system:serviceaccount:default" has' in str(error)
+
+
+async def test_what_is_stored_is_read_a_part_at_a_time_when_it_is_first_asked_for() -> None:
+    async with two_nodes() as server:
+        for start in range(0, 20_000, 200):
+            made = (server.client().create(node_slice(f"s{number}")) for number in range(start, start + 200))
+            await asyncio.gather(*made)
+        turns = LoopTurns(asyncio.get_running_loop())
+        await asyncio.gather(*(server.client().create(node_slice(f"n{number}", "n1")) for number in range(3)))
+        assert turns.longest < 0.02
+        plugin = most_stored_of(server)
+        held = plugin._holdings[SLICES.resource].of("n1")
+        records = [record for record in server.store.list(SLICES.resource).records if record.obj.spec.node_name == "n1"]
+        assert held == sum(1024 + len(record.data) for record in records)
 
 
 async def test_a_driver_on_a_node_is_on_the_account_of_the_node() -> None:
@@ -191,7 +258,7 @@ async def test_what_is_counted_is_what_is_stored_however_writes_meet() -> None:
     async with two_nodes() as server:
         n1 = as_node(server, "n1")
         await asyncio.gather(*(n1.create(node_slice(f"s{number}", "n1")) for number in range(8)))
-        plugin = next(each for each in server.engine.admission.plugins if isinstance(each, most_stored.MostStored))  # type: ignore[attr-defined]  # the chain
+        plugin = most_stored_of(server)
         await asyncio.gather(*(n1.delete(SLICES, "", f"s{number}") for number in range(4)))
         held = plugin._holdings[SLICES.resource].of("n1")
         records = server.store.list(SLICES.resource).records

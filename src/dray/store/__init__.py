@@ -33,7 +33,8 @@ not read leave the history is cut off with `Slow`.
 
 When the disk is full, or the database has reached its quota, creates and updates that make an object larger are refused
 (`OutOfSpace`); deletes, and updates that do not, go on: the file always has room ahead of it (`reserve`).
-No namespace has more than its share of the room, nor has a resource outside of namespaces (`ShareExceeded`, `shares`).
+No namespace has more than its share of the room, nor have its events, nor a resource outside of namespaces
+(`ShareExceeded`, `shares`).
 """
 
 from dray.store.backend import Backend
@@ -79,7 +80,7 @@ from dray.store.records import (
     Update,
     folded,
 )
-from dray.store.shares import OBJECT_BYTES
+from dray.store.shares import OBJECT_BYTES, growth_beyond
 from dray.store.store import SharedStats, Stats, Store
 from dray.store.watch import Watcher
 
@@ -128,6 +129,7 @@ __all__ = [
     "Watcher",
     "backup",
     "folded",
+    "growth_beyond",
     "open_store",
     "restore",
 ]

@@ -83,11 +83,13 @@ class OutOfSpace(StorageError):
 class ShareExceeded(OutOfSpace):
     """A namespace, or a kind of objects in none, has its share of the room. What needs none, and others, go on."""
 
-    def __init__(self, key: Key, held: int, most: int) -> None:
+    def __init__(self, key: Key, held: int, most: int, *, of: str = "") -> None:
+        """`of` is the resource that has an account of its own in the namespace."""
         whose, what = ("namespace", key.namespace) if key.namespace else ("resource", key.resource)
         others = "one namespace, or one resource outside of namespaces,"
+        stored = f"bytes of {of} stored" if of else "bytes stored"
         super().__init__(
-            f'{whose} "{what}" has {held} bytes stored, and {others} may have {most}. Delete some of its objects first.'
+            f'{whose} "{what}" has {held} {stored}, and {others} may have {most}. Delete some of its objects first.'
         )
         self.key = key
 

@@ -117,11 +117,9 @@ class LocalStore(Store):
 
     def _check_room(self, event: Event) -> None:
         """Raises `OutOfSpace` for a change that needs more room than there is, or than there is a share for."""
-        if not needs_room(event):
-            return
-        if why := self._backend.refusal():
+        if needs_room(event) and (why := self._backend.refusal()):
             raise OutOfSpace(why)
-        self._shares.check(event.record.key)
+        self._shares.check(event)
 
     def _in_the_way(self, operations: Iterable[Operation]) -> Submission | None:
         for operation in operations:

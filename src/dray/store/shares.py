@@ -1,6 +1,7 @@
 """How much of what is stored is on whose account, so that nobody takes all the room there is.
 
-Objects are on the account of their namespace; those in none on that of their resource.
+Objects are on the account of their namespace; those in none on that of their resource. The events of a namespace have
+an account of their own: nodes and others write them about what is there, and it must not suffer from that.
 """
 
 from __future__ import annotations
@@ -9,7 +10,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from dray.store.errors import ShareExceeded
-from dray.store.records import Event, EventType, Key, Record
+from dray.store.records import GROWTH, Event, EventType, Key, Record
+
+EVENTS: Final = "events"
+DELETED_MARK: Final = b'"deletionTimestamp":'
+DIGITS: Final = 4
+"""What numbers in an object add when they get another digit: its revision, its generation."""
 
 OBJECT_BYTES: Final = 1024
 """What an object counts for beside its data: small ones take room, too."""
@@ -26,7 +32,17 @@ def share_of(quota_bytes: int) -> int:
     return max((quota_bytes or USUAL_QUOTA) // PARTS, LEAST_SHARE)
 
 
+def growth_beyond(held: int, most: int) -> int:
+    """How many bytes an update may add on an account that has all it may have, and still count as one that adds none.
+
+    Whoever does that again and again comes to an end, too.
+    """
+    return GROWTH if held < most + most // PARTS else DIGITS
+
+
 def _account(key: Key) -> str:
+    if key[0] == EVENTS:
+        return f"{key[1]}/{EVENTS}"
     return key[1] or f"/{key[0]}"  # no namespace has a slash in its name
 
 
@@ -60,11 +76,22 @@ class Shares:
         else:
             self._bytes.pop(account, None)
 
-    def check(self, key: Key) -> None:
-        """Raises ShareExceeded if nothing that needs room may be written at a key.
+    def check(self, event: Event) -> None:
+        """Raises ShareExceeded for a change that needs room on an account that has its share.
 
         What is on its way is not counted: an account may get a little more than its share.
         """
+        key, previous = event.record.key, event.previous
         held = self._bytes.get(_account(key), 0)
-        if held >= self.most:
-            raise ShareExceeded(key, held, self.most)
+        if held < self.most or event.type is EventType.DELETED:
+            return
+        if previous is not None:
+            growth = len(event.record.data) - len(previous.data)
+            if growth <= growth_beyond(held, self.most) or (growth <= GROWTH and _is_marked(event.record, previous)):
+                return
+        raise ShareExceeded(key, held, self.most, of=EVENTS if key.resource == EVENTS else "")
+
+
+def _is_marked(new: Record, old: Record) -> bool:
+    """Whether an update marks an object as deleted, which happens once."""
+    return DELETED_MARK in new.data and DELETED_MARK not in old.data

@@ -49,6 +49,37 @@ async def test_beyond_its_share_a_namespace_or_resource_gets_no_more_and_others_
     await store.create(Key(resource, namespace, "more"), made(1))
 
 
+async def test_who_adds_a_little_again_and_again_comes_to_an_end_and_deletes_are_still_marked() -> None:
+    store = store_on(SmallBackend())
+    store._shares.most = 1 << 20
+    record = await store.create(Key("maps", "other", "one"), made(1 << 20))
+    sizes = [(1 << 20) + 500 * step for step in range(1, 1000)]
+    for size in sizes:
+        try:
+            record = await store.update(record.key, record.revision, made(size))
+        except ShareExceeded:
+            break
+    held = len(record.data)
+    assert (1 << 20) + (1 << 16) < held < (1 << 20) + (1 << 18)
+    with pytest.raises(ShareExceeded):
+        await store.update(record.key, record.revision, made(held + 20))
+    record = await store.update(record.key, record.revision, made(held + 1))  # a revision with one more digit
+
+    def marked(_revision: int) -> tuple[str, bytes]:
+        data = b"x" * held + b'"deletionTimestamp":"2026-11-18T11:00:00Z","deletionGracePeriodSeconds":30'
+        return ("gone", data)
+
+    await store.update(record.key, record.revision, marked)
+
+
+async def test_events_of_a_namespace_take_no_room_from_what_they_are_about() -> None:
+    store = store_on(SmallBackend())
+    await store.create(Key("events", "default", "loud"), made(LEAST_SHARE))
+    with pytest.raises(ShareExceeded, match=r'namespace "default" has \d+ bytes of events stored'):
+        await store.create(Key("events", "default", "more"), made(1))
+    await store.create(Key("pods", "default", "one"), made(1))
+
+
 async def test_several_objects_in_one_transaction_are_all_refused() -> None:
     store = store_on(SmallBackend())
     await store.create(Key("maps", "greedy", "large"), made(LEAST_SHARE))

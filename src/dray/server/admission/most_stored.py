@@ -4,7 +4,7 @@
 |---|---|---|
 | ResourceSlices of a node | the node's, whoever writes them | 64 MiB |
 | mirror pods and PodCertificateRequests of a node | the node's, each kind by itself | 32 MiB |
-| CertificateSigningRequests | their author's | 32 MiB |
+| CertificateSigningRequests | their author's; the ServiceAccounts of a namespace are one | 32 MiB |
 | Events | their writer's; the ServiceAccounts of a namespace are one | 32 MiB in an hour |
 | one object that a node writes | | 1.5 MiB, as much as etcd takes by itself |
 
@@ -15,8 +15,8 @@ counted by each server for itself, and anew after a restart; all else is counted
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NamedTuple
 
 from dray.api import codec
 from dray.api.generated.certificates import CertificateSigningRequest, PodCertificateRequest
@@ -35,13 +35,21 @@ from dray.server.indexes.holdings import Holdings
 from dray.server.indexes.stored_roles import StoredRoles
 from dray.server.security.node_restriction import is_node
 from dray.server.upkeep.event_expiry import KEPT_SECONDS
-from dray.store import GROWTH, OBJECT_BYTES
+from dray.store import GROWTH, OBJECT_BYTES, growth_beyond
 
 MOST_SLICES: Final = 64 << 20
 MOST: Final = 32 << 20
 MOST_OF_NODE_OBJECT: Final = 3 << 19
 MOST_WRITERS: Final = 4096
 """So many writers of events are remembered; then those who have written least lately are forgotten."""
+
+
+class _Account(NamedTuple):
+    """On whose account something is, and how many bytes may be on it."""
+
+    whose: str
+    holder: str
+    most: int
 
 
 class MostStored(Plugin):
@@ -60,30 +68,38 @@ class MostStored(Plugin):
             return False
         return kind != "Pod" or verb == "create"
 
-    def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
+    def check(
+        self, engine: Engine, call: Call, new: Object | None, old: Object | None
+    ) -> Coroutine[Any, Any, None] | None:
         """Raises ApiError for what is on a full account and grows."""
         if isinstance(new, Event):
             self._check_event(engine, call, new)
         elif isinstance(new, Pod):
             if old is None and is_node(call.caller):
                 node = new.spec.node_name
-                _check(engine, call, new, "node", node, self._mirror_pods(engine, node), MOST)
+                _check(engine, call, new, _Account("node", node, MOST), self._mirror_pods(engine, node))
         elif isinstance(new, ResourceSlice):
             if node := _node_of_slice(new):
-                _check(engine, call, new, "node", node, self._held(engine, call, node, _node_of_slice), MOST_SLICES)
+                return self._check_held(engine, call, new, _Account("node", node, MOST_SLICES), _node_of_slice)
         elif isinstance(new, CertificateSigningRequest):
-            author = _author(new)
-            _check(engine, call, new, "user", author, self._held(engine, call, author, _author), MOST)
+            return self._check_held(engine, call, new, _Account("user", _author(new), MOST), _author)
         elif isinstance(new, PodCertificateRequest):
-            node = _node_of_request(new)
-            _check(engine, call, new, "node", node, self._held(engine, call, node, _node_of_request), MOST)
+            account = _Account("node", _node_of_request(new), MOST)
+            return self._check_held(engine, call, new, account, _node_of_request)
+        return None
 
-    def _held(self, engine: Engine, call: Call, holder: str, holder_of: Callable[[Any], str]) -> int:
+    def _check_held(
+        self, engine: Engine, call: Call, new: Object, account: _Account, holder_of: Callable[[Any], str]
+    ) -> Coroutine[Any, Any, None] | None:
+        """The first time, all that is stored has to be read, which takes turns."""
         resource = call.route.kind.storage.resource
-        found = self._holdings.get(resource)
-        if found is None:
-            found = self._holdings[resource] = Holdings(engine.store, resource, holder_of)
-        return found.of(holder)
+        held = self._holdings.get(resource)
+        if held is None:
+            held = self._holdings[resource] = Holdings(engine.store, resource, holder_of)
+        if not held.is_read:
+            return _check_once_read(engine, call, new, account, held)
+        _check(engine, call, new, account, held.of(account.holder))
+        return None
 
     def _mirror_pods(self, engine: Engine, node: str) -> int:
         """How much mirror pods of a node take, which are few."""
@@ -154,7 +170,7 @@ def _node_of_request(found: PodCertificateRequest) -> str:
 
 
 def _author(found: CertificateSigningRequest) -> str:
-    return found.spec.username
+    return tenant(found.spec.username)
 
 
 def _stored_size(engine: Engine, call: Call) -> int:
@@ -163,12 +179,18 @@ def _stored_size(engine: Engine, call: Call) -> int:
     return 0 if record is None else len(record.data)
 
 
-def _check(engine: Engine, call: Call, new: Object, whose: str, holder: str, held: int, most: int) -> None:
-    if held < most:
+async def _check_once_read(engine: Engine, call: Call, new: Object, account: _Account, held: Holdings) -> None:
+    await held.read()
+    _check(engine, call, new, account, held.of(account.holder))
+
+
+def _check(engine: Engine, call: Call, new: Object, account: _Account, held: int) -> None:
+    if held < account.most:
         return
     before = _stored_size(engine, call)
-    if before and len(codec.encode(new)) <= before + GROWTH:
+    if before and len(codec.encode(new)) - before <= growth_beyond(held, account.most):
         return
     kind = call.route.kind
-    why = f'{whose} "{holder}" has {held} bytes of {kind.plural} stored, and may have {most}: delete some first'
+    whose = f'{account.whose} "{account.holder}"'
+    why = f"{whose} has {held} bytes of {kind.plural} stored, and may have {account.most}: delete some first"
     raise errors.forbidden(kind, new.metadata.name, why)

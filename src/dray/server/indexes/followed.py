@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from dray.store import EventType, Key, Slow, Store, Watcher
 
 Apply = Callable[[Key, Any], None]
 """Takes the object that is now at a key; None if there is none any more."""
+AT_ONCE: Final = 200
+AT_ONCE_BYTES: Final = 256 * 1024
+"""So many objects, of so many bytes, are read in one turn of the loop by whoever can wait: after a start, every object
+has to be decoded."""
 
 
 class Followed:
@@ -20,6 +25,7 @@ class Followed:
         self._apply = apply
         self._known: dict[Key, None] = {}
         self._watcher: Watcher | None = None
+        self._reading = asyncio.Lock()
 
     def catch_up(self) -> bool:
         """Applies what has changed since the last time, if anything has. Raises Closed when the store is."""
@@ -36,6 +42,40 @@ class Followed:
                 for event in events:
                     self._put(event.record.key, None if event.type is EventType.DELETED else event.record.obj)
         return True
+
+    async def read_in_turns(self) -> None:
+        """What the first `catch_up` would do at once, a part in each turn of the loop. Raises Closed."""
+        async with self._reading:
+            if self._watcher is None:
+                await self._read_parts()
+
+    async def _read_parts(self) -> None:
+        """Whatever changes meanwhile is heard of afterwards: all changes since before the first part are."""
+        listing = self._store.list(self._resource, limit=1)
+        watcher = self._store.watch(self._resource, listing.revision)
+        after, left = None, AT_ONCE_BYTES
+        while records := self._store.list(self._resource, after=after, limit=AT_ONCE).records:
+            after = (records[-1].key.namespace, records[-1].key.name)
+            for record in records:
+                if left <= 0:
+                    left = AT_ONCE_BYTES
+                    if await self._is_read_meanwhile():
+                        watcher.close()
+                        return
+                left -= len(record.data) + 1
+                self._put(record.key, record.obj)
+            left = 0
+        self._watcher = watcher
+
+    async def _is_read_meanwhile(self) -> bool:
+        """Gives others a turn; whether one of them could not wait, and has read all of it."""
+        await asyncio.sleep(0)
+        return self._watcher is not None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all that was there has been read once."""
+        return self._watcher is not None
 
     @property
     def is_current(self) -> bool:

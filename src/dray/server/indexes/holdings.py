@@ -20,6 +20,15 @@ class Holdings:
         self._counted: dict[Key, tuple[str, int]] = {}
         self._bytes: dict[str, int] = {}
 
+    @property
+    def is_read(self) -> bool:
+        """Whether `of` costs no more than what has changed. Else `read` comes first."""
+        return self._followed.is_read
+
+    async def read(self) -> None:
+        """Reads what is there, a part in each turn of the loop."""
+        await self._followed.read_in_turns()
+
     def of(self, holder: str) -> int:
         """What somebody has."""
         self._followed.catch_up()

@@ -14,13 +14,16 @@ from dray.api.generated.core import Event
 from dray.api.kinds import EVENTS
 from dray.process.clock import Clock
 from dray.server.engine import Engine
-from dray.server.objects import finish
-from dray.store import Closed, Conflict, Delete, NotFound, Record, StorageError
+from dray.server.objects import finish, finish_ahead
+from dray.store import Closed, Conflict, Delete, Finish, NotFound, Record, StorageError
 
 KEPT_SECONDS: Final = 3600.0
 SWEEP_SECONDS: Final = 300.0
 AT_ONCE: Final = 200
-"""So many are looked at in one turn of the loop, and removed in one transaction."""
+AT_ONCE_BYTES: Final = 128 * 1024
+"""So many, of so many bytes, are looked at in one turn of the loop, and removed in one transaction."""
+CALLER: Final = "system:event-expiry"
+"""Who waits for its turn among those whose requests are worked on beside the loop."""
 
 log = logging.getLogger(__name__)
 
@@ -42,21 +45,47 @@ async def remove_old(engine: Engine, now: float) -> None:
     store, after = engine.store, None
     while records := store.list(EVENTS.resource, after=after, limit=AT_ONCE).records:
         after = (records[-1].key.namespace, records[-1].key.name)
-        old = [record for record in records if _last_written(record.obj, now) < now - KEPT_SECONDS]
-        if old:
-            await _remove(engine, old)
-        await asyncio.sleep(0)
+        for part in _parts(records):
+            if sum(len(record.data) for record in part) > AT_ONCE_BYTES:
+                removals = await engine.workers.run(CALLER, _removals, part, now)
+            else:
+                removals = _removals(part, now)
+            if removals:
+                await _remove(engine, removals)
+            await asyncio.sleep(0)
 
 
-async def _remove(engine: Engine, old: Sequence[Record]) -> None:
+def _parts(records: Sequence[Record]) -> Iterator[list[Record]]:
+    """Small events together, each large one by itself: it is looked at beside the loop."""
+    part, size = list[Record](), 0
+    for record in records:
+        if part and size + len(record.data) > AT_ONCE_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(record)
+        size += len(record.data)
+    if part:
+        yield part
+
+
+def _removals(records: Sequence[Record], now: float) -> list[Delete]:
+    """How those that are old are removed."""
+    old = (record for record in records if _last_written(record.obj, now) < now - KEPT_SECONDS)
+    return [Delete(record.key, record.revision, _last_state(record)) for record in old]
+
+
+def _last_state(record: Record) -> Finish:
+    return finish_ahead(record.obj) if len(record.data) > AT_ONCE_BYTES else finish(record.obj)
+
+
+async def _remove(engine: Engine, removals: Sequence[Delete]) -> None:
     """All at once; one by one if somebody else has removed or written some of them."""
-    removals = [Delete(record.key, record.revision, finish(record.obj)) for record in old]
     try:
         await engine.store.transact(removals)
     except (NotFound, Conflict):
-        for record in old:
+        for removal in removals:
             try:
-                await engine.store.delete(record.key, record.revision, finish(record.obj))
+                await engine.store.delete(*removal)
             except (NotFound, Conflict):
                 continue
 

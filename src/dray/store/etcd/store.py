@@ -42,7 +42,7 @@ from dray.store.etcd.session import Session
 from dray.store.etcd.transactions import Write
 from dray.store.etcd.writes import Writes
 from dray.store.log import Retention, Total
-from dray.store.records import ITSELF, Basis, Decode, Event, EventType, Key, Operation, Record, needs_room
+from dray.store.records import ITSELF, Basis, Decode, Event, EventType, Key, Operation, Record
 from dray.store.shares import Shares, share_of
 from dray.store.stamping import NotOurs, stamped
 from dray.store.store import SharedStats, Stats, Store
@@ -171,8 +171,7 @@ class EtcdStore(Store):
 
     def check_room(self, event: Event) -> None:
         """Raises ShareExceeded for a change that needs more room than there is a share for."""
-        if needs_room(event):
-            self._shares.check(event.record.key)
+        self._shares.check(event)
 
     def acknowledged(self, revision: int) -> None:
         """Somebody is told of a write that is not visible yet: readers wait for it."""
