@@ -50,7 +50,9 @@ class DriverCalls:
             return await contracts.call(instance.channel, method, request, timeout=self._seconds)
 
         response = await self._call(driver, PREPARE, call)
-        return {uid: _prepared(one) for uid, one in response.claims.items()}
+        asked = {record.uid for record in records}
+        # Who answers for claims that nobody asked for is not believed: what they say of them is not looked at.
+        return {uid: _prepared(one) if uid in asked else ClaimAnswer() for uid, one in response.claims.items()}
 
     async def unprepare(self, driver: str, records: Sequence[ClaimRecord]) -> dict[str, ClaimAnswer]:
         """NodeUnprepareResources for several claims. Raises DriverMissing or CallFailed."""

@@ -17,11 +17,15 @@ import grpc
 import grpc.aio
 import msgspec
 
+from dray.api.backoff import Backoff
 from dray.plugins import unix
 
 log = logging.getLogger(__name__)
 
 STOP_SECONDS: Final = 1.0
+RECONNECT: Final = Backoff(first=0.1, longest=10.0)
+LASTING_SECONDS: Final = 10.0
+"""After a connection that lasted longer, the next one is not put off."""
 
 
 class DriverMissing(Exception):
@@ -53,13 +57,21 @@ class Instance:
         self._watch = asyncio.get_running_loop().create_task(self._follow())
 
     async def _follow(self) -> None:
-        """Keeps the channel connected and notes whether it is."""
+        """Keeps the channel connected and notes whether it is. Who hangs up again and again is called back later."""
+        loop, pauses, since = asyncio.get_running_loop(), RECONNECT.pauses(), 0.0
         while True:
             state = self.channel.get_state(try_to_connect=True)
             connected = state is grpc.ChannelConnectivity.READY
             if connected != self.connected:
                 self.connected = connected
                 self._on_change(self)
+                if connected:
+                    since = loop.time()
+                else:
+                    if loop.time() - since > LASTING_SECONDS:
+                        pauses.reset()
+                    await asyncio.sleep(pauses.next())
+                    continue
             await self.channel.wait_for_state_change(state)
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ import grpc.aio
 
 from dray.node.drivers import DriverMissing, Drivers, Instance
 from dray.node.health import HEALTHY, UNHEALTHY, UNKNOWN, DeviceKey, HealthReport, HealthTable
+from dray.node.health_pace import HealthPace
 from dray.plugins import contracts
 from dray.plugins.generated import health_v1_pb2 as messages
 from dray.process.tasks import cancel_all
@@ -40,6 +41,7 @@ class HealthWatch:
         self._table = table
         self._clock = clock
         self._on_change = on_change
+        self._pace = HealthPace()
         self._streams: dict[str, tuple[Instance, asyncio.Task[None]]] = {}
         drivers.on_change(self._driver_changed)
 
@@ -48,8 +50,9 @@ class HealthWatch:
         try:
             while True:
                 await self._clock.sleep(LOOK_SECONDS)
-                if self._table.next_expiry is not None:
-                    self._tell(self._table.expire(self._clock.monotonic()))
+                now = self._clock.monotonic()
+                expired = self._table.expire(now) if self._table.next_expiry is not None else set()
+                self._tell(expired | self._pace.due(now))
         finally:
             tasks = [task for _, task in self._streams.values()]
             await cancel_all(tasks)
@@ -64,7 +67,7 @@ class HealthWatch:
         if current is not None and current[0] is not instance:
             current[1].cancel()
             del self._streams[driver]
-            self._tell(self._table.forget(driver))
+            self._changed(driver, self._table.forget(driver))
         if instance is not None and instance.identity.health_version is not None and driver not in self._streams:
             task = asyncio.get_running_loop().create_task(self._follow(instance, instance.identity.health_version))
             self._streams[driver] = (instance, task)
@@ -87,7 +90,7 @@ class HealthWatch:
                 if error.code() is not failure:  # said when it starts, not every few seconds
                     log.info("health of driver %s: %s: %s", instance.driver, error.code().name, error.details())
                 failure = error.code()
-            self._tell(self._table.forget(instance.driver))
+            self._changed(instance.driver, self._table.forget(instance.driver))
             await self._clock.sleep(RETRY_SECONDS)
 
     async def _take(self, driver: str, devices: Sequence[messages.DeviceHealth]) -> None:
@@ -97,7 +100,10 @@ class HealthWatch:
             reports = _reports(devices[start : start + AT_ONCE])
             changed |= self._table.update(driver, reports, self._clock.monotonic())
             await asyncio.sleep(0)
-        self._tell(changed)
+        self._changed(driver, changed)
+
+    def _changed(self, driver: str, changed: set[DeviceKey]) -> None:
+        self._tell(self._pace.take(driver, changed, self._clock.monotonic()))
 
     def _tell(self, changed: set[DeviceKey]) -> None:
         if changed:

@@ -28,6 +28,10 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 0.5
 RETRY: Final = Backoff(first=0.5, longest=122.0)
 DEEPEST: Final = 8
+AT_ONCE: Final = 8
+"""So many plugins are asked at the same time who they are."""
+MOST: Final = 256
+"""So many sockets are known at a time. A driver that makes thousands of them takes no files and no time from others."""
 
 
 class SocketFile(msgspec.Struct, frozen=True):
@@ -74,6 +78,8 @@ class PluginWatch:
         self._clock = clock
         self._tasks: dict[SocketFile, asyncio.Task[None]] = {}
         self._registered: dict[SocketFile, Instance] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._is_crowded = False
 
     async def run(self) -> None:
         """Watches until cancelled. Raises OSError if the directory cannot be made."""
@@ -87,17 +93,27 @@ class PluginWatch:
 
     async def look(self) -> None:
         """Compares the directory with what is known. New sockets are taken in the order in which they were made."""
-        there = set(find_sockets(self._directory))
+        there = await asyncio.to_thread(lambda: set(find_sockets(self._directory)))
         for socket in [one for one in self._tasks if one not in there]:
             await self._forget(socket)
-        for socket in sorted(there - self._tasks.keys(), key=lambda one: one.born):
+        new = sorted(there - self._tasks.keys(), key=lambda one: one.born)
+        room = MOST - len(self._tasks)
+        self._tell(len(new) > room)
+        for socket in new[:room]:
             self._tasks[socket] = asyncio.get_running_loop().create_task(self._register(socket))
+
+    def _tell(self, is_crowded: bool) -> None:
+        """Says once that there are too many."""
+        if is_crowded and not self._is_crowded:
+            log.warning("there are more than %d sockets in %s: the others are not registered", MOST, self._directory)
+        self._is_crowded = is_crowded
 
     async def _register(self, socket: SocketFile) -> None:
         pauses = RETRY.pauses()
         while True:
             try:
-                self._registered[socket] = await registration.register(socket.path, self._drivers)
+                async with self._turns:
+                    self._registered[socket] = await registration.register(socket.path, self._drivers)
                 return
             except (RegistrationRefused, RegistrationFailed) as error:
                 log.warning("plugin %s is not registered: %s", socket.path, error)

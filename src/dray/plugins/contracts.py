@@ -10,21 +10,21 @@ types of v1 with either version, and a server leaves `share_id` out of answers i
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import grpc
 import grpc.aio
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
-from dray.plugins.entries import check_entries
+from dray.plugins.entries import LONG, TooManyEntries, check_depths, check_entries
 from dray.plugins.generated import dra_v1_pb2 as dra
 from dray.plugins.generated import health_v1_pb2 as health
 from dray.plugins.generated import registration_pb2 as registration
 
 Q = TypeVar("Q", bound=Message)
 A = TypeVar("A", bound=Message)
-Item = TypeVar("Item", covariant=True)
 
 PLUGIN_TYPE: Final = "DRAPlugin"
 SEED_PLUGIN_TYPE: Final = "ResourcePlugin"
@@ -37,16 +37,21 @@ HEALTH_SECONDS: Final = 30.0
 """How long a health report counts that does not say so itself."""
 
 
-class Stream(Protocol[Item]):
+class Stream(Generic[A]):
     """Answers as they come."""
 
-    def __aiter__(self) -> AsyncIterator[Item]:
+    def __init__(self, method: Method[Any, A], answers: Any) -> None:
+        self._method = method
+        self._answers = answers
+
+    async def __aiter__(self) -> AsyncIterator[A]:
         """One after the other."""
-        ...
+        async for data in self._answers:
+            yield await self._method.receive(data)
 
     def cancel(self) -> bool:
         """Ends the call."""
-        ...
+        return bool(self._answers.cancel())
 
 
 class Handler(NamedTuple):
@@ -71,9 +76,18 @@ class Method(Generic[Q, A]):
         return f"/{self.service}/{self.name}"
 
     def read_answer(self, data: bytes) -> A:
-        """What a plugin said. Whatever is raised here, gRPC hands on as an answer that is None."""
+        """What a plugin said. Raises TooManyEntries or DecodeError."""
         check_entries(data)
         return self.answer.FromString(data)
+
+    async def receive(self, data: bytes) -> A:
+        """What a plugin said; what cannot be read is None, in spite of the type, as with gRPC itself."""
+        try:
+            if len(data) > LONG:
+                await asyncio.to_thread(check_depths, data, self.answer.DESCRIPTOR)
+            return self.read_answer(data)
+        except (TooManyEntries, DecodeError):
+            return cast(A, None)
 
 
 def _prepare(service: str) -> Method[dra.NodePrepareResourcesRequest, dra.NodePrepareResourcesResponse]:
@@ -127,18 +141,14 @@ def choose_health_version(supported: tuple[str, ...]) -> str | None:
 
 async def call(channel: grpc.aio.Channel, method: Method[Q, A], request: Q, *, timeout: float) -> A:
     """One call and its answer. Raises grpc.aio.AioRpcError (DEADLINE_EXCEEDED after `timeout` seconds)."""
-    invoke = channel.unary_unary(
-        method.path, request_serializer=method.request.SerializeToString, response_deserializer=method.read_answer
-    )
-    return cast(A, await invoke(request, timeout=timeout))
+    invoke = channel.unary_unary(method.path, request_serializer=method.request.SerializeToString)
+    return await method.receive(await invoke(request, timeout=timeout))
 
 
 def stream(channel: grpc.aio.Channel, method: Method[Q, A], request: Q) -> Stream[A]:
     """A call with answers without end. Iterating raises grpc.aio.AioRpcError."""
-    invoke = channel.unary_stream(
-        method.path, request_serializer=method.request.SerializeToString, response_deserializer=method.read_answer
-    )
-    return cast(Stream[A], invoke(request))
+    invoke = channel.unary_stream(method.path, request_serializer=method.request.SerializeToString)
+    return Stream(method, invoke(request))
 
 
 def answer(method: Method[Q, A], function: Callable[[Q, grpc.aio.ServicerContext], Awaitable[A]]) -> Handler:
