@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from dray.api import codec
 from dray.api.custom import CustomObject
+from dray.api.meta import ObjectMeta
 from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.custom import conversion
 from dray.process.http import Peer, Request, Response
 from dray.server import handlers
+from dray.server.custom import conversions
 from dray.server.engine import Call
 from local_server import ADMIN, LocalServer, local_server, typed
 from webhook_server import WebhookServer, webhook_server
@@ -78,6 +81,10 @@ async def world(path: str = "/rename") -> AsyncIterator[tuple[LocalServer, Http,
     async with local_server(with_roles=False) as server, webhook_server() as hooks:
         hooks.converters["/rename"] = renamed
         hooks.converters["/thief"] = lambda obj, version: {**renamed(obj, version), "metadata": {"name": "other"}}
+        hooks.converters["/labels"] = lambda obj, version: {
+            **renamed(obj, version),
+            "metadata": {**obj["metadata"], "labels": {"not a label": "x" * 100_000}},
+        }
         hooks.converters["/lazy"] = lambda obj, _: obj
         await server.client().create(typed(definition(hooks.client(path))))
         try:
@@ -116,6 +123,9 @@ async def test_objects_are_stored_in_one_version_and_shown_in_all() -> None:
         ("/lazy", "it came back as something else than Host in example.com/v1"),
         ("/500", "the webhook answered 500, not 200"),
         ("/garbage", "the answer is no ConversionReview"),
+        ("/redirect", "the webhook answered 307, not 200"),
+        ("/huge", "the answer is larger than 8388608 bytes"),
+        ("/labels", "default/a: it came back with metadata.labels: Invalid value"),
     ],
 )
 async def test_an_answer_that_cannot_be_used_fails_the_request(path: str, why: str) -> None:
@@ -163,3 +173,48 @@ async def test_questions_and_answers_are_written_and_read_beside_the_loop(monkey
         assert (await http("GET", "v2"))["items"][0]["spec"] == {"address": "x"}
     assert len(where) == 2
     assert all(name.startswith("beside") for name in where)
+
+
+async def test_a_long_list_is_asked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversions, "MOST_OBJECTS", 10)
+    monkeypatch.setattr(conversions, "MOST_ASKED", 20_000)
+    async with world() as (_, http, hooks):
+        for number in range(25):
+            await http("POST", "v1", body={**host("v1", host=str(number)), "metadata": {"name": f"a{number:02}"}})
+        large = {**host("v1", host="x" * 19_000), "metadata": {"name": "z"}}
+        await http("POST", "v1", body=large)
+        items = (await http("GET", "v2"))["items"]
+        assert [one["spec"]["address"] for one in items[:25]] == [str(number) for number in range(25)]
+        assert len(items) == 26
+        assert [len(review["request"]["objects"]) for _, review in hooks.asked] == [10, 10, 5, 1]
+
+
+async def test_what_a_webhook_has_made_large_is_put_into_bytes_beside_the_loop() -> None:
+    async with world("/inflate") as (server, http, hooks):
+        hooks.converters["/inflate"] = lambda obj, version: {**renamed(obj, version), "spec": {"host": "x" * 4_000_000}}
+        codec_encode = codec.encode
+        on_loop: list[int] = []
+
+        def noting(obj: Any) -> bytes:
+            data = codec_encode(obj)
+            if threading.current_thread() is threading.main_thread():
+                on_loop.append(len(data))
+            return data
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(codec, "encode", noting)
+            await http("POST", "v2", body=host("v2", address="x"))
+        assert max(on_loop) < 100_000
+        assert server.engine.get("hosts.example.com", "default", "a") is not None
+
+
+def test_what_a_webhook_says_of_its_failure_is_repeated_in_short() -> None:
+    sent = CustomObject(api_version="example.com/v1", kind="Host", metadata=ObjectMeta(name="a"))
+    for response in (
+        {"uid": "u", "result": {"status": "Failure", "message": "no\x1b" * 1_000_000}},
+        {"uid": "v" * 1_000_000, "result": {"status": "Success"}},
+    ):
+        with pytest.raises(conversion.ConversionFailed) as failure:
+            conversion.answer(json.dumps({"response": response}).encode(), "u", "example.com/v2", [sent])
+        assert len(str(failure.value)) < 10_000
+        assert "\x1b" not in str(failure.value)

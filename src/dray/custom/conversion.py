@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.custom import CustomObject
+from dray.api.visible import visible
+from dray.validation.context import Errors
+from dray.validation.metadata import validate_annotations, validate_labels
 
 VERSIONS = ("v1", "v1beta1")
+LONGEST_QUOTE: Final = 1024
+"""Letters of what a webhook says that are repeated to whoever asked."""
 _GROUP = "apiextensions.k8s.io"
 
 
@@ -44,10 +49,10 @@ def answer(data: bytes, uid: str, api_version: str, objects: Sequence[CustomObje
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError, AttributeError):
         raise ConversionFailed("the answer is no ConversionReview with a response") from None
     if response.get("uid") != uid:
-        raise ConversionFailed(f"the answer is about uid {response.get('uid')!r}, not {uid!r}")
+        raise ConversionFailed(f"the answer is about uid {str(response.get('uid'))[:LONGEST_QUOTE]!r}, not {uid!r}")
     if not isinstance(result, dict) or result.get("status") != "Success":
         why = result.get("message") if isinstance(result, dict) else None
-        raise ConversionFailed(str(why or "the answer does not say status: Success"))
+        raise ConversionFailed(visible(str(why or "the answer does not say status: Success")[:LONGEST_QUOTE]))
     if not isinstance(converted, list) or len(converted) != len(objects):
         raise ConversionFailed(f"{len(objects)} objects were sent, and another number came back")
     return [_accepted(one, sent, api_version) for one, sent in zip(converted, objects, strict=True)]
@@ -66,4 +71,10 @@ def _accepted(document: Any, sent: CustomObject, api_version: str) -> CustomObje
     given = made.metadata
     if (given.name, given.namespace, given.uid) != (meta.name, meta.namespace, meta.uid):
         raise ConversionFailed(f"{about}: it came back with another name, namespace or uid")
+    if given.labels != meta.labels or given.annotations != meta.annotations:
+        errors: Errors = []
+        validate_labels(errors, given.labels, "metadata.labels")
+        validate_annotations(errors, given.annotations, "metadata.annotations")
+        if errors:
+            raise ConversionFailed(f"{about}: it came back with {str(errors[0])[:LONGEST_QUOTE]}")
     return replace(made, metadata=replace(meta, labels=given.labels, annotations=given.annotations))

@@ -6,7 +6,7 @@ the apiVersion differs, and nobody is asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -25,12 +25,16 @@ from dray.server.webhooks.targets import NoTarget
 from dray.store import Event, Record
 
 SECONDS: Final = 30.0
+MOST_OBJECTS: Final = 1000
+MOST_ASKED: Final = 2 << 20
+"""Objects, and their bytes, in one question. The answer may be four times as long."""
 
 
 class Conversions:
     """Asks the webhooks of definitions. Everything raises ApiError (500) if they do not answer as they should.
 
-    Questions and answers are whole lists: they are written and read beside the event loop, one of a resource at a time.
+    Questions and answers are written and read beside the event loop, one of a resource at a time. A long list is asked
+    for in parts: an answer is bounded in bytes, and has to be in memory.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -52,8 +56,11 @@ class Conversions:
 
     async def records(self, kind: Kind, records: Sequence[Record]) -> list[Record]:
         """Records as a version shows them."""
-        made = await self.convert(kind, [record.obj for record in records])
-        return await self._engine.workers.run(kind.resource, _showing_all, records, made)
+        shown: list[Record] = []
+        for part in _parts(records):
+            made = await self.convert(kind, [record.obj for record in part])
+            shown += await self._engine.workers.run(kind.resource, _showing_all, part, made)
+        return shown
 
     async def events(self, kind: Kind, events: Sequence[Event]) -> list[Event]:
         """Events as a version shows them; what was before is only looked at, and stays as it is stored."""
@@ -89,6 +96,19 @@ class Conversions:
             raise errors.internal(
                 f"conversion webhook for {kind.api_version}, Kind={kind.kind} failed: {error}"
             ) from None
+
+
+def _parts(records: Sequence[Record]) -> Iterator[list[Record]]:
+    """As many records as go into one question."""
+    part, size = list[Record](), 0
+    for record in records:
+        if part and (len(part) >= MOST_OBJECTS or size + len(record.data) > MOST_ASKED):
+            yield part
+            part, size = [], 0
+        part.append(record)
+        size += len(record.data)
+    if part:
+        yield part
 
 
 def _answered(kind: CustomKind, told: bytes, uid: str, objects: Sequence[CustomObject]) -> list[CustomObject]:

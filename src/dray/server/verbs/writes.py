@@ -301,7 +301,8 @@ async def update(
         try:
             if route.kind.converts:
                 stored = await stored_form(engine, call, changed)
-                return shown(await _store(engine, call, stored, record, finish(stored)), changed)
+                complete = await finishing(engine, call, stored)
+                return shown(await _store(engine, call, stored, record, complete), changed)
             return await _store(engine, call, changed, record, complete)
         except Conflict:
             continue
@@ -329,6 +330,7 @@ async def stored_form(engine: Engine, call: Call, obj: Object) -> Object:
     """A custom object in the version that it is stored in. Raises ApiError."""
     assert engine.conversions is not None
     made: Object = (await engine.conversions.convert(call.route.kind.storage, [obj]))[0]
+    call.is_large = call.is_large or made is not obj  # nobody has seen how long a webhook has made it
     return made
 
 
@@ -336,6 +338,7 @@ async def shown_form(engine: Engine, call: Call, obj: Object) -> Object:
     """A stored custom object in the version of a call. Raises ApiError."""
     assert engine.conversions is not None
     made: Object = (await engine.conversions.convert(call.route.kind, [obj]))[0]
+    call.is_large = call.is_large or made is not obj
     return made
 
 
