@@ -77,6 +77,8 @@ class Call(msgspec.Struct):
     turn: Turn | None = None
     """What to step out of while the request waits for somebody else; None where there are no turns."""
     is_large: bool = False
+    policy_seconds: float = 0.0
+    """Processor time that policies have taken beside the loop."""
     _key: Key | None = None
 
     @property

@@ -13,13 +13,15 @@ from typing import Final
 from dray.cel import OutOfTime
 
 MOST_SECONDS: Final = 5.0
+MOST_OF_REQUEST: Final = 10.0
+"""What all policies may take for one request: they may be many, and Kubernetes ends a request after a minute."""
 STEPS: Final = 2_000
 """How much is done before the time is looked at."""
 
 
-def allowance() -> Callable[[], int]:
+def allowance(seconds: float = MOST_SECONDS) -> Callable[[], int]:
     """Gives steps to who evaluates in this thread, for some seconds from now; after that it raises OutOfTime."""
-    end = time.thread_time() + MOST_SECONDS
+    end = time.thread_time() + seconds
 
     def more() -> int:
         if time.thread_time() >= end:

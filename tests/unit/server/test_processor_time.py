@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
 from dray import cel
 from dray.server import processor_time
 from dray.server.admission.slow_policies import TookTooLong, within_time
+from dray.server.engine import Call
 
 
 class Clocks:
@@ -44,5 +46,27 @@ def test_a_policy_that_uses_all_its_time_has_failed(clocks: Clocks) -> None:
         clocks.used += processor_time.MOST_SECONDS
         budget.more()
 
+    with pytest.raises(TookTooLong, match="its expressions took more than 5 seconds"):
+        within_time(a_call(), evaluate)
+
+
+def test_all_policies_for_one_request_have_so_much_together(clocks: Clocks) -> None:
+    call, seconds = a_call(), processor_time.MOST_SECONDS - 1
+
+    def evaluate(budget: cel.Budget) -> None:
+        clocks.used += seconds
+        budget.more()
+
+    within_time(call, evaluate)
+    within_time(call, evaluate)
+    with pytest.raises(TookTooLong, match="all policies for one request may take 10 seconds"):
+        within_time(call, evaluate)
+    seconds = 0.0
     with pytest.raises(TookTooLong):
-        within_time(evaluate)
+        within_time(call, evaluate)
+    within_time(a_call(), evaluate)
+
+
+def a_call() -> Call:
+    nothing: Any = None
+    return Call(nothing, nothing, nothing)

@@ -168,7 +168,7 @@ class PolicyRunner:
             with contextlib.suppress(cel.Postponed):
                 return evaluate(given, cel.NOW)
         patient = msgspec.structs.replace(given, authorizer=_asked_from_thread(given.authorizer))
-        return await asked.engine.beside(asked.call, within_time, lambda budget: evaluate(patient, budget))
+        return await asked.engine.beside(asked.call, within_time, asked.call, lambda budget: evaluate(patient, budget))
 
 
 def _asked_from_thread(authorizer: Authorizer) -> Authorizer:
