@@ -59,7 +59,7 @@ class Member:
         if not program.exists():
             shutil.copy(PROGRAM, program)  # a wheel does not say that it can be run
             program.chmod(0o700)
-        self._command = [
+        self.command = [
             str(program), "--name", name, "--data-dir", str(directory / name),
             "--listen-client-urls", here, "--advertise-client-urls", here,
             "--listen-peer-urls", there, "--initial-advertise-peer-urls", cluster[name],
@@ -71,7 +71,7 @@ class Member:
     def start(self) -> None:
         """Starts it, or starts it again on what it has."""
         with self._log.open("a") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+            self._process = subprocess.Popen(self.command, stdout=log, stderr=log)
 
     def kill(self) -> None:
         """Ends it at once."""

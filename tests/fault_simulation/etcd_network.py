@@ -146,9 +146,9 @@ class SimulatedConnection(Connection):
         finally:
             stream.cancel()
 
-    async def load(self, layout: Layout) -> Loaded:
+    async def load(self, layout: Layout, told: int) -> Loaded:
         """Everything as it is now."""
-        del layout
+        del layout, told
         await asyncio.sleep(USUAL)
         etcd = self._network.etcd
         return Loaded(etcd.revision, etcd.values(), version_of(etcd))

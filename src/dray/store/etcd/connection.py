@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -37,6 +38,8 @@ _REFUSALS: Final = frozenset(
 """What etcd answers when it has done nothing and will not."""
 _ORDERED: Final = (RANGE, PUT, TXN)
 """Methods that answer with a revision that is not before any that was answered with earlier."""
+log = logging.getLogger(__name__)
+
 _NOT_CONNECTED: Final = ("failed to connect", "connections to all backends failing", "Connection refused")
 
 
@@ -94,12 +97,19 @@ class Connection:
         Raises Uncertain if it has gone back: what is in memory here is not what etcd has, and nothing goes on.
         """
         if revision < before:
-            self._other = self.failure = (
-                f"etcd at {self.address} is at revision {revision} and was at {before}: it was restored from a backup, "
-                "or its data are lost. Start this server again"
-            )
+            self.disown(f"is at revision {revision} and was at {before}")
             raise Uncertain(self._other)
         self._latest = max(self._latest, revision)
+
+    def disown(self, why: str) -> None:
+        """This is not the etcd that it was: nothing goes on."""
+        if self._other:
+            return
+        self._other = self.failure = (
+            f"etcd at {self.address} {why}: it was restored from a backup, or its data are lost. "
+            "Start this server again"
+        )
+        log.error("%s", self._other)
 
     def check(self) -> None:
         """Raises Unreachable if this is not the etcd that it was."""
@@ -134,11 +144,11 @@ class Connection:
                     raise Unreachable(str(error)) from None
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def load(self, layout: Layout) -> Loaded:
-        """Everything under the prefix, read beside the loop. Raises CannotLoad."""
+    async def load(self, layout: Layout, told: int) -> Loaded:
+        """Everything under the prefix, not as it was before a revision, read beside the loop. Raises CannotLoad."""
         loader = Loader(self.address)
         try:
-            return await asyncio.to_thread(loader.load, layout)
+            return await asyncio.to_thread(loader.load, layout, told)
         finally:
             loader.close()
 

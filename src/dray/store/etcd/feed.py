@@ -10,12 +10,13 @@ from typing import Any, Final, Protocol
 import grpc
 import grpc.aio
 
-from dray.store.errors import StorageError, StoreError
-from dray.store.etcd.calls import PUT
-from dray.store.etcd.connection import CALL_SECONDS, Connection
+from dray.store.errors import StorageError, StoreError, Unreachable
+from dray.store.etcd.calls import PUT, RANGE
+from dray.store.etcd.connection import CALL_SECONDS, Connection, Refused
 from dray.store.etcd.generated import etcd_pb2 as pb
 from dray.store.etcd.layout import Layout
 from dray.store.etcd.loading import Loaded
+from dray.store.etcd.past import OtherPast, Past, Replay
 from dray.store.etcd.revisions import etcd_revision
 
 SLICE: Final = 250
@@ -53,6 +54,8 @@ class Feed:
         self._may_ask = version >= (3, 5, 8) or (3, 4, 25) <= version < (3, 5)
         self._call: Any = None
         self._asked_at: float | None = None
+        self._past = Past()
+        self._is_sure = asyncio.Event()
         self.problem = "etcd has not been reached yet"
         """Why nothing is heard; empty if it is."""
         self.reconnects = 0
@@ -75,8 +78,24 @@ class Feed:
                 self._connection.move_on()
             finally:
                 self._call = None
+                self._is_sure.clear()
             self.reconnects += 1
             await asyncio.sleep(PAUSE_SECONDS)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the stream that there is tells the past that was heard of."""
+        return self._is_sure.is_set()
+
+    async def sure(self) -> None:
+        """Waits until it is. Raises Unreachable."""
+        if self.is_sure:
+            return
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await self._is_sure.wait()
+        except TimeoutError:
+            raise Unreachable(self.problem or "etcd has not said what came before") from None
 
     async def nudge(self) -> None:
         """Let etcd say how far it has told, even if nothing of ours has changed; who stays silent is left."""
@@ -101,12 +120,14 @@ class Feed:
                 raise  # else somebody has given the stream up meanwhile
 
     async def _follow(self) -> None:
-        """One stream, from the first revision that was not told."""
+        """One stream, from the last changes on that were told."""
         start, end = self._layout.range
+        told = etcd_revision(self._target.revision)
+        replay = Replay(self._past, told)
         self._connection.check()
         async with self._connection.stream() as call:
             create = pb.WatchCreateRequest(
-                key=start, range_end=end, start_revision=etcd_revision(self._target.revision) + 1, progress_notify=True
+                key=start, range_end=end, start_revision=self._past.first or told + 1, progress_notify=True
             )
             async with asyncio.timeout(CALL_SECONDS):
                 await call.write(pb.WatchRequest(create_request=create))
@@ -118,14 +139,22 @@ class Feed:
             while answer is not grpc.aio.EOF:
                 self._asked_at = None
                 if answer.canceled:
-                    await self._ended(answer)
+                    await self._ended(answer, told)
                     return
                 self.problem = ""
                 self._connection.expect(answer.header.revision)
-                if answer.events:
-                    await self._tell(answer.events)
-                elif answer is not first:
-                    self._target.apply((), answer.header.revision)
+                if answer is not first:
+                    try:
+                        events = replay.take(answer.events)
+                    except OtherPast:
+                        await self._differs(told)
+                        return
+                    if events:
+                        await self._tell(events)
+                    elif not answer.events:
+                        self._target.apply((), answer.header.revision)
+                if replay.is_over:
+                    self._is_sure.set()
                 answer = await call.read()
 
     async def _tell(self, events: Sequence[Any]) -> None:
@@ -135,17 +164,36 @@ class Feed:
             end = min(at + SLICE, len(events))
             while end < len(events) and events[end].kv.mod_revision == events[end - 1].kv.mod_revision:
                 end += 1
+            self._past.add(events[at:end])
             self._target.apply(events[at:end], events[end - 1].kv.mod_revision)
             at = end
             if at < len(events):
                 await asyncio.sleep(0)
 
-    async def _ended(self, answer: Any) -> None:
+    async def _ended(self, answer: Any, told: int) -> None:
         """etcd has let go of the revisions that we need, or ends the watch for another reason."""
         if not answer.compact_revision:
             raise StorageError(answer.cancel_reason or "etcd ended the watch")
-        logging.getLogger(__name__).warning("etcd has compacted what was not heard yet: everything is read anew")
-        self._target.reload(await self._connection.load(self._layout))
+        await self._begin_anew(told)
+
+    async def _begin_anew(self, told: int) -> None:
+        """Everything is loaded, with what of the past is not known here."""
+        logging.getLogger(__name__).warning("etcd has compacted what it would have to tell: everything is read anew")
+        loaded = await self._connection.load(self._layout, told)
+        self._connection.expect(loaded.revision, told)
+        self._past = Past()
+        self._target.reload(loaded)
+
+    async def _differs(self, told: int) -> None:
+        """What was told before is told otherwise. Where it is compacted, removals are told no more."""
+        before = pb.RangeRequest(key=self._layout.own("pulse"), revision=self._past.first - 1)
+        try:
+            await self._connection.ask(RANGE, before)
+        except Refused as error:
+            if "compacted" in str(error):
+                await self._begin_anew(told)
+                return
+        self._connection.disown(f"has another past than it had up to revision {told}")
 
 
 def _is_ending() -> bool:

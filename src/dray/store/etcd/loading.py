@@ -70,13 +70,13 @@ class Loader:
                 raise CannotLoad(unreachable(self._address, problem))
             time.sleep(0.2)
 
-    def load(self, layout: Layout, *, is_latest: bool = False) -> Loaded:
-        """Everything under the prefix: with the past to come, unless the latest state is wanted. Raises CannotLoad."""
+    def load(self, layout: Layout, told: int = 0, *, is_latest: bool = False) -> Loaded:
+        """Everything under the prefix: with the past since `told` to come, or its latest state. Raises CannotLoad."""
         try:
             status = self.call(STATUS, pb.StatusRequest())
             now = self.call(RANGE, pb.RangeRequest(key=layout.own("compaction")))
             floor = int(now.kvs[0].value) if now.kvs else 0
-            if floor and not is_latest and now.header.revision - floor <= LONGEST_PAST:
+            if floor and floor >= told and not is_latest and now.header.revision - floor <= LONGEST_PAST:
                 try:
                     return Loaded(floor, list(self._values(layout, floor)), _version(status.version))
                 except grpc.RpcError as error:

@@ -92,7 +92,7 @@ class EtcdStore(Store):
         self._feed = Feed(self, self._connection, layout, loaded.version)
         self._session.arrived = self._arrived
         self._alone = Alone(self._connection, self._session, layout, self._ask_soon)
-        self._rounds = Rounds(self._alone.latest, self._feed.nudge, self.progress)
+        self._rounds = Rounds(self._latest, self._feed.nudge, self.progress)
         self._writes = Writes(self, self._connection, self._session, layout, encryption, self._run)
         self._compaction = Compaction(self._connection, self._session, layout, self._retention.max_age)
         self._fill(loaded)
@@ -106,10 +106,17 @@ class EtcdStore(Store):
     @property
     def is_current(self) -> bool:
         """Whether this is the only server, and all that it was told of is visible. Needs a running loop."""
-        return not (self._closed or self._unreadable) and self._alone.is_certain(self.progress.revision)
+        is_usable = self._feed.is_sure and not (self._closed or self._unreadable)
+        return is_usable and self._alone.is_certain(self.progress.revision)
 
     def _ask_soon(self) -> None:
         self._rounds.begin()
+
+    async def _latest(self) -> int:
+        """The latest revision, of an etcd that has the past that is in memory. Raises Unreachable."""
+        revision = await self._alone.latest()
+        await self._feed.sure()
+        return revision
 
     async def catch_up(self) -> int:
         """Waits until everything is visible that was acknowledged anywhere before. Raises Unreachable."""
