@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from dray.allocator import reasons
 from dray.allocator.reasons import AnyCheck, DeviceReport, NodeReport
+from dray.api.quantity import Quantity
 from dray.api.taints import taint_text
 from dray.api.times import Time, TimeError
 from dray.prose.wording import count, ends, local_name, names, shorten, since
@@ -100,7 +103,7 @@ def _kind(check: AnyCheck) -> tuple[object, ...]:
         case reasons.SelectorFalse():
             return (check.class_name, check.index, check.condition)
         case reasons.SelectorFailed():
-            return (check.class_name, check.index)
+            return (check.class_name, check.index, check.message)
         case reasons.Tainted():
             return (check.effect, check.rule, None if check.rule else (check.key, check.value))
         case reasons.CounterShort():
@@ -109,6 +112,8 @@ def _kind(check: AnyCheck) -> tuple[object, ...]:
             return (check.capacity,)
         case reasons.CapacityUnsuitable():
             return (check.capacity, check.value is None, check.at_most, check.choices)
+        case reasons.GroupsIncompatible():
+            return (check.counter_set, check.groups, check.present)
         case reasons.ConstraintConflict() | reasons.AttributeMissing():
             return (check.attribute,)
     return ()
@@ -134,7 +139,43 @@ def _tell_group(group: Sequence[DeviceReport], now: datetime | None, *, named: b
             return f"{len(group)} fail {_selector(check)}: {tell_condition(check.condition)}{_brackets(seen)}"
         case None:
             return ""
-    return f"{len(group)} {tell_check(check, now)}"
+    return f"{len(group)} {tell_check(_together(group, named=named), now)}"
+
+
+def _together(group: Sequence[DeviceReport], *, named: bool) -> AnyCheck:
+    """One check that is true of all devices of a group: with every amount, every claim, and no more than they share."""
+    checks = [device.check for device in group if device.check is not None]
+    first = checks[0]
+    match first:
+        case reasons.CounterShort() | reasons.CapacityShort():
+            alike = [check for check in checks if isinstance(check, reasons.CounterShort | reasons.CapacityShort)]
+            return msgspec.structs.replace(
+                first,
+                needed=_amounts(check.needed for check in alike),
+                left=_amounts(check.left for check in alike),
+                short_by=_amounts(check.short_by for check in alike),
+                claims=_claims(check.claims for check in alike) if named else (),
+            )
+        case reasons.GroupsIncompatible():
+            users = [check.claims for check in checks if isinstance(check, reasons.GroupsIncompatible)]
+            return msgspec.structs.replace(first, claims=_claims(users) if named else ())
+        case reasons.CapacityUnsuitable() if first.value is not None:
+            values = [check.value for check in checks if isinstance(check, reasons.CapacityUnsuitable)]
+            return msgspec.structs.replace(first, value=_amounts(value for value in values if value is not None))
+        case reasons.Tainted():
+            moments = {check.time_added for check in checks if isinstance(check, reasons.Tainted)}
+            return first if len(moments) == 1 else msgspec.structs.replace(first, time_added=None)
+    return first
+
+
+def _amounts(listed: Iterable[str]) -> str:
+    """`10Gi`, `10Gi or 40Gi`, or `10Gi to 80Gi` for more."""
+    ordered = sorted(set(listed), key=Quantity.parse)
+    return f" {'to' if len(ordered) > 2 else 'or'} ".join(dict.fromkeys((ordered[0], ordered[-1])))
+
+
+def _claims(listed: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(sorted({claim for claims in listed for claim in claims}))
 
 
 def tell_check(check: AnyCheck, now: datetime | None) -> str:
@@ -156,7 +197,8 @@ def tell_check(check: AnyCheck, now: datetime | None) -> str:
             short = f"short of counter {check.counter_set}/{check.counter}: needs {check.needed}, left {check.left}"
             return f"{short} (used by {names(check.claims)})" if check.claims else short
         case reasons.CapacityShort():
-            return f"short of {local_name(check.capacity)} by {check.short_by} (shared with {names(check.claims)})"
+            short = f"short of {local_name(check.capacity)} by {check.short_by}"
+            return f"{short} (shared with {names(check.claims)})" if check.claims else short
         case reasons.GroupsIncompatible():
             users = f" ({names(check.claims)})" if check.claims else ""
             against = f"{ends(check.groups)} against {ends(check.present)}"

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+import builders
 import dray
 from dray.prose.device_reasons import tell_condition
-from snapshot_objects import claim, device, device_class, held, resource_slice, rule
+from snapshot_objects import Manifest, claim, device, device_class, held, resource_slice, rule
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+SHARE = "11111111-2222-4333-8444-555555555555"
 NOW = datetime(2026, 6, 1, 12, 14, tzinfo=UTC)
 
 TOLD = """\
@@ -83,6 +85,57 @@ def test_many_nodes_in_the_same_state_share_a_row() -> None:
     ]
     assert "80 of 80 devices match; 30 in use, 2 tainted by rule off, 48 free." in text
     assert "Closest: node-31, short by 1 device." in text
+
+
+def partitions(node: str) -> list[Manifest]:
+    """Two small partitions and a large one of a device that `whole` stands for, all of one counter."""
+    about: Manifest = {"pool": node, "nodeName": node, "count": 2}
+    sets = [{"name": "card", "counters": {"memory": {"value": "80Gi"}}}]
+    sizes = {"whole": "80Gi", "half": "40Gi", "small-0": "10Gi", "small-1": "10Gi"}
+    devices = [device(name) for name in sizes]
+    for one, size in zip(devices, sizes.values(), strict=True):
+        one["consumesCounters"] = [{"counterSet": "card", "counters": {"memory": {"value": size}}}]
+    return [
+        builders.resource_slice(f"{node}-counters", sharedCounters=sets, **about),
+        builders.resource_slice(f"{node}-devices", *devices, **about),
+    ]
+
+
+def test_devices_that_are_told_together_need_what_each_of_them_needs() -> None:
+    objects = [part for node in "mn" for part in partitions(node)]
+    text = explain(*objects, *(held(claim(f"y{node}"), node, "whole") for node in "mn"), claim("x")).text(now=NOW)
+    assert "3 short of counter card/memory: needs 10Gi or 40Gi, left 0 (used by ml/yn)" in text
+
+
+def test_nodes_whose_counters_others_use_up_share_a_row() -> None:
+    nodes = [f"node-{number:02}" for number in range(1, 21)]
+    objects = [part for node in nodes for part in partitions(node)]
+    text = explain(*objects, *(held(claim(f"c-{node}"), node, "whole") for node in nodes), claim("x")).text(now=NOW)
+    assert (
+        "node-01 and 19 more  4      0     1 held; 3 short of counter card/memory: needs 10Gi or 40Gi, left 0" in text
+    )
+
+
+def test_shares_that_leave_different_amounts_are_told_with_all_of_them() -> None:
+    shared = [device(name, allowMultipleAllocations=True) for name in "ab"]
+    wanted = claim("x")
+    wanted["spec"]["devices"]["requests"][0]["exactly"]["capacity"] = {"requests": {"memory": "60Gi"}}
+    holders = [held(claim(f"y{name}"), "n", name) for name in "ab"]
+    for one, amount in zip(holders, ("30Gi", "50Gi"), strict=True):
+        one["status"]["allocation"]["devices"]["results"][0] |= {
+            "consumedCapacity": {"memory": amount},
+            "shareID": SHARE,
+        }
+    text = explain(resource_slice("n", *shared), resource_slice("m"), *holders, wanted).text(now=NOW)
+    assert "2 short of memory by 10Gi or 30Gi (shared with ml/ya, ml/yb)" in text
+
+
+def test_taints_of_different_ages_are_told_without_one() -> None:
+    taints = [{"key": "hot", "effect": "NoSchedule", "timeAdded": f"2026-06-01T12:0{minute}:00Z"} for minute in (1, 2)]
+    objects = [resource_slice("n", *(device(taint["timeAdded"][15], taints=[taint]) for taint in taints))]
+    text = explain(*objects, resource_slice("m"), claim("x")).text(now=NOW)
+    assert "2 tainted hot:NoSchedule by the driver" in text
+    assert "since" not in text
 
 
 def test_why_a_capacity_does_not_do() -> None:
