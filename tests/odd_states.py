@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import builders
 from allocation_strategies import DRIVERS, EXPRESSIONS, POLICIES, TAINTS, TOLERATIONS
 from builders import Manifest
-from verdict_states import Newcomer
+from verdict_states import Newcomer, in_any_order
 
 RACK = "rack"
 RACKS = ("r1", "r2")
@@ -46,6 +46,7 @@ def draw_odd_state(number: int) -> OddState:
 
 class _Drawing:
     def __init__(self, number: int) -> None:
+        self.number = number
         self.chance = Random(number)
         self.nodes = [f"node-{index}" for index in range(self.chance.randint(1, 4))]
         self.slices: list[Manifest] = []
@@ -57,7 +58,7 @@ class _Drawing:
         return self.chance.random() < 1 / many
 
     def draw(self) -> OddState:
-        objects = [self._node(name) for name in self.nodes]
+        objects = in_any_order(self.number, [self._node(name) for name in self.nodes])
         objects += self._classes()
         for number in range(self.chance.randint(1, 3)):
             self.slices += self._pool(number)

@@ -42,13 +42,19 @@ def draw_state(number: int) -> State:
     """The state of a number."""
     chance = Random(number)
     nodes = [f"node-{index}" for index in range(chance.randint(1, 4))]
-    objects = [*[_node(chance, name) for name in nodes], *_classes(chance), *_slices(chance, nodes)]
+    objects = [*in_any_order(number, [_node(chance, name) for name in nodes])]
+    objects += [*_classes(chance), *_slices(chance, nodes)]
     if chance.random() < 0.2:
         objects.append(_rule(chance))
     if chance.random() < 0.15:
         objects.append(builders.slice_patch("patch", {f"{DRIVER}/a": {"int": chance.randint(0, 2)}}, driver=DRIVER))
     objects.append(builders.manifest("scheduling.k8s.io/v1", "PriorityClass", "high", "", value=10))
     return State(tuple(objects), tuple(_newcomer(chance, index, nodes) for index in range(chance.randint(2, 6))))
+
+
+def in_any_order(number: int, nodes: list[Manifest]) -> list[Manifest]:
+    """Nodes do not join a cluster in the order of their names."""
+    return Random(f"order of nodes {number}").sample(nodes, len(nodes))
 
 
 def _node(chance: Random, name: str) -> Manifest:

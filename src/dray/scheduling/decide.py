@@ -170,6 +170,7 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 _score = attrgetter("score")
+_node_name = attrgetter("node.name")
 
 
 class _Attempt:
@@ -248,6 +249,8 @@ class _Attempt:
             return self._refused()
         if self._preferences:
             found = self._with_preferences(found)
+        if self._is_narrowed or self._preferences:
+            found.sort(key=_node_name)  # they come in the order in which domains were counted
         best = [max(found, key=_score)] if most == 1 else sorted(found, key=_score, reverse=True)[:most]
         return tuple([self._chosen(one) for one in best])
 

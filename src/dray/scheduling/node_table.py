@@ -43,6 +43,7 @@ class NodeTable:
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeInfo] = {}
+        self._is_in_order = True
         self.topology = Topology(self._nodes)
         self.volumes = Volumes()
         self._waiting: dict[str, dict[str, PodInfo]] = {}
@@ -59,6 +60,12 @@ class NodeTable:
         return len(self._nodes)
 
     def __iter__(self) -> Iterator[NodeInfo]:
+        """By name: which of several equally good nodes is taken does not depend on which of them came first."""
+        if not self._is_in_order:
+            ordered = sorted(self._nodes.items())
+            self._nodes.clear()
+            self._nodes.update(ordered)
+            self._is_in_order = True
         return iter(self._nodes.values())
 
     @property
@@ -79,6 +86,7 @@ class NodeTable:
         name = node.metadata.name
         info = self._nodes.get(name)
         if info is None:
+            self._is_in_order = self._is_in_order and name > next(reversed(self._nodes), "")
             info = self._nodes[name] = NodeInfo(node, is_known=is_known)
             for pod in self._waiting.pop(name, {}).values():
                 info.add(pod)

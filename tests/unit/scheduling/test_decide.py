@@ -30,6 +30,10 @@ from scheduler_objects import (
     typed,
 )
 
+ALIKE: Any = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}}
+SPREAD: Any = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **ALIKE}
+APART: Any = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ALIKE]}}
+
 
 @pytest.mark.parametrize(
     ("nodes", "wanted", "expected"),
@@ -48,6 +52,18 @@ from scheduler_objects import (
 )
 def test_plain_pods(nodes: list[Node], wanted: Pod, expected: str) -> None:
     assert chosen_node(cluster(*nodes), wanted) == expected
+
+
+@pytest.mark.parametrize("order", ["abc", "cba", "bca"])
+@pytest.mark.parametrize("terms", [{}, {"topologySpreadConstraints": [SPREAD]}, {"affinity": APART}])
+def test_of_equally_good_nodes_the_first_by_name_is_taken_whichever_came_first(order: str, terms: Any) -> None:
+    """Else what is explained from a dump, where they are in order, is not what a scheduler does that saw them come."""
+    here = cluster(*(node(name, labels={"zone": name}) for name in order))
+    assert chosen_node(here, pod("first", labels={"app": "x"}, **terms)) == "a"
+    here.nodes.remove("b")
+    here.nodes.set(node("b", labels={"zone": "b", "new": "yes"}))
+    here.set_pod(pod("first", labels={"app": "x"}, nodeName="a"), "uid-first")
+    assert chosen_node(here, pod("second", labels={"app": "x"}, **terms)) == "b"
 
 
 @pytest.mark.req("4381-236")
