@@ -14,7 +14,7 @@ import dray
 from allocation_strategies import clusters
 from dray.allocator.reasons import RequestReport
 from dray.prose.explanations import tell_totals
-from dray.prose.remedies import find_closest, tell_remedies
+from dray.prose.remedies import find_advice
 from dray.snapshot import Snapshot
 from dray.snapshot.advice import Advice
 from snapshot_objects import node
@@ -178,12 +178,12 @@ def completed(manifest: Json, manifests: list[Json], driver: str, pool: str) -> 
 def test_who_follows_an_advice_gets_what_it_promises(manifests: list[Json]) -> None:
     snapshot = load(manifests)
     for claim, request in judged(snapshot):
-        closest = find_closest(request)
-        if closest is None:
+        advice = find_advice(f"default/{claim}", request, Advice(snapshot))
+        if advice is None:
             continue
-        for remedy in tell_remedies(f"default/{claim}", request, closest, Advice(snapshot)):
+        for remedy in advice.remedies:
             tried = list(followed(manifests, claim, remedy))
             assert tried, remedy
             for then in tried:
-                status = load(then).allocate(f"default/{claim}", node=closest.node).status
+                status = load(then).allocate(f"default/{claim}", node=advice.node.node).status
                 assert status == "allocated", remedy

@@ -10,13 +10,15 @@ import msgspec
 from dray.allocator.reasons import ClaimReport, DeviceReport, Explanation, NodeReport, RequestReport
 from dray.allocator.results import DOES_NOT_FIT
 from dray.prose.device_reasons import blocked_by, is_match, tell_device, totals
-from dray.prose.remedies import Trials, find_closest, tell_hopeless, tell_remedies
+from dray.prose.remedies import Trials, find_advice, find_closest, tell_hopeless
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count, local_name, names, shorten
 
 MAX_ROWS = 12
 """Nodes in a table; beyond that, nodes in the same state share a row."""
 MAX_DEVICE_ROWS = 64
+MAX_ALIKE = 4
+"""Devices in a row each; of more that do not match for the same reason, the first stands for all."""
 MAX_SUMMARY = 1024
 """As long as the message of an event may be."""
 
@@ -194,15 +196,28 @@ def _tell_devices(node: NodeReport, style: Style) -> Iterator[str]:
     if node.error:
         yield wrap(node.error, style.width)
     if node.devices:
-        rows = [("device", "what is with it")]
-        rows += [
-            (f"{device.pool}/{device.device}", tell_device(device, style.now))
-            for device in node.devices[:MAX_DEVICE_ROWS]
-        ]
-        more = len(node.devices) - MAX_DEVICE_ROWS
-        yield "\n".join([*lay_out(rows, style.width), *([f"  … and {count(more, 'more device')}"] if more > 0 else [])])
+        rows = list(_device_rows(node, style.now))
+        more = len(rows) - MAX_DEVICE_ROWS
+        lines = lay_out([("device", "what is with it"), *rows[:MAX_DEVICE_ROWS]], style.width)
+        yield "\n".join([*lines, *([f"  … and {count(more, 'more row')}"] if more > 0 else [])])
     for problem in node.problems:
         yield wrap(f"Its devices do not count: {problem.message}.", style.width)
+
+
+def _device_rows(node: NodeReport, now: datetime | None) -> Iterator[tuple[str, str]]:
+    """Each device that matches; then those that do not, many in the same state in one row."""
+    others: dict[str, list[str]] = {}
+    for device in node.devices:
+        name, told = f"{device.pool}/{device.device}", tell_device(device, now)
+        if is_match(device):
+            yield name, told
+        else:
+            others.setdefault(told, []).append(name)
+    for told, listed in others.items():
+        if len(listed) > MAX_ALIKE:
+            yield f"{listed[0]} and {len(listed) - 1} more", told
+        else:
+            yield from ((name, told) for name in listed)
 
 
 def tell_totals(request: RequestReport) -> str:
@@ -227,10 +242,11 @@ def _hint(claim: str, request: RequestReport, style: Style) -> str:
     closest = find_closest(request)
     if closest is None:
         return ""
-    told = tell_remedies(claim, request, closest, style.trials) if style.trials is not None else []
-    text = f"Closest: {closest.node}{_shortage(closest)}." if closest.matching or told else ""
-    if told:
-        return f"{text} It would fit {', or '.join(told)}."
+    advice = find_advice(claim, request, style.trials) if style.trials is not None else None
+    text = f"Closest: {closest.node}{_shortage(closest)}." if closest.matching or advice is not None else ""
+    if advice is not None:
+        where = "It" if advice.node is closest else f"On {advice.node.node} it"
+        return f"{text} {where} would fit {', or '.join(advice.remedies)}."
     return f"{text} {tell_hopeless(request)}".strip() if style.trials is not None else text
 
 

@@ -6,6 +6,8 @@ What may help is read off the report; whether it does is tried by whoever can (`
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from heapq import nsmallest
 from itertools import combinations, islice
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -18,6 +20,8 @@ _Values: TypeAlias = tuple[tuple[str, ...], ...]
 _MAX_DEVICES = 4
 _MAX_TRIED = 8
 """How many alternatives are tried for one piece of advice."""
+_MAX_NODES = 3
+"""On how many nodes it is tried whether something helps."""
 _MAX_HOLDERS = 16
 """So many claims are asked to give back what they hold, at the most: more is no advice."""
 
@@ -31,8 +35,12 @@ class _Help(NamedTuple):
 
 def find_closest(request: RequestReport) -> NodeReport | None:
     """The node that comes nearest to fitting; None if there is none, or if no node can be judged."""
+    return next(iter(_nearest(request, 1)), None)
+
+
+def _nearest(request: RequestReport, most: int) -> list[NodeReport]:
     judged = [node for node in request.nodes if not node.error and not node.fits]
-    return min(judged, key=_distance, default=None)
+    return nsmallest(most, judged, key=partial(_distance, request))
 
 
 class Trials(Protocol):
@@ -55,8 +63,23 @@ class Trials(Protocol):
         ...
 
 
-def tell_remedies(claim: str, request: RequestReport, node: NodeReport, trials: Trials) -> list[str]:
-    """Each continues "It would fit …", and was tried. Empty if nothing simple would do."""
+class Advice(NamedTuple):
+    """What would make a claim fit on a node: each continues "It would fit …", and was tried."""
+
+    node: NodeReport
+    remedies: tuple[str, ...]
+
+
+def find_advice(claim: str, request: RequestReport, trials: Trials) -> Advice | None:
+    """For the nearest node on which something simple would do; None if it does on none of those that were tried."""
+    for node in _nearest(request, _MAX_NODES):
+        told = tuple(_remedies(claim, request, node, trials))
+        if told:
+            return Advice(node, told)
+    return None
+
+
+def _remedies(claim: str, request: RequestReport, node: NodeReport, trials: Trials) -> list[str]:
     return [
         *_constraints(claim, node, trials),
         *_releases(claim, request, node, trials),
@@ -153,9 +176,20 @@ def _each_once(listed: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(listed))
 
 
-def _distance(node: NodeReport) -> tuple[object, ...]:
+def _distance(request: RequestReport, node: NodeReport) -> tuple[object, ...]:
     blocked = sum(_is_blocked(device) for device in node.devices)
-    return (not node.matching, node.missing, not node.fits_without, -node.free, blocked, node.node)
+    is_hopeless = sum(map(_is_attainable, node.devices)) < (request.count or 1)
+    return (not node.matching, node.missing, is_hopeless, not node.fits_without, -node.free, blocked, node.node)
+
+
+def _is_attainable(device: DeviceReport) -> bool:
+    """Whether the device can be taken, or could be if somebody gave something back or lifted something."""
+    match device.check:
+        case None | reasons.ConstraintConflict():
+            return True
+        case reasons.Tainted():
+            return bool(device.check.rule)
+    return bool(_holders(device))
 
 
 def _is_blocked(device: DeviceReport) -> bool:

@@ -5,7 +5,7 @@ The same explanation that `dray explain` tells; here in pieces that can be drawn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -14,7 +14,7 @@ from dray.api.references import full_name
 from dray.api.resource import ResourceClaim
 from dray.prose.device_reasons import blocked_by, is_match, tell_device
 from dray.prose.explanations import tell_totals, tell_wish
-from dray.prose.remedies import Trials, find_closest, tell_hopeless, tell_remedies
+from dray.prose.remedies import Trials, find_advice, find_closest, tell_hopeless
 from dray.scheduling.text import tell_preemption
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pod_explanation import PodExplanation
@@ -133,19 +133,18 @@ def _claims(explanation: ClaimExplanation, now: datetime) -> Iterator[ClaimPictu
 
 def _request(claim: ClaimReport, request: RequestReport, trials: Trials | None, now: datetime) -> RequestPicture:
     closest = None if any(node.fits for node in request.nodes) else find_closest(request)
-    helps: Sequence[str] = ()
-    hopeless = ""
-    if closest is not None and trials is not None:
-        helps = tell_remedies(claim.claim, request, closest, trials)
-        hopeless = "" if helps else tell_hopeless(request)
+    advice = None if closest is None or trials is None else find_advice(claim.claim, request, trials)
+    is_hopeless = closest is not None and trials is not None and advice is None
+    if closest is not None and not closest.matching:
+        closest = None
     nodes = sorted(request.nodes, key=lambda one: (not one.fits, not one.matching, one.missing, -one.free))
     return RequestPicture(
         name=request.name,
         wish=tell_wish(request),
         totals=tell_totals(request),
-        closest=closest.node if closest is not None and (closest.matching or helps) else None,
-        remedies=tuple(helps),
-        hopeless=hopeless,
+        closest=advice.node.node if advice is not None else closest.node if closest is not None else None,
+        remedies=() if advice is None else advice.remedies,
+        hopeless=tell_hopeless(request) if is_hopeless else "",
         nodes=tuple(_node(node, now) for node in nodes[:MOST_NODES]),
         more_nodes=max(0, len(nodes) - MOST_NODES),
     )

@@ -14,6 +14,7 @@ from dray.prose.device_reasons import tell_condition
 from snapshot_objects import Manifest, claim, device, device_class, held, resource_slice, rule
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+NOT_E = 'device.attributes["gpu.example.com"].numa == 0'
 SHARE = "11111111-2222-4333-8444-555555555555"
 NOW = datetime(2026, 6, 1, 12, 14, tzinfo=UTC)
 
@@ -225,6 +226,34 @@ def test_a_release_that_is_said_to_help_helps() -> None:
     for name in ("serve-1", "serve-2"):
         assert base.without(f"resourceclaim/ml/{name}").allocate("ml/train-7").node == "node-2"
     assert base.without("resourceclaim/ml/embed").allocate("ml/train-7").node == "node-1"
+
+
+def test_advice_is_looked_for_on_other_nodes_than_the_closest() -> None:
+    """On the closest one nothing can be done: the devices there never suit, or the driver tainted them."""
+    hot = [device(name, taints=[{"key": "hot", "effect": "NoSchedule"}]) for name in "cd"]
+    alike = (resource_slice("m", *hot), resource_slice("n", device("a"), device("b")))
+    users = [held(claim(f"y{name}"), "n", name) for name in "ab"]
+    assert "Closest: n, short by 1 device. It would fit when one of" in explain(*alike, *users, claim("x")).text(
+        now=NOW
+    )
+    nearer = resource_slice("m", *hot[:1], device("d"), device("e", numa=1))
+    text = explain(nearer, alike[1], resource_slice("l", *hot), *users, claim("x", count=2, selector=NOT_E)).text(
+        now=NOW
+    )
+    assert "Closest: m, short by 1 device. On n it would fit when a (ml/ya), b (ml/yb) are released." in text
+
+
+def test_devices_that_match_are_told_before_many_that_do_not() -> None:
+    """A node may have hundreds that nobody asked for; which of those that were are held must not be cut off."""
+    others = [device(f"x{number:03}", numa=1) for number in range(100)]
+    mixed = resource_slice("n", *others, device("a"), device("b", numa=2))
+    lines = explain(mixed, held(claim("y"), "n", "a"), claim("x", selector=NOT_E)).text().splitlines()
+    assert lines[2:6] == [
+        "  device              what is with it",
+        "  n/a                 held by ml/y",
+        "  n/x000 and 99 more  fails selector 1: numa == 0 (numa 1)",
+        "  n/b                 fails selector 1: numa == 0 (numa 2)",
+    ]
 
 
 def test_several_requests_that_fit_on_different_nodes() -> None:
