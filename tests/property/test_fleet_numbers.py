@@ -1,7 +1,8 @@
-"""What `dray get clusters` prints of a hub's clusters, counted again from their objects alone."""
+"""What `dray get clusters` and the page say of a hub's clusters, counted again from their objects alone."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given
@@ -13,7 +14,9 @@ from dray.api.kinds import CLUSTERS, DECISIONS
 from dray.api.registry import Kind
 from dray.cli.get import Wanted, What, items_of, table_of
 from dray.live.fleet_view import FleetView
+from dray.views.hub import hub
 
+NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 NAMES = ("a", "b", "c")
 CLASSES = ("gpu.example.com", "nic.example.com")
 PLACEMENT = "cluster.open-cluster-management.io/placement"
@@ -67,11 +70,13 @@ def test_every_number_of_a_fleet_is_what_its_objects_say(
     wanted = Wanted(What.CLUSTERS)
     rows = {row[0]: row for row in table_of(view, wanted).rows}
     items: dict[str, Any] = {item.name: item for item in items_of(view, wanted)}  # type: ignore[attr-defined]  # each kind has one
-    assert rows.keys() == items.keys() == fleet.keys()
+    page = {row.name: row for row in hub([*view.in_order(CLUSTERS), *view.in_order(DECISIONS)], NOW).clusters}
+    assert rows.keys() == items.keys() == page.keys() == fleet.keys()
     for name, counts in fleet.items():
         placements = len({(namespace, placement) for namespace, placement, chosen in decided if name in chosen})
         free = ", ".join(f"{kind} {free}/{total}" for kind, (free, total) in counts.items())
         assert (rows[name][3], rows[name][5]) == (free or "–", str(placements))
+        assert (page[name].devices, page[name].placements) == (counts, placements)
         item = items[name]
         assert item.placements == placements
         assert item.free_devices == {kind: free for kind, (free, _) in counts.items()}

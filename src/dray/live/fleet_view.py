@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dray.api.cluster import ManagedCluster, PlacementDecision
-from dray.api.cluster.placement_decision import PLACEMENT_LABEL
+from dray.api.cluster import ManagedCluster
 from dray.api.kinds import CLUSTERS, DECISIONS
 from dray.live.following import Following
+from dray.views.hub import count_selections
 
 
 class FleetView(Following):
@@ -25,15 +25,4 @@ class FleetView(Following):
 
     def selections(self) -> Counter[str]:
         """By cluster, how many placements selected it."""
-        decisions: list[PlacementDecision] = self.in_order(DECISIONS)
-        selected = {
-            (_placement(one), entry.cluster_name)  # which is in two parts while it moves from one to the other
-            for one in decisions
-            for entry in one.status.decisions
-        }
-        return Counter(cluster for _, cluster in selected)
-
-
-def _placement(decision: PlacementDecision) -> tuple[str, str]:
-    meta = decision.metadata
-    return meta.namespace, meta.labels.get(PLACEMENT_LABEL, meta.name)
+        return count_selections(self.in_order(DECISIONS))

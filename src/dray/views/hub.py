@@ -10,6 +10,7 @@ from typing import Final
 from dray.api.cluster import ManagedCluster, Placement, PlacementDecision
 from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
 from dray.api.cluster.managed_cluster import CONDITION_AVAILABLE
+from dray.api.cluster.placement_decision import PLACEMENT_LABEL
 from dray.api.conditions import find_condition
 from dray.api.references import full_name
 from dray.api.taints import taint_text
@@ -62,8 +63,7 @@ class Hub(Document, frozen=True, kw_only=True):
 def hub(objects: Iterable[FleetObject], now: datetime) -> Hub:
     """The hub that these objects make."""
     them = list(objects)
-    decisions = (one for one in them if isinstance(one, PlacementDecision))
-    selected = Counter(entry.cluster_name for one in decisions for entry in one.status.decisions)
+    selected = count_selections(one for one in them if isinstance(one, PlacementDecision))
     clusters = sorted((one for one in them if isinstance(one, ManagedCluster)), key=lambda one: one.metadata.name)
     fleet = Fleet(them)
     placements = sorted((one for one in them if isinstance(one, Placement)), key=full_name)
@@ -71,6 +71,21 @@ def hub(objects: Iterable[FleetObject], now: datetime) -> Hub:
         clusters=tuple(_cluster(one, selected[one.metadata.name]) for one in clusters),
         placements=tuple(_placement(fleet, one, now) for one in placements),
     )
+
+
+def count_selections(decisions: Iterable[PlacementDecision]) -> Counter[str]:
+    """By cluster, how many placements selected it."""
+    selected = {
+        (_placement_of(one), entry.cluster_name)  # which is in two parts while it moves from one to the other
+        for one in decisions
+        for entry in one.status.decisions
+    }
+    return Counter(cluster for _, cluster in selected)
+
+
+def _placement_of(decision: PlacementDecision) -> tuple[str, str]:
+    meta = decision.metadata
+    return meta.namespace, meta.labels.get(PLACEMENT_LABEL, meta.name)
 
 
 def _placement(fleet: Fleet, placement: Placement, now: datetime) -> PlacementRow:
