@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dray.api.conditions import is_true
-from dray.api.nodes import is_known_unready, is_ready
+from dray.api.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE, is_known_unready, is_ready
 from dray.api.pods import is_finished
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.taints import taint_text
@@ -102,18 +102,18 @@ class NodeRow(NamedTuple):
 
     @property
     def taints(self) -> tuple[str, ...]:
-        """Taints that people or programs chose, and that keep pods away which do not tolerate them."""
+        """Taints that keep pods away which do not tolerate them, without those that another word of the state says."""
         keeping = (EFFECT_NO_SCHEDULE, EFFECT_NO_EXECUTE)
         taints = self.node.spec.taints if self.node is not None else ()
-        chosen = (one for one in taints if not one.key.startswith("node.kubernetes.io/"))
-        return tuple(taint_text(one) for one in chosen if one.effect in keeping)
+        further = (one for one in taints if one.key not in (NOT_READY, UNREACHABLE, UNSCHEDULABLE))
+        return tuple(taint_text(one) for one in further if one.effect in keeping)
 
     @property
     def is_ready(self) -> bool | None:
-        """None if it does not say."""
+        """None if it does not say. Who watches over a node knows better than itself: its devices go by that, too."""
         if self.node is None:
             return False if self.is_gone else None
-        return True if is_ready(self.node) else False if is_known_unready(self.node) else None
+        return False if is_known_unready(self.node) else True if is_ready(self.node) else None
 
     @property
     def counts(self) -> Counts:

@@ -82,3 +82,18 @@ def test_where_kubernetes_evicts_only_drains_are_stopped() -> None:
 def test_what_a_node_is_set_aside_for_is_named(effect: str, state: str) -> None:
     taints = [{"key": "gpu", "value": "yes", "effect": effect}]
     assert table_of(leaving(taints=taints), Wanted(What.NODES)).rows[0][1] == state
+
+
+@pytest.mark.parametrize(
+    ("key", "state"),
+    [
+        ("not-ready", "not ready"),
+        ("unreachable", "not ready"),
+        ("disk-pressure", "ready, tainted node.kubernetes.io/disk-pressure:NoSchedule"),
+    ],
+)
+def test_what_watches_over_nodes_says_of_one_is_its_state(key: str, state: str) -> None:
+    """Its devices are blocked by the same taint, whatever the node itself says."""
+    here = node("node-1", spec={"taints": [{"key": f"node.kubernetes.io/{key}", "effect": "NoSchedule"}]})
+    table = table_of(FileView(dray.load(here)), Wanted(What.NODES))
+    assert dict(zip(table.header, table.rows[0], strict=True))["STATE"] == state
