@@ -140,6 +140,8 @@ def test_viewers_see_what_they_may_and_readers_everything(server: LiveServer, tm
     assert told.returncode == 2
     assert "nodes is forbidden" in told.stderr
     assert "ClusterRole dray-reader" in told.stderr
+    told = run_here("get", "nodes", "--kubeconfig", configs["viewer"])
+    assert (told.returncode, "ClusterRole dray-reader" in told.stderr) == (2, True), told.stderr
     told = run_here("explain", "pod", name, "--kubeconfig", configs["reader"])
     assert (told.returncode, told.stderr) == (1, "")
     role = kubectl("get", "clusterrole", "dray-reader", "-o", "json")

@@ -109,7 +109,8 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> bool:
             try:
                 await _start(view, wanted)
             except (ApiError, OSError, TimeoutError) as error:
-                output.fail(f"cannot read {wanted.what.value} from {connection.server}: {error}")
+                told = live.tell_forbidden(error) if isinstance(error, ApiError) else error
+                output.fail(f"cannot read {wanted.what.value} from {connection.server}: {told}")
             if watch:
                 await _watch(view, wanted)
                 return True

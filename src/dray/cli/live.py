@@ -12,6 +12,7 @@ from dray.cli import component, inputs, output
 
 if TYPE_CHECKING:
     from dray.api.registry import Kind
+    from dray.api.status import ApiError
     from dray.client.http import HttpClient
     from dray.snapshot import Snapshot
 
@@ -110,9 +111,7 @@ async def _load(client: HttpClient, more: tuple[Kind, ...]) -> Snapshot:
     try:
         found = [(await client.list(kind)).items for kind in needed]
     except ApiError as error:
-        if error.code == 403:
-            raise ApiError(403, error.reason, f"{error}. {READER_HINT}") from None
-        raise
+        raise ApiError(error.code, error.reason, tell_forbidden(error)) from None
     left_out: list[Kind] = []
     there = {kind: await list_if_allowed(client, kind, left_out) or () for kind in optional}
     found += there.values()
@@ -121,6 +120,11 @@ async def _load(client: HttpClient, more: tuple[Kind, ...]) -> Snapshot:
     gc.freeze()  # all of it stays to the end, and looking through it again and again takes as long as the answer
     knows_volumes = not set(left_out) & set(volumes)
     return from_objects(chain.from_iterable(found), has_all_nodes=True, has_all_volumes=knows_volumes)
+
+
+def tell_forbidden(error: ApiError) -> str:
+    """What a server answered to somebody who reads; if they may not, with the role that may."""
+    return f"{error}. {READER_HINT}" if error.code == 403 else str(error)
 
 
 def note_left_out(kinds: Sequence[Kind]) -> None:

@@ -85,7 +85,9 @@ def _list(top: Top, width: int, room: int) -> Iterator[Line]:
         top.rows_on_screen, top.columns_on_screen = max(1, room - 1), 1
         yield line()
         is_narrowed = top.listing.words or (top.page <= 1 and top.expression)
-        yield line("  Nothing matches the filter." if is_narrowed else f"  {top.place.empty}")
+        # Who may not see everything is not told that there is nothing.
+        empty = "Nothing here that you may see." if top.seen.missing else top.place.empty
+        yield line("  Nothing matches the filter." if is_narrowed else f"  {empty}")
     elif top.place.name == "fleet":
         yield from _map(top, width, room)
     else:

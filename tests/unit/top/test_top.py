@@ -283,3 +283,12 @@ def test_keys_are_read_however_they_are_cut() -> None:
     assert keys.feed("é".encode()[:1]) == []
     assert keys.feed("é".encode()[1:]) == ["é"]
     assert keys.feed(b"\x1bq") == ["escape", "q"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"), [((), "No devices are published."), (("you may not list",), "Nothing here that you may see.")]
+)
+def test_who_may_not_see_devices_is_not_told_that_there_are_none(missing: tuple[str, ...], told: str) -> None:
+    top = Top()
+    top.see(replace(_seen(dray.load(_node("node-1"))), missing=missing))
+    assert any(told in screen.text_of(line) for line in draw(top, 80, 24))
