@@ -136,33 +136,48 @@ class Informer(Generic[T]):
         put_together((self, obj))
 
     async def run(self) -> None:
-        """Lists and watches until cancelled, through errors, disconnects and restarts of the server."""
+        """Lists and watches until cancelled, through errors, disconnects and restarts of the server.
+
+        A watch that told nothing before it ended is a failure: who may list and not watch, or is behind somebody who
+        cuts watches off, asks less and less often.
+        """
         pauses = BACKOFF.pauses()
         revision = ""
         while True:
+            begun, is_broken = revision, True
             try:
                 if not revision:
-                    revision = await self._list()
-                revision = await self._watch(revision)
-                pauses.reset()
-                continue
+                    begun = revision = await self._list()
+                await self._watch(revision)
+                is_broken = False
             except WatchExpired:
                 revision = ""
-                continue
             except (ApiError, OSError, TimeoutError) as error:
-                is_news, self.last_error = str(error) != self.last_error, str(error)
-                if isinstance(error, ApiError) and error.code == 410:
-                    revision = ""
-                    continue
-                if isinstance(error, ApiError) and error.code == 404:
+                self._note_failure(error, "watch" if revision else "list")
+                code = error.code if isinstance(error, ApiError) else 0
+                if code == 404:
                     # The server does not know this kind: there are none of it, until it does.
                     revision = ""
                     self._synced.set()
                     await self._sleep(BACKOFF.longest)
                     continue
-                if is_news:
-                    log.warning("cannot list %s: %s; it is tried again", self.kind.resource, error)
-            await self._sleep(pauses.next())
+                if code == 410:
+                    revision = ""
+            has_heard = begun != "" and self._revision != begun
+            if revision:
+                revision = self._revision
+            if has_heard:
+                pauses.reset()
+            if is_broken or not has_heard:
+                await self._sleep(pauses.next())
+
+    def _note_failure(self, error: Exception, what: str) -> None:
+        """Says what is new. That a watch is broken off is an everyday matter, that it is refused is not."""
+        is_news, self.last_error = str(error) != self.last_error, str(error)
+        is_ordinary = what == "watch" and not isinstance(error, ApiError)
+        is_known = isinstance(error, ApiError) and error.code in (404, 410)
+        if is_news and not is_ordinary and not is_known:
+            log.warning("cannot %s %s: %s; it is tried again", what, self.kind.resource, error)
 
     async def _list(self) -> str:
         """A few objects at a time; what writes answer with meanwhile is newer than the list, and stays."""
@@ -198,30 +213,23 @@ class Informer(Generic[T]):
         """The objects that writes have answered with since a list was made; the watch is going to tell of them."""
         return {place for place, obj in self._objects.items() if _is_later(obj.metadata.resource_version, revision)}
 
-    async def _watch(self, revision: str) -> str:
-        """Follows the watch until it ends; the revision to go on from. Progress made before an error is kept."""
+    async def _watch(self, revision: str) -> None:
+        """Follows the watch until it ends. How far it came is in `_revision`, also after an error."""
         self._revision = revision
         turns = _Turns(WATCHED_AT_ONCE)
-        try:
-            async for event in self._client.watch(self.kind, self.namespace, revision=revision, fields=self._fields):
-                obj: T = event.object  # type: ignore[assignment]  # of the kind that was asked for
-                place = _place(obj)
-                if event.type == "DELETED":
-                    self._remove(place, obj)
-                elif event.type in ("ADDED", "MODIFIED"):
-                    current = self._objects.get(place)
-                    known = current.metadata.resource_version if current is not None else ""
-                    if _is_later(obj.metadata.resource_version, known):
-                        self._set(place, current, obj)
-                self._revision = obj.metadata.resource_version or self._revision
-                if turns.is_over():
-                    await asyncio.sleep(0)
-        except (ApiError, OSError, TimeoutError) as error:
-            if isinstance(error, ApiError) and error.code == 410:
-                raise WatchExpired from error
-            self.last_error = str(error)
-            await self._sleep(BACKOFF.first)
-        return self._revision
+        async for event in self._client.watch(self.kind, self.namespace, revision=revision, fields=self._fields):
+            obj: T = event.object  # type: ignore[assignment]  # of the kind that was asked for
+            place = _place(obj)
+            if event.type == "DELETED":
+                self._remove(place, obj)
+            elif event.type in ("ADDED", "MODIFIED"):
+                current = self._objects.get(place)
+                known = current.metadata.resource_version if current is not None else ""
+                if _is_later(obj.metadata.resource_version, known):
+                    self._set(place, current, obj)
+            self._revision = obj.metadata.resource_version or self._revision
+            if turns.is_over():
+                await asyncio.sleep(0)
 
     def _set(self, place: _Where, old: T | None, obj: T) -> None:
         self._tell(self._keep(place, old, obj), obj)

@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
+
 from dray.api.generated.core import Pod
 from dray.api.meta import ObjectMeta
 from dray.api.registry import by_kind
+from dray.api.status import ApiError
 from dray.client import Informer, ObjectList, WatchEvent, WatchExpired
 from dray.client.informer import LISTED_AT_ONCE, put_together
 from dray.reconcile import VirtualClock
@@ -209,3 +212,29 @@ async def test_who_stops_listening_while_it_is_told_hears_nothing_more() -> None
     await asyncio.gather(task, return_exceptions=True)
     informer.put(pod("p00", 2))
     assert len(seen) == LISTED_AT_ONCE
+
+
+@pytest.mark.parametrize(
+    "end",
+    [[ApiError(403, "Forbidden", "pods is forbidden")], [OSError("refused")], [WatchExpired("too old")], []],
+    ids=["forbidden", "refused", "expired", "cut off"],
+)
+async def test_a_watch_that_tells_nothing_is_asked_for_less_and_less_often(end: list[Exception]) -> None:
+    """An account may list and not watch; a server may be away; somebody in between may cut watches off."""
+    script = Script([([], "5")] * 10_000, [end] * 10_000)
+    await follow(script, seconds=100)
+    assert 5 < len(script.watched_from) < 25
+
+
+async def test_a_watch_that_told_something_is_taken_up_at_once() -> None:
+    script = Script([([], "5")], [[("ADDED", pod(f"p{n}", n)), OSError("reset")] for n in range(6, 1006)])
+    informer, _ = await follow(script, seconds=100)
+    assert len(informer) == 1000
+
+
+async def test_that_a_watch_is_refused_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    refused = ApiError(403, "Forbidden", "you may not watch")
+    await follow(Script([([], "5")], [[refused], [refused], [OSError("reset")]]))
+    assert [record.getMessage() for record in caplog.records] == [
+        "cannot watch pods: you may not watch; it is tried again"
+    ]
