@@ -300,17 +300,20 @@ class HttpClient:
         try:
             return await self._transport.request(method, path, query, body, content_type, retry=retry)
         except ApiError as error:
-            self._notice(form, error)
-            if error.code == 403:
+            is_page = self._notice(form, error)
+            if error.code == 403 or is_page:
                 # Rights are asked before the kind: who may not read what a server does not have gets 403 (RBAC).
+                # Who may gets "page not found", which says nothing.
                 await self._versions.check(form.kind)
             raise
 
-    def _notice(self, form: Form, error: ApiError) -> None:
-        """A missing page, other than a missing object, means that the server's versions have changed."""
+    def _notice(self, form: Form, error: ApiError) -> bool:
+        """Whether a page, other than an object, is missing: the server's versions have changed."""
         details = error.status.details
-        if error.code == 404 and (details is None or not details.name):
+        is_page = error.code == 404 and (details is None or not details.name)
+        if is_page:
             self._versions.forget(form.kind)
+        return is_page
 
 
 class _Event(msgspec.Struct):

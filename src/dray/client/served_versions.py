@@ -85,4 +85,5 @@ def _faces(kind: Kind) -> tuple[Kind, ...]:
 
 def _missing(kind: Kind) -> ApiError:
     known = ", ".join(face.api_version_of(version) for face in _faces(kind) for version in face.versions)
-    return ApiError(404, "NotFound", f"the server has no {kind.kind} in a version that dray knows ({known})")
+    brought = "; dray install can bring it, and dray doctor says how" if other_face(kind) is not None else ""
+    return ApiError(404, "NotFound", f"the server has no {kind.kind} in a version that dray knows ({known}){brought}")

@@ -41,6 +41,7 @@ CONFIG_MAPS = by_kind("v1", "ConfigMap")
 CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
 SLICES = by_kind("resource.k8s.io/v1", "ResourceSlice")
 RULES = by_kind("resource.k8s.io/v1beta2", "DeviceTaintRule")
+CLUSTERS = by_kind("cluster.open-cluster-management.io/v1", "ManagedCluster")
 PODS = by_kind("v1", "Pod")
 
 
@@ -249,6 +250,13 @@ async def test_a_kind_in_no_known_version_is_said(tmp_path: Path) -> None:
         with pytest.raises(ApiError, match="no DeviceTaintRule in a version that dray knows") as missing:
             await client.list(RULES)
         assert missing.value.code == 404
+        assert str(missing.value).endswith("dray install can bring it, and dray doctor says how")
+
+
+async def test_a_kind_of_one_version_that_is_not_there_is_said(tmp_path: Path) -> None:
+    async with running_server(tmp_path, disabled=frozenset({CLUSTERS.api_version})) as (_, client):
+        with pytest.raises(ApiError, match="the server has no ManagedCluster in a version that dray knows"):
+            await client.list(CLUSTERS)
 
 
 async def test_a_kind_that_is_only_there_in_our_own_group_is_used_as_itself(tmp_path: Path) -> None:
