@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from controller_world import World, controller_world
 from dray.api.kinds import RULES
 from dray.api.meta import Object
+from dray.api.registry import Kind
 from dray.api.resource import DeviceTaintRule, ResourceSlice
 from dray.api.status import ApiError
 from dray.cli.live import load_snapshot
@@ -115,6 +116,20 @@ async def test_the_trial_stores_nothing_and_what_needs_no_trial_has_none(server:
         special = TaintRequest(selection=DeviceSelection(cel=("true",)), key="k", effect="None", rate=2)
         assert await find_support(client, special) == Support(class_and_cel=False, rate=False)
         assert await rules_of(client) == []
+
+
+class WithoutRules(HttpClient):
+    """Talks to a server that has no rules, as Kubernetes up to 1.36 is without gates."""
+
+    async def group_of(self, kind: Kind) -> str:
+        raise ApiError(404, "NotFound", f"the server has no {kind.kind}")
+
+
+async def test_who_only_looks_hears_that_rules_cannot_be_written(server: LiveServer) -> None:
+    asked = TaintRequest(selection=DeviceSelection(pool="node-1"), key="k", effect="None")
+    async with client_of(server, WithoutRules) as client:
+        with pytest.raises(ApiError, match="the server has no DeviceTaintRule"):
+            await find_support(client, asked)
 
 
 async def test_asking_again_changes_the_rules_that_are_there(server: LiveServer) -> None:

@@ -35,10 +35,12 @@ class Support(msgspec.Struct, frozen=True):
 
 
 async def find_support(client: HttpClient, request: TaintRequest) -> Support:
-    """Lets the server show what it would keep, without storing anything. Raises ApiError.
+    """Lets the server show what it would keep, without storing anything. Raises ApiError (404 if it has no rules).
 
-    Comes before any write: a rule that lost its class or CEL selectors on the way would hit more than was meant.
+    Comes before any write: a rule that lost its class or CEL selectors on the way would hit more than was meant. Who
+    only looks hears, too, that rules cannot be written.
     """
+    await client.group_of(RULES)
     selection = request.selection
     if not (selection.device_class or selection.cel or request.rate is not None):
         return Support()
