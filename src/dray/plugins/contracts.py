@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import grpc
 import grpc.aio
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
 from dray.plugins.entries import LONG, TooManyEntries, check_depths, check_entries
@@ -84,7 +85,7 @@ class Method(Generic[Q, A]):
         """What a plugin said; what cannot be read is None, in spite of the type, as with gRPC itself."""
         try:
             if len(data) > LONG:
-                await asyncio.to_thread(check_depths, data, self.answer.DESCRIPTOR)
+                await asyncio.to_thread(check_depths, data, cast(Descriptor, self.answer.DESCRIPTOR))
             return self.read_answer(data)
         except (TooManyEntries, DecodeError):
             return cast(A, None)
