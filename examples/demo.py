@@ -106,7 +106,7 @@ TOUR = (
         "Nobody has confirmed that the old ones are dead. We know that they are, and say so:",
         "kubectl taint node node-3 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
     ),
-    Step("", "dray get nodes", until=r"node-3 +not ready +\d+ +\d+ +0 "),
+    Step("", "dray get nodes", until=r"node-3 +not ready, tainted \S+ +\d+ +\d+ +0 "),
 )
 
 
