@@ -151,11 +151,11 @@ class Page:
 
     def turn_to(self, url: str, size: tuple[int, int] = WIDE) -> Page:
         """The same browser as somebody else's, at another server, in another size."""
-        self.complaints()
         self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
         resized = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", resized)
         self.driver.get("about:blank")
+        self.complaints()  # of the page that was left, whose server may have ended before it
         return Page(self.driver, url)
 
     def picture(self, path: Path, height: int) -> None:

@@ -40,6 +40,28 @@ async def test_a_rule_evicts_the_pods_that_use_the_device_and_no_others() -> Non
         assert await world.events("user") == [("DeviceTaintManagerEviction", "Marking for deletion")]
 
 
+async def test_a_rule_whose_status_says_something_else_than_is_so_is_put_right() -> None:
+    """As after a write whose answer was lost, and which comes when there is nothing to write any more."""
+    async with device_taint_world() as world:
+        made = await world.create(rule("idle", selector={"device": "gpu-2"}))
+        await world.settle(15)
+        late = {
+            "type": "EvictionInProgress",
+            "status": "True",
+            "reason": "PodsPendingEviction",
+            "message": "1 pod needs to be evicted in 1 namespace.",
+            "observedGeneration": made.metadata.generation,
+            "lastTransitionTime": ago(world, 1),
+        }
+        await world.patch("devicetaintrules", "idle", {"status": {"conditions": [late]}}, subresource="status")
+        await world.settle(15)
+        told = await status(world, "idle")
+        assert (told.status, told.reason) == ("False", "NotStarted")
+        rested = (await world.get("devicetaintrules", "idle")).metadata.resource_version
+        await world.settle(60)
+        assert (await world.get("devicetaintrules", "idle")).metadata.resource_version == rested
+
+
 @pytest.mark.req("5055-83", "5055-136")
 async def test_a_taint_in_a_slice_evicts_as_a_rule_does() -> None:
     async with device_taint_world() as world:

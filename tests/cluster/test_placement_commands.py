@@ -148,7 +148,9 @@ def test_a_look_before_a_taint_is_set(hub: Hub) -> None:
     lines = looked.stdout.splitlines()
     assert lines[0] == "Cluster a is selected by 2 placements; 2 would lose it, 0 would get it."
     assert lines[3].split() == ["default/one", "leaves", "b", "1", "of", "1"]
-    assert lines[4].split()[:4] == ["default/patient", "stays", "for", "90"]
+    *told, seconds = lines[4].split()[:4]
+    assert told == ["default/patient", "stays", "for"]
+    assert seconds in ("89", "90")  # taints are as old as whole seconds tell
     assert hub.taints("a") == []
     shown = json.loads(hub.dray("taint", "cluster", "a", "x=1:NoSelect", "--dry-run", "-o", "json").stdout)
     assert [one["placement"] for one in shown["placements"]] == ["default/one", "default/patient"]

@@ -37,6 +37,9 @@ class RuleStatus(QueueController[str]):
         self._written: dict[str, tuple[tuple[str, int], float]] = {}
         self._unkept: dict[str, tuple[str, tuple[Condition, ...]]] = {}
         """What was said of rules, by name with uid, that the server has no place for: Kubernetes 1.34 has no status."""
+        self._judged: dict[str, tuple[Condition, ...]] = {}
+        """What rules are to say, by name, as it was found last."""
+        rules.on_change(self._rule_changed)
 
     def report(self, names: Iterable[str]) -> None:
         """These rules have changed or made progress."""
@@ -49,6 +52,7 @@ class RuleStatus(QueueController[str]):
         if rule is None:
             self._written.pop(key, None)
             self._unkept.pop(key, None)
+            self._judged.pop(key, None)
             return None
         pause = self._pause(key)
         if pause > 0:
@@ -58,13 +62,22 @@ class RuleStatus(QueueController[str]):
         now = as_time(self._clock.now())
         rule = self._with_unkept(rule)
         news = plan_conditions(self._planner, rule, now)
+        self._judged[key] = conditions = reduce(with_condition, news, rule.status.conditions)
         if news:
-            await self._tell(_with_conditions(rule, reduce(with_condition, news, rule.status.conditions)))
+            await self._tell(_with_conditions(rule, conditions))
             for one in news:
                 if one.type in (EVICTION_HELD, POLICY_FAILED) and one.status == "True":
                     await self._recorder.warning(rule, one.type, one.message)
             self._written[key] = (_spec_of(rule), self._clock.monotonic())
         return None
+
+    def _rule_changed(self, _old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        """Looks again at a rule that says something else than it should.
+
+        A write whose answer was lost is seen only here, maybe after it was found that there is nothing to write.
+        """
+        if new is not None and self._judged.get(new.metadata.name, new.status.conditions) != new.status.conditions:
+            self.report([new.metadata.name])
 
     async def _tell(self, rule: DeviceTaintRule) -> None:
         try:
