@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from dray.api.generated.core import Pod, ResourceHealth
+from dray.api.conditions import is_true
+from dray.api.generated.core import Pod, PodStatus, ResourceHealth
+from dray.api.kinds import PODS
+from dray.client import PatchFormat
 from dray.node.drivers import Drivers
 from dray.node.health import (
     HEALTHY,
@@ -21,9 +25,12 @@ from dray.node.health import (
     HealthTable,
 )
 from dray.node.health_watch import AT_ONCE, PAUSE_SECONDS, HealthWatch
+from dray.node.pod_worker import PodWorker
 from dray.plugins.generated import health_v1_pb2 as health
 from dray.process.clock import RealClock
+from dray.server.local import LocalClient
 from node_world import DRIVER, NodeWorld, local_world
+from patience import PATIENCE
 from scripted_driver import ScriptedDriver
 
 GPU = DeviceKey(DRIVER, "node-1", "gpu-0")
@@ -57,6 +64,56 @@ async def shows(world: NodeWorld, state: str, message: str | None = None) -> Res
             return shown[0][1]
         await asyncio.sleep(0.02)
     raise AssertionError(f"{state} {message} is not in {pod.status.container_statuses if pod else None}")
+
+
+async def test_a_status_that_is_written_late_is_put_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write is not answered, then the status before it is right again, and then the write comes all the same."""
+    lost: list[Any] = []
+    found_right: list[bool] = []
+    is_losing, update, write = False, LocalClient.update, PodWorker._write
+
+    async def lose(self: LocalClient, obj: Any, subresource: str = "") -> Any:
+        if is_losing and obj.kind == "Pod":
+            lost.append(obj)
+            raise TimeoutError
+        return await update(self, obj, subresource)
+
+    async def note(self: PodWorker, pod: Pod, status: PodStatus) -> None:
+        found_right.append(status == pod.status)
+        await write(self, pod, status)
+
+    monkeypatch.setattr(LocalClient, "update", lose)
+    monkeypatch.setattr(PodWorker, "_write", note)
+    async with local_world() as world:
+        driver = ScriptedDriver(world.root)
+        driver.info.supported_versions.append("v1.DRAResourceHealth")
+        await world.start_driver(driver)
+        await world.until(lambda: bool(driver.notified))
+        await world.claim("c", "gpu-0")
+        await world.pod("p", claims=["c"])
+        await world.phase("p", "Running")
+        driver.report(report(health.HEALTHY, "fine"))
+        await shows(world, "Healthy", "fine")
+        is_losing = True
+        driver.report(report(health.UNHEALTHY, "broken"))
+        await world.until(lambda: bool(lost))
+        driver.report(report(health.HEALTHY, "fine"))
+        await world.until(lambda: found_right[-1])
+        is_losing = False
+        await world.admin.update(lost[0], "status")
+        await shows(world, "Healthy", "fine")
+
+
+async def test_that_a_pod_is_scheduled_is_said_after_a_scheduler_denied_it_late() -> None:
+    async with local_world() as world:
+        await world.pod("p")
+        await world.phase("p", "Running")
+        late = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+        patch = {"status": {"conditions": [late]}}
+        await world.admin.patch(PODS, "default", "p", patch, format=PatchFormat.STRATEGIC, subresource="status")
+        async with asyncio.timeout(PATIENCE):
+            while not is_true((await world.phase("p", "Running")).status.conditions, "PodScheduled"):
+                await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("version", ["v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"])

@@ -29,6 +29,8 @@ C = TypeVar("C", bound=AnyCondition)
 
 READY: Final = "Ready"
 """What pods and nodes that work say of themselves."""
+POD_SCHEDULED: Final = "PodScheduled"
+"""Whether a pod has a node, and why not."""
 
 
 def find_condition(conditions: Iterable[C], type_: str) -> C | None:

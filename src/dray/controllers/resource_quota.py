@@ -30,6 +30,8 @@ from dray.validation.quota_usage import COUNT, usage
 
 GATHER_SECONDS = 0.1
 """How long deletions gather before they are counted together."""
+RECOUNT_SECONDS = 30.0
+"""How long what others write about use gathers: mostly it is what admission adds, which is counted already."""
 BY_NAMESPACE = "namespace"
 
 
@@ -66,6 +68,7 @@ class ResourceQuotaController(QueueController[ObjectName]):
         self._quotas = context.informers.of(QUOTAS, ResourceQuota)
         super().__init__(context, self._quotas)
         self._followed: set[Kind] = set()
+        self._counted_last: dict[ObjectName, ResourceQuotaStatus] = {}
         self._custom = CustomKinds(context.informers, added=self._on_kind, removed=self._forget)
         self._quotas.add_index(BY_NAMESPACE, _namespace)
         self._quotas.on_change(self._on_quota)
@@ -79,13 +82,20 @@ class ResourceQuotaController(QueueController[ObjectName]):
                     self.queue.add_after(ObjectName.of(quota), GATHER_SECONDS)
 
     def _on_quota(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
-        """What admission adds to a quota is counted already."""
+        """A status that says something else than was counted last is looked at again, whoever wrote it.
+
+        Admission adds to it all the time; a write of ours whose answer was lost may come later than there is any news.
+        """
         if new is None:
+            if old is not None:
+                self._counted_last.pop(ObjectName.of(old), None)
             return
         if old is None or new.spec != old.spec or new.status.hard != new.spec.hard:
             for kind in self._counted(new):
                 self._follow(kind)
             self.queue.add(ObjectName.of(new))
+        elif new.status != self._counted_last.get(ObjectName.of(new)):
+            self.queue.add_after(ObjectName.of(new), RECOUNT_SECONDS)
 
     def _counted(self, quota: ResourceQuota) -> list[Kind]:
         """The kinds whose objects a quota counts, those of others among them."""
@@ -126,7 +136,7 @@ class ResourceQuotaController(QueueController[ObjectName]):
             return
         objects = [(kind, obj) for kind in self._counted(quota) for obj in await self._list(kind, key.namespace)]
         classes = await self._list(CLASSES, "") if counts_devices(quota) else ()
-        status = plan(quota, objects, classes)
+        status = self._counted_last[key] = plan(quota, objects, classes)
         if status != quota.status:
             await self._client.update(replace(quota, status=status), subresource="status")
 

@@ -16,11 +16,18 @@ from dray.api.generated.core import PodTemplateSpec
 from dray.api.kinds import CONTROLLER_REVISIONS
 from dray.api.labels import LabelSelector
 from dray.api.meta import Object, ObjectMeta
+from dray.api.references import controller_of
 from dray.api.status import ApiError
 from dray.client.calls import delete_exactly
 from dray.controllers.context import Context
 from dray.controllers.pod_templates import reference_to, template_hash
-from dray.controllers.workload_pods import BY_CONTROLLER, BY_LACK_OF_CONTROLLER, controller_uid, namespace_of_orphan
+from dray.controllers.workload_pods import (
+    BY_CONTROLLER,
+    BY_LACK_OF_CONTROLLER,
+    OwnerChanged,
+    controller_uid,
+    namespace_of_orphan,
+)
 
 HASH = "controller-revision-hash"
 LONGEST_BASE = 223
@@ -107,11 +114,20 @@ def surplus(
 class RevisionHistory:
     """The revisions of all owners, and the writes that keep them."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, owner_changed: OwnerChanged) -> None:
+        """`owner_changed` hears of owners whose revisions changed: one may come late, and be numbered as another."""
+        self._owner_changed = owner_changed
         self.informer = context.informers.of(CONTROLLER_REVISIONS, ControllerRevision)
         self._client = context.client
         self.informer.add_index(BY_CONTROLLER, controller_uid)
         self.informer.add_index(BY_LACK_OF_CONTROLLER, namespace_of_orphan)
+        self.informer.on_change(self._on_revision)
+
+    def _on_revision(self, old: ControllerRevision | None, new: ControllerRevision | None) -> None:
+        for one in (old, new):
+            owner = controller_of(one) if one is not None else None
+            if one is not None and owner is not None:
+                self._owner_changed(one.metadata.namespace, owner)
 
     async def of(
         self, owner: Object, selector: LabelSelector, template: PodTemplateSpec, collisions: int | None

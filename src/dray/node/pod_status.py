@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from dray.api.conditions import is_true, with_conditions
+from dray.api.conditions import POD_SCHEDULED, find_condition, is_true, with_conditions
 from dray.api.generated.core import (
     Container,
     ContainerState,
@@ -172,7 +172,10 @@ def _was_started(view: View) -> bool:
 
 
 def _conditions(pod: Pod, now: Time, *, initialized: bool, ready: bool) -> tuple[PodCondition, ...]:
-    """The kubelet's conditions; those of others (PodScheduled, for one) stay. A time changes only with its status."""
+    """The kubelet's conditions; those of others stay. A time changes only with its status.
+
+    That it is scheduled shows here: a scheduler may have said otherwise in a write that came after the binding.
+    """
     gates = all(is_true(pod.status.conditions, gate.condition_type) for gate in pod.spec.readiness_gates)
     wanted = {
         "PodReadyToStartContainers": (True, ""),
@@ -180,6 +183,8 @@ def _conditions(pod: Pod, now: Time, *, initialized: bool, ready: bool) -> tuple
         "Ready": (ready and gates, "ReadinessGatesNotReady" if ready else "ContainersNotReady"),
         "ContainersReady": (ready, "ContainersNotReady"),
     }
+    if find_condition(pod.status.conditions, POD_SCHEDULED) is not None:
+        wanted[POD_SCHEDULED] = (True, "")
     own = [
         PodCondition(type=name, status=str(value), last_transition_time=now, reason="" if value else why)
         for name, (value, why) in wanted.items()

@@ -283,6 +283,7 @@ class PodWorker:
     async def _write(self, pod: Pod, status: PodStatus) -> None:
         """Writes a status if it says something new. Raises ApiError or OSError."""
         if status == pod.status:
+            self._sent = None  # what was sent before, without an answer, is not what is right now
             return
         self._sent = status
         async with self._services.writes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from dray.api.conditions import POD_SCHEDULED, find_condition
 from dray.api.generated.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.generated.scheduling import PodGroup
@@ -193,6 +194,8 @@ class Changes:
             return
         known = self._queue.get(key)
         info = read_pod(new, known)
+        if old is not None and known is not None and self._is_untrue(info, old):
+            self._state.changes += 1
         self._nominate(info, old.status.nominated_node_name if old is not None and known is not None else "")
         missing = self._state.not_yet(info) if known is None else None
         if missing is None:
@@ -203,6 +206,17 @@ class Changes:
             self._queue.put(info, changed=False, waits_for=missing.causes)
             self._state.metrics.refused(key, missing)
             self._on_missing(info, missing)
+
+    def _is_untrue(self, info: PodInfo, old: Pod) -> bool:
+        """Whether a pod says by now, of why or for what it waits, what it was not told last.
+
+        A write that was not answered may come when there is no more to write.
+        """
+        before, now = old.status, info.pod.status
+        if before.nominated_node_name != now.nominated_node_name:
+            return self._cluster.nominations.node_of(info) != now.nominated_node_name
+        said = find_condition(before.conditions, POD_SCHEDULED) != find_condition(now.conditions, POD_SCHEDULED)
+        return said and not self._state.messages.agrees(info.pod)
 
     def _nominate(self, info: PodInfo, before: str) -> None:
         """Takes in for which node a pod waits; another scheduler may have said so."""
@@ -233,6 +247,8 @@ class Changes:
         if old is None or new is None or old.spec != new.spec:
             self._state.changes += 1
             self._wake_group(ObjectName.of(known))
+        elif old.status.conditions != new.status.conditions:
+            self._state.changes += 1  # also what a write said that was not answered, and came late
 
     def _wake_group(self, name: ObjectName) -> None:
         """Pods of a group are tried again if there are enough of them now."""

@@ -97,7 +97,8 @@ class GroupScheduler:
         self._letting_go: set[ObjectName] = set()
         self._storing = WeakValueDictionary[ObjectName, asyncio.Lock]()
         """For as long as somebody writes what was decided for a group, or waits to."""
-        self._told: dict[ObjectName, float] = {}
+        self._told: dict[ObjectName, tuple[float, str]] = {}
+        """When a group was told what."""
 
     async def schedule(self, first: PodInfo) -> None:
         """Decides on all waiting pods of the group of one of them, which is in hand."""
@@ -280,10 +281,11 @@ class GroupScheduler:
         if known is not None and known.status == "True":
             return  # once it was, it stays so, whatever becomes of its pods
         if known is not None and (known.status, known.reason) == (status, reason):
-            is_new = self._clock.monotonic() - self._told.get(name, -RETELL_SECONDS) >= RETELL_SECONDS
-            if known.message == message or not is_new:
+            at, told = self._told.get(name, (-RETELL_SECONDS, ""))
+            is_soon = self._clock.monotonic() - at < RETELL_SECONDS
+            if known.message == message or (is_soon and told == known.message):
                 return
-        self._told[name] = self._clock.monotonic()
+        self._told[name] = (self._clock.monotonic(), message)
         if len(self._told) > MAX_TOLD:
             del self._told[next(iter(self._told))]
         condition = Condition(

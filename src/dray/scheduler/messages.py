@@ -15,7 +15,9 @@ from msgspec.structs import replace
 from dray.allocator import Options, explain
 from dray.allocator.results import OutOfBudget, StillJudging
 from dray.api import codec
+from dray.api.conditions import POD_SCHEDULED, find_condition
 from dray.api.extended_resources import is_for_extended
+from dray.api.generated.core import Pod
 from dray.process.clock import Clock
 from dray.prose import explanations
 from dray.prose.wording import shorten
@@ -47,6 +49,7 @@ class _Told(NamedTuple):
 
     at: float
     why: PodReason | NodesRefuse
+    message: str
 
 
 class Messages:
@@ -68,18 +71,27 @@ class Messages:
         return shorten(f"{message} {why}." if why else message, explanations.MAX_SUMMARY)
 
     def is_news(self, pod: PodInfo, refused: Refused, known: str, message: str) -> bool:
-        """Whether to tell a pod that knows a message another one. Other counts for the same reason can wait."""
-        if known == message:
-            return False
+        """Whether to tell a pod that knows a message another one. Other counts for the same reason can wait.
+
+        What it knows and was not told last came late, from a write that was not answered: that cannot wait.
+        """
         now, uid = self._clock.monotonic(), pod.pod.metadata.uid
-        told = self._told.get(uid)
-        if known and told is not None and told.why == refused.why and now - told.at < RETELL_SECONDS:
+        told = self._told.pop(uid, None)
+        is_known = told is not None and told.message == known
+        if told is not None and is_known and told.why == refused.why and now - told.at < RETELL_SECONDS:
+            self._told[uid] = told
             return False
+        is_news = known != message
         while len(self._told) >= MAX_TOLD:
             del self._told[next(iter(self._told))]
-        self._told.pop(uid, None)
-        self._told[uid] = _Told(now, refused.why)
-        return True
+        before = told.at if told is not None else now - RETELL_SECONDS
+        self._told[uid] = _Told(now if is_news else before, refused.why, message)
+        return is_news
+
+    def agrees(self, pod: Pod) -> bool:
+        """Whether a pod knows what it was told last."""
+        told, known = self._told.get(pod.metadata.uid), find_condition(pod.status.conditions, POD_SCHEDULED)
+        return told is not None and known is not None and told.message == known.message
 
     def forget(self) -> None:
         """Devices were published, tainted or withdrawn: what was explained before is out of date."""

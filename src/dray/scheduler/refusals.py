@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
+from dray.api.conditions import POD_SCHEDULED, find_condition
 from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Pod, PodCondition
 from dray.api.kinds import PODS
@@ -147,7 +148,7 @@ class Refusals:
 
     async def _say_why(self, info: PodInfo, refused: Refused) -> None:
         pod = info.pod
-        known = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
+        known = find_condition(pod.status.conditions, POD_SCHEDULED)
         message = self._state.messages.tell(info, refused)
         same = known is not None and (known.status, known.reason) == ("False", refused.verdict)
         if not self._state.messages.is_news(
@@ -162,7 +163,7 @@ class Refusals:
 
 
 def _condition(known: PodCondition | None, reason: str, message: str, now: float) -> dict[str, Any]:
-    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    condition = {"type": POD_SCHEDULED, "status": "False", "reason": reason, "message": message}
     if known is None or known.status != "False":
         condition["lastTransitionTime"] = str(as_time(now))
     return condition

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from dray.api.conditions import with_conditions
+from dray.api.conditions import POD_SCHEDULED, find_condition, with_conditions
 from dray.api.generated.core import (
     Container,
     ContainerState,
@@ -67,12 +67,13 @@ def running(pod: Pod, host: str, address: str, now: Time) -> PodStatus:
 
 
 def ready_again(pod: Pod, now: Time) -> PodStatus | None:
-    """The status of a pod that was declared not ready while its containers are; None for any other.
+    """The status of a pod that was declared not ready, or without a node, while its containers are; None for any other.
 
     The node lifecycle controller does that to the pods of a node that it does not hear of; the node knows better.
     """
     status = {condition.type: condition.status for condition in pod.status.conditions}
-    if status.get("ContainersReady") != "True" or status.get("Ready") == "True":
+    is_right = status.get("Ready") == "True" and status.get(POD_SCHEDULED) != "False"
+    if status.get("ContainersReady") != "True" or is_right:
         return None
     return replace(pod.status, conditions=_conditions(pod, now, initialized=True, ready=True))
 
@@ -183,8 +184,13 @@ def _terminated(code: int, start: Time | None, end: Time, reason: str) -> Contai
 
 
 def _conditions(pod: Pod, now: Time, *, initialized: bool, ready: bool, why: str = "") -> tuple[PodCondition, ...]:
-    """The kubelet's conditions; those of others (PodScheduled, for one) stay. A time changes only with its status."""
+    """The kubelet's conditions; those of others stay. A time changes only with its status.
+
+    That it is scheduled shows here: a scheduler may have said otherwise in a write that came after the binding.
+    """
     wanted = {"PodReadyToStartContainers": ready, "Initialized": initialized, "Ready": ready, "ContainersReady": ready}
+    if find_condition(pod.status.conditions, POD_SCHEDULED) is not None:
+        wanted[POD_SCHEDULED] = True
     own = [
         PodCondition(
             type=name,

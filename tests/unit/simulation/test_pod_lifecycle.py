@@ -65,6 +65,14 @@ def test_a_pod_that_was_declared_not_ready_in_silence_is_ready_again() -> None:
     assert step(made(status={"phase": "Running", "conditions": conditions})) == NOTHING
 
 
+def test_a_pod_that_runs_is_scheduled_whatever_a_scheduler_said_late() -> None:
+    ready = [{"type": "ContainersReady", "status": "True"}, {"type": "Ready", "status": "True"}]
+    late = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    status = step(made(status={"phase": "Running", "conditions": [*ready, late]})).status
+    assert status is not None
+    assert {one.type: (one.status, one.reason) for one in status.conditions}["PodScheduled"] == ("True", "")
+
+
 def test_a_host_network_pod_has_the_address_of_its_node() -> None:
     status = step(made(hostNetwork=True)).status
     assert status is not None

@@ -41,7 +41,7 @@ class DaemonSetController(WorkloadController):
         self._nodes = context.informers.of(NODES, Node)
         revisions = context.informers.of(CONTROLLER_REVISIONS, ControllerRevision)
         super().__init__(context, context.informers.of(DAEMON_SETS, DaemonSet), self._nodes, revisions)
-        self._history = RevisionHistory(context)
+        self._history = RevisionHistory(context, self._on_owned)
         self._failed = FailedPods(context.clock.monotonic)
         self._nodes.on_change(self._on_node)
 

@@ -27,9 +27,9 @@ class EndpointSliceController(MembersController):
         slices.on_change(self._on_slice)
 
     def _on_slice(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
-        """Somebody may have changed or deleted what is ours."""
+        """Somebody may have changed or deleted what is ours, or a slice came late that was made once more since."""
         found = new or old
-        if found is not None and old is not None and found.metadata.labels.get(MANAGED_BY) == MANAGER:
+        if found is not None and found.metadata.labels.get(MANAGED_BY) == MANAGER:
             self.queue.add(ObjectName(found.metadata.namespace, found.metadata.labels.get(SERVICE_NAME, "")))
 
     async def reconcile(self, key: ObjectName) -> None:

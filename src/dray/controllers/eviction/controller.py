@@ -25,7 +25,7 @@ from dray.controllers.context import Context
 from dray.controllers.eviction.deletion_metrics import DeletionMetrics
 from dray.controllers.eviction.evictor import Evictor, Later, Left, Outcome
 from dray.controllers.eviction.identity import Identity
-from dray.controllers.eviction.keys import Cancelled, FollowUp, Key
+from dray.controllers.eviction.keys import Cancelled, Contradicted, FollowUp, Key
 from dray.controllers.eviction.past import ToldPast
 from dray.controllers.queue_controller import QueueController
 from dray.eviction import Causes, Taken
@@ -134,6 +134,10 @@ class EvictionController(QueueController[Key]):
             return None if pod is None else await self._evictor.follow_up(pod, self._unknown_cause())
         if isinstance(key, Cancelled):
             await self._tell_cancelled(key.pod)
+        elif isinstance(key, Contradicted):
+            pod = self._current(key.pod)
+            if pod is not None and not self._departures.must_leave(key.pod):
+                await self._evictor.cancelled(pod)
         else:
             await self._evict(key)
         return None
@@ -210,6 +214,13 @@ class EvictionController(QueueController[Key]):
 
     def _note_for_policy(self, old: Pod | None, new: Pod) -> None:
         self._evictor.put_pod(new)
+        if (
+            old is not None
+            and old.status.conditions != new.status.conditions
+            and self._evictor.says_that_it_waits(new)
+            and not self._departures.must_leave(ObjectRef.of(new))
+        ):
+            self.queue.add(Contradicted(ObjectRef.of(new)))
         if new.metadata.deletion_timestamp is not None:
             if (old is None or old.metadata.deletion_timestamp is None) and self._evictor.follows_up(new):
                 self.queue.add(FollowUp(ObjectRef.of(new)))

@@ -141,6 +141,10 @@ class Evictor:
         self._withdraw(pod)
         await self._waiting.clear(pod)
 
+    def says_that_it_waits(self, pod: Pod) -> bool:
+        """Whether a pod says that it waits, because that was said here."""
+        return self._waiting.is_said_here(pod)
+
     def put_pod(self, pod: Pod) -> None:
         """A pod is there, or has changed."""
         if self.counts_siblings:
@@ -149,6 +153,7 @@ class Evictor:
     def forget(self, pod: Pod) -> None:
         """A pod is gone."""
         self._replicas.drop(pod)
+        self._waiting.forget(pod)
         self._cases.pop(ObjectRef.of(pod), None)
 
     async def close(self) -> None:

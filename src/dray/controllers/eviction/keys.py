@@ -15,10 +15,16 @@ class Cancelled(msgspec.Struct, frozen=True):
     pod: ObjectRef
 
 
+class Contradicted(msgspec.Struct, frozen=True):
+    """A pod that may stay, and says that it waits to leave: that was written late."""
+
+    pod: ObjectRef
+
+
 class FollowUp(msgspec.Struct, frozen=True):
     """A pod that was told to leave and is still there."""
 
     pod: ObjectRef
 
 
-Key: TypeAlias = ObjectRef | Cancelled | FollowUp
+Key: TypeAlias = ObjectRef | Cancelled | Contradicted | FollowUp

@@ -63,10 +63,12 @@ class NodeStatus(QueueController[ChangedNode | RatedNode]):
             self.queue.add(ChangedNode(name))
 
     def note(self, old: Node | None, new: Node | None) -> None:
-        """A node has changed."""
+        """A node has changed: in what it says of rates, or in what is said here, by a write whose answer was lost."""
         said = [one.metadata.annotations.get(EVICTIONS_PER_SECOND) if one is not None else None for one in (old, new)]
         if new is not None and said[0] != said[1]:
             self.queue.add(RatedNode(new.metadata.name))
+        if old is not None and new is not None and _told(old) != _told(new):
+            self.report([new.metadata.name])
 
     async def reconcile(self, key: ChangedNode | RatedNode) -> float | None:
         """Tells about one node."""
@@ -110,6 +112,10 @@ class NodeStatus(QueueController[ChangedNode | RatedNode]):
         await self._client.patch(
             NODES, "", node.metadata.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
         )
+
+
+def _told(node: Node) -> tuple[bool, bool]:
+    return is_true(node.status.conditions, EVICTION_HELD), is_true(node.status.conditions, POLICY_FAILED)
 
 
 def _command(node: Node, holds: Mapping[str, Hold]) -> str:

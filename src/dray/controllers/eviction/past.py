@@ -51,9 +51,11 @@ class ToldPast:
             self._told_held = held is not None
 
     def hear(self, namespace: Namespace | None) -> None:
-        """Takes in what others tell."""
+        """Takes in what others tell, and what is told of us."""
         told = read_told(namespace)
-        told.pop(self._name, None)
+        own = told.pop(self._name, None)
+        if own is not None and self._told_held is not None:
+            self._told_held = own.held_since is not None  # maybe by a write that was not answered, and came late
         if told != self._heard:
             self._heard = told
             now = self._context.clock.now()

@@ -89,19 +89,22 @@ class ManagedClusterController(QueueController[str]):
         return plan.requeue_after
 
     async def _provide(self, cluster: ManagedCluster) -> None:
-        """Makes what is missing on the hub and puts right what is different."""
-        if not cluster.spec.hub_accepts_client and not is_accepted(cluster):
-            return
+        """Makes what is missing on the hub and puts right what is different.
+
+        For a cluster that is not accepted nothing is made, and rights that come late are taken away again.
+        """
+        may_make = cluster.spec.hub_accepts_client or is_accepted(cluster)
         for wanted in acceptance.wanted_objects(cluster):
-            await self._apply(wanted)
+            await self._apply(wanted, may_make=may_make)
         if not cluster.spec.hub_accepts_client:
             await self._take_away(acceptance.registration_binding(cluster))
 
-    async def _apply(self, wanted: Object) -> None:
+    async def _apply(self, wanted: Object, *, may_make: bool) -> None:
         informer = self._belongings[wanted.kind]
         found = informer.get(wanted.metadata.namespace, wanted.metadata.name)
         if found is None:
-            informer.put(await self._client.create(wanted))
+            if may_make:
+                informer.put(await self._client.create(wanted))
         elif isinstance(wanted, ClusterRole) and cast(ClusterRole, found).rules != wanted.rules:
             informer.put(await self._client.update(replace(found, rules=wanted.rules)))
 
@@ -186,8 +189,8 @@ class ManagedClusterController(QueueController[str]):
             self.queue.add(lease.metadata.namespace)
 
     def _belonging_changed(self, old: Object | None, new: Object | None) -> None:
-        """Somebody changed or removed what a cluster has."""
+        """Somebody changed, removed or made what a cluster has: what we made ourselves may come when it is unwanted."""
         obj = new or old
-        cluster = obj.metadata.labels.get(CLUSTER_NAME_LABEL) if obj is not None and old is not None else None
+        cluster = obj.metadata.labels.get(CLUSTER_NAME_LABEL) if obj is not None else None
         if cluster:
             self.queue.add(cluster)

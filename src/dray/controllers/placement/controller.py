@@ -52,6 +52,7 @@ class PlacementController(QueueController[ObjectName]):
         self._writer = Writer(context.client, context.recorder(self.name), self._placements, self._decisions)
         self._decisions.add_index(BY_PLACEMENT, lambda decision: (_owner(decision),))
         self._placements.on_change(self._placement_changed)
+        self._decisions.on_change(self._decision_changed)
         for informer in self.informers:
             informer.on_change(self._changed)
 
@@ -73,8 +74,9 @@ class PlacementController(QueueController[ObjectName]):
             await self._writer.tell_held(placement, result.held)
             return None
         note = self.engine.summary(key, self._now())
-        plan = plan_writes(placement, result, self._existing(key, result), note, as_time(self._clock.now()))
-        await self._writer.write(placement, result, plan)
+        existing = self._existing(key, result)
+        plan = plan_writes(placement, result, existing, note, as_time(self._clock.now()))
+        await self._writer.write(placement, result, plan, existing.values())
         return None
 
     async def _load(self) -> None:
@@ -127,6 +129,13 @@ class PlacementController(QueueController[ObjectName]):
         is_same_spec = old is not None and old.metadata.generation == new.metadata.generation
         if not is_same_spec or not self._writer.wrote(new):
             self.queue.add(ObjectName(*_place(new)))
+
+    def _decision_changed(self, old: PlacementDecision | None, new: PlacementDecision | None) -> None:
+        """What others wrote into a decision is put right, also if it names the same clusters."""
+        if new is None and old is not None:
+            self._writer.forget_decision(old)
+        if new is not None and self._is_loaded and not self._writer.stated(new):
+            self.queue.add(_owner(new))
 
     def _add(self, keys: Iterable[ObjectName]) -> None:
         for key in keys:

@@ -5,15 +5,20 @@ Whatever fails raises, and is planned and tried again; what was written before s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeAlias
+
 from msgspec.structs import replace
 
-from dray.api.cluster import Placement, PlacementDecision, PlacementStatus
+from dray.api.cluster import Placement, PlacementDecision, PlacementDecisionStatus, PlacementStatus
 from dray.api.kinds import DECISIONS
 from dray.client import Client, Informer
 from dray.client.calls import delete_exactly
 from dray.controllers.placement.plan import ChangedDecision, PlacementWrites, describe_change, describe_scores
 from dray.placement import PlacementResult
 from dray.reconcile import EventRecorder
+
+_Content: TypeAlias = tuple[dict[str, str], PlacementDecisionStatus]
 
 
 class Writer:
@@ -31,6 +36,9 @@ class Writer:
         self._placements = placements
         self._decisions = decisions
         self._written: dict[str, PlacementStatus] = {}
+        """What placements are to say, by uid, as it was written or found last."""
+        self._stated: dict[str, _Content] = {}
+        """The same of decisions."""
         self._told: dict[str, str] = {}
 
     def wrote(self, placement: Placement) -> bool:
@@ -38,13 +46,32 @@ class Writer:
         written = self._written.get(placement.metadata.uid)
         return written is not None and written == placement.status
 
+    def stated(self, decision: PlacementDecision) -> bool:
+        """Whether a decision is as this writer left it."""
+        return self._stated.get(decision.metadata.uid) == _content(decision)
+
     def forget(self, placement: Placement) -> None:
         """The placement is gone."""
         self._written.pop(placement.metadata.uid, None)
         self._told.pop(placement.metadata.uid, None)
 
-    async def write(self, placement: Placement, result: PlacementResult, plan: PlacementWrites) -> None:
-        """Everything that the plan asks for."""
+    def forget_decision(self, decision: PlacementDecision) -> None:
+        """The decision is gone."""
+        self._stated.pop(decision.metadata.uid, None)
+
+    async def write(
+        self,
+        placement: Placement,
+        result: PlacementResult,
+        plan: PlacementWrites,
+        existing: Iterable[PlacementDecision],
+    ) -> None:
+        """Everything that the plan asks for, which was made for the `existing` decisions.
+
+        What need not be written is noted, too: a write whose answer was lost may still come, and is seen by that.
+        """
+        self._written[placement.metadata.uid] = placement.status
+        self._stated |= {decision.metadata.uid: _content(decision) for decision in existing}
         for decision in plan.create:
             await self._create(placement, result, decision)
         for change in plan.change:
@@ -70,12 +97,14 @@ class Writer:
 
     async def _create(self, placement: Placement, result: PlacementResult, wanted: PlacementDecision) -> None:
         made = await self._client.create(replace(wanted, status=type(wanted.status)()))
+        self._stated[made.metadata.uid] = _content(made)
         self._decisions.put(made)
         await self._recorder.normal(placement, "DecisionCreate", f"Decision {wanted.metadata.name} is created")
         await self._change(placement, result, ChangedDecision(made, replace(made, status=wanted.status)))
 
     async def _change(self, placement: Placement, result: PlacementResult, change: ChangedDecision) -> None:
         current = change.old
+        self._stated[current.metadata.uid] = _content(change.new)
         if change.of_labels:
             current = await self._client.update(replace(change.new, status=current.status))
             self._decisions.put(current)
@@ -92,3 +121,7 @@ class Writer:
     async def _delete(self, placement: Placement, decision: PlacementDecision) -> None:
         await delete_exactly(self._client, DECISIONS, decision)
         await self._recorder.normal(placement, "DecisionDelete", f"Decision {decision.metadata.name} is deleted")
+
+
+def _content(decision: PlacementDecision) -> _Content:
+    return decision.metadata.labels, decision.status

@@ -19,7 +19,7 @@ from dray.controllers.context import Context
 from dray.controllers.expectations import LONGEST
 from dray.controllers.failed_pods import FailedPods
 from dray.controllers.revision_history import History, RevisionHistory, template_of
-from dray.controllers.stateful_set.members import identity, member, ordinal_of, revision_of
+from dray.controllers.stateful_set.members import identity, member, ordinal_of, revision_of, set_name
 from dray.controllers.stateful_set.plan import StatefulSetState, observe, plan, surplus
 from dray.controllers.stateful_set.rollout import plan_rollout, uses_current
 from dray.controllers.stateful_set.status import next_available, plan_status
@@ -27,9 +27,6 @@ from dray.controllers.stateful_set.volume_claims import claims_for, is_stale, wi
 from dray.controllers.workload_controller import WorkloadController, usable_selector
 from dray.controllers.workload_pods import Texts
 from dray.process.clock import as_time
-
-STALE_SECONDS = 1.0
-"""How soon to look again at claims that have to go before a pod may have new ones of their names."""
 
 
 class StatefulSetController(WorkloadController):
@@ -48,8 +45,21 @@ class StatefulSetController(WorkloadController):
         self._claims = context.informers.of(VOLUME_CLAIMS, PersistentVolumeClaim)
         revisions = context.informers.of(CONTROLLER_REVISIONS, ControllerRevision)
         super().__init__(context, context.informers.of(STATEFUL_SETS, StatefulSet), self._claims, revisions)
-        self._history = RevisionHistory(context)
+        self._history = RevisionHistory(context, self._on_owned)
         self._failed = FailedPods(context.clock.monotonic)
+        self._claims.on_change(self._on_claim)
+
+    def _on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
+        """A claim whose owners change goes with others than before: they are to be those that the policy asks for.
+
+        One that had to go with its pod is gone: the next pod of its number may have a new one.
+        """
+        before, after = (one.metadata.owner_references if one is not None else () for one in (old, new))
+        claim = new if new is not None else old
+        if claim is None or before == after:
+            return
+        for name in filter(None, map(set_name, (*before, *after))):
+            self.queue.add(ObjectName(claim.metadata.namespace, name))
 
     def selector_of(self, workload: StatefulSet) -> LabelSelector | None:
         """The selector of a StatefulSet."""
@@ -77,10 +87,9 @@ class StatefulSetController(WorkloadController):
         now = as_time(self._clock.now())
         update = history.current.metadata.name
         state = observe(stateful_set, pods, update, now, self._stale(stateful_set))
-        waits: list[float] = [STALE_SECONDS] if state.stale else []
         patient = {number: self._failed.wait(stateful_set, number) for number in _failed(state)}
         state = state._replace(patient={number for number, seconds in patient.items() if seconds})
-        waits += [seconds for seconds in patient.values() if seconds]
+        waits = [seconds for seconds in patient.values() if seconds]
         current = _current(stateful_set, history).metadata.name
         try:
             if settled:

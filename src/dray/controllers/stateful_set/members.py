@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dray.api.generated.apps import StatefulSet
 from dray.api.generated.core import PersistentVolumeClaimVolumeSource, Pod, PodTemplateSpec, Volume
+from dray.api.meta import OwnerReference
 from dray.controllers.pod_templates import pod_from
 from dray.controllers.revision_history import HASH
 from dray.controllers.stateful_set.volume_claims import claim_name
@@ -24,6 +25,14 @@ def ordinal_of(stateful_set: StatefulSet, pod: Pod) -> int | None:
     if found is None or found[1] != stateful_set.metadata.name:
         return None
     return int(found[2])
+
+
+def set_name(owner: OwnerReference) -> str:
+    """The set that an owner of a volume claim is, or may be a pod of; empty if it is neither."""
+    if owner.kind == "StatefulSet":
+        return owner.name
+    found = _NUMBERED.fullmatch(owner.name) if owner.kind == "Pod" else None
+    return found[1] if found is not None else ""
 
 
 def ordinals(stateful_set: StatefulSet) -> range:
