@@ -146,6 +146,18 @@ def test_a_server_without_the_key_of_another_says_so_and_shows_nothing_wrong(etc
         server_on_thread(tmp_path / "one", etcd=address) as (blind, _),
         server_on_thread(tmp_path / "other", etcd=address, encryption=FIRST) as (client, _),
     ):
+        watch = blind.watch(
+            f"{SECRETS}?watch=1&resourceVersion=0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&allowWatchBookmarks=true"
+        )
+        assert next(watch)["type"] == "BOOKMARK"
         create(client, "a")
-        assert blind.request("GET", f"{SECRETS}/a").code == 503
+        # Who watches is not left with a gap: the watch ends, and a new one is refused.
+        assert [event["type"] for event in watch] == ["ERROR"]
+        assert [event["object"]["code"] for event in blind.watch(f"{SECRETS}?watch=1&resourceVersion=0")] == [503]
+        # Not even who takes any state is told that there is no such object.
+        for path in (f"{SECRETS}/a", f"{SECRETS}/a?resourceVersion=0", f"{SECRETS}?resourceVersion=0", SECRETS):
+            assert blind.request("GET", path).code == 503, path
+        # And nobody may take the name, or anything else, on what is seen here.
+        made = blind.request("POST", SECRETS, {"metadata": {"name": "a"}})
+        assert (made.code, secret(client, "a")["type"]) == (503, "Opaque")
         assert b"'one'" in blind.request("GET", "/readyz?verbose").body

@@ -118,6 +118,9 @@ class Store(ABC):
         table = self._table(resource)
         return table.page(current if revision is None else revision, current, namespace, after, limit)
 
+    def check_whole(self) -> None:  # noqa: B027 - nothing is left out where there is one server
+        """That nothing is left out of what can be seen here. Raises `StorageError`."""
+
     def watch(self, resource: str, from_revision: int, namespace: str | None = None) -> Watcher:
         """Every change of the resource (in one namespace) with a revision later than `from_revision`.
 

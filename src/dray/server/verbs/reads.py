@@ -97,8 +97,10 @@ async def see(engine: Engine, asked: int | None) -> None:
 
     Nothing to wait for where nobody else writes, or for who takes any state (0). Raises StorageError or ApiError.
     """
-    if engine.store.is_shared and asked != 0 and (asked is None or asked > engine.store.revision):
-        await engine.store.catch_up()
+    if engine.store.is_shared:
+        engine.store.check_whole()
+        if asked != 0 and (asked is None or asked > engine.store.revision):
+            await engine.store.catch_up()
     check_revision(engine, asked)
 
 

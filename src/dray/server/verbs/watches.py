@@ -104,6 +104,9 @@ class Watch:
         except Expired as error:
             yield self._error(errors.expired(f"too old resource version: {start} ({error})"))
             return
+        except StorageError as error:
+            yield self._error(errors.storage(error))
+            return
         with watcher:
             async for chunk in self._follow(watcher):
                 yield chunk
@@ -111,6 +114,7 @@ class Watch:
     async def _see(self) -> None:
         """Waits for the state that the client starts from. Raises StorageError."""
         asked, store = self._options.revision, self._engine.store
+        store.check_whole()
         if asked is None or asked > store.revision:
             await store.catch_up()
 

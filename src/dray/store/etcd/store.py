@@ -121,11 +121,20 @@ class EtcdStore(Store):
     async def catch_up(self) -> int:
         """Waits until everything is visible that was acknowledged anywhere before. Raises Unreachable."""
         self._check_open()
-        if self._unreadable:
-            raise Unreachable(self._unreadable)
         if self.is_current:
             return self.revision
-        return await self._rounds.join()
+        revision = await self._rounds.join()
+        self.check_whole()  # what was waited for may be what cannot be read
+        return revision
+
+    def check_whole(self) -> None:
+        """That nothing is left out of what can be seen here. Raises Unreachable."""
+        if self._unreadable:
+            raise Unreachable(self._unreadable)
+
+    def _check_open(self) -> None:
+        super()._check_open()
+        self.check_whole()
 
     @property
     def problem(self) -> StorageError | None:
@@ -214,6 +223,8 @@ class EtcdStore(Store):
             except Undecipherable as error:  # what cannot be told must not seem to be absent
                 self._unreadable = f"{error}, and start this server again"
                 log.error("%s", self._unreadable)
+                if (group := self._groups.pop(key.resource, None)) is not None:
+                    group.end_all(Slow(key.resource, self.revision))
                 continue
             if event is not None:
                 table.apply(event)
