@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from dray.allocator.capacity import first_misfit
@@ -34,14 +34,21 @@ def value_texts(values: Iterable[Value]) -> tuple[str, ...]:
     return tuple(sorted(str(value).lower() if kind == "bool" else str(value) for kind, value in values))
 
 
+Told = dict[tuple[Selector, Hashable], SelectorFalse]
+"""Why a selector is false for devices with a look, for as long as one explanation takes."""
+
+
 class DeviceChecker:
     """Checks the devices of a layout for one alternative."""
 
-    def __init__(self, inventory: Inventory, layout: Layout, wanted: Claim, alternative: Alternative) -> None:
+    def __init__(
+        self, inventory: Inventory, layout: Layout, wanted: Claim, alternative: Alternative, told: Told
+    ) -> None:
         self._inventory = inventory
         self._layout = layout
         self._wanted = wanted
         self._alternative = alternative
+        self._told = told
 
     def check(self, position: int) -> AnyCheck | None:
         """The first check that fails, None if the device could be taken."""
@@ -66,7 +73,17 @@ class DeviceChecker:
             return SelectorFailed(
                 class_name=failed.class_name, index=failed.index, expression=failed.expression, message=str(fault)
             )
-        return None if selector is None else _selector_false(selector, device)
+        return None if selector is None else self._why_false(selector, device)
+
+    def _why_false(self, selector: Selector, device: EffectiveDevice) -> SelectorFalse:
+        """Said once for all devices that look the same: there are thousands of them, of a few kinds."""
+        look = self._alternative.criteria.judge.look_of(device)
+        if look is None:
+            return _selector_false(selector, device)
+        key = (selector, look)
+        if (told := self._told.get(key)) is None:
+            told = self._told[key] = _selector_false(selector, device)
+        return told
 
     def _check_reach(self, position: int) -> AnyCheck | None:
         number = self._layout.segment_of[position]

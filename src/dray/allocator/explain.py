@@ -12,7 +12,7 @@ import msgspec
 
 from dray.allocator.allocate import allocate
 from dray.allocator.budget import Budget
-from dray.allocator.device_check import DeviceChecker, value_texts
+from dray.allocator.device_check import DeviceChecker, Told, value_texts
 from dray.allocator.inventory import Inventory
 from dray.allocator.layout import Layout
 from dray.allocator.problem import Problem
@@ -126,6 +126,7 @@ def _explain_request(
     options: Options,
 ) -> RequestReport:
     constraints = [wanted.constraints[number] for number in alternative.constraints]
+    told: Told = {}
     return RequestReport(
         name=alternative.name,
         device_class=alternative.device_class.metadata.name,
@@ -134,7 +135,8 @@ def _explain_request(
         matching_attributes=tuple(c.attribute for c in constraints if not c.distinct),
         distinct_attributes=tuple(c.attribute for c in constraints if c.distinct),
         nodes=tuple(
-            _NodeExplainer(inventory, name, wanted, alternative, layout, options).explain() for layout in layouts
+            _NodeExplainer(inventory, name, wanted, alternative, layout, options, told=told).explain()
+            for layout in layouts
         ),
     )
 
@@ -150,7 +152,10 @@ class _NodeExplainer:
         alternative: Alternative,
         layout: Layout,
         options: Options,
+        *,
+        told: Told,
     ) -> None:
+        self._told = told
         self._options = msgspec.structs.replace(_QUICK, until=options.until)
         self._inventory = inventory
         self._name = name
@@ -192,7 +197,7 @@ class _NodeExplainer:
         )
 
     def _device_reports(self) -> list[DeviceReport]:
-        checker = DeviceChecker(self._inventory, self._layout, self._wanted, self._alternative)
+        checker = DeviceChecker(self._inventory, self._layout, self._wanted, self._alternative, self._told)
         reports = []
         for position, device in enumerate(self._layout.devices):
             values = {

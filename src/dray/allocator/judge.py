@@ -84,9 +84,9 @@ class Judge:
         """None if all expressions are true for a device."""
         if len(self._programs) < len(self._expressions) and not self._compile():
             return Refuted(len(self._programs), unsettled=Unsettled.BEING_JUDGED)
-        if not self._is_cached or not _is_readable(device.device):
+        key = self.look_of(device)
+        if key is None:
             return self._evaluate(device)
-        key = self._projection(device)
         try:
             return self._verdicts[key]
         except KeyError:
@@ -96,6 +96,10 @@ class Judge:
                     self._verdicts.clear()
                 self._verdicts[key] = verdict
             return verdict
+
+    def look_of(self, device: EffectiveDevice) -> Hashable | None:
+        """Equal for devices that look the same to the expressions once one was judged; None if that is not known."""
+        return self._projection(device) if self._is_cached and _is_readable(device.device) else None
 
     @property
     def may_settle_later(self) -> bool:
@@ -147,7 +151,7 @@ class Judge:
         return None
 
     def _projection(self, device: EffectiveDevice) -> Hashable:
-        """Equal for devices that look the same to the expressions.
+        """What the expressions see of a device.
 
         Quantities are told apart by notation, too, because expressions can ask for it.
         """

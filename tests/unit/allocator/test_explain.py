@@ -20,7 +20,8 @@ from allocation_manifests import (
     request,
     resource_slice,
 )
-from dray.allocator import Explanation, explain
+from dray.allocator import Explanation, device_check, explain
+from dray.allocator.judge import conditions_of
 from dray.allocator.reasons import (
     AttributeMissing,
     CapacityShort,
@@ -36,6 +37,8 @@ from dray.allocator.reasons import (
     SelectorFalse,
     Tainted,
 )
+from dray.cel.explain import Condition
+from dray.tracker.view import EffectiveDevice
 
 NUMA = f"{DRIVER}/numa"
 
@@ -67,6 +70,37 @@ def test_the_false_condition_with_the_values_it_saw() -> None:
     of_class = first_check(slice_, device_class("gpu", "false"), claim("c", request()))
     assert isinstance(of_class, SelectorFalse)
     assert of_class.class_name == "gpu"
+
+
+def test_devices_that_look_the_same_are_explained_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, on however many nodes, and each kind with its own values."""
+    explained: list[str] = []
+
+    def count(expression: str, of: EffectiveDevice) -> list[Condition]:
+        explained.append(of.id.device)
+        return conditions_of(expression, of)
+
+    monkeypatch.setattr(device_check, "conditions_of", count)
+    nodes = [f"node-{number}" for number in range(3)]
+    slices = [
+        resource_slice(
+            *[
+                device(f"{name}-{number}", attributes={"memory": memory, "serial": f"{name}-{number}"})
+                for number in range(4)
+            ],
+            pool=name,
+            nodeName=name,
+        )
+        for name, memory in zip(nodes, (40, 48, 40), strict=True)
+    ]
+    expression = f'device.attributes["{DRIVER}"].memory >= 80'
+    found = tree(*map(node, nodes), *slices, claim("c", request(selectors=cel(expression))))
+    assert explained == ["node-0-0", "node-1-0"]
+    told = {each.device: each.check for at in found.claims[0].requests[0].nodes for each in at.devices}
+    assert len(told) == 12
+    for name, check in told.items():
+        assert isinstance(check, SelectorFalse)
+        assert check.values == {f"{DRIVER}/memory": 48 if name.startswith("node-1") else 40}
 
 
 def test_a_selector_that_fails() -> None:
