@@ -179,10 +179,10 @@ def forget_company(patch: pytest.MonkeyPatch) -> None:
         (forget_rates, CROWDED, "pods were evicted within", 0),
         (forget_rates_of_nodes, DRAINS, "pods were evicted within .* for rated-nodes", 0),
         (forget_tolerations, BAD_DAY, "evicted without a reason", 2),
-        (forget_to_cancel, BAD_DAY, "", 6),
-        (forget_uids, REPLACEMENTS, "without a reason", 5),
+        (forget_to_cancel, BAD_DAY, "", 18),
+        (forget_uids, REPLACEMENTS, "without a reason", 11),
         (make_anybody_go, SCARCE, "kube-scheduler deletes pod .* without a reason", 0),
-        (make_nobody_go, SCARCE, "has room without", 0),
+        (make_nobody_go, SCARCE, "has room without", 7),
         (forget_company, COMPETITION, "there is one already|and another node", 0),
     ],
 )
