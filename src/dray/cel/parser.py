@@ -55,6 +55,16 @@ def parse(text: str, *, binds: bool = True) -> Parsed:
     return Parsed(root, parser.heights[root.id], parser.spans)
 
 
+class _Chain(NamedTuple):
+    """Terms with one logical operator between them."""
+
+    function: str
+    terms: list[Node]
+    offsets: list[int]
+    """Where the operators are."""
+    height: int
+
+
 class _Parser:
     def __init__(self, text: str, *, binds: bool) -> None:
         self.text = text
@@ -168,16 +178,17 @@ class _Parser:
             self.spans[terms[-1].id] = start, self._end_of_last()
         height = max(self.heights[term.id] for term in terms)
 
-        def balance(low: int, high: int) -> Node:
-            middle = (low + high + 1) // 2
-            left = terms[middle] if middle == low else balance(low, middle - 1)
-            right = terms[middle + 1] if middle == high else balance(middle + 1, high)
-            offset = operators[middle].offset
-            node = Call(self.factory.new_id(), offset, f"_{symbol}_", (left, right))
-            self.heights[node.id] = height
-            return node
+        chain = _Chain(f"_{symbol}_", terms, [operator.offset for operator in operators], height)
+        return self._balanced(chain, 0, len(operators) - 1)
 
-        return balance(0, len(operators) - 1)
+    def _balanced(self, chain: _Chain, low: int, high: int) -> Node:
+        """The tree of the operators from one to another, both among them."""
+        middle = (low + high + 1) // 2
+        left = chain.terms[middle] if middle == low else self._balanced(chain, low, middle - 1)
+        right = chain.terms[middle + 1] if middle == high else self._balanced(chain, middle + 1, high)
+        node = Call(self.factory.new_id(), chain.offsets[middle], chain.function, (left, right))
+        self.heights[node.id] = chain.height
+        return node
 
     def _right_operand(self, precedence: int) -> Node:
         if precedence == _RELATION:

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 from dray.api.text_memory import LONG, LONGEST, remember_texts
 from dray.cel import codegen, types
-from dray.cel.allowance import LIGHT_COST, LIGHT_ESTIMATE, LIGHT_STEPS, More, endless, postpone
+from dray.cel.allowance import LIGHT_ESTIMATE, More
 from dray.cel.ast import Node
 from dray.cel.checker import check
 from dray.cel.environment import MAX_LENGTH, Mode
 from dray.cel.errors import CompileError, EvaluationError, Issue, Postponed, SelectorError, locate
 from dray.cel.estimate import estimate_cost
+from dray.cel.evaluators import TOO_DEEP, Steps, Whole
 from dray.cel.explain import Condition, Term, explain, terms
 from dray.cel.long_calls import adds_lists, formats, takes_longer
 from dray.cel.outcomes import Outcome, Outcomes
@@ -21,7 +22,7 @@ from dray.cel.planner import Plan, plan
 from dray.cel.reads import Reads, find_reads
 from dray.cel.recursion import DEEP, with_deep_stack
 from dray.cel.validators import validate
-from dray.cel.values import COST_LIMIT, CelError, CostLimitExceeded, InternalError, Optional, type_name
+from dray.cel.values import COST_LIMIT
 from dray.cel.view import DeviceView, device_view
 
 __all__ = ["Selector", "compile"]
@@ -32,7 +33,6 @@ _LARGE_ENTRIES: Final = 64
 _SMALL_PATTERNS: Final = 500
 """How large regular expressions may be, together, to be kept in numbers."""
 _NESTING: Final = "([{?-+*/%<>=."
-_TOO_DEEP: Final = "the expression is nested too deeply"
 
 
 class Selector:
@@ -47,8 +47,8 @@ class Selector:
     """
 
     __slots__ = (
-        "_code", "_evaluate", "_is_deep", "_now", "_plan", "_whole", "estimated_cost", "expression",
-        "has_small_patterns", "is_light", "outcomes", "reads",
+        "_evaluate", "_now", "_whole", "estimated_cost", "expression", "has_small_patterns", "is_light", "outcomes",
+        "reads",
     )  # fmt: skip
 
     expression: Final[str]
@@ -67,17 +67,14 @@ class Selector:
         """Whether it may be tried where others wait: else one call may take long before its cost is known."""
         self.outcomes = Outcomes(self.reads, are_kept=is_long)
         self.has_small_patterns: Final = patterns_size(parsed.root) <= _SMALL_PATTERNS
-        self._plan = planned
-        self._is_deep = parsed.height >= DEEP
-        code = None if self._is_deep else codegen.generate(parsed.root)
-        self._code = code
-        self._whole: codegen.WholeEvaluator | None = None
+        is_deep = parsed.height >= DEEP
+        code = None if is_deep else codegen.generate(parsed.root)
+        steps = Steps(planned, is_deep=is_deep)
+        self._whole: Final = Whole(code, steps)
         self._evaluate: Final[codegen.Evaluator] = (
-            self._by_steps if code is None else code.light(self._by_steps, self._whole_at_once)
+            steps.all if code is None else code.light(steps.all, self._whole.at_once)
         )
-        self._now: Final[codegen.Evaluator] = (
-            self._by_few_steps if code is None else code.light(self._by_few_steps, _postpone)
-        )
+        self._now: Final[codegen.Evaluator] = steps.few if code is None else code.light(steps.few, _postpone)
 
     def evaluate(self, device: Any, driver: str) -> bool:
         """Whether the expression holds for a device of the driver; raises EvaluationError.
@@ -123,7 +120,7 @@ class Selector:
         be called in a thread of its own.
         """
         try:
-            return self._evaluate_whole(view, more)[0]
+            return self._whole.with_more(view, more)[0]
         except EvaluationError as error:
             return error.with_traceback(None)
 
@@ -133,45 +130,6 @@ class Selector:
 
     def __repr__(self) -> str:
         return f"Selector({self.expression!r})"
-
-    def _evaluate_whole(self, view: DeviceView, more: More) -> tuple[bool, int]:
-        if self._whole is None:  # made when it is needed, since hardly any expression needs it
-            code = self._code
-            self._whole = self._by_steps if code is None else code.whole(self._by_steps)
-        return self._whole(view, more)
-
-    def _whole_at_once(self, view: DeviceView) -> tuple[bool, int]:
-        return self._evaluate_whole(view, endless)
-
-    def _by_steps(self, view: DeviceView, more: More = endless) -> tuple[bool, int]:
-        return self._run(view, more, 0, COST_LIMIT)
-
-    def _by_few_steps(self, view: DeviceView) -> tuple[bool, int]:
-        return self._run(view, postpone, LIGHT_STEPS, LIGHT_COST)
-
-    def _run(self, view: DeviceView, more: More, work: int, cost_limit: int) -> tuple[bool, int]:
-        if view.error is not None:
-            raise EvaluationError(view.error)
-        frame = self._plan.start(view.root, more=more, work=work, cost_limit=cost_limit)
-        try:
-            value = with_deep_stack(self._plan.run, frame) if self._is_deep else self._plan.run(frame)
-        except CostLimitExceeded:
-            if cost_limit < COST_LIMIT:
-                raise Postponed from None
-            message = f"the evaluation was stopped: it costs more than {COST_LIMIT}"
-            raise EvaluationError(message, frame.ledger.cost) from None
-        except InternalError as error:
-            raise EvaluationError(f"internal error: {error}", frame.ledger.cost) from None
-        except RecursionError:
-            raise EvaluationError(_TOO_DEEP, frame.ledger.cost) from None
-        cost = frame.ledger.cost
-        while isinstance(value, Optional) and value.has_value:
-            value = value.value
-        if isinstance(value, CelError):
-            raise EvaluationError(value.message, cost)
-        if value.__class__ is not bool:
-            raise EvaluationError(f"the result is of type {type_name(value)}, not bool", cost)
-        return value, cost
 
 
 def _postpone(_view: DeviceView) -> tuple[bool, int]:
@@ -237,7 +195,7 @@ def _compile_now(expression: str) -> Selector | tuple[Issue, ...]:
     except CompileError as error:
         return error.issues
     except RecursionError:
-        return (Issue(_TOO_DEEP, 1, 1),)
+        return (Issue(TOO_DEEP, 1, 1),)
 
 
 def _compile(expression: str) -> Selector:

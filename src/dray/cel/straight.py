@@ -105,7 +105,7 @@ def _made(root: Step, writer: _Writer) -> Any:
     code = "\n".join(["def evaluate(v):", *start, *writer.lines, f" return {told}"])
     names = {**_NAMES, **writer.constants}
     exec(compile(code, "<straight program>", "exec"), names)
-    return names["evaluate"]
+    return names.pop("evaluate")  # a function among its own names would stay for ever (`process.garbage`)
 
 
 def _is_plain(qualifier: Qualifier) -> bool:

@@ -40,10 +40,23 @@ MANY_TO_SELECT = 2000
 
 
 class _Job(msgspec.Struct, eq=False):
-    """Something to be done, and who waits for it."""
+    """Something to be done, who waits for it, and what came of it, until they take it.
+
+    An error knows all frames that it went through, and those of the thread know the job: so the job, and the future in
+    it, forget the error. What knows itself is never thrown away (`process.garbage`), nor is all that was worked on.
+    """
 
     work: Callable[[], Any]
-    done: asyncio.Future[Any]
+    done: asyncio.Future[None]
+    result: Any = None
+    error: BaseException | None = None
+
+    def carry_out(self) -> None:
+        """Does the work, and keeps what comes of it."""
+        try:
+            self.result = self.work()
+        except BaseException as error:
+            self.error = error
 
 
 class _Queue:
@@ -70,14 +83,20 @@ class Beside:
 
     async def run(self, caller: str, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """What a pure function gives, or raises. Whoever is cancelled while waiting takes the work back."""
-        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        job = _Job(lambda: function(*args, **kwargs), asyncio.get_running_loop().create_future())
         queue = self._queues.get(caller)
         if queue is None:
             queue = self._queues[caller] = _Queue(self._floor)
         queue.used = max(queue.used, self._floor)  # who was away has saved nothing up
-        queue.jobs.append(_Job(lambda: function(*args, **kwargs), done))
+        queue.jobs.append(job)
         self._start_next()
-        return await done
+        try:
+            await job.done
+            if job.error is not None:
+                raise job.error
+            return job.result  # type: ignore[no-any-return]  # it is what the function gives
+        finally:
+            job.error = None
 
     def close(self) -> None:
         """Ends the threads once they have done what they are at; whoever still waits is told so."""
@@ -114,30 +133,23 @@ class Beside:
 
         def work() -> None:
             began = time.thread_time()
-            result, error = None, None
-            try:
-                result = job.work()
-            except BaseException as raised:
-                error = raised
+            job.carry_out()
             used = time.thread_time() - began
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(self._finish, caller, job.done, used, result, error)
+                loop.call_soon_threadsafe(self._finish, caller, job, used)
 
         self._pool.submit(work)
 
-    def _finish(
-        self, caller: str, done: asyncio.Future[Any], used: float, result: object, error: BaseException | None
-    ) -> None:
+    def _finish(self, caller: str, job: _Job, used: float) -> None:
         queue = self._queues[caller]
         queue.is_running = False
         queue.used += used
         self._running -= 1
         self._forget_idle()
-        if not done.done():
-            if error is None:
-                done.set_result(result)
-            else:
-                done.set_exception(error)
+        if job.done.done():  # its client has gone meanwhile
+            job.error = None
+        else:
+            job.done.set_result(None)
         self._start_next()
 
     def _forget_idle(self) -> None:

@@ -95,7 +95,7 @@ class Generated:
     def _function(self, code: CodeType, **names: Any) -> Any:
         namespace = {**_NAMES, **names, **self._constants}
         exec(code, namespace)
-        return namespace["evaluate"]
+        return namespace.pop("evaluate")  # a function among its own names would stay for ever (`process.garbage`)
 
 
 def _with_more(slow: WholeEvaluator, more: More, view: DeviceView) -> tuple[bool, int]:
