@@ -137,7 +137,7 @@ class Heavy(NamedTuple):
 
 _NEW = "metadata: {generateName: x-}\ndata:\n"
 _COPY = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: applied}\ndata:\n"
-_CLAIMS = [{"name": f"claim-{number}"} for number in range(10_000)]
+_CLAIMS = [{"name": f"claim-{number}"} for number in range(4_900)]
 _MERGE = "application/merge-patch+json"
 
 BODIES = {
@@ -163,6 +163,12 @@ BODIES = {
         PODS,
         _pod(containers=[{"name": "main", "image": "x", "resources": {"claims": _CLAIMS}}]),
         code=422,
+    ),
+    "too-many-objects": Heavy("POST", PODS, _pod(tolerations=[{}] * 1_000_000), code=413),
+    "too-many-values": Heavy("POST", PODS, _pod(containers=[1] * 1_400_000), code=413),
+    "short-and-many": Heavy("POST", PODS, _pod(initContainers=[{}] * 4_900), code=422),
+    "short-and-wrong": Heavy(
+        "POST", CONFIGMAPS, _configmap(metadata={"generateName": "x-", "finalizers": [""] * 8_000}), code=422
     ),
     "containers": Heavy(
         "POST", PODS, _pod(containers=[{"name": f"c-{number}", "image": "x"} for number in range(4_000)])
@@ -261,7 +267,7 @@ LISTS = {
 def test_no_turn_is_long(world: World, requests: dict[str, Heavy]) -> None:
     longest = {}
     for name, one in requests.items():
-        data = one.body if isinstance(one.body, bytes | None) else json.dumps(one.body).encode()
+        data = one.body if isinstance(one.body, bytes | None) else json.dumps(one.body, separators=(",", ":")).encode()
         world.turns.reset()
         answer = world.server.request(one.method, one.path, data, one.content_type, Accept=one.accept)
         assert answer.code == one.code, (name, answer.body[:500])

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import sys
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -56,6 +57,7 @@ class _Job(msgspec.Struct, eq=False):
         try:
             self.result = self.work()
         except BaseException as error:
+            traceback.clear_frames(error.__traceback__)  # a million parts are thrown away here, not on the loop
             self.error = error
 
 

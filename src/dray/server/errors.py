@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from dray.api.field import FieldError
 from dray.api.meta import StatusCause, StatusDetails
@@ -10,6 +11,17 @@ from dray.api.registry import Kind
 from dray.api.status import ApiError as ApiError
 from dray.process.health import no_such_page
 from dray.store import OutOfSpace, ShareExceeded, StorageError, TooLarge, Uncertain, Unreachable
+
+T = TypeVar("T")
+
+MOST_TOLD = 1000
+"""How many problems of one request are told: nobody reads more, and each is longer than what is wrong."""
+
+
+def told(problems: Sequence[T], text: Callable[[T], str]) -> list[str]:
+    """The first of many problems in words, and how many more there are."""
+    texts = [text(problem) for problem in problems[:MOST_TOLD]]
+    return texts if len(problems) <= MOST_TOLD else [*texts, f"and {len(problems) - MOST_TOLD} more"]
 
 
 def _about(kind: Kind, name: str) -> StatusDetails:
@@ -34,11 +46,13 @@ def conflict(kind: Kind, name: str, why: str = "") -> ApiError:
 
 
 def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """The object breaks rules; every broken one is a cause."""
-    texts = [f"{error.field}: {error.message}" if error.field else error.message for error in errors]
+    """The object breaks rules; every broken one is a cause, of the first thousand."""
+    texts = told(errors, lambda error: f"{error.field}: {error.message}" if error.field else error.message)
     summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-    causes = tuple(StatusCause(reason=error.reason, message=error.message, field=error.field) for error in errors)
+    causes = tuple(
+        StatusCause(reason=error.reason, message=error.message, field=error.field) for error in errors[:MOST_TOLD]
+    )
     details = StatusDetails(name=name, group=kind.group, kind=kind.kind, causes=causes)
     return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {summary}', details)
 

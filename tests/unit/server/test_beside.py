@@ -130,3 +130,26 @@ async def test_closing_ends_those_that_wait() -> None:
             await waiting
         gate.open.set()
         await running
+
+
+class Large:
+    """Says which thread threw it away."""
+
+    def __init__(self, ended: list[str]) -> None:
+        self._ended = ended
+
+    def __del__(self) -> None:
+        self._ended.append(threading.current_thread().name)
+
+
+async def test_what_failing_work_made_is_thrown_away_beside_the_loop() -> None:
+    ended: list[str] = []
+
+    def work() -> None:
+        made = Large(ended)
+        raise ValueError(type(made).__name__)
+
+    async with working() as beside:
+        with pytest.raises(ValueError, match="Large"):
+            await beside.run("ann", work)
+    assert [name.startswith("beside") for name in ended] == [True]

@@ -1,0 +1,98 @@
+"""What has too many parts is refused before they are made, in whatever form it comes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from dray.api import registry
+from dray.api.field import FieldError, Reason
+from dray.api.generated.core import PodSpec
+from dray.api.kinds import PODS
+from dray.server import errors
+from dray.server.bodies import body, parts
+from dray.server.errors import ApiError
+
+CONFIG_MAPS = registry.by_kind("v1", "ConfigMap")
+
+
+def _pod(count: int) -> dict[str, Any]:
+    return {"metadata": {"name": "p"}, "spec": {"containers": [{}] * (count - 3)}}
+
+
+def test_as_many_objects_as_may_be_are_taken() -> None:
+    most = _pod(parts.MOST_OBJECTS_OF_PODS)
+    parts.check(most, PODS)
+    parts.check_json(json.dumps(most).encode(), PODS)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_one_object_more_is_refused(indent: int | None) -> None:
+    more = _pod(parts.MOST_OBJECTS_OF_PODS + 1)
+    with pytest.raises(ApiError, match="more than 5000 objects") as refused:
+        parts.check(more, PODS)
+    assert refused.value.code == 413
+    with pytest.raises(ApiError, match="more than 5000 objects"):
+        parts.check_json(json.dumps(more, indent=indent).encode(), PODS)
+
+
+def test_values_are_bounded_too() -> None:
+    many = json.dumps({"data": {f"k{number}": "" for number in range(parts.MOST_VALUES)}}).encode()
+    with pytest.raises(ApiError, match="more than 200000 values"):
+        parts.check_json(many, CONFIG_MAPS)
+
+
+def test_text_that_looks_like_objects_is_text() -> None:
+    parts.check_json(json.dumps({"data": {"a": "{,}" * 300_000}}).encode(), CONFIG_MAPS)
+
+
+def test_who_set_the_fields_does_not_count() -> None:
+    owned: dict[str, Any] = {"fieldsV1": {f"f:{number}": {} for number in range(parts.MOST_OBJECTS + 1)}}
+    parts.check({"metadata": {"managedFields": [owned]}}, CONFIG_MAPS)
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "Deployment", "DaemonSet", "StatefulSet"])
+def test_templates_are_bounded_like_pods(kind: str) -> None:
+    assert parts.most_objects(registry.by_kind("apps/v1", kind)) == parts.MOST_OBJECTS_OF_PODS
+
+
+def test_every_kind_with_a_template_of_a_pod_is_named() -> None:
+    assert {
+        kind.kind for kind in registry.kinds() if _holds_pods(kind.type_of(kind.versions[0]), set())
+    } == parts.WITH_PODS
+
+
+def _holds_pods(part: Any, seen: set[type]) -> bool:
+    """Whether there is a spec of a pod anywhere in a type."""
+    if part is PodSpec:
+        return True
+    if get_args(part):
+        return any(_holds_pods(one, seen) for one in get_args(part))
+    if not (isinstance(part, type) and issubclass(part, msgspec.Struct)) or part in seen:
+        return False
+    seen.add(part)
+    return any(_holds_pods(field.type, seen) for field in msgspec.structs.fields(part))
+
+
+@pytest.mark.parametrize(
+    ("data", "content_type"),
+    [
+        (b'{"metadata":{"finalizers":[%b]}}' % b",".join([b'""'] * 600), "application/json"),
+        (b"metadata: {finalizers: [%b]}" % b",".join([b'""'] * 600), "application/yaml"),
+        (b'{"a":' * 600, "application/merge-patch+json"),
+        (b"k8s\0" + b"\x12\x00" * 2_100, "application/vnd.kubernetes.protobuf"),
+    ],
+)
+def test_short_bodies_with_many_parts_are_large(data: bytes, content_type: str) -> None:
+    assert body.is_large(data, content_type, CONFIG_MAPS)
+
+
+def test_of_many_problems_the_first_thousand_are_told() -> None:
+    problems = [FieldError(Reason.REQUIRED, f"spec.a[{number}]", "Required value") for number in range(2_500)]
+    status = errors.invalid(PODS, "p", problems).status
+    assert status.details is not None
+    assert len(status.details.causes) == errors.MOST_TOLD
+    assert status.message.endswith("spec.a[999]: Required value, and 1500 more]")
