@@ -298,11 +298,11 @@ def _subresources() -> Iterator[tuple[str, Case]]:
             lambda n: _pod(containers=_named(n, image="x", resources=resources)),
             JSON,
             many,
-            large=4000,
+            large=900,
         ),
     )
     yield "ephemeral-containers", Case(
-        "PUT", f"{pod}/ephemeralcontainers", large=4000, stored=stored,
+        "PUT", f"{pod}/ephemeralcontainers", large=2000, stored=stored,
         body=lambda n: _pod(ephemeralContainers=_named(n, image="x", targetContainerName="c")),
     )  # fmt: skip
     yield (
@@ -348,7 +348,7 @@ def _patches() -> Iterator[tuple[str, Case]]:
     }
     many = (f"{CORE}/pods", lambda n: _pod(containers=_named(n, image="x")))
     for name, made in strategic.items():
-        yield f"strategic-{name}", Case("PATCH", f"{CORE}/pods/p", made, STRATEGIC, many, large=4000)
+        yield f"strategic-{name}", Case("PATCH", f"{CORE}/pods/p", made, STRATEGIC, many, large=2000)
     yield "strategic-plain", Case(
         "PATCH", one, lambda n: {"metadata": {"$deleteFromPrimitiveList/finalizers": [f"x.io/{i}" for i in range(n)]}},
         STRATEGIC, with_ends,
@@ -359,7 +359,7 @@ def _patches() -> Iterator[tuple[str, Case]]:
     )
     ports = [{"containerPort": 1, "protocol": "TCP"}]
     yield "apply-same-keys", Case(
-        "PATCH", f"{CORE}/pods/p?fieldManager=m", content_type=APPLY, large=4000,
+        "PATCH", f"{CORE}/pods/p?fieldManager=m", content_type=APPLY, large=2000,
         body=lambda n: _pod(containers=_named(1, image="x", ports=ports * n)),
     )  # fmt: skip
     yield (

@@ -137,7 +137,7 @@ class Heavy(NamedTuple):
 
 _NEW = "metadata: {generateName: x-}\ndata:\n"
 _COPY = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: applied}\ndata:\n"
-_CLAIMS = [{"name": f"claim-{number}"} for number in range(4_900)]
+_CLAIMS = [{"name": f"claim-{number}"} for number in range(2_900)]
 _MERGE = "application/merge-patch+json"
 
 BODIES = {
@@ -166,12 +166,12 @@ BODIES = {
     ),
     "too-many-objects": Heavy("POST", PODS, _pod(tolerations=[{}] * 1_000_000), code=413),
     "too-many-values": Heavy("POST", PODS, _pod(containers=[1] * 1_400_000), code=413),
-    "short-and-many": Heavy("POST", PODS, _pod(initContainers=[{}] * 4_900), code=422),
+    "short-and-many": Heavy("POST", PODS, _pod(initContainers=[{}] * 2_900), code=422),
     "short-and-wrong": Heavy(
         "POST", CONFIGMAPS, _configmap(metadata={"generateName": "x-", "finalizers": [""] * 8_000}), code=422
     ),
     "containers": Heavy(
-        "POST", PODS, _pod(containers=[{"name": f"c-{number}", "image": "x"} for number in range(4_000)])
+        "POST", PODS, _pod(containers=[{"name": f"c-{number}", "image": "x"} for number in range(2_900)])
     ),
     "selectors": Heavy("POST", CLAIMS, _claim(3)),
     "rules": Heavy("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _definition()),

@@ -26,6 +26,8 @@ LIMIT = 128
 """How many parts each function remembers before it forgets all."""
 LARGE = 64 * 1024
 """Parts that are longer than that when written are not remembered, nor anything with arguments that are."""
+WIDE = 500
+"""Nor are parts with a list or map of more entries."""
 
 
 def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
@@ -62,4 +64,10 @@ def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate
 
 def is_small(part: object) -> bool:
     """Whether a part may be kept: large ones are rare, and many of them fill memory."""
-    return len(_encoder.encode(part)) <= LARGE
+    return not _is_wide(part) and len(_encoder.encode(part)) <= LARGE
+
+
+def _is_wide(part: object) -> bool:
+    """Whether a list or map of a part is so long that to write it, to see how much it is, would take milliseconds."""
+    values = (getattr(part, name) for name in getattr(part, "__struct_fields__", ()))
+    return any(value.__class__ in (tuple, dict) and len(value) > WIDE for value in values)

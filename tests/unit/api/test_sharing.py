@@ -1,7 +1,10 @@
 """What is remembered of parts of objects: for the same object, with the same arguments, and only so much of it."""
 
+import pytest
+
+from dray.api import sharing
 from dray.api.generated.core import PodSpec
-from dray.api.sharing import LARGE, LIMIT, remembered
+from dray.api.sharing import LARGE, LIMIT, WIDE, is_small, remembered
 
 
 def test_a_part_is_worked_on_once() -> None:
@@ -65,3 +68,10 @@ def test_long_arguments_are_not_kept() -> None:
     for names in (("x" * LARGE, "x"), ("x",)):
         assert {length(spec, names, "n") for _ in range(3)} == {len(names) + 2}
     assert asked == [2, 2, 2, 1]
+
+
+def test_a_part_with_a_long_list_is_not_written_to_see_how_long_it_is() -> None:
+    assert is_small(PodSpec(node_selector={f"k{number}": "" for number in range(WIDE)}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharing, "_encoder", None)
+        assert not is_small(PodSpec(node_selector={f"k{number}": "" for number in range(WIDE + 1)}))

@@ -32,10 +32,10 @@ def test_as_many_objects_as_may_be_are_taken() -> None:
 @pytest.mark.parametrize("indent", [None, 1])
 def test_one_object_more_is_refused(indent: int | None) -> None:
     more = _pod(parts.MOST_OBJECTS_OF_PODS + 1)
-    with pytest.raises(ApiError, match="more than 5000 objects") as refused:
+    with pytest.raises(ApiError, match="more than 3000 objects") as refused:
         parts.check(more, PODS)
     assert refused.value.code == 413
-    with pytest.raises(ApiError, match="more than 5000 objects"):
+    with pytest.raises(ApiError, match="more than 3000 objects"):
         parts.check_json(json.dumps(more, indent=indent).encode(), PODS)
 
 

@@ -13,7 +13,7 @@ from dray.api.registry import Kind
 from dray.api.status import ApiError
 
 MOST_OBJECTS: Final = 50_000
-MOST_OBJECTS_OF_PODS: Final = 5_000
+MOST_OBJECTS_OF_PODS: Final = 3_000
 """Objects in a pod, or in what has a template of one: plugins of admission go over them on the event loop."""
 MOST_VALUES: Final = 200_000
 """Members of objects and elements of lists."""
