@@ -74,7 +74,7 @@ def forget_reservations(patch: pytest.MonkeyPatch) -> None:
     [
         (forget_revisions, RUSH, 0),
         (forget_guards, RUSH, 0),
-        (forget_reservations, replace(RUSH, steps=16, habits={**RUSH.habits, "kill_pod": 10}), 94),
+        (forget_reservations, replace(RUSH, steps=16, habits={**RUSH.habits, "kill_pod": 10}), 108),
     ],
 )
 def test_what_is_missing_is_missed(

@@ -44,6 +44,7 @@ class Watchdog(Collector):
         self._stall_seconds = stall_seconds
         self._clock = clock
         self._beat_at = clock()
+        self._worked_until = 0.0
         self._told_of = -1.0
         self._stopped = threading.Event()
         self._loop_thread = 0
@@ -56,6 +57,7 @@ class Watchdog(Collector):
         """Begins to watch; to be called on the loop."""
         self._loop_thread = threading.get_ident()
         self._beat_at = self._clock()
+        self._worked_until = time.thread_time()
         self._schedule()
         threading.Thread(target=self._look_often, name="watchdog", daemon=True).start()
 
@@ -70,14 +72,16 @@ class Watchdog(Collector):
 
     def _beat(self) -> None:
         """The loop turns. How long it did not is known here even if the thread could not run either."""
-        now = self._clock()
+        now, worked = self._clock(), time.thread_time()
         held_up = now - self._beat_at - BEAT_SECONDS
         self.longest = max(self.longest, held_up)
         if held_up >= self._stall_seconds:
             self.stalls += 1
             self.stalled_seconds += held_up
-            log.warning("the event loop stood still for %.1f s", held_up)
-        self._beat_at = now
+            # Little of it at work: the loop waited, for a disk or for a machine that is busy with something else.
+            at_work = worked - self._worked_until
+            log.warning("the event loop stood still for %.1f s, of which it was at work for %.1f s", held_up, at_work)
+        self._beat_at, self._worked_until = now, worked
         self._schedule()
 
     def _look_often(self) -> None:

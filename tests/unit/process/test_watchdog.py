@@ -37,6 +37,22 @@ async def test_a_loop_that_stands_still_is_told_of(caplog: pytest.LogCaptureFixt
     assert registry.get_sample_value("dray_loop_stalled_seconds_total") >= 1.5  # type: ignore[operator]
 
 
+async def test_a_loop_that_only_waited_was_not_at_work(caplog: pytest.LogCaptureFixture) -> None:
+    """As on a machine that is busy with something else: whoever reads the log need not look for what dray did."""
+    watchdog = Watchdog(stall_seconds=0.3)
+    watchdog.start()
+    try:
+        await asyncio.sleep(0.2)
+        time.sleep(1.5)
+        await asyncio.sleep(0.3)
+    finally:
+        watchdog.stop()
+    stood = [record.args for record in caplog.records if "stood still" in record.message]
+    assert len(stood) == 1
+    held_up, at_work = stood[0]  # type: ignore[misc]
+    assert at_work < held_up / 2  # type: ignore[operator]
+
+
 async def test_one_stall_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
     times = [0.0]
     watchdog = Watchdog(stall_seconds=1.0, clock=lambda: times[-1])
