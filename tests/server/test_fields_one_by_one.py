@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from acting_fields import ACTING
+from dray.api.effects import Effect, effect_of
 from dray.api.idle_fields import IDLE_FIELDS, LISTED_ONLY, OF_THE_NODE
-from dray.api.registry import by_kind
+from dray.api.registry import by_kind, kinds
 from dray.api.status import ApiError
 from dray.server.engine import Call
 from dray.server.routes import Route
@@ -69,7 +70,23 @@ RULES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "re
 MATCH = {"resourceRules": [RULES]}
 JUDGING = {"matchConstraints": MATCH, "validations": [{"expression": "true"}]}
 BOUND = {"policyName": "p", "validationActions": ["Deny"], "matchResources": MATCH}
+RBAC, FLEET = "rbac.authorization.k8s.io", "cluster.open-cluster-management.io"
 RIGHT = {"verbs": ["get"], "apiGroups": [""], "resources": ["a"]}
+ROLE = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "a"}
+OPERATION = "[JSONPatch{op: 'add', path: '/a', value: 'b'}]"
+CHANGING = {
+    "matchConstraints": MATCH,
+    "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": OPERATION}}],
+    "reinvocationPolicy": "Never",
+    "failurePolicy": "Fail",
+}
+CHOICE = {
+    "predicates": [{"requiredClusterSelector": {"labelSelector": {}, "claimSelector": {}}}],
+    "prioritizerPolicy": {"configurations": [{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}}]},
+    "tolerations": [{"key": "a"}],
+    "decisionStrategy": {"groupStrategy": {}},
+    "spreadPolicy": {},
+}
 HOOK = {
     "name": "a.b.c",
     "sideEffects": "None",
@@ -137,10 +154,55 @@ BASES = [
     manifest("scheduling.k8s.io/v1beta1", "PodGroup", {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}),
     manifest("storage.k8s.io/v1", "StorageClass", {"provisioner": "a.b/c"}),
     manifest("node.k8s.io/v1", "RuntimeClass", {"handler": "h"}),
+    manifest(f"{RBAC}/v1", "Role", {"rules": [RIGHT]}),
+    manifest(f"{RBAC}/v1", "ClusterRole", {"rules": [RIGHT], "aggregationRule": {"clusterRoleSelectors": [{}]}}),
+    manifest(f"{RBAC}/v1", "RoleBinding", {"roleRef": ROLE, "subjects": [{"kind": "User", "name": "u"}]}),
+    manifest(f"{RBAC}/v1", "ClusterRoleBinding", {"roleRef": ROLE, "subjects": [{"kind": "User", "name": "u"}]}),
+    manifest("v1", "Namespace", {"spec": {}}),
+    manifest("v1", "Event", {"involvedObject": {"kind": "Pod", "name": "x", "namespace": "default"}}),
     manifest(
-        "rbac.authorization.k8s.io/v1", "Role", {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["a"]}]}
+        "events.k8s.io/v1",
+        "Event",
+        {
+            "eventTime": "2026-01-02T03:04:05.000000Z",
+            "reportingController": "a.b/c",
+            "reportingInstance": "a",
+            "action": "a",
+            "reason": "a",
+            "type": "Normal",
+        },
     ),
+    manifest("coordination.k8s.io/v1", "Lease", {"spec": {"strategy": "OldestEmulationVersion"}}),
+    manifest(f"{RESOURCE}alpha3", "ResourceSlicePatch", {"spec": {"devices": {"filter": {}}}}),
+    manifest(f"{RESOURCE}alpha3", "ResourcePoolStatusRequest", {"spec": {"driver": "d"}}),
+    manifest(POLICIES, "MutatingAdmissionPolicy", {"spec": CHANGING}),
+    manifest(POLICIES, "MutatingAdmissionPolicyBinding", {"spec": {"policyName": "p", "matchResources": MATCH}}),
+    manifest(
+        f"{FLEET}/v1",
+        "ManagedCluster",
+        {
+            "spec": {
+                "taints": [{"key": "a", "effect": "NoSelect"}],
+                "managedClusterClientConfigs": [{"url": "https://a"}],
+            }
+        },
+    ),
+    manifest(f"{FLEET}/v1beta2", "ManagedClusterSet", {"spec": {"clusterSelector": {}}}),
+    manifest(f"{FLEET}/v1beta2", "ManagedClusterSetBinding", {"spec": {}}),
+    manifest(f"{FLEET}/v1beta1", "Placement", {"spec": CHOICE}),
 ]
+ANSWERED = {
+    "Binding",
+    "LocalSubjectAccessReview",
+    "SelfSubjectAccessReview",
+    "SelfSubjectReview",
+    "SelfSubjectRulesReview",
+    "SubjectAccessReview",
+    "TokenReview",
+}
+"""Kinds of which nothing is stored."""
+OTHERS = {"AddOnPlacementScore", "CertificateSigningRequest", "PlacementDecision"}
+"""Kinds with nothing but a status, and one with fields that the server writes over, as Kubernetes does."""
 HINTS: dict[str, Any] = {
     "tolerations": [{"key": "b", "operator": "Exists"}],
     "nameservers": ["10.0.0.1"],
@@ -193,7 +255,17 @@ HINTS: dict[str, Any] = {
     "PodGroupSpec.priorityClassName": "high",
     "DeviceAttribute": {"int": 1},
     "DeviceTaint": {"key": "a", "effect": "NoSchedule"},
+    "PrioritizerPolicy.mode": "Exact",
+    "clusterSet": "x",
+    "Subject.apiGroup": RBAC,
+    "defaultPartitionTypeAttribute": "a.b/c",
 }
+
+
+def test_every_kind_that_acts_is_tried() -> None:
+    """A kind that has two faces, in one of them."""
+    acting = {kind.kind for kind in kinds() if effect_of(kind).effect is Effect.ACTS}
+    assert acting - {base["kind"] for base in BASES} == ANSWERED | OTHERS
 
 
 @pytest.mark.parametrize("base", BASES, ids=lambda base: f"{base['kind']}-{len(str(base))}")
