@@ -113,6 +113,15 @@ def test_every_option_says_what_it_means() -> None:
     assert not silent
 
 
+def test_the_word_for_a_value_is_none_of_pythons() -> None:
+    found = [
+        (page.name, words)
+        for page in (ROOT / "docs" / "man").iterdir()
+        for words in re.findall(r"^\.B .*\b(?:TEXT|INTEGER|FLOAT)\b.*", page.read_text(), re.MULTILINE)
+    ]
+    assert not found
+
+
 def test_every_controller_is_described() -> None:
     text = (ROOT / "docs" / "controllers.md").read_text()
     assert not [name for name in CATALOG if f"`{name}`" not in text]

@@ -67,7 +67,7 @@ MetricsPort: TypeAlias = Annotated[
     ),
 ]
 MetricsBind: TypeAlias = Annotated[
-    str, typer.Option("--bind", help="Address for --metrics-port. Whoever reaches it may read.")
+    str, typer.Option("--bind", metavar="ADDRESS", help="Address for --metrics-port. Whoever reaches it may read.")
 ]
 Verbosity: TypeAlias = Annotated[
     int, typer.Option("--verbosity", "-v", help="1 logs details, 4 every pod, 5 every step of it.", min=0)

@@ -20,7 +20,10 @@ def run(
     context: component.Context = "",
     port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.", min=0, max=65535)] = 6480,
     bind: Annotated[
-        str, typer.Option(help="A loopback address: the page comes in plain HTTP, and must not leave this machine.")
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="A loopback address: the page comes in plain HTTP, and must not leave this machine."
+        ),
     ] = "127.0.0.1",
     link: Annotated[
         bool,

@@ -40,7 +40,7 @@ def run(
         typer.Option(metavar="NAME=VALUE", help="An environment variable that makes it publish over 128 devices."),
     ] = None,
     parameters: Annotated[
-        str, typer.Option(help="Opaque parameters (JSON) for claims, if the driver needs some.")
+        str, typer.Option(metavar="JSON", help="Opaque parameters for claims, if the driver needs some.")
     ] = "",
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for anything.")] = 45.0,
     list_rules: Annotated[bool, typer.Option("--list", help="Show the rules and end.")] = False,

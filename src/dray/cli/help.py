@@ -38,7 +38,7 @@ SECTIONS: Final = {
     "For authors of drivers and programs": ("driver", "driver-test", "schema"),
 }
 """The commands by what people want; a test knows that none is missing."""
-_METAVARS: Final = {"int": "N", "float": "N", "Path": "PATH", "str": "TEXT"}
+_METAVARS: Final = {"int": "N", "float": "N", "Path": "PATH"}
 
 _SENTENCE: Final = re.compile(r"(?<=\.) ")
 
@@ -98,4 +98,7 @@ def _metavar(option: Any) -> str | None:
     if getattr(described, "is_path", False):
         return "PATH"
     inner = next(iter(get_args(described.annotation)), described.annotation) if described.is_list else None
-    return _METAVARS.get(getattr(inner or described.annotation, "__name__", ""))
+    kind = getattr(inner or described.annotation, "__name__", "")
+    if kind == "str":
+        return str(max(option.opts, key=len).rpartition("-")[2].upper())  # NODE for --node, GATES for --feature-gates
+    return _METAVARS.get(kind)

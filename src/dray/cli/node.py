@@ -75,6 +75,7 @@ def run(
         typer.Option(
             "--max-processes",
             metavar="N",
+            show_default=False,
             help="How many processes and threads a container can have, where control groups can be; by default 4096.",
             min=0,
         ),

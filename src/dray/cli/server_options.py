@@ -42,7 +42,7 @@ def directory_option(text: str) -> Any:
 
 Directory = Annotated[Path, directory_option("State directory; made if absent.")]
 Port = Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)]
-Bind = Annotated[str, typer.Option(help="Address to listen on.")]
+Bind = Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")]
 TokenFile = Annotated[
     Path | None, typer.Option("--token-file", help='Static tokens, one `token,user,uid,"group1,group2"` per line.')
 ]
