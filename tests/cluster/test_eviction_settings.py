@@ -183,7 +183,7 @@ async def test_a_node_that_never_reported_gets_its_own_time() -> None:
         assert await unreachable(world) == {"quiet"}
 
 
-@pytest.mark.req("3902-37", "3902-34", "5055-99")
+@pytest.mark.req("3902-34", "5055-99")
 async def test_what_eviction_costs_grows_with_those_who_leave_and_not_with_those_who_stay() -> None:
     async def seconds(bystanders: int) -> float:
         """CPU time of evicting 100 pods, among others."""

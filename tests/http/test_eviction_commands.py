@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from commands import run_here
-from dray.process.switches import FEATURE_GATES
 from live_server import Kubectl, LiveServer
 
 ROOT = Path(__file__).parents[2]
@@ -51,11 +50,6 @@ def test_the_switch_is_told_in_the_release_notes_and_nothing_else_needs_to_chang
     notes = (ROOT / "CHANGELOG.md").read_text()
     assert "--controllers=-taint-eviction-controller" in notes
     assert "taint-eviction-controller" in DOCS
-
-
-@pytest.mark.req("5055-137")
-def test_device_taints_are_behind_gates_that_can_be_turned_off() -> None:
-    assert {"DRADeviceTaints", "DRADeviceTaintRules"} <= FEATURE_GATES.keys()
 
 
 @pytest.mark.req("5055-121")

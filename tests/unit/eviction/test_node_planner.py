@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dray.api.generated.core import Pod, PodSpec, PodStatus, Taint, Toleration
 from dray.api.meta import ObjectMeta
 from dray.api.references import ObjectRef
 from dray.eviction.node_planner import NodePlanner
 from dray.eviction.settings import Limit
+from work import lines_run
 
 A, B = (Taint(key=f"example.com/{name}", effect="NoExecute") for name in "ab")
 
@@ -75,3 +78,18 @@ def test_the_guard_counts_a_taint_over_all_nodes() -> None:
     evictions.put_node("n1", [A], 2.0, {"dray.dev/confirm-evictions": "example.com/a"})
     assert sorted(taken(evictions, 2.0)) == ["p0", "p1", "p2", "p3"]
     assert not evictions.holds("n1")
+
+
+@pytest.mark.req("3902-37")
+def test_what_an_eviction_costs_does_not_depend_on_those_who_stay() -> None:
+    def lines(bystanders: int) -> int:
+        evictions = known(*(pod(f"other-{number}", "n2") for number in range(bystanders)))
+
+        def evict() -> None:
+            evictions.put_pod(pod("p"), 0.0)
+            evictions.put_node("n1", [A], 1.0)
+            assert taken(evictions, 1.0) == ["p"]
+
+        return lines_run(evict).total()
+
+    assert lines(300) < 2 * lines(3)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import builders
+from dray import validation
 from dray.api.resource.slice import SHARED_CAPACITY_PER_SLICE
 
 
@@ -43,7 +44,10 @@ DRIVERS = [
 @pytest.mark.parametrize(("driver", "reason"), DRIVERS)
 def test_driver_names(verdict: Any, edit: Any, driver: str, reason: str | None) -> None:
     expected = set() if reason is None else {(reason, "spec.driver")}
-    assert verdict(edit(a_slice(), {"spec.driver": driver})) == expected
+    manifest = edit(a_slice(), {"spec.driver": driver})
+    assert verdict(manifest) == expected
+    warnings = validation.warnings(validation.documents.read(manifest)[2])
+    assert [each.split(":")[0] for each in warnings] == ["spec.driver"] * (driver != driver.lower())
 
 
 POOLS = [
