@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -149,6 +149,59 @@ def test_every_function_is_called() -> None:
         if is_free and node.name not in used and not CALLED_BY_OTHERS.fullmatch(node.name)
     ]
     assert dead == []
+
+
+def test_no_parameter_is_always_the_same() -> None:
+    """What all who call give as the same word, number or None, or what none of them gives, is no parameter.
+
+    Looked at are functions whose name is theirs alone and that are only called; tests are callers, too.
+    """
+    calls: defaultdict[str, list[ast.Call]] = defaultdict(list)
+    mentions: Counter[str] = Counter()
+    defined: defaultdict[str, list[tuple[str, FunctionNode, bool]]] = defaultdict(list)
+    for module in modules():
+        for node in module.nodes:
+            match node:
+                case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                    calls[name].append(node)
+                case ast.Name(id=name) | ast.Attribute(attr=name):
+                    mentions[name] += 1
+        methods = {id(each) for node in module.nodes if isinstance(node, ast.ClassDef) for each in node.body}
+        for function in functions(module):
+            defined[function.name].append((module.path, function, id(function) in methods))
+    idle = [
+        (path, name, parameter)
+        for name, ((path, function, is_method), *others) in defined.items()
+        if not others and not function.decorator_list and calls[name] and mentions[name] == len(calls[name])
+        for parameter in _always_the_same(function, calls[name], is_method)
+    ]
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    assert [each for each in idle if f"{each[1]}(" not in tests] == []
+
+
+def _always_the_same(function: FunctionNode, calls: list[ast.Call], is_method: bool) -> Iterator[str]:
+    """The parameters for which all calls have one and the same constant."""
+    if any(isinstance(each, ast.Starred) for call in calls for each in call.args):
+        return
+    if any(each.arg is None for call in calls for each in call.keywords):
+        return
+    arguments = function.args
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)][is_method:]
+    defaults = dict(zip(reversed(names), reversed(arguments.defaults), strict=False))
+    defaults |= {
+        each.arg: value for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value
+    }
+    for name in (*names, *(each.arg for each in arguments.kwonlyargs)):
+        given = {
+            ast.unparse(value)
+            for call in calls
+            if (
+                value := dict(zip(names, call.args, strict=False)).get(name)
+                or next((each.value for each in call.keywords if each.arg == name), defaults.get(name))
+            )
+        }
+        if len(given) == 1 and isinstance(ast.parse(*given, mode="eval").body, ast.Constant):
+            yield name
 
 
 def test_every_constant_is_read() -> None:

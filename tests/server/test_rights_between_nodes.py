@@ -149,7 +149,7 @@ async def _may(client: LocalClient, what: str, of: str) -> list[str]:
         "patch": client.patch(kind, namespace, name, label),
         "create": client.create(_object(what, of, "-new")),
     }
-    if kind.has_subresource("status"):
+    if kind.has_status:
         attempts["status"] = client.patch(kind, namespace, name, {"status": {}}, subresource="status")
     if what == "pod":
         attempts["evict"] = client.post(kind, namespace, name, "eviction", {"metadata": {"name": name}})

@@ -106,9 +106,10 @@ class Kind(msgspec.Struct, frozen=True, dict=True, eq=False):
         other = _OTHER_SHAPES.get((self.group, version), {}).get(self.kind)
         return _import(other, self.kind) if other else self.hub
 
-    def has_subresource(self, name: str) -> bool:
-        """Whether `/status`, `/scale` and the like exist."""
-        return any(subresource.name == name for subresource in self.subresources)
+    @property
+    def has_status(self) -> bool:
+        """Whether `/status` exists."""
+        return any(subresource.name == "status" for subresource in self.subresources)
 
 
 _OTHER_SHAPES = {

@@ -16,14 +16,13 @@ MAX_VALUES: Final = 5
 LONGEST_VALUE: Final = 24
 
 
-def device_table(rows: Sequence[DeviceState], *, is_wide: bool = False, is_whole: bool = False) -> Table:
-    """One line per device. Driver, patches and what blocks are left out where they say nothing, unless `is_whole`.
+def device_table(rows: Sequence[DeviceState], *, is_wide: bool = False) -> Table:
+    """One line per device. Driver, patches and what blocks are left out where they say nothing.
 
-    Wide tables have every attribute, since when taints are there, and the slices.
+    Wide tables have all columns, every attribute, since when taints are there, and the slices.
     """
     from dray.scheduling.device_state_text import tell_block
 
-    is_whole = is_whole or is_wide
     columns = {
         "DEVICE": [f"{row.device.id.pool}/{row.device.id.device}" for row in rows],
         "NODE": [_where(row.device) for row in rows],
@@ -37,11 +36,11 @@ def device_table(rows: Sequence[DeviceState], *, is_wide: bool = False, is_whole
     }
     if is_wide:
         columns["SLICE"] = [row.device.slice_name for row in rows]
-    if not is_whole and len(set(columns["DRIVER"])) < 2:
+    if not is_wide and len(set(columns["DRIVER"])) < 2:
         del columns["DRIVER"]
-    if not is_whole and not any(row.device.patches for row in rows):
+    if not is_wide and not any(row.device.patches for row in rows):
         del columns["PATCHED BY"]
-    if not is_whole and not any(row.is_blocked for row in rows):
+    if not is_wide and not any(row.is_blocked for row in rows):
         del columns["BLOCKED BY"]
     return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)))
 

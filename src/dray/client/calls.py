@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from dray.api.generated.core import Pod
+from dray.api.kinds import PODS
 from dray.api.meta import DeleteOptions, Object, Preconditions
 from dray.api.registry import Kind
 from dray.api.status import ApiError
@@ -67,17 +69,17 @@ async def delete_exactly(
     return True
 
 
-async def patch_status_exactly(client: Client, kind: Kind, obj: Object, status: dict[str, Any]) -> bool:
-    """Patches the status of this object and of no other of its name; conditions are merged by their type.
+async def patch_pod_status(client: Client, pod: Pod, status: dict[str, Any]) -> bool:
+    """Patches the status of this pod and of no other of its name; conditions are merged by their type.
 
     False if it was gone already, or another has its name by now: servers refuse another uid as invalid.
     """
-    meta = obj.metadata
+    meta = pod.metadata
     patch = {"metadata": {"uid": meta.uid}, "status": status}
     try:
-        await client.patch(kind, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status")
+        await client.patch(PODS, meta.namespace, meta.name, patch, format=PatchFormat.STRATEGIC, subresource="status")
     except ApiError as error:
-        if error.code not in (404, 409, 422) or (error.code != 404 and await _is_there(client, kind, obj)):
+        if error.code not in (404, 409, 422) or (error.code != 404 and await _is_there(client, PODS, pod)):
             raise
         return False
     return True

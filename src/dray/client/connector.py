@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import ssl
 import weakref
 from typing import Any
 
@@ -31,8 +30,8 @@ LONGEST_WAIT = 1.0
 class Connector(aiohttp.TCPConnector):
     """Without a limit: watches hold their connections for minutes. A SOCKS proxy is the way to all hosts."""
 
-    def __init__(self, tls: ssl.SSLContext | None, socks_proxy: URL | None = None) -> None:
-        super().__init__(limit=0, ssl=tls or False, socket_factory=self._make_socket)
+    def __init__(self, socks_proxy: URL | None) -> None:
+        super().__init__(limit=0, ssl=False, socket_factory=self._make_socket)
         self._socks = socks_proxy
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._openings: set[asyncio.Task[ResponseHandler]] = set()

@@ -154,7 +154,7 @@ class Transport:
         accept: str = JSON,
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         if self._session is None:
-            self._session = aiohttp.ClientSession(connector=Connector(None, self._proxy if self._is_socks else None))
+            self._session = aiohttp.ClientSession(connector=Connector(self._proxy if self._is_socks else None))
         headers = [("Accept", accept), ("User-Agent", self._agent), *self._connection.headers]
         if body is not None:
             headers.append(("Content-Type", content_type))

@@ -13,7 +13,7 @@ from dray.api.nodes import OUT_OF_SERVICE, is_ready
 from dray.api.pods import is_finished
 from dray.api.references import ObjectName
 from dray.api.status import ApiError
-from dray.client.calls import delete_exactly, find, patch_status_exactly
+from dray.client.calls import delete_exactly, find, patch_pod_status
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
 from dray.process.clock import as_time
@@ -175,7 +175,7 @@ class PodGarbageCollector(QueueController[Key]):
             "lastTransitionTime": str(as_time(self._clock.now())),
         }
         status = {"phase": "Failed", "conditions": [condition]}
-        await patch_status_exactly(self._client, PODS, removal.pod, status)
+        await patch_pod_status(self._client, removal.pod, status)
 
 
 def _node_name(pod: Pod) -> tuple[str, ...]:

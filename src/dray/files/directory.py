@@ -90,9 +90,9 @@ class Directory:
             raise
         return descriptor
 
-    def make_pipe(self, name: str, mode: int = 0o600) -> None:
-        """A new named pipe. Raises FileExistsError if anything has that name."""
-        os.mkfifo(check_name(name), mode, dir_fd=self.descriptor)
+    def make_pipe(self, name: str) -> None:
+        """A new named pipe of the owner alone. Raises FileExistsError if anything has that name."""
+        os.mkfifo(check_name(name), 0o600, dir_fd=self.descriptor)
 
     def open_pipe(self, name: str, flags: int) -> int:
         """A descriptor of a named pipe of a trusted owner. Never waits: nobody at the other end is an OSError."""

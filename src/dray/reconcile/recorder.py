@@ -41,14 +41,14 @@ class EventRecorder:
         """Something that somebody should look at."""
         await self.record(about, "Warning", reason, message)
 
-    async def record_all(self, type_: str, reason: str, news: Sequence[tuple[Object, str]]) -> None:
-        """Writes an event about each of several objects, all in one write if that can be."""
+    async def record_all(self, reason: str, news: Sequence[tuple[Object, str]]) -> None:
+        """Something went as it should, with each of several objects: an event each, all in one write if that can be."""
         if len(news) > 1:
             told = [(_shown(message), about) for about, message in news]
-            keys = [_key(about, type_, reason, message) for message, about in told]
+            keys = [_key(about, "Normal", reason, message) for message, about in told]
             if len(set(keys)) == len(keys) and not any(key in self._known for key in keys):
                 events = [
-                    self._new(about, type_, reason, message, key)
+                    self._new(about, "Normal", reason, message, key)
                     for (message, about), key in zip(told, keys, strict=True)
                 ]
                 with contextlib.suppress(ApiError, OSError, TimeoutError):
@@ -56,7 +56,7 @@ class EventRecorder:
                     if stored is not None:
                         self._remember(zip(keys, stored, strict=True))
                         return
-        await asyncio.gather(*(self.record(about, type_, reason, message) for about, message in news))
+        await asyncio.gather(*(self.normal(about, reason, message) for about, message in news))
 
     async def record(self, about: Object, type_: str, reason: str, message: str) -> None:
         """Writes an event, or counts it up if the same one was written before."""

@@ -39,13 +39,14 @@ DISABLED_PLUGINS: Final = frozenset(
 )
 """Admission that the recorded objects have been through already."""
 
+SEED: Final = 0
 ADMIN: Final = authenticated("replay", (MASTERS,))
 
 
 class ControlPlane:
     """Scheduler, controllers and nodes, over a client that may do everything."""
 
-    def __init__(self, client: Client, clock: Clock, settings: ControllerSettings, seed: int = 0) -> None:
+    def __init__(self, client: Client, clock: Clock, settings: ControllerSettings) -> None:
         """Raises SettingsError."""
         self.client = client
         self.clock = clock
@@ -57,7 +58,7 @@ class ControlPlane:
             wanted=CONTROLLERS,
             settings=settings,
             informers=self.informers,
-            randomness=random.Random(seed),
+            randomness=random.Random(SEED),
         )
         self._kubelet = Kubelet(client, clock, self.informers)
         self._supervisor = Supervisor(clock)
@@ -94,11 +95,11 @@ class _AtOnce(Beside):
 
 
 @asynccontextmanager
-async def memory_server(clock: Clock, seed: int = 0) -> AsyncIterator[ApiServer]:
-    """An API server that keeps everything in memory, without HTTP; names and uids come from the seed."""
+async def memory_server(clock: Clock) -> AsyncIterator[ApiServer]:
+    """An API server that keeps everything in memory, without HTTP; names and uids are the same every time."""
     store = LocalStore(MemoryBackend(), decode_stored, clock=clock.monotonic)
     options = Options(signing_key=create_private_key(), disabled_plugins=DISABLED_PLUGINS)
-    server = ApiServer(store, clock, options, randomness=random.Random(seed))
+    server = ApiServer(store, clock, options, randomness=random.Random(SEED))
     server.engine.workers = _AtOnce()
     await server.prepare(with_roles=False)
     try:

@@ -46,4 +46,4 @@ class Announcements:
                 continue
             several = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
             news = [(pod, f"Successfully assigned {full_name(pod)} to {node}") for _, pod, node in several]
-            await self._recorder.record_all("Normal", "Scheduled", news)
+            await self._recorder.record_all("Scheduled", news)

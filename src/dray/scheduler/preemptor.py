@@ -17,7 +17,7 @@ from dray.api.pod_groups import DISRUPTION_TARGET
 from dray.api.references import full_name
 from dray.api.status import ApiError
 from dray.client import Client
-from dray.client.calls import delete_exactly, patch_status_exactly
+from dray.client.calls import delete_exactly, patch_pod_status
 from dray.process.clock import Clock, as_time
 from dray.reconcile import EventRecorder
 from dray.scheduling.cluster import Cluster
@@ -100,7 +100,7 @@ class Preemptor:
 
     async def nominate(self, pod: Pod, node: str) -> None:
         """Says in a pod's status for which node it waits; for none if it is empty. Raises ApiError if it is gone."""
-        if not await patch_status_exactly(self._client, PODS, pod, {"nominatedNodeName": node or None}):
+        if not await patch_pod_status(self._client, pod, {"nominatedNodeName": node or None}):
             raise ApiError(404, "NotFound", f"pod {full_name(pod)} is gone")
 
     async def _send_away(self, pod: Pod, victim: PodInfo, node: str) -> None:
@@ -108,7 +108,7 @@ class Preemptor:
             return
         status = {"conditions": [self._condition()]}
         try:
-            is_marked = await patch_status_exactly(self._client, PODS, victim.pod, status)
+            is_marked = await patch_pod_status(self._client, victim.pod, status)
             if is_marked and await delete_exactly(self._client, PODS, victim.pod):
                 message = f"Preempted by pod {pod.metadata.uid} on node {node}"
                 await self._recorder.normal(victim.pod, "Preempted", message)

@@ -11,12 +11,11 @@ from typing import Any
 from dray.api.conditions import POD_SCHEDULED, find_condition
 from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Pod, PodCondition
-from dray.api.kinds import PODS
 from dray.api.references import ObjectName
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
-from dray.client.calls import patch_status_exactly
+from dray.client.calls import patch_pod_status
 from dray.process.clock import as_time
 from dray.reconcile import EventRecorder
 from dray.scheduler.binding import Binder
@@ -156,7 +155,7 @@ class Refusals:
         ):
             return
         condition = _condition(known, refused.verdict.value, message, self._clock.now())
-        if not await patch_status_exactly(self._client, PODS, pod, {"conditions": [condition]}):
+        if not await patch_pod_status(self._client, pod, {"conditions": [condition]}):
             return
         if refused.verdict is not Verdict.GATED:
             await self._recorder.warning(pod, "FailedScheduling", message)

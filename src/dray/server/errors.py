@@ -88,12 +88,9 @@ class NotServed(ApiError):
         super().__init__(404, "NotFound", "404 page not found\n", StatusDetails())
 
 
-def method_not_allowed(kind: Kind | None = None, verb: str = "") -> ApiError:
+def method_not_allowed() -> ApiError:
     """The resource has no such verb."""
-    if kind is None:
-        return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-    message = f'{verb} is not supported on resources of kind "{kind.resource}"'
-    return ApiError(405, "MethodNotAllowed", message, StatusDetails(group=kind.group, kind=kind.plural))
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 
 
 def terminating(kind: Kind, verb: str) -> ApiError:

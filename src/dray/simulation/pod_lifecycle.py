@@ -71,7 +71,7 @@ def plan(pod: Pod, surroundings: PodSurroundings, now: float, written: Time) -> 
 def _plan_start(pod: Pod, surroundings: PodSurroundings, now: float, written: Time) -> Step:
     if not surroundings.has_free_ports:
         message = "Pod was rejected: node didn't have free ports for the requested pod ports"
-        return Step(pod_status.rejected(pod, "NodePorts", message, written))
+        return Step(pod_status.without_ports(pod, message, written))
     problem = claim_problem(pod, surroundings.find_claim)
     if problem:
         return Step(warning=problem)

@@ -37,9 +37,9 @@ def starting(pod: Pod, host: str, now: Time) -> PodStatus:
     )
 
 
-def rejected(pod: Pod, reason: str, message: str, now: Time) -> PodStatus:
-    """The node does not take the pod: none of its containers ever started."""
-    return replace(pod.status, phase="Failed", reason=reason, message=message, start_time=now)
+def without_ports(pod: Pod, message: str, now: Time) -> PodStatus:
+    """The node does not take the pod, because ports are taken: none of its containers ever started."""
+    return replace(pod.status, phase="Failed", reason="NodePorts", message=message, start_time=now)
 
 
 def running(pod: Pod, host: str, address: str, now: Time) -> PodStatus:

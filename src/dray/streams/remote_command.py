@@ -30,9 +30,9 @@ WEBSOCKET_PROTOCOLS: Final = (
 SPDY_PROTOCOLS: Final = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 
 
-def wanted_by(query: dict[str, str], names: tuple[str, str, str] = ("input", "output", "error")) -> WantedStreams:
-    """What a query asks for; an API server calls the streams otherwise than a kubelet. Raises ValueError."""
-    stdin, stdout, stderr, tty = (query.get(name) in ("1", "true") for name in (*names, "tty"))
+def wanted_by(query: dict[str, str]) -> WantedStreams:
+    """What a query to a kubelet asks for. Raises ValueError."""
+    stdin, stdout, stderr, tty = (query.get(name) in ("1", "true") for name in ("input", "output", "error", "tty"))
     if tty and stderr:
         stderr = False  # a terminal has one output
     if not (stdin or stdout or stderr):

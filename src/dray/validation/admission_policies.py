@@ -26,11 +26,11 @@ _RESERVED: Final = frozenset(
 )  # fmt: skip
 
 
-def validate_param_kind(errors: Errors, kind: ParamKind | None, path: str) -> None:
+def validate_param_kind(errors: Errors, kind: ParamKind | None) -> None:
     """The kind of a policy's parameters, if it has any."""
     if kind is None:
         return
-    place = f"{path}.apiVersion"
+    place = "spec.paramKind.apiVersion"
     if not kind.api_version:
         errors.append(required(place))
     elif kind.api_version.count("/") > 1:
@@ -44,12 +44,12 @@ def validate_param_kind(errors: Errors, kind: ParamKind | None, path: str) -> No
         else:
             _joined(errors, place, version, names.dns_1035_label)
     if not kind.kind:
-        errors.append(required(f"{path}.kind"))
+        errors.append(required("spec.paramKind.kind"))
         return
     problems = list(names.dns_1035_label(kind.kind.lower()))
     if problems:
         what = "may have mixed case, but should otherwise match: " + ",".join(problems)
-        errors.append(invalid(f"{path}.kind", kind.kind, what))
+        errors.append(invalid("spec.paramKind.kind", kind.kind, what))
 
 
 def _joined(errors: Errors, path: str, value: str, rule: names.Rule) -> None:
@@ -58,11 +58,11 @@ def _joined(errors: Errors, path: str, value: str, rule: names.Rule) -> None:
         errors.append(invalid(path, value, ",".join(problems)))
 
 
-def validate_param_ref(errors: Errors, reference: ParamRef | None, path: str) -> None:
+def validate_param_ref(errors: Errors, reference: ParamRef | None) -> None:
     """Which objects are a policy's parameters: one by its name, or all that a selector selects."""
     if reference is None:
         return
-    both = "name and selector are mutually exclusive"
+    path, both = "spec.paramRef", "name and selector are mutually exclusive"
     if reference.name:
         check.name(errors, f"{path}.name", reference.name, names.path_segment)
         if reference.selector is not None:
@@ -77,16 +77,16 @@ def validate_param_ref(errors: Errors, reference: ParamRef | None, path: str) ->
     check.required_one_of(errors, f"{path}.parameterNotFoundAction", action, NOT_FOUND_ACTIONS)
 
 
-def validate_policy_name(errors: Errors, name: str, path: str) -> None:
+def validate_policy_name(errors: Errors, name: str) -> None:
     """The policy of a binding."""
-    check.required_name(errors, path, name, names.dns_subdomain)
+    check.required_name(errors, "spec.policyName", name, names.dns_subdomain)
 
 
-def validate_variables(errors: Errors, variables: Sequence[Variable], path: str, offers: Offers) -> dict[str, Type]:
+def validate_variables(errors: Errors, variables: Sequence[Variable], offers: Offers) -> dict[str, Type]:
     """Variables, each of which can use those before it; their types."""
     known: dict[str, Type] = {}
     for index, variable in enumerate(variables):
-        place = f"{path}[{index}]"
+        place = f"spec.variables[{index}]"
         if not variable.name.strip():
             errors.append(required(f"{place}.name", "name is not specified"))
         elif not _IDENTIFIER.fullmatch(variable.name) or variable.name in _RESERVED:

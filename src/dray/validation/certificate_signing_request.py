@@ -112,7 +112,7 @@ def _check(
         why = "the legacy signerName is not allowed via this API version"
         errors.append(invalid("spec.signerName", spec.signer_name, why))
     else:
-        _check_signer(errors, "spec.signerName", spec.signer_name)
+        _check_signer(errors, spec.signer_name)
     seconds = spec.expiration_seconds
     if seconds is not None and seconds < SHORTEST_SECONDS:
         why = f"may not specify a duration less than {SHORTEST_SECONDS} seconds (10 minutes)"
@@ -132,8 +132,9 @@ def _request_problem(text: str) -> str:
     return ""
 
 
-def _check_signer(errors: Errors, path: str, signer: str) -> None:
+def _check_signer(errors: Errors, signer: str) -> None:
     """A domain and a path, such as `example.com/signer`."""
+    path = "spec.signerName"
     if not signer:
         errors.append(required(path))
         return

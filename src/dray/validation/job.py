@@ -95,7 +95,7 @@ def _check(errors: Errors, new: Job, old: Job | None, _ctx: Context) -> None:
         where = "spec.template.metadata.labels"
         errors.append(invalid(where, new.spec.template.metadata.labels, "must match the selector"))
     else:
-        validate_selector(errors, new.spec.selector, new.spec.template, "spec", may_be_empty=True)
+        validate_selector(errors, new.spec.selector, new.spec.template, may_be_empty=True)
     if old is not None:
         _check_update(errors, new, old)
     else:

@@ -76,29 +76,30 @@ def validate_metadata(
         _validate_managed_fields(errors, meta, f"{path}.managedFields")
 
 
-def validate_metadata_update(errors: Errors, new: ObjectMeta, old: ObjectMeta, path: str = "metadata") -> None:
+def validate_metadata_update(errors: Errors, new: ObjectMeta, old: ObjectMeta) -> None:
     """What an update may not do to metadata."""
     if old.deletion_timestamp is not None and not set(new.finalizers) <= set(old.finalizers):
-        errors.append(forbidden(f"{path}.finalizers", "no finalizers can be added while the object is being deleted"))
+        errors.append(forbidden("metadata.finalizers", "no finalizers can be added while the object is being deleted"))
     if not new.resource_version:
-        errors.append(invalid(f"{path}.resourceVersion", "", "must be specified for an update"))
+        errors.append(invalid("metadata.resourceVersion", "", "must be specified for an update"))
     if new.generation < old.generation:
-        errors.append(invalid(f"{path}.generation", new.generation, "must not be decremented"))
-    check.immutable(errors, f"{path}.name", new.name, old.name)
-    check.immutable(errors, f"{path}.namespace", new.namespace, old.namespace)
-    check.immutable(errors, f"{path}.uid", new.uid, old.uid)
-    check.immutable(errors, f"{path}.creationTimestamp", new.creation_timestamp, old.creation_timestamp)
-    check.immutable(errors, f"{path}.deletionTimestamp", new.deletion_timestamp, old.deletion_timestamp)
+        errors.append(invalid("metadata.generation", new.generation, "must not be decremented"))
+    check.immutable(errors, "metadata.name", new.name, old.name)
+    check.immutable(errors, "metadata.namespace", new.namespace, old.namespace)
+    check.immutable(errors, "metadata.uid", new.uid, old.uid)
+    check.immutable(errors, "metadata.creationTimestamp", new.creation_timestamp, old.creation_timestamp)
+    check.immutable(errors, "metadata.deletionTimestamp", new.deletion_timestamp, old.deletion_timestamp)
     check.immutable(
         errors,
-        f"{path}.deletionGracePeriodSeconds",
+        "metadata.deletionGracePeriodSeconds",
         new.deletion_grace_period_seconds,
         old.deletion_grace_period_seconds,
     )
 
 
-def validate_template_metadata(errors: Errors, meta: ObjectMeta, path: str) -> None:
+def validate_template_metadata(errors: Errors, meta: ObjectMeta) -> None:
     """Metadata inside a template of objects: labels and annotations, nothing else (4381-70)."""
+    path = "spec.metadata"
     validate_annotations(errors, meta.annotations, f"{path}.annotations")
     validate_labels(errors, meta.labels, f"{path}.labels")
     given = msgspec.to_builtins(meta, enc_hook=str)

@@ -58,7 +58,7 @@ def _check(errors: Errors, new: MutatingAdmissionPolicy, old: MutatingAdmissionP
     has_params = spec.param_kind is not None
     offers = offers_of(has_params=has_params)
     check.required_one_of(errors, "spec.failurePolicy", spec.failure_policy or "", FAILURE_POLICIES)
-    validate_param_kind(errors, spec.param_kind, "spec.paramKind")
+    validate_param_kind(errors, spec.param_kind)
     path = "spec.matchConstraints"
     if spec.match_constraints is None:
         errors.append(required(path))
@@ -75,7 +75,7 @@ def _check(errors: Errors, new: MutatingAdmissionPolicy, old: MutatingAdmissionP
         )
     if old is None or (old.spec.match_conditions, old.spec.param_kind) != (spec.match_conditions, spec.param_kind):
         validate_conditions(errors, spec.match_conditions, "spec.matchConditions", has_params=has_params)
-    variables = validate_variables(errors, spec.variables, "spec.variables", offers)
+    variables = validate_variables(errors, spec.variables, offers)
     if not spec.mutations:
         errors.append(required("spec.mutations", "mutations must contain at least one item"))
     for index, mutation in enumerate(spec.mutations):
@@ -106,8 +106,8 @@ def _check_binding(
     errors: Errors, new: MutatingAdmissionPolicyBinding, _old: MutatingAdmissionPolicyBinding | None, _ctx: Context
 ) -> None:
     spec = new.spec
-    validate_policy_name(errors, spec.policy_name, "spec.policyName")
-    validate_param_ref(errors, spec.param_ref, "spec.paramRef")
+    validate_policy_name(errors, spec.policy_name)
+    validate_param_ref(errors, spec.param_ref)
     validate_match_resources(errors, spec.match_resources, "spec.matchResources")
 
 

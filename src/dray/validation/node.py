@@ -37,7 +37,7 @@ def _default(obj: Node, _now: Time) -> Node:
 
 def _check(errors: Errors, new: Node, old: Node | None, _ctx: Context) -> None:
     # Kubernetes reports taints below metadata, where they once were annotations.
-    validate_node_taints(errors, new.spec.taints, "metadata.taints")
+    validate_node_taints(errors, new.spec.taints)
     _validate_status(errors, new)
     if old is None:
         _validate_cidrs(errors, new.spec.pod_cidrs)

@@ -42,8 +42,9 @@ def _validate_number(errors: Errors, value: str, path: str) -> None:
         errors.append(invalid(path, value, "must be an integer of 64 bits with the operators Gt and Lt"))
 
 
-def validate_node_taints(errors: Errors, taints: tuple[Taint, ...], path: str) -> None:
+def validate_node_taints(errors: Errors, taints: tuple[Taint, ...]) -> None:
     """The taints of a node: each pair of key and effect once."""
+    path = "metadata.taints"  # so Kubernetes says
     for index, taint in enumerate(taints):
         inner = f"{path}[{index}]"
         check.name(errors, f"{inner}.key", taint.key, names.label_key)

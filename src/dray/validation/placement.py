@@ -53,7 +53,7 @@ def _check(errors: Errors, new: Placement, _old: Placement | None, _ctx: Context
         check.not_negative(errors, "spec.numberOfClusters", spec.number_of_clusters)
     for index, toleration in enumerate(spec.tolerations):
         _validate_toleration(errors, toleration, f"spec.tolerations[{index}]")
-    _validate_prioritizers(errors, spec.prioritizer_policy, "spec.prioritizerPolicy")
+    _validate_prioritizers(errors, spec.prioritizer_policy)
     _validate_spread(errors, new)
 
 
@@ -67,7 +67,8 @@ def _validate_toleration(errors: Errors, toleration: Toleration, path: str) -> N
         check.one_of(errors, f"{path}.effect", toleration.effect, EFFECTS)
 
 
-def _validate_prioritizers(errors: Errors, policy: PrioritizerPolicy, path: str) -> None:
+def _validate_prioritizers(errors: Errors, policy: PrioritizerPolicy) -> None:
+    path = "spec.prioritizerPolicy"
     check.one_of(errors, f"{path}.mode", policy.mode or MODE_ADDITIVE, MODES)
     for index, config in enumerate(policy.configurations):
         inner = f"{path}.configurations[{index}]"

@@ -204,9 +204,7 @@ def _check_status(errors: Errors, new: Pod, old: Pod, _ctx: Context) -> None:
     if status.pod_ips != before.pod_ips:
         _check_addresses(errors, status, before)
     check.immutable(errors, "status.qosClass", status.qos_class, before.qos_class)
-    validate_claim_statuses(
-        errors, status.resource_claim_statuses, new.spec.resource_claims, "status.resourceClaimStatuses"
-    )
+    validate_claim_statuses(errors, status.resource_claim_statuses, new.spec.resource_claims)
     if status.extended_resource_claim_status is not None:
         validate_extended_claim(errors, status.extended_resource_claim_status, new.spec)
 

@@ -69,13 +69,13 @@ def validate_container_claims(
 
 
 def validate_claim_statuses(
-    errors: Errors, statuses: tuple[PodResourceClaimStatus, ...], claims: tuple[PodResourceClaim, ...], path: str
+    errors: Errors, statuses: tuple[PodResourceClaimStatus, ...], claims: tuple[PodResourceClaim, ...]
 ) -> None:
     """The status names claims of the spec, each once (4381-76)."""
     known = {claim.name for claim in claims}
     seen: set[str] = set()
     for index, status in enumerate(statuses):
-        inner = f"{path}[{index}]"
+        inner = f"status.resourceClaimStatuses[{index}]"
         if status.name not in known:
             errors.append(invalid(f"{inner}.name", status.name, "must be a name in `spec.resourceClaims`"))
         if status.name in seen:

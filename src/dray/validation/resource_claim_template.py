@@ -32,7 +32,7 @@ def _check(errors: Errors, new: ResourceClaimTemplate, old: ResourceClaimTemplat
         validate_admin_access(errors, new.spec.spec.devices, ctx)
     else:
         check.immutable(errors, "spec", new.spec, old.spec)
-    validate_template_metadata(errors, new.spec.metadata, "spec.metadata")
+    validate_template_metadata(errors, new.spec.metadata)
     validate_device_claim(errors, new.spec.spec.devices, "spec.spec.devices", is_v1beta1=ctx.is_v1beta1)
 
 

@@ -63,9 +63,9 @@ def _validate_identifier(errors: Errors, value: str, path: str) -> None:
     check.name(errors, path, value, names.c_identifier)
 
 
-def shortened(key: str, limit: int = ATTRIBUTE_NAME_LENGTH) -> str:
+def shortened(key: str) -> str:
     """A map key as it stands in a field path: the middle of one that is too long is left out."""
-    if len(key) <= limit:
+    if len(key) <= ATTRIBUTE_NAME_LENGTH:
         return key
-    remaining = limit - 3
+    remaining = ATTRIBUTE_NAME_LENGTH - 3
     return f"{key[: (remaining + 1) // 2]}...{key[len(key) - remaining // 2 :]}"

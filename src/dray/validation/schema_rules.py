@@ -58,7 +58,7 @@ def rules_from_schema(kind: Kind, more: Callable[[Errors, Any, Any, Context], No
         namespaced=kind.namespaced,
         name=PATH_SEGMENT if kind.kind in _PATH_NAMES else DNS_SUBDOMAIN,
         has_generation=kind.kind not in _WITHOUT_GENERATION,
-        has_status=kind.has_subresource("status"),
+        has_status=kind.has_status,
         status_guards_metadata=kind.group not in _STATUS_WRITES_METADATA or kind.kind in _STATUS_GUARDS_METADATA,
         check=check,
     )

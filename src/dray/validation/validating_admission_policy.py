@@ -63,7 +63,7 @@ def _check(
     has_params = spec.param_kind is not None
     asking, telling = offers_of(has_params=has_params), offers_of(has_params=has_params, authorizes=False)
     check.required_one_of(errors, "spec.failurePolicy", spec.failure_policy or "", FAILURE_POLICIES)
-    validate_param_kind(errors, spec.param_kind, "spec.paramKind")
+    validate_param_kind(errors, spec.param_kind)
     if spec.match_constraints is None:
         errors.append(required("spec.matchConstraints"))
     else:
@@ -72,7 +72,7 @@ def _check(
             errors.append(required("spec.matchConstraints.resourceRules"))
     if old is None or (old.spec.match_conditions, old.spec.param_kind) != (spec.match_conditions, spec.param_kind):
         validate_conditions(errors, spec.match_conditions, "spec.matchConditions", has_params=has_params)
-    variables = validate_variables(errors, spec.variables, "spec.variables", asking)
+    variables = validate_variables(errors, spec.variables, asking)
     if not spec.validations and not spec.audit_annotations:
         errors += [required("spec.validations", _ONE), required("spec.auditAnnotations", _ONE)]
     for index, validation in enumerate(spec.validations):
@@ -141,8 +141,8 @@ def _check_binding(
     _ctx: Context,
 ) -> None:
     spec = new.spec
-    validate_policy_name(errors, spec.policy_name, "spec.policyName")
-    validate_param_ref(errors, spec.param_ref, "spec.paramRef")
+    validate_policy_name(errors, spec.policy_name)
+    validate_param_ref(errors, spec.param_ref)
     validate_match_resources(errors, spec.match_resources, "spec.matchResources")
     path = "spec.validationActions"
     for index, action in enumerate(spec.validation_actions):

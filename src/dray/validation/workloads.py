@@ -202,7 +202,7 @@ def _check(errors: Errors, new: Any, old: Any, _ctx: Context) -> None:
         errors.append(invalid(where, spec.template.metadata.labels, "must match the selector"))
     else:
         before = len(errors)
-        validate_selector(errors, spec.selector, spec.template, "spec")
+        validate_selector(errors, spec.selector, spec.template)
         if any(error.field.startswith("spec.selector.") for error in errors[before:]) and not is_daemon_set:
             errors.append(invalid("spec.selector", spec.selector, "invalid label selector"))
             if isinstance(new, apps.StatefulSet):
@@ -255,17 +255,17 @@ def _check_replication_controller(
 
 
 def validate_selector(
-    errors: Errors, selector: LabelSelector, template: PodTemplateSpec, path: str, *, may_be_empty: bool = False
+    errors: Errors, selector: LabelSelector, template: PodTemplateSpec, *, may_be_empty: bool = False
 ) -> None:
     """A selector that finds the pods of the template."""
     before = len(errors)
-    validate_label_selector(errors, selector, f"{path}.selector")
+    validate_label_selector(errors, selector, "spec.selector")
     if len(errors) > before:
         return
     if not selector.match_labels and not selector.match_expressions and not may_be_empty:
-        errors.append(invalid(f"{path}.selector", {}, "must not be empty"))
+        errors.append(invalid("spec.selector", {}, "must not be empty"))
     elif not labels.LabelSelector.of(selector).matches(template.metadata.labels):
-        where = f"{path}.template.metadata.labels"
+        where = "spec.template.metadata.labels"
         errors.append(invalid(where, template.metadata.labels, "must match the selector"))
 
 

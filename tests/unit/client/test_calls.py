@@ -8,7 +8,7 @@ from dray.api.generated.core import Pod
 from dray.api.kinds import NODES, PODS
 from dray.api.registry import Kind
 from dray.api.status import ApiError
-from dray.client.calls import delete_exactly, find, list_if_served, patch_status_exactly
+from dray.client.calls import delete_exactly, find, list_if_served, patch_pod_status
 from dray.controllers.eviction.identity import DisruptionTarget
 from dray.controllers.eviction.removal import remove_pod
 from dray.reconcile import RealClock
@@ -46,13 +46,13 @@ async def test_the_status_of_exactly_this_object_is_patched() -> None:
         client = server.client()
         first = await client.create(typed(MANIFEST))
         assert isinstance(first, Pod)
-        assert await patch_status_exactly(client, PODS, first, {"nominatedNodeName": "n"})
+        assert await patch_pod_status(client, first, {"nominatedNodeName": "n"})
         with pytest.raises(ApiError, match="resourceClaimStatuses"):
-            await patch_status_exactly(client, PODS, first, {"resourceClaimStatuses": [{"name": "none"}]})
+            await patch_pod_status(client, first, {"resourceClaimStatuses": [{"name": "none"}]})
         await delete_exactly(client, PODS, first, grace_seconds=0)
-        assert not await patch_status_exactly(client, PODS, first, {"nominatedNodeName": "n"})
+        assert not await patch_pod_status(client, first, {"nominatedNodeName": "n"})
         second = await client.create(typed(MANIFEST))
-        assert not await patch_status_exactly(client, PODS, first, {"nominatedNodeName": "n"})
+        assert not await patch_pod_status(client, first, {"nominatedNodeName": "n"})
         assert not await remove_pod(client, RealClock(), first, DisruptionTarget("Reason", "message"))
         assert await find(client, PODS, "default", "a", Pod) == second
 

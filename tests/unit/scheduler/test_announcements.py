@@ -17,9 +17,9 @@ class Told:
         self.texts: list[str] = []
         self.busy = False
 
-    async def record_all(self, type_: str, reason: str, news: Sequence[tuple[Object, str]]) -> None:
+    async def record_all(self, reason: str, news: Sequence[tuple[Object, str]]) -> None:
         for about, message in news:
-            assert (type_, about.metadata.namespace, reason) == ("Normal", "ns", "Scheduled")
+            assert (about.metadata.namespace, reason) == ("ns", "Scheduled")
             self.texts.append(message)
 
 

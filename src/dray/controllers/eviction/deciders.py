@@ -130,7 +130,7 @@ class Threaded:
         self.name = name
         self.follows_up = bool(getattr(policy, "follows_up", False))
         self._policy = policy
-        self._threads = _DaemonThreads(THREADS, name)
+        self._threads = _DaemonThreads(name)
 
     async def decide(self, pod: Pod, cause: EvictionCause, state: PolicyState, now: float) -> Decision:
         """What the policy says."""
@@ -144,8 +144,7 @@ class Threaded:
 class _DaemonThreads:
     """A few threads that work on calls. Unlike an executor's, the interpreter does not wait for them at its end."""
 
-    def __init__(self, limit: int, name: str) -> None:
-        self._limit = limit
+    def __init__(self, name: str) -> None:
         self._name = name
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -168,7 +167,7 @@ class _DaemonThreads:
                 _deliver(loop, future, future.set_result, answer)
 
         self._calls.put(work)
-        if len(self._threads) < self._limit:
+        if len(self._threads) < THREADS:
             thread = threading.Thread(target=self._run, name=f"eviction policy {self._name}", daemon=True)
             self._threads.append(thread)
             thread.start()

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 from dray.api.conditions import find_condition, is_true
 from dray.api.generated.core import Pod, PodCondition
-from dray.api.kinds import PODS
 from dray.api.times import Time
 from dray.client import Client
-from dray.client.calls import patch_status_exactly
+from dray.client.calls import patch_pod_status
 from dray.process.clock import as_time
 from dray.reconcile import Clock
 
@@ -51,7 +50,7 @@ class WaitingCondition:
 
     async def _write(self, pod: Pod, fields: dict[str, Any]) -> None:
         condition = {"type": EVICTION_WAITING, **fields, "lastTransitionTime": str(as_time(self._clock.now()))}
-        await patch_status_exactly(self._client, PODS, pod, {"conditions": [condition]})
+        await patch_pod_status(self._client, pod, {"conditions": [condition]})
 
 
 def is_waiting(pod: Pod) -> bool:

@@ -12,7 +12,7 @@ from dray.api.generated.coordination import Lease
 from dray.api.generated.core import Node, Pod, PodCondition
 from dray.api.kinds import LEASES, NODES, PODS
 from dray.api.well_known import LEASE_NAMESPACE
-from dray.client.calls import patch_status_exactly
+from dray.client.calls import patch_pod_status
 from dray.controllers.context import Context
 from dray.controllers.node_lifecycle import health
 from dray.controllers.node_lifecycle.disruption import Count, Disruption, is_counted, zone_of
@@ -205,7 +205,7 @@ class NodeLifecycleController(QueueController[str]):
     async def _mark_unready(self, pod: Pod, ready: PodCondition) -> None:
         now = str(as_time(self._clock.now()))
         condition = {**codec.to_builtins(ready), "status": "False", "lastTransitionTime": now}
-        if await patch_status_exactly(self._client, PODS, pod, {"conditions": [condition]}):
+        if await patch_pod_status(self._client, pod, {"conditions": [condition]}):
             await self._recorder.warning(pod, "NodeNotReady", "Node is not ready")
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:

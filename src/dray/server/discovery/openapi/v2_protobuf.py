@@ -82,9 +82,9 @@ def _repeatable(number: int, encode: Encode) -> Encode:
     return field
 
 
-def _boxed(number: int, encode: Encode) -> Encode:
+def _boxed(encode: Encode) -> Encode:
     """A value inside a message that has nothing else, such as one arm of a choice."""
-    return lambda value: bytes_field(number, encode(value))
+    return lambda value: bytes_field(1, encode(value))
 
 
 def _schema(value: Plain) -> bytes:
@@ -101,9 +101,9 @@ _SCHEMA = (
     .parts(1, _text, "$ref")
     .parts(5, _any, "default")
     .parts(20, _any, "enum")
-    .parts(21, _boxed(1, _schema), "additionalProperties")
-    .parts(22, _boxed(1, _text), "type")
-    .parts(23, _boxed(1, _schema), "items")
+    .parts(21, _boxed(_schema), "additionalProperties")
+    .parts(22, _boxed(_text), "type")
+    .parts(23, _boxed(_schema), "items")
     .parts(25, _properties, "properties")
 )
 _BODY_PARAMETER = _Message().texts(description=1, name=2, in_=3).flags(required=4).parts(5, _schema, "schema")
@@ -122,11 +122,11 @@ def _parameter(value: Plain) -> bytes:
     return bytes_field(1, bytes_field(2, arm))
 
 
-_RESPONSE = _Message().texts(description=1).parts(2, _boxed(1, _schema), "schema")
+_RESPONSE = _Message().texts(description=1).parts(2, _boxed(_schema), "schema")
 
 
 def _responses(value: Plain) -> bytes:
-    return _named(1, value, _boxed(1, _RESPONSE))
+    return _named(1, value, _boxed(_RESPONSE))
 
 
 _OPERATION = (
