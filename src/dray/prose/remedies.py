@@ -50,6 +50,10 @@ class Trials(Protocol):
         """If some claims give back what they hold."""
         ...
 
+    def without_holders(self, claim: str, node: str, devices: Sequence[DeviceReport]) -> bool:
+        """If these devices, and no others that their holders have, are given back."""
+        ...
+
     def without_rule(self, claim: str, node: str, rule: str) -> bool:
         """If a taint rule is gone."""
         ...
@@ -149,16 +153,15 @@ def _fewest(claim: str, node: NodeReport, holders: Sequence[str], trials: Trials
 
 
 def _tried(claim: str, node: NodeReport, help_: _Help, trials: Trials) -> _Help | None:
-    """Those that do: each of them if one is enough; any so many of them if that is always so, else some that do."""
+    """Those that do: each of them if one is enough; any so many of them if that is always so, else some that do.
+
+    A holder of several gives them back together, and so many are needed then: only those that are told are tried.
+    """
     if help_.needed == 1:
-        good = [one for one in help_.devices[:_MAX_TRIED] if trials.released(claim, node.node, list(_holders(one)))]
+        good = [one for one in help_.devices[:_MAX_TRIED] if trials.without_holders(claim, node.node, [one])]
         return _Help(1, tuple(good)) if good else None
     choices = list(islice(combinations(help_.devices, help_.needed), _MAX_TRIED + 1))
-    helping = [
-        some
-        for some in choices[:_MAX_TRIED]
-        if trials.released(claim, node.node, _each_once([name for one in some for name in _holders(one)]))
-    ]
+    helping = [some for some in choices[:_MAX_TRIED] if trials.without_holders(claim, node.node, some)]
     if len(helping) == len(choices):
         return help_
     return _Help(help_.needed, helping[0]) if helping else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from msgspec.structs import replace
 
+from dray.allocator.reasons import DeviceReport, InUse
 from dray.api.kinds import CLAIMS
 from dray.api.meta import Object
 from dray.api.resource import ResourceClaim, ResourceClaimStatus, ResourceSlice
@@ -23,6 +24,12 @@ class Advice:
         """If some claims give back what they hold."""
         freed = [replace(held, status=ResourceClaimStatus()) for held in map(self._find, holders) if held is not None]
         return self._fits(claim, node, freed)
+
+    def without_holders(self, claim: str, node: str, devices: Sequence[DeviceReport]) -> bool:
+        """If these devices, and no others that their holders have, are given back."""
+        given = {(one.driver, one.pool, one.device) for one in devices}
+        names = {name for one in devices if isinstance(one.check, InUse) for name in one.check.claims}
+        return self._fits(claim, node, [_without(held, given) for held in map(self._find, names) if held is not None])
 
     def without_rule(self, claim: str, node: str, rule: str) -> bool:
         """If a taint rule is gone."""
@@ -62,6 +69,16 @@ class Advice:
         namespace, _, short = name.partition("/")
         found = self._snapshot.get(CLAIMS.resource, namespace, short)
         return found if isinstance(found, ResourceClaim) else None
+
+
+def _without(claim: ResourceClaim, given: Set[tuple[str, str, str]]) -> ResourceClaim:
+    """What is left of a claim that gives devices back, which it could not do in part."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return claim
+    kept = tuple(one for one in allocation.devices.results if (one.driver, one.pool, one.device) not in given)
+    devices = replace(allocation.devices, results=kept)
+    return replace(claim, status=replace(claim.status, allocation=replace(allocation, devices=devices)))
 
 
 def _is_allocated(snapshot: Snapshot, claim: str, node: str) -> bool:

@@ -62,6 +62,31 @@ def test_no_more_holders_are_asked_than_are_needed() -> None:
     assert "It would fit when ml/y0, ml/y1 give back what they hold." in text
 
 
+def test_a_holder_that_must_give_back_several_is_named_instead_of_one_of_them() -> None:
+    """Of the two free halves of a card that is used in part, only one can be had."""
+    used, counters = card()
+    held_halves, more_counters = card()
+    for one in (held_halves, more_counters):
+        one["metadata"]["name"] += "-b"
+        one["spec"]["pool"]["name"] = "b"
+    for published in (used, held_halves):
+        for part in published["spec"]["devices"][1:]:
+            part["capacity"]["memory"]["value"] = "40Gi"
+    used["spec"]["devices"].append(partition("small", "10"))
+    holds = held(claim("y", count=2), "b", "h0", "h1")
+    halves = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("40Gi")) == 0'
+    text = told(
+        used,
+        counters,
+        held_halves,
+        more_counters,
+        holds,
+        held(claim("z"), "n", "small"),
+        claim("x", count=3, selector=halves),
+    )
+    assert "It would fit when ml/y gives back what it holds." in text
+
+
 def test_a_pool_of_another_driver_is_not_what_is_missing() -> None:
     other: dict[str, Any] = resource_slice("n", device("nic"), count=2)
     other["metadata"]["name"] = "other"
