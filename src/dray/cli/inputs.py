@@ -14,6 +14,7 @@ from dray.cli import output
 
 if TYPE_CHECKING:
     from dray.snapshot import Snapshot
+    from dray.snapshot.objects import Ignored
 
 Files: TypeAlias = Annotated[
     list[str] | None,
@@ -44,11 +45,11 @@ def load(files: Sequence[str]) -> Snapshot:
     return snapshot
 
 
-def note_ignored(ignored: Sequence[str]) -> None:
+def note_ignored(ignored: Sequence[Ignored]) -> None:
     """Says once on standard error what was passed over, so that nothing is missed silently."""
     if ignored:
         more = f" (and {len(ignored) - 1} more)" if len(ignored) > 1 else ""
-        print(f"dray: passed over: {ignored[0]}{more}", file=sys.stderr)
+        print(f"dray: passed over: {ignored[0].why}{more}", file=sys.stderr)
 
 
 def read_time(text: str | None) -> datetime:

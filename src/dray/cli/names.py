@@ -13,6 +13,7 @@ from dray.cli import output
 KINDS: Final = {
     "claim": ("claim", "claims", "resourceclaim", "resourceclaims", "resourceclaim.resource.k8s.io"),
     "pod": ("pod", "pods", "po"),
+    "podgroup": ("podgroup", "podgroups", "podgroup.scheduling.k8s.io"),
     "placement": ("placement", "placements", "placement.cluster.open-cluster-management.io"),
 }
 """By command, what its objects may be called in front of a name."""

@@ -71,7 +71,7 @@ def _is_configuration(item: Item) -> bool:
 def _objects(items: Sequence[Item], history: History) -> tuple[Object, ...]:
     loaded = load_items(items, as_time(history.start))
     if loaded.ignored:
-        raise ChangeError(f"{loaded.ignored[0]}.")
+        raise ChangeError(f"{loaded.ignored[0].why}.")
     for obj in loaded.objects.values():
         if by_kind(obj.api_version, obj.kind) not in _OBJECTS:
             allowed = ", ".join(sorted(kind.kind for kind in _OBJECTS))

@@ -43,15 +43,19 @@ class Item(msgspec.Struct, frozen=True):
         return self.document.line_of(f"{self.prefix}.{path}" if self.prefix else path)
 
 
-def read(sources: Iterable[Source]) -> Iterator[Item]:
-    """Every object in `sources`, lists (`kind: List` and the like) taken apart. Raises InputError."""
+def read(sources: Iterable[Source], *, may_be_blank: bool = False) -> Iterator[Item]:
+    """Every object in `sources`, lists (`kind: List` and the like) taken apart. Raises InputError.
+
+    A file or standard input in which nothing is at all is an error, unless it may be: what was to write it has failed,
+    and an empty cluster is no answer to that. Below directories empty files are passed over.
+    """
     for source in sources:
         if isinstance(source, Mapping):
             yield from _take_apart(dict(source), "<dict>", None)
         elif source == "-":
-            yield from _parse(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
+            yield from _parse_whole(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>", may_be_blank)
         else:
-            yield from _read_path(Path(source))
+            yield from _read_path(Path(source), may_be_blank)
 
 
 def files_below(path: Path) -> list[Path]:
@@ -63,17 +67,23 @@ def files_below(path: Path) -> list[Path]:
     return files
 
 
-def _read_path(path: Path) -> Iterator[Item]:
+def _read_path(path: Path, may_be_blank: bool) -> Iterator[Item]:
     if path.is_dir():
         for file in files_below(path):
-            yield from _read_path(file)
+            yield from _read_path(file, may_be_blank=True)
         return
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
-    yield from _parse(data, str(path))
+    yield from _parse_whole(data, str(path), may_be_blank)
+
+
+def _parse_whole(data: bytes, source: str, may_be_blank: bool) -> Iterator[Item]:
+    if not may_be_blank and not data.strip():
+        raise InputError(source, "is empty")
+    yield from _parse(data, source)
 
 
 def _parse(data: bytes, source: str) -> Iterator[Item]:

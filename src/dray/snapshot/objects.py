@@ -23,11 +23,19 @@ DEFAULT_NAMESPACE = "default"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
+class Ignored(NamedTuple):
+    """An object that was passed over, because dray does not know its kind."""
+
+    name: str
+    why: str
+    """With the file that it is in."""
+
+
 class Loaded(NamedTuple):
-    """Objects by their place, and what was passed over because dray does not know its kind."""
+    """Objects by their place, and what was passed over."""
 
     objects: dict[ObjectKey, Object]
-    ignored: tuple[str, ...]
+    ignored: tuple[Ignored, ...]
 
 
 def current_time() -> Time:
@@ -43,12 +51,12 @@ def load_objects(sources: Iterable[Source], now: Time) -> Loaded:
 def load_items(items: Iterable[Item], now: Time) -> Loaded:
     """The objects that were read already. Raises InputError."""
     objects: dict[ObjectKey, Object] = {}
-    ignored: list[str] = []
+    ignored: list[Ignored] = []
     for item in items:
         try:
             kind = _kind_of(item)
         except registry.UnknownKind as error:
-            ignored.append(f"{item.source}: {error}")
+            ignored.append(Ignored(_name_of(item.value), f"{item.source}: {error}"))
             continue
         obj = _decode(item, kind, now)
         share(obj)
@@ -122,6 +130,14 @@ def _kind_of(item: Item) -> Kind:
         if not isinstance(value.get(field), str):
             raise InputError(item.source, f"an object has no {field}", item.line_of(""))
     return registry.by_kind(value["apiVersion"], value["kind"])
+
+
+def _name_of(value: dict[str, Any]) -> str:
+    """Kind and name of an object of which nothing else is known."""
+    metadata = value.get("metadata")
+    known = metadata if isinstance(metadata, dict) else {}
+    place = [part for part in (known.get("namespace"), known.get("name")) if isinstance(part, str) and part]
+    return f"{value['kind']} {'/'.join(place) or '(no name)'}"
 
 
 def _decode(item: Item, kind: Kind, now: Time) -> Object:

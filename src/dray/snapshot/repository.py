@@ -83,7 +83,7 @@ def _what_else(path: Path) -> str:
 
 def _read(source: str) -> Iterator[Item | InputError | PassedOver]:
     try:
-        for item in read([source]):
+        for item in read([source], may_be_blank=source != "-"):
             if isinstance(item.value, dict) and str(item.value.get("apiVersion", "")).startswith(KUSTOMIZE_GROUP):
                 yield PassedOver(item.source, "a Kustomization; check what `kubectl kustomize` makes of it")
             elif _is_values(item):

@@ -33,7 +33,7 @@ from dray.scheduling.device_states import DeviceState, DeviceStates, in_reach, p
 from dray.scheduling.rehearsal import Rehearsal
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.files import Source
-from dray.snapshot.objects import DEFAULT_NAMESPACE, current_time, inherit, key_of, load_objects, typed
+from dray.snapshot.objects import DEFAULT_NAMESPACE, Ignored, current_time, inherit, key_of, load_objects, typed
 from dray.snapshot.outcome import Outcome
 from dray.snapshot.world import Changes, World
 from dray.tracker import EffectiveDevice, PoolView, Problem, Tracker
@@ -50,7 +50,7 @@ class SnapshotError(LookupError):
 class Snapshot:
     """A cluster at one moment. Never changes; `with_objects` and `without` give changed copies cheaply."""
 
-    def __init__(self, world: World, changes: Changes, ignored: tuple[str, ...] = ()) -> None:
+    def __init__(self, world: World, changes: Changes, ignored: tuple[Ignored, ...] = ()) -> None:
         self._world = world
         self._changes = changes
         self._base: Changes | None = None
@@ -225,7 +225,7 @@ class Snapshot:
     def _move(self) -> None:
         self._world.move_to(self._changes, self._base, self._touched)
 
-    def _changed(self, made: Changes, ignored: tuple[str, ...] = ()) -> Snapshot:
+    def _changed(self, made: Changes, ignored: tuple[Ignored, ...] = ()) -> Snapshot:
         changed = Snapshot(self._world, {**self._changes, **made}, (*self.ignored, *ignored))
         changed._base, changed._touched = self._changes, tuple(made)
         return changed

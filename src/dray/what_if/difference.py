@@ -174,7 +174,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         groups=tuple(compare_groups(pairs, old.groups, new.groups)),
         namespaces=tuple(Relabelled(pairs, after).changes()),
         services=tuple(compare_services(pairs, before, after)),
-        unjudged=tuple(unjudged(pairs)),
+        unjudged=(*unjudged(pairs), *(one.name for one in after.ignored[len(before.ignored) :])),
         notes=(
             *tell_released(pairs),
             *tell_held(after, leaving.values(), rules),

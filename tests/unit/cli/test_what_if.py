@@ -64,3 +64,25 @@ def test_bad_input_is_exit_code_2(arguments: tuple[str, ...], stdin: str, says: 
     assert done.exit_code == 2
     assert done.stderr.startswith("dray: ")
     assert says in done.stderr
+
+
+CERTIFICATE = "{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: web, namespace: ml}}"
+
+
+def test_an_object_of_an_unknown_kind_was_not_looked_at() -> None:
+    done = dray("--apply", "-", stdin=CERTIFICATE)
+    assert "What a change of Certificate ml/web does was not looked at." in done.stdout
+    assert "would notice" not in done.stdout
+    assert json.loads(dray("--apply", "-", "-o", "json", stdin=CERTIFICATE).stdout)["unjudged"] == [
+        "Certificate ml/web"
+    ]
+
+
+def test_nothing_at_all_is_no_change_and_no_cluster(tmp_path: Path) -> None:
+    """Whoever was to write it has failed: that must not pass for an answer."""
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("\n")
+    for arguments in (("--apply", "-"), ("--apply", str(empty)), ("-f", str(empty), "--apply", str(RETIRE))):
+        done = dray(*arguments, stdin="")
+        assert done.exit_code == 2
+        assert done.stderr.endswith("is empty\n")

@@ -248,7 +248,7 @@ def test_a_missing_file_and_an_empty_directory_are_refused(tmp_path: Path) -> No
 def test_unknown_kinds_are_passed_over_and_listed() -> None:
     snapshot = dray.load(*CLUSTER, {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}})
     assert len(snapshot.ignored) == 1
-    assert "Widget" in snapshot.ignored[0]
+    assert "Widget" in snapshot.ignored[0].why
     with pytest.raises(InputError, match="Widget"):
         snapshot.with_objects({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}})
 
