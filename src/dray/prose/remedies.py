@@ -12,7 +12,7 @@ from itertools import combinations, islice
 from typing import NamedTuple, Protocol, TypeAlias
 
 from dray.allocator import reasons
-from dray.allocator.reasons import DeviceReport, NodeReport, RequestReport
+from dray.allocator.reasons import DeviceReport, Explanation, NodeReport, RequestReport
 from dray.prose.wording import are, ends, local_name, names
 
 _Values: TypeAlias = tuple[tuple[str, ...], ...]
@@ -100,6 +100,32 @@ def _remedies(claim: str, request: RequestReport, node: NodeReport, trials: Tria
     ]
 
 
+def find_joint_release(report: Explanation, trials: Trials) -> tuple[str, list[str]] | None:
+    """A node, and the claims that must give back what they hold so that all the claims of a report fit there together.
+
+    What would help one of them is no advice: the pod that wants them needs them all. None if nothing of it does.
+    """
+    nodes: dict[str, list[NodeReport]] = {}
+    for claim in report.claims:
+        for request in claim.requests:
+            for node in request.nodes:
+                nodes.setdefault(node.node, []).append(node)
+    for name in nsmallest(_MAX_NODES, nodes, key=lambda name: (sum(one.missing for one in nodes[name]), name)):
+        holders = _each_once([holder for one in nodes[name] for device in one.devices for holder in _holders(device)])
+        if 0 < len(holders) <= _MAX_HOLDERS and trials.released(report.claims[0].claim, name, holders):
+            return name, _fewest(report.claims[0].claim, name, holders, trials)
+    return None
+
+
+def tell_joint_release(report: Explanation, trials: Trials) -> str:
+    """The same as a sentence."""
+    found = find_joint_release(report, trials)
+    if found is None:
+        return f"Nothing that holders give back makes its {len(report.claims)} claims fit together on one node."
+    node, holders = found
+    return f"Its {len(report.claims)} claims would fit together on {node} {_tell_giving_back(holders)}."
+
+
 def tell_hopeless(request: RequestReport) -> str:
     """To be said if there are no remedies: why not. Empty if the pools of the nodes have problems, which are told."""
     most = max((node.matching for node in request.nodes), default=0)
@@ -126,26 +152,31 @@ def _releases(claim: str, request: RequestReport, node: NodeReport, trials: Tria
         if help_ is not None:
             tried = _tried(claim, node, help_, trials)
             if tried is not None:
-                yield _tell_release(tried)
+                held_by = _each_once([name for one in tried.devices for name in _holders(one)])
+                yield _tell_giving_back(held_by) if tried.needed > len(held_by) else _tell_release(tried)
                 return
     holders = _each_once([name for device in held for name in _holders(device)])
     for holder in holders[:_MAX_TRIED]:
         if trials.released(claim, node.node, [holder]):
-            yield f"when {holder} gives back what it holds"
+            yield _tell_giving_back([holder])
             return
     if 1 < len(holders) <= _MAX_HOLDERS and trials.released(claim, node.node, holders):
-        enough = _fewest(claim, node, holders, trials)
-        yield f"when {names(enough, _MAX_HOLDERS)} give back what they hold"
+        yield _tell_giving_back(_fewest(claim, node.node, holders, trials))
 
 
-def _fewest(claim: str, node: NodeReport, holders: Sequence[str], trials: Trials) -> list[str]:
+def _tell_giving_back(holders: Sequence[str]) -> str:
+    verb = "gives back what it holds" if len(holders) == 1 else "give back what they hold"
+    return f"when {names(holders, _MAX_HOLDERS)} {verb}"
+
+
+def _fewest(claim: str, node: str, holders: Sequence[str], trials: Trials) -> list[str]:
     """Of holders that are enough together, so many that none of them can stay."""
     needed = list(holders)
     part = max(len(needed) // 2, 1)
     while True:
         for start in range(len(needed) - part, -1, -part):
             fewer = needed[:start] + needed[start + part :]
-            if fewer and trials.released(claim, node.node, fewer):
+            if fewer and trials.released(claim, node, fewer):
                 needed = fewer
         if part == 1:
             return needed

@@ -16,8 +16,9 @@ from dray.snapshot.snapshot import Snapshot
 class Advice:
     """Answers for claims (`namespace/name`) on a node. Implements `prose.remedies.Trials`."""
 
-    def __init__(self, snapshot: Snapshot, expected: Iterable[ResourceClaim] = ()) -> None:
-        """`expected` are claims that somebody is going to make."""
+    def __init__(self, snapshot: Snapshot, expected: Iterable[ResourceClaim] = (), company: Sequence[str] = ()) -> None:
+        """`expected` are claims that somebody is going to make; `company` those that must fit together with one."""
+        self._company = company
         self._snapshot = snapshot.with_typed(_named(claim) for claim in expected)
 
     def released(self, claim: str, node: str, holders: Sequence[str]) -> bool:
@@ -33,7 +34,7 @@ class Advice:
 
     def without_rule(self, claim: str, node: str, rule: str) -> bool:
         """If a taint rule is gone."""
-        return _is_allocated(self._snapshot.without(f"devicetaintrule/{rule}"), claim, node)
+        return self._is_allocated(self._snapshot.without(f"devicetaintrule/{rule}"), claim, node)
 
     def without_constraint(self, claim: str, node: str, attribute: str) -> bool:
         """If a claim does not demand that devices agree, or differ, in an attribute."""
@@ -63,7 +64,13 @@ class Advice:
         return self._fits(claim, node, whole)
 
     def _fits(self, claim: str, node: str, changed: Sequence[Object]) -> bool:
-        return _is_allocated(self._snapshot.with_typed(changed), claim, node)
+        return self._is_allocated(self._snapshot.with_typed(changed), claim, node)
+
+    def _is_allocated(self, snapshot: Snapshot, claim: str, node: str) -> bool:
+        try:
+            return snapshot.allocate(*dict.fromkeys((claim, *self._company)), node=node).status == "allocated"
+        except LookupError:
+            return False  # somebody who is not there cannot be helped
 
     def _find(self, name: str) -> ResourceClaim | None:
         namespace, _, short = name.partition("/")
@@ -79,13 +86,6 @@ def _without(claim: ResourceClaim, given: Set[tuple[str, str, str]]) -> Resource
     kept = tuple(one for one in allocation.devices.results if (one.driver, one.pool, one.device) not in given)
     devices = replace(allocation.devices, results=kept)
     return replace(claim, status=replace(claim.status, allocation=replace(allocation, devices=devices)))
-
-
-def _is_allocated(snapshot: Snapshot, claim: str, node: str) -> bool:
-    try:
-        return snapshot.allocate(claim, node=node).status == "allocated"
-    except LookupError:
-        return False  # somebody who is not there cannot be helped
 
 
 def _named(claim: ResourceClaim) -> ResourceClaim:

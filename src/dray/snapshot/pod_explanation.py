@@ -12,6 +12,8 @@ import msgspec
 from dray.allocator import Explanation
 from dray.api.generated.core import Pod
 from dray.api.pods import is_finished
+from dray.api.resource import ResourceClaim
+from dray.prose.remedies import tell_joint_release
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import names
 from dray.scheduling.judgeable import cannot_judge
@@ -132,22 +134,38 @@ def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None
         answer = rehearsal.decide(info)
         if isinstance(answer, Refused):
             answer = rehearsal.find_victims(info, answer)
-            advice = Advice(snapshot, (*waiting.claims, *answer.unallocated))
-            told = _explain_refusal(rehearsal, info, answer, looked_at, advice)
+            expected = (*waiting.claims, *answer.unallocated)
+            told = _explain_refusal(rehearsal, info, answer, looked_at)
         else:
-            told = PodExplanation(key, "fits", answer.node)
-    unlooked = [f"{why[0].upper()}{why[1:]}." for why in tell_unknown_nodes(snapshot)]
-    return msgspec.structs.replace(told, notes=(*told.notes, *unlooked))
+            return PodExplanation(key, "fits", answer.node, notes=_unlooked(snapshot))
+    told = _with_advice(told, snapshot, expected)
+    return msgspec.structs.replace(told, notes=(*told.notes, *_unlooked(snapshot)))
 
 
-def _explain_refusal(
-    rehearsal: Rehearsal, pod: PodInfo, refused: Refused, nodes: list[str], advice: Advice
-) -> PodExplanation:
+def _unlooked(snapshot: Snapshot) -> tuple[str, ...]:
+    return tuple(f"{why[0].upper()}{why[1:]}." for why in tell_unknown_nodes(snapshot))
+
+
+def _with_advice(told: PodExplanation, snapshot: Snapshot, expected: Iterable[ResourceClaim]) -> PodExplanation:
+    """What would help its claims, tried with all of them: the pod needs them together. `expected` are to be made."""
+    if told.claims is None:
+        return told
+    report = told.claims.report
+    company = [claim.claim for claim in report.claims]
+    advice = Advice(snapshot, expected, company)
+    if len(company) == 1:
+        return msgspec.structs.replace(told, claims=ClaimExplanation(report, advice))
+    if not company or report.error:
+        return told
+    return msgspec.structs.replace(told, notes=(*told.notes, tell_joint_release(report, advice)))
+
+
+def _explain_refusal(rehearsal: Rehearsal, pod: PodInfo, refused: Refused, nodes: list[str]) -> PodExplanation:
     refusals = {node: rehearsal.unsuitable(pod, node) for node in nodes}
     unsuitable = {node: _tell(rehearsal, pod, node, refusal) for node, refusal in refusals.items() if refusal}
     suitable = [node for node in nodes if node not in unsuitable]
     told = rehearsal.explain(pod, suitable) if pod.wants_devices and suitable else None
-    claims = ClaimExplanation(told, advice) if isinstance(told, Explanation) else None
+    claims = ClaimExplanation(told) if isinstance(told, Explanation) else None
     return PodExplanation(
         str(pod.name),
         "pending",

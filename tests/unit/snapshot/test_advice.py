@@ -131,3 +131,31 @@ def test_a_class_that_is_missing_is_told_of_claims_as_of_pods() -> None:
     assert told.status == "pending"
     assert said in told.message
     assert str(base.explain("ml/c")) in told.text()
+
+
+def test_what_a_holder_has_it_gives_back_as_a_whole() -> None:
+    """Of three devices of one claim two are needed: nobody can give back two of them."""
+    full = resource_slice("n", *map(device, "abc"))
+    text = told(full, held(claim("y", count=3), "n", "a", "b", "c"), claim("x", count=2))
+    assert "It would fit when ml/y gives back what it holds." in text
+
+
+def _explain_pod_with_two_claims(*devices: str) -> str:
+    """A pod wants two devices in each of its two claims; ml/y has all but one of what is there."""
+    uses = [builders.pod_claim(name, claim=name) for name in ("first", "second")]
+    wants = builders.pod("p", namespace="ml", claims=uses, meta={"uid": "p"})
+    objects = [node("n"), device_class(), resource_slice("n", *map(device, devices)), wants]
+    objects += [claim("first", count=2), claim("second", count=2)]
+    objects += [held(claim("y", count=len(devices) - 1), "n", *devices[1:])]
+    return explain_pod(dray.load(*objects), "ml/p").text()
+
+
+def test_what_helps_one_claim_is_no_advice_for_a_pod_that_needs_two() -> None:
+    text = _explain_pod_with_two_claims("a", "b", "c")
+    assert "Nothing that holders give back makes its 2 claims fit together on one node." in text
+    assert "would fit" not in text
+
+
+def test_claims_that_fit_together_when_something_is_given_back_are_told_together() -> None:
+    text = _explain_pod_with_two_claims("a", "b", "c", "d")
+    assert "Its 2 claims would fit together on n when ml/y gives back what it holds." in text
