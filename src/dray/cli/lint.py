@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -56,22 +55,31 @@ def run(
         name = f"{one.kind} {f'{one.namespace}/' if one.namespace else ''}{one.name}"
         file = item.source if item is not None else ""
         findings.append(Finding(file, line, name, one.reason, one.field, one.message, WARNING))
-    findings.extend(_homeless(snapshot, items))
+    homeless, problem = _homeless(snapshot, items)
+    findings.extend(homeless)
     print_report(Report(findings, objects, LINT, unreadable=len(unreadable)), format_, "LintReport")
-    raise typer.Exit(output.CANNOT if unreadable else output.NO if findings else output.YES)
+    if problem:
+        print(f"dray: {problem}. What fits no node group was not looked at.", file=sys.stderr)
+    raise typer.Exit(output.CANNOT if unreadable or problem else output.NO if findings else output.YES)
 
 
-def _homeless(snapshot: Snapshot, items: list[Item]) -> Iterator[Finding]:
-    """Pods that wait, and would wait with as many nodes as one likes."""
+def _homeless(snapshot: Snapshot, items: list[Item]) -> tuple[list[Finding], str]:
+    """Pods that would wait with as many nodes as one likes; and why that cannot be said, of groups that are wrong.
+
+    Who waits for something else than nodes is not among them.
+    """
     from dray.scale_up import NodeGroupError, load_groups, plan
 
     try:
         groups = load_groups(items, snapshot)
     except NodeGroupError as error:
-        output.fail(f"{error}.")
-    if groups:
-        for pod in plan(snapshot, groups).unplaced:
-            yield Finding("", None, f"Pod {pod.pod}", "FitsNowhere", "", f"fits no node group: {pod.message}", WARNING)
+        return [], str(error)
+    unplaced = plan(snapshot, groups).unplaced if groups else ()
+    return [
+        Finding("", None, f"Pod {pod.pod}", "FitsNowhere", "", f"fits no node group: {pod.message}", WARNING)
+        for pod in unplaced
+        if pod.groups
+    ], ""
 
 
 def _read(given: list[str], skip: list[str]) -> tuple[list[Item], Snapshot, list[InputError]]:

@@ -7,7 +7,7 @@ Only what the snapshot can show is told: without devices in it, nothing is said 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dray import cel
@@ -81,6 +81,9 @@ def _classes(snapshot: Snapshot, devices: list[EffectiveDevice]) -> Iterator[Sus
         if devices and texts and not any(_holds(texts, device) for device in devices[:MAX_DEVICES]):
             message = f"none of {len(devices)} published devices is of this class"
             yield Suspicion("DeviceClass", "", one.metadata.name, "spec.selectors", "NobodyPublishes", message)
+        for index, failure in _failures(texts, devices[:MAX_DEVICES], "published devices"):
+            field = f"spec.selectors[{index}].cel.expression"
+            yield Suspicion("DeviceClass", "", one.metadata.name, field, "MayFail", failure)
 
 
 def _unknown_classes(snapshot: Snapshot, requests: Iterable[_Request]) -> Iterator[Suspicion]:
@@ -114,13 +117,18 @@ def _selectors(snapshot: Snapshot, devices: list[EffectiveDevice], requests: Ite
             continue  # which devices it is about is not known
         of_class = [each.cel.expression for each in owner.spec.selectors if each.cel is not None]
         candidates = [device for device in devices[:MAX_DEVICES] if _holds(of_class, device)]
-        number = len(candidates)
-        for index, text in enumerate(one.selectors):
-            failed = [found for device in candidates if (found := _failure(text, device))]
-            candidates = [device for device in candidates if _holds([text], device)]  # the next one sees only these
-            if failed:
-                message = f"fails on {len(failed)} of {number} devices of its class: {failed[0]}"
-                yield _about(one, f"{one.path}.selectors[{index}].cel.expression", "MayFail", message)
+        for index, failure in _failures(one.selectors, candidates, "devices of its class"):
+            yield _about(one, f"{one.path}.selectors[{index}].cel.expression", "MayFail", failure)
+
+
+def _failures(texts: Sequence[str], candidates: Sequence[EffectiveDevice], what: str) -> Iterator[tuple[int, str]]:
+    """Selectors that fail on some devices, in the order in which they are asked: each sees those of the one before."""
+    number = len(candidates)
+    for index, text in enumerate(texts):
+        failed = [found for device in candidates if (found := _failure(text, device))]
+        candidates = [device for device in candidates if _holds([text], device)]
+        if failed:
+            yield index, f"fails on {len(failed)} of {number} {what}: {failed[0]}"
 
 
 def _requests(snapshot: Snapshot) -> Iterator[_Request]:

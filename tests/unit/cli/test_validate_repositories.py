@@ -340,3 +340,36 @@ def test_lint_names_pods_that_fit_no_node_group() -> None:
     done = dray("lint", *folders)
     assert done.exit_code in (0, 1), done.stderr
     assert "problems in" in done.stdout
+
+
+GROUP = "apiVersion: dray.dev/v1\nkind: NodeGroup\nmetadata: {name: more}\nspec: {fromNode: NODE}\n"
+WAITS = """---
+apiVersion: v1
+kind: Pod
+metadata: {name: held-back, namespace: ml}
+spec: {schedulingGates: [{name: quota}], containers: [{name: main, image: image}]}
+"""
+CLASS = """---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: racked}
+spec: {selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].rack == "r1"'}}]}
+"""
+
+
+def test_lint_tells_a_class_that_fails_on_devices_and_nothing_of_pods_that_wait_for_other_things(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "odd.yaml").write_text(GROUP.replace("NODE", "node-1") + WAITS + CLASS)
+    done = dray("lint", str(ROOT / "examples" / "cluster"), str(tmp_path), "-o", "json")
+    found = {(one["object"], one["reason"]) for one in json.loads(done.stdout)["findings"]}
+    assert ("DeviceClass racked", "MayFail") in found
+    assert ("Pod ml/held-back", "FitsNowhere") not in found
+
+
+def test_lint_goes_on_without_a_node_group_that_is_like_no_node(tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text(GROUP.replace("NODE", "nowhere") + CLASS)
+    done = dray("lint", str(ROOT / "examples" / "cluster"), str(tmp_path))
+    assert done.exit_code == 2
+    assert "DeviceClass racked" in done.stdout
+    assert "there is no node nowhere in the cluster. What fits no node group was not looked at." in done.stderr
