@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import keyword
+import sys
 from importlib import resources
+from importlib.metadata import packages_distributions
 from importlib.resources.abc import Traversable
 from string import Template
 from typing import Final
 
 import msgspec
+import yaml
 
 from dray.api.names import validate_dns1123_subdomain, validate_driver_name
 
@@ -46,14 +49,29 @@ class Names(msgspec.Struct, frozen=True):
         module = first.replace("-", "_")
         if not module[0].isalpha():
             module = f"driver_{module}"
-        if keyword.iskeyword(module) or module in ("dray", "tests", "test"):
+        if _is_taken(module):
             module = f"{module}_driver"
-        return cls(driver, module, "".join(part.capitalize() for part in module.split("_")))
+        return cls(driver, module, _class_of(module))
 
     @property
     def project(self) -> str:
         """What the project and its objects are called: `fans`."""
         return self.module.replace("_", "-")
+
+
+def _class_of(module: str) -> str:
+    return "".join(part.capitalize() for part in module.split("_"))
+
+
+def _is_taken(module: str) -> bool:
+    """Whether the name means something else already: to Python, to what is installed, to tests or in a manifest."""
+    return (
+        any(map(keyword.iskeyword, (module, _class_of(module))))
+        or module in sys.stdlib_module_names
+        or module in ("conftest", "dray", "pytest", "test", "tests")
+        or module in packages_distributions()
+        or yaml.safe_load(module) != module
+    )
 
 
 def files_of(names: Names) -> dict[str, str]:

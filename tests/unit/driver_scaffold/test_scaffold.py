@@ -14,7 +14,7 @@ import dray
 from dray.cli.main import app
 from dray.driver_scaffold import Names, ScaffoldError, files_of
 
-DRIVERS = ("fans.example.com", "fan-control.example.com", "9lives.example.com", "class.example.com", "dray.example.com")
+DRIVERS = ("fans.example.com", "fan-control.example.com", "9lives.example.com", "class.example.com", "none.example.com")
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -59,8 +59,29 @@ def test_manifests_are_valid_and_fit_together(driver: str) -> None:
 
 def test_names_that_python_has_already_get_another_module() -> None:
     assert Names.of("class.example.com").module == "class_driver"
+    assert Names.of("none.example.com") == Names("none.example.com", "none_driver", "NoneDriver")
     assert Names.of("9lives.example.com").class_ == "Driver9lives"
     assert Names.of("fan-control.example.com") == Names("fan-control.example.com", "fan_control", "FanControl")
+
+
+@pytest.mark.parametrize(
+    "name", ["json", "types", "grpc", "aiohttp", "yaml", "dray", "pytest", "conftest", "test", "on"]
+)
+def test_names_that_mean_something_else_already_get_another_module(name: str) -> None:
+    names = Names.of(f"{name}.example.com")
+    assert (names.module, names.project) == (f"{name}_driver", f"{name}-driver")
+
+
+@pytest.mark.parametrize("name", ["path", "callable", "iterable", "driver", "pathlib"])
+def test_a_class_has_the_name_of_nothing_else_in_its_files(name: str) -> None:
+    names = Names.of(f"{name}.example.com")
+    files = files_of(names)
+    for path in (f"{names.module}.py", f"tests/test_{names.module}.py"):
+        tree = ast.parse(files[path])
+        imports = [one for one in ast.walk(tree) if isinstance(one, ast.Import | ast.ImportFrom)]
+        bound = [alias.asname or alias.name for one in imports for alias in one.names]
+        bound += [one.name for one in tree.body if isinstance(one, ast.ClassDef)]
+        assert bound.count(names.class_) == 1
 
 
 @pytest.mark.parametrize("driver", ["", "fans", "Fans.example.com", "fans_.example.com", "../x.example.com", "a" * 70])
