@@ -118,5 +118,27 @@ def test_what_is_installed_works_with_its_own_rights(server: LiveServer, tmp_pat
     assert "resourceslicepatches.dray.dev" in kubectl("get", "crd", "-o", "name")
 
 
+def test_doctor_finds_who_leads_wherever_dray_is_installed_and_believes_no_tenant(
+    server: LiveServer, tmp_path: Path
+) -> None:
+    kubectl = Kubectl(server, tmp_path)
+    printed = yaml.safe_load_all(run_dray("install", "--set", "namespace=gpus").stdout)
+    kubectl("apply", "-f", "-", stdin=yaml.safe_dump(next(one for one in printed if one["kind"] == "Namespace")))
+    kubectl("create", "namespace", "tenant")
+    kubectl("create", "serviceaccount", "reader", "-n", "tenant")
+    kubectl("create", "clusterrolebinding", "readers", "--clusterrole=dray-reader", "--serviceaccount=tenant:reader")
+    spec = {"holderIdentity": "me", "leaseDurationSeconds": 3600, "renewTime": "2999-01-01T00:00:00.000000Z"}
+    lease = _object("coordination.k8s.io/v1", "Lease", "dray-controllers", spec)
+    for namespace in ("gpus", "tenant"):
+        kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(lease))
+    config = yaml.safe_load(server.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": kubectl("create", "token", "reader", "-n", "tenant").strip()}
+    (tmp_path / "reader").write_text(yaml.safe_dump(config))
+    for who in (server.kubeconfig, tmp_path / "reader"):
+        leases = json.loads(run_dray("doctor", "--kubeconfig", who, "-o", "json").stdout)["leases"]
+        assert leases.pop("gpus/dray-controllers") == "me"
+        assert not [name for name in leases if name.startswith("tenant/")]
+
+
 def _object(version: str, kind: str, name: str, spec: Any) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}

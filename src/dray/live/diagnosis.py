@@ -15,7 +15,7 @@ import msgspec
 from dray.api.generated.authentication import SelfSubjectReview
 from dray.api.generated.authorization import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
 from dray.api.generated.coordination import Lease
-from dray.api.kinds import CLAIMS, CLASSES, LEASES, NODES, PATCHES, PODS, RULES, SLICES
+from dray.api.kinds import CLAIMS, CLASSES, LEASES, NAMESPACES, NODES, PATCHES, PODS, RULES, SLICES
 from dray.api.meta import ObjectMeta
 from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind, other_face
 from dray.api.status import ApiError
@@ -33,6 +33,8 @@ LOOKED_AT: Final = (NODES, PODS, CLAIMS, SLICES, CLASSES)
 CONTROLLERS_LEASE: Final = "dray-controllers"
 LEASE_NAMES: Final = ("kube-scheduler", "kube-controller-manager", "dray-scheduler", CONTROLLERS_LEASE)
 LEASE_PLACES: Final = ("kube-system", "dray-system")
+MARK_OF_INSTALL: Final = "app.kubernetes.io/part-of=dray"
+"""What `dray install` labels its namespace with, whatever that is called."""
 SKEW_SECONDS: Final = 60
 """So far the clock of whoever asks may go before those of the cluster."""
 
@@ -140,7 +142,7 @@ async def _gates(client: HttpClient) -> dict[str, bool] | None:
 async def find_leases(client: HttpClient, now: float, names: Sequence[str] = LEASE_NAMES) -> dict[str, str]:
     """Who holds which lease, `NAMESPACE/NAME`, of those that may be read and are renewed. Raises OSError."""
     found: dict[str, str] = {}
-    for namespace in LEASE_PLACES:
+    for namespace in await _lease_places(client):
         for name in names:
             try:
                 lease = await find(client, LEASES, namespace, name, Lease)
@@ -149,6 +151,15 @@ async def find_leases(client: HttpClient, now: float, names: Sequence[str] = LEA
             if held_by := holder(lease, now - SKEW_SECONDS):
                 found[f"{namespace}/{name}"] = held_by
     return found
+
+
+async def _lease_places(client: HttpClient) -> list[str]:
+    """Where leases usually are, and wherever dray is installed. Not just anywhere: tenants may write leases, too."""
+    try:
+        labelled = (await client.list(NAMESPACES, labels=MARK_OF_INSTALL)).items
+    except ApiError:
+        labelled = ()
+    return list(dict.fromkeys((*LEASE_PLACES, *(one.metadata.name for one in labelled))))
 
 
 def judge(facts: Facts) -> Iterator[Finding]:

@@ -109,6 +109,7 @@ _READER = cluster_role(
     rule(READ, "storage.k8s.io", "storageclasses"),
     rule(READ, "admissionregistration.k8s.io", "*"),
     rule(READ, CLUSTER, "*"),
+    rule("get", LEASES, "leases", names="dray-controllers dray-scheduler kube-controller-manager kube-scheduler"),
 )
 """What commands that only look, `dray top` and the page look at, and no more; to be bound by the admin."""
 
