@@ -23,6 +23,9 @@ class Server:
     async def server_version(self) -> str:
         return self._version
 
+    async def list(self, kind: Kind, *, labels: str) -> Lease:
+        raise ApiError(403, "Forbidden", f"you may not list {kind.resource} with {labels}")
+
     async def get(self, kind: Kind, namespace: str, name: str) -> Lease:
         assert (kind, name) == (LEASES, "dray-controllers")
         if namespace not in self._leases:
