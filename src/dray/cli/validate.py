@@ -77,7 +77,7 @@ def run(
         else:
             count += 1
             found = list(check(item, strict=strict, customs=customs))
-            if ignore_missing_schemas and not _is_known(item.value, customs):
+            if ignore_missing_schemas and not is_known(item.value, customs):
                 found = [
                     Finding(item.source, item.line_of("kind"), _describe(item.value), "UnknownKind", "", _UNKNOWN, NOTE)
                 ]
@@ -169,13 +169,13 @@ def _custom_of(value: Any, customs: Kinds) -> CustomKind | None:
     return customs.get((str(value.get("apiVersion")), str(value.get("kind")))) if isinstance(value, dict) else None
 
 
-def _is_known(value: Any, customs: Kinds) -> bool:
+def is_known(value: Any, customs: Kinds | None = None) -> bool:
     """Whether somebody could tell what is right for an object: dray itself, or a definition that was given."""
     from dray.api import registry
 
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or not value.get("apiVersion"):
         return True  # what is not even an object is told as that
-    if value["kind"] in ("NodeGroup", "ControllersConfiguration") or _custom_of(value, customs) is not None:
+    if value["kind"] in ("NodeGroup", "ControllersConfiguration") or _custom_of(value, customs or {}) is not None:
         return True
     try:
         registry.by_kind(str(value["apiVersion"]), value["kind"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from dray.api.registry import Kind
     from dray.client.http import HttpClient
     from dray.snapshot import Snapshot
+    from dray.snapshot.files import Item, Source
     from dray.what_if.difference import Difference
 
 
@@ -86,7 +88,7 @@ def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, conte
     try:
         before = _with_deleted(before, change.delete, running)
         after = delete(before, change.delete, moment)
-        after = after.with_applied(*change.apply, now=moment)
+        after = after.with_applied(*_read_and_judged(change.apply), now=moment)
         before, after = _with_changed(before, after, running)
     except SnapshotError as error:
         output.fail(f"--delete: {error}.")
@@ -95,6 +97,37 @@ def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, conte
     inputs.note_ignored(after.ignored[len(before.ignored) :])
     with inputs.busy("Comparing"):
         return Comparison(before, after, compare(before, after, moment))
+
+
+def _read_and_judged(apply: Sequence[str]) -> Iterator[Source]:
+    """What to apply. Says of what an API server would refuse that it would. Raises InputError."""
+    from dray.cli.validate import is_known
+    from dray.snapshot.files import read
+
+    for source in apply:
+        items = list(read([source]))
+        for item in items:
+            if is_known(item.value):
+                _note_refused(item)
+        if source == "-":  # it can be read once only
+            yield from (item.value for item in items)
+        else:
+            yield source
+
+
+def _note_refused(item: Item) -> None:
+    from dray.cli.findings import ERROR
+    from dray.cli.validate import check
+
+    found = [one for one in check(item, strict=True) if one.severity == ERROR]
+    if found:
+        field = f"{found[0].field}: " if found[0].field else ""
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        print(
+            f"dray: an API server would refuse {found[0].object}: {field}{found[0].message}{more}. "
+            "`dray validate` tells all; what follows is about what is right of it.",
+            file=sys.stderr,
+        )
 
 
 class Running(NamedTuple):

@@ -28,6 +28,23 @@ def test_a_rule_that_evicts_is_exit_code_1() -> None:
     assert lines[-1].endswith("in 5 min  yes: node-2")
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("NoExecute", "NoExec", 'spec.taint.effect: Unsupported value: "NoExec"'),
+        ("driver:", "drivr:", 'unknown field "spec.deviceSelector.drivr"'),
+    ],
+)
+def test_what_an_api_server_would_refuse_is_said(right: str, wrong: str, says: str, tmp_path: Path) -> None:
+    changed = tmp_path / "rule.yaml"
+    changed.write_text(RETIRE.read_text().replace(right, wrong))
+    for given in (str(changed), "-"):
+        done = dray("--apply", given, stdin=changed.read_text())
+        assert "an API server would refuse DeviceTaintRule retire-node-1: " in done.stderr
+        assert says in done.stderr
+    assert not dray("--apply", str(RETIRE)).stderr
+
+
 @pytest.mark.req("5055-105")
 def test_a_rule_without_effect_hurts_nobody_and_says_both_counts() -> None:
     done = dray("--apply", "-", stdin=RETIRE.read_text().replace("NoExecute", "None"))
