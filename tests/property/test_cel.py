@@ -15,7 +15,9 @@ from dray import cel
 from dray.cel import codegen
 from dray.cel.allowance import endless
 from dray.cel.checker import check
+from dray.cel.evaluators import Steps
 from dray.cel.parser import parse
+from dray.cel.planner import plan
 from dray.cel.validators import validate
 
 CASES = Path(__file__).parent.parent / "conformance" / "data" / "cel.jsonl.xz"
@@ -170,7 +172,7 @@ def test_generated_functions_agree_with_the_steps(expression: str) -> None:
     parsed = parse(expression)
     check(parsed.root, expression)
     validate(parsed.root, expression)
-    by_steps = selector._by_steps
+    by_steps = Steps(plan(parsed.root, expression), is_deep=True).all
     code = codegen.generate(parsed.root)
     if code is None:
         return
