@@ -46,8 +46,7 @@ def run(
     as a claim of an unknown class or with a selector that fails.
     """
     snapshot = inputs.load([*(sources or ()), *(files or ())])
-    if node is not None and node not in snapshot.nodes():
-        output.fail(f"no node {node} in the input. There is {_some(snapshot.nodes())}.")
+    inputs.check_node(snapshot, node)
     wanted = [read_name(one, namespace, "claim") for one in claim or ()]
     results = _together(snapshot, wanted, node) if wanted else list(_one_by_one(snapshot, node))
     if format_ is output.TableFormat.TABLE:
@@ -134,7 +133,3 @@ def _why(outcome: Outcome) -> str:
         return outcome.error or outcome.message
     # Nothing is explained of claims that are allocated already; what stands in their way is in the message.
     return outcome.explain().brief() or outcome.message
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "") if names else "none at all"

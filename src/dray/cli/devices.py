@@ -48,6 +48,7 @@ def run(
     """
     given = [*(sources or ()), *(files or ())]
     snapshot = live.read_cluster(given, "devices", kubeconfig=kubeconfig, context=context)
+    inputs.check_node(snapshot, node, is_live=not given)
     devices = [state for state in snapshot.device_states(node) if driver in (None, state.device.id.driver)]
     if format_ in (Format.YAML, Format.JSON):
         tables.print_value(_to_dict(snapshot, devices), "DeviceReport", as_yaml=format_ is Format.YAML)

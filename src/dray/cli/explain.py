@@ -175,8 +175,7 @@ def explain_placement(
 def _load(files: list[str] | None, kubeconfig: Path | None, context: str, node: str | None) -> Snapshot:
     """The cluster in files, else the running one. Ends with exit code 2 if it cannot be read or lacks the node."""
     snapshot = live.read_cluster(files, "explain", kubeconfig=kubeconfig, context=context)
-    if node is not None and node not in snapshot.nodes():
-        output.fail(f"no node {node} in the input." if files else f"there is no node {node} in the cluster.")
+    inputs.check_node(snapshot, node, is_live=not files)
     return snapshot
 
 

@@ -45,6 +45,16 @@ def load(files: Sequence[str]) -> Snapshot:
     return snapshot
 
 
+def check_node(snapshot: Snapshot, node: str | None, *, is_live: bool = False) -> None:
+    """Ends with exit code 2 if a node is named that there is not."""
+    if node is None or node in (there := snapshot.nodes()):
+        return
+    from dray.prose.wording import names
+
+    where = "cluster" if is_live else "input"
+    output.fail(f"no node {node} in the {where}. There is {names(there, 5) or 'none at all'}.")
+
+
 def note_ignored(ignored: Sequence[Ignored]) -> None:
     """Says once on standard error what was passed over, so that nothing is missed silently."""
     if ignored:

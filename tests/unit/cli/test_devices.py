@@ -38,6 +38,12 @@ def test_one_node_or_driver() -> None:
     assert (none.stdout, none.exit_code) == ("No devices.\n", 1)
 
 
+def test_a_node_that_there_is_not_is_no_node_without_devices() -> None:
+    done = dray(CLUSTER, "--node", "node-9")
+    assert (done.stdout, done.exit_code) == ("", 2)
+    assert "no node node-9 in the input. There is node-1, node-2" in done.stderr
+
+
 def test_wide_says_everything() -> None:
     done = dray(CLUSTER, "--node", "node-3", "-o", "wide")
     assert "since 2026-06-01T12:00:00Z" in done.stdout
