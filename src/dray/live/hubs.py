@@ -16,5 +16,9 @@ async def load_fleet(client: Client) -> tuple[FleetObject, ...]:
 
     of_fleets = (kinds.CLUSTERS, kinds.CLUSTER_SETS, kinds.CLUSTER_SET_BINDINGS, kinds.ADD_ON_SCORES)
     of_placements = (kinds.DECISIONS, kinds.PLACEMENTS)
-    listed = await asyncio.gather(*(client.list(kind) for kind in (*of_fleets, *of_placements)))
-    return cast("tuple[FleetObject, ...]", tuple(obj for listing in listed for obj in listing.items))
+    wanted = (*of_fleets, *of_placements)
+    listed = await asyncio.gather(*map(client.list, wanted), return_exceptions=True)
+    # The first that is missing is named, and not the one whose answer came first: a fleet before what is said of it.
+    if (error := next((one for one in listed if isinstance(one, BaseException)), None)) is not None:
+        raise error
+    return cast("tuple[FleetObject, ...]", tuple(obj for listing in listed for obj in listing.items))  # type: ignore[union-attr]
