@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import importlib
 import json
@@ -71,6 +72,7 @@ def _become(request: bytes, streams: list[int]) -> None:
     os.environ.update(environment)
     os.chdir(directory)
     sys.argv = ["dray", *arguments]
+    faulthandler.enable()  # a crash in a library's C says where
     # Whoever runs the tests in the background may have had all of them ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # What an interpreter looks at when it starts, as far as tests set it.

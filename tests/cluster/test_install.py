@@ -52,6 +52,9 @@ class Installed:
             process.wait()
 
 
+READER = ("ClusterRole", "dray-reader")
+
+
 def test_what_is_installed_works_with_its_own_rights(server: LiveServer, tmp_path: Path) -> None:
     kubectl = Kubectl(server, tmp_path)
     before = run_dray("doctor", "--kubeconfig", server.kubeconfig, "-o", "json")
@@ -123,7 +126,8 @@ def test_doctor_finds_who_leads_wherever_dray_is_installed_and_believes_no_tenan
 ) -> None:
     kubectl = Kubectl(server, tmp_path)
     printed = yaml.safe_load_all(run_dray("install", "--set", "namespace=gpus").stdout)
-    kubectl("apply", "-f", "-", stdin=yaml.safe_dump(next(one for one in printed if one["kind"] == "Namespace")))
+    wanted = [one for one in printed if (one["kind"], one["metadata"]["name"]) in (("Namespace", "gpus"), READER)]
+    kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(wanted))
     kubectl("create", "namespace", "tenant")
     kubectl("create", "serviceaccount", "reader", "-n", "tenant")
     kubectl("create", "clusterrolebinding", "readers", "--clusterrole=dray-reader", "--serviceaccount=tenant:reader")
