@@ -8,13 +8,17 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from dray.api import registry
+from dray.api import codec, registry
 from dray.api.field import FieldError, Reason
+from dray.api.generated.apiextensions import CustomResourceDefinition
 from dray.api.generated.core import PodSpec
 from dray.api.kinds import PODS
+from dray.custom.kinds import CustomKind, kinds_of
 from dray.server import errors
 from dray.server.bodies import body, parts
+from dray.server.bodies.options import WriteOptions
 from dray.server.errors import ApiError
+from dray.server.routes import Route
 
 CONFIG_MAPS = registry.by_kind("v1", "ConfigMap")
 
@@ -96,3 +100,27 @@ def test_of_many_problems_the_first_thousand_are_told() -> None:
     assert status.details is not None
     assert len(status.details.causes) == errors.MOST_TOLD
     assert status.message.endswith("spec.a[999]: Required value, and 1500 more]")
+
+
+def _widgets() -> CustomKind:
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {"group": "x.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    document = {"metadata": {"name": "widgets.x.io"}, "spec": spec, "status": {"acceptedNames": names}}
+    definition = codec.read(document, CustomResourceDefinition).obj
+    assert definition is not None
+    return kinds_of(definition)[0]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/yaml"])
+def test_custom_objects_are_bounded_like_built_in_ones(content_type: str) -> None:
+    route = Route("create", _widgets(), "v1", "default")
+
+    def decode(count: int) -> Any:
+        data = b'{"metadata":{"name":"w"},"spec":[%b]}' % b",".join([b"{}"] * count)
+        return body.decode(data, content_type, route, WriteOptions(), [])
+
+    assert decode(100).content["spec"] == [{}] * 100
+    with pytest.raises(ApiError, match="more than 50000 objects"):
+        decode(parts.MOST_OBJECTS)

@@ -137,8 +137,7 @@ def decode(body: bytes, content_type: str, route: Route, options: WriteOptions, 
 
 def _decode_json(body: bytes, route: Route, options: WriteOptions, warnings: list[str]) -> Object:
     strict = options.field_validation != "Ignore"
-    if not route.kind.is_custom:
-        parts.check_json(body, route.kind)
+    parts.check_json(body, route.kind)
     try:
         reading = _read_json(body, route, find_duplicates=strict)
     except codec.DecodeError as error:
