@@ -123,20 +123,3 @@ def test_free_form_json_round_trips_untouched() -> None:
 @pytest.mark.parametrize("kind", [ResourceSlice, ResourceClaim, DeviceClass, DeviceTaintRule])
 def test_decode_is_the_inverse_of_encode(kind: type[msgspec.Struct]) -> None:
     assert codec.decode(codec.encode(kind()), kind) == kind()
-
-
-def test_what_a_type_is_made_of_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes tens of milliseconds, and anybody may send unknown fields, or names of twenty digits."""
-    asked: list[object] = []
-    ask = msgspec.inspect.type_info
-
-    def count(kind: object) -> msgspec.inspect.Type:
-        asked.append(kind)
-        return ask(kind)
-
-    monkeypatch.setattr("dray.api.codec.inspect.type_info", count)
-    codec._type_info.cache_clear()
-    for number in range(3):
-        assert read_slice(unknown=number).unknown
-    assert asked
-    assert len(asked) == len(set(asked))
