@@ -304,6 +304,20 @@ async def test_containers_outlive_the_agent_and_are_found_again() -> None:
         assert ended.status.container_statuses[0].state.terminated.exit_code == 7
 
 
+async def test_a_container_that_says_it_has_ended_and_goes_on_is_watched_by_the_next_agent() -> None:
+    """The shell around it, which is to say so, has the same user: with a debugger its processes may do that for it."""
+    async with process_world() as world:
+        pod = await world.pod("p", containers=shell(SLEEP))
+        await world.phase("p", "Running")
+        await world.stop()
+        (world.root / "pods" / pod.metadata.uid / "main" / "0.exit").write_text("0\n")
+        runtime = process_runtime(world)
+        found = runtime.recover(pod, lambda: None)["main"]
+        assert found.exit is None
+        runtime.kill(found)
+        await world.until(lambda: found.exit is not None)
+
+
 async def test_children_of_a_container_that_outlived_the_agent_end_with_it() -> None:
     async with process_world() as world:
         flag = world.root / "flag"

@@ -6,6 +6,8 @@ import contextlib
 import errno
 import marshal
 import os
+import select
+import signal
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -22,6 +24,9 @@ SHELL: Final = "/bin/sh"
 NEW_MOUNTS, NEW_HOST_NAME, NEW_IPC, NEW_PROCESSES, NEW_NETWORK = 0x20000, 0x4000000, 0x8000000, 0x20000000, 0x40000000
 LONGEST_HOST_NAME: Final = 63
 LONGEST_REPORT: Final = 4096
+LOOK_MILLISECONDS: Final = 100
+"""Between two looks at a launcher that says nothing."""
+STOPPED: Final = b"0 another process of the container stopped it before it could start"
 
 _KEEP: Final = 'trap : TERM INT HUP QUIT; (exec "$@" 8>&- 9>&-); code=$?; echo $code >&9; exit $code'
 """Stays around the container's process to note its exit code, even if nobody else is there to see. It has the rights of
@@ -150,7 +155,7 @@ def _run(plan: Mapping[str, Any], hidden: Iterable[int], standard: Standard) -> 
     hidden = tuple(one for one in (*hidden, plan["held"]) if one >= 0)
     with contextlib.ExitStack() as stack:
         reading, writing = os.pipe()
-        reports = stack.enter_context(open(reading, "rb"))
+        stack.enter_context(_closing(reading))
         descriptor = stack.enter_context(_closing(os.memfd_create("launch", os.MFD_CLOEXEC)))
         with _closing(writing):
             with open(os.dup(descriptor), "wb") as file:
@@ -164,9 +169,9 @@ def _run(plan: Mapping[str, Any], hidden: Iterable[int], standard: Standard) -> 
                 stdout=standard.output,
                 stderr=standard.errors,
             )
-        said = reports.read(LONGEST_REPORT)
-    noted, _, problem = said.partition(b"\n") if said.startswith(b"pid ") else (b"", b"", said)
-    pid = int(noted[4:]) if noted else None
+        said = _report(reading, child)
+    pid = _noted(said)
+    problem = said if pid is None else said.partition(b"\n")[2]
     if pid == child.pid:
         _let_go(child)
     else:
@@ -177,6 +182,40 @@ def _run(plan: Mapping[str, Any], hidden: Iterable[int], standard: Standard) -> 
         number, _, why = problem.decode(errors="replace").partition(" ")
         raise LaunchFailed(why or "the launcher ended without a word", int(number) if number.isdecimal() else 0)
     return pid
+
+
+def _report(reading: int, child: subprocess.Popen[bytes]) -> bytes:
+    """What the launcher says until it is the program that was asked for.
+
+    Once it has their user, processes of its container may stop it, and whoever waits would do so for ever: it is ended.
+    """
+    said = b""
+    poll = select.poll()
+    poll.register(reading, select.POLLIN)
+    while len(said) < LONGEST_REPORT:
+        if poll.poll(LOOK_MILLISECONDS):
+            part = os.read(reading, LONGEST_REPORT)
+            if not part:
+                break
+            said += part
+        elif stopped := [pid for pid in (child.pid, _noted(said)) if pid is not None and _is_stopped(pid)]:
+            for pid in stopped:
+                os.kill(pid, signal.SIGKILL)
+            return said + STOPPED
+    return said
+
+
+def _noted(said: bytes) -> int | None:
+    """The number of the process that is becoming what was asked for, once the launcher has said it."""
+    noted, ended, _ = said.partition(b"\n")
+    return int(noted[4:]) if ended and noted.startswith(b"pid ") else None
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a child that was not waited for yet does not go on by itself."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("T", "t")
+    return False
 
 
 @contextlib.contextmanager

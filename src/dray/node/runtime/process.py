@@ -145,13 +145,12 @@ class ProcessRuntime:
             return None
         pid, at = started
         running = Running(f"process://{attempt.identity}", attempt.number, at)
-        running.exit = attempt.exit()
-        if running.exit is None and attempt.is_of(pid):
+        if attempt.is_of(pid):  # whatever stands in the file for its exit code, which its own processes may write to
             with contextlib.suppress(ProcessLookupError):
                 self._watch(running, _Process(pid, attempt, (), is_child=False), on_exit)
                 return running
         # It has ended, maybe this very moment.
-        running.exit = running.exit or attempt.exit() or Exit(None, self._clock.now())
+        running.exit = attempt.exit() or Exit(None, self._clock.now())
         return running
 
     def _watch(self, running: Running, process: _Process, on_exit: OnExit) -> None:
