@@ -7,14 +7,17 @@ import contextlib
 import gzip
 import json
 import ssl
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from controller_world import World
 from dray.api.generated.core import Pod
 from dray.api.meta import ObjectMeta
+from dray.controllers.eviction import webhook as eviction_webhook
 from dray.controllers.eviction.webhook import MAX_ANSWER, WebhookDecider, WebhookError
 from dray.controllers.settings import ControllerSettings
 from dray.eviction.policy import Decision, EvictionCause, Never, PolicyState
@@ -210,3 +213,18 @@ async def test_a_pod_is_held_while_its_webhook_fails(tmp_path: Path, case: str) 
             return await leaving(world) == {"user"}
 
         await until(world, leaves)
+
+
+async def test_what_a_webhook_sends_is_read_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In `dray up` the controllers share the loop of the server."""
+    readers: list[str] = []
+
+    async def read(content: aiohttp.StreamReader) -> bytes:
+        readers.append(threading.current_thread().name)
+        return await read_all(content)
+
+    read_all = eviction_webhook._read_all
+    monkeypatch.setattr(eviction_webhook, "_read_all", read)
+    async with webhook(tmp_path, in_chunks) as hook:
+        assert isinstance(await ask(hook), Never)
+    assert readers == ["eviction webhook"]

@@ -16,6 +16,7 @@ from dray.client.trust import trusting
 from dray.eviction.policy import Decision, EvictionCause, Force, Never, Now, PolicyState, Wait
 from dray.eviction.settings import SettingsError, Webhook
 from dray.files import home
+from dray.process.own_loop import OwnLoop
 
 VERSION: Final = "dray.dev/v1"
 MAX_ANSWER: Final = 1 << 20
@@ -41,7 +42,10 @@ class _Answer(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class WebhookDecider:
-    """Asks over the network. Connections are kept between questions."""
+    """Asks over the network, on an event loop of its own: an answer in a million crumbs is work for nobody else.
+
+    Connections are kept between questions.
+    """
 
     counts_siblings = True
     may_block = True
@@ -52,32 +56,36 @@ class WebhookDecider:
         self.follows_up = webhook.follows_up
         self._url = webhook.url
         self._ssl = _trust(webhook)
+        self._loop = OwnLoop("eviction webhook")
         self._session: aiohttp.ClientSession | None = None
 
     async def decide(self, pod: Pod, cause: EvictionCause, state: PolicyState, now: float) -> Decision:
         """What the webhook says. Raises WebhookError."""
+        body = msgspec.json.encode(question(pod, cause, state, now))
+        return read_answer(await self._loop.run(self._asked(body)), now)
+
+    async def _asked(self, body: bytes) -> bytes:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(ssl=self._ssl, limit=64),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,  # what is bounded is what arrives
             )
-        body = msgspec.json.encode(question(pod, cause, state, now))
         try:
             # A redirect would send the pod to somebody who was not configured.
             async with self._session.post(self._url, data=body, headers=HEADERS, allow_redirects=False) as response:
                 if response.status != 200:
                     raise WebhookError(f"{self._url} answered {response.status}, not 200")
-                text = await _read_all(response.content)
+                return await _read_all(response.content)
         except (aiohttp.ClientError, OSError) as error:
             raise WebhookError(f"{self._url}: {error or type(error).__name__}") from error
-        return read_answer(text, now)
 
     async def close(self) -> None:
         """Closes connections."""
         session, self._session = self._session, None
         if session is not None:
-            await session.close()
+            await self._loop.run(session.close())
+        await self._loop.close()
 
 
 async def _read_all(content: aiohttp.StreamReader) -> bytes:

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from dray.client.trust import trusting
-from dray.server.webhooks.own_loop import OwnLoop
+from dray.process.own_loop import OwnLoop
 from dray.server.webhooks.targets import Target
 
 if TYPE_CHECKING:

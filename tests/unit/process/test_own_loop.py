@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from dray.server.webhooks.own_loop import OwnLoop
+from dray.process.own_loop import OwnLoop
 from patience import PATIENCE
 
 
