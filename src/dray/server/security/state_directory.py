@@ -33,6 +33,8 @@ class StateDirectory:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._refuse_if_shared()
+            for path in (*self.path.iterdir(), *self.path.glob("pki/*")):
+                _check_owner(path, path.lstat())
         except OSError as error:
             raise StateDirectoryError(f"cannot use {self.path} as state directory: {_reason(error)}") from error
 
@@ -66,14 +68,12 @@ class StateDirectory:
         """
         path = self.file(name)
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=_open_at_once) as file:
                 found = os.fstat(file.fileno())
-                for what, owner in ((path.parent, path.parent.stat().st_uid), (path, found.st_uid)):
-                    if not is_trusted(owner):
-                        raise StateDirectoryError(
-                            f"{what} belongs to user {owner}, who may have put it there. Look at it, and remove it or "
-                            f"run: chown {os.geteuid()} {what}"
-                        )
+                _check_owner(path.parent, path.parent.stat())
+                _check_owner(path, found)
+                if not stat.S_ISREG(found.st_mode):
+                    raise StateDirectoryError(f"{path} is no file of this server. Look at it, and remove it.")
                 if stat.S_IMODE(found.st_mode) & 0o077:
                     os.fchmod(file.fileno(), 0o600)
                 data = file.read(MAX_FILE_BYTES + 1)
@@ -95,6 +95,20 @@ class StateDirectory:
             _replace(path, data)
         except OSError as error:
             raise StateDirectoryError(f"cannot write {path}: {_reason(error)}") from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A pipe would be waited for."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    """Refuses what somebody else may have put there: a file, or a link to one that says what everybody may know."""
+    if not is_trusted(found.st_uid):
+        raise StateDirectoryError(
+            f"{path} belongs to user {found.st_uid}, who may have put it there. Look at it, and remove it or "
+            f"run: chown -h {os.geteuid()} {path}"
+        )
 
 
 def _replace(path: Path, data: bytes) -> None:

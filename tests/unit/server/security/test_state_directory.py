@@ -137,6 +137,27 @@ def test_keys_that_somebody_else_put_there_are_refused(
         directory.read("pki/ca.key")
 
 
+@pytest.mark.parametrize("name", ["data.mdb", "admin-token", "pki/ca.key"])
+def test_links_that_somebody_else_put_there_are_refused_wherever_they_lead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What they lead to may be root's, and known to everybody."""
+    StateDirectory(tmp_path / "state").write("pki/ca.crt", b"one")
+    link = tmp_path / "state" / name
+    link.symlink_to("/etc/hostname")
+    owners, real = {link.lstat().st_ino: 1000}, Path.lstat
+    monkeypatch.setattr(Path, "lstat", lambda self: _owned(real(self), owners))
+    with pytest.raises(StateDirectoryError, match=f"{name} belongs to user 1000, who may have put it there"):
+        StateDirectory(tmp_path / "state")
+
+
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path)
+    os.mkfifo(directory.file("admin-token"))
+    with pytest.raises(StateDirectoryError, match="admin-token is no file of this server"):
+        directory.read("admin-token")
+
+
 def _owned(found: os.stat_result, owners: dict[int, int]) -> os.stat_result:
     fields = list(found)
     fields[stat.ST_UID] = owners.get(found.st_ino, found.st_uid)
