@@ -21,4 +21,5 @@ async def load_fleet(client: Client) -> tuple[FleetObject, ...]:
     # The first that is missing is named, and not the one whose answer came first: a fleet before what is said of it.
     if (error := next((one for one in listed if isinstance(one, BaseException)), None)) is not None:
         raise error
-    return cast("tuple[FleetObject, ...]", tuple(obj for listing in listed for obj in listing.items))  # type: ignore[union-attr]
+    pages = [one for one in listed if not isinstance(one, BaseException)]
+    return cast("tuple[FleetObject, ...]", tuple(obj for page in pages for obj in page.items))
