@@ -1,11 +1,9 @@
-"""Every number that explain prints, found again by trying, and every advice that it gives, followed."""
+"""Every number that explain prints, found again by trying."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from copy import deepcopy
-from itertools import combinations
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -14,9 +12,7 @@ import dray
 from allocation_strategies import clusters
 from dray.allocator.reasons import RequestReport
 from dray.prose.explanations import tell_totals
-from dray.prose.remedies import find_advice
 from dray.snapshot import Snapshot
-from dray.snapshot.advice import Advice
 from snapshot_objects import node
 
 Json = dict[str, Any]
@@ -125,65 +121,3 @@ def test_how_many_match_are_free_and_are_missing(manifests: list[Json]) -> None:
     snapshot, bare = load(marked), load(laid_bare(marked))
     for claim, request in judged(snapshot):
         check_request(marked, snapshot, bare, claim, request)
-
-
-def followed(manifests: list[Json], claim: str, remedy: str) -> Iterator[list[Json]]:
-    """The clusters that an advice speaks of."""
-    if match := re.fullmatch(r"with constraint (\S+) dropped", remedy):
-        yield [without_constraint(one, match[1]) if one["metadata"]["name"] == claim else one for one in manifests]
-    elif match := re.fullmatch(r"when pool (\S+) of (\S+) is complete", remedy):
-        yield [completed(one, manifests, match[2], match[1]) for one in manifests]
-    elif match := re.fullmatch(r"when (.*) gives? back what (?:it|they) holds?", remedy):
-        yield without_holders(manifests, re.findall(r"default/(\S+?)(?=,| |$)", match[1]))
-    else:
-        match = re.fullmatch(r"when (?:(one|\d+) of )?(.*) (?:is|are) released", remedy)
-        assert match is not None, remedy
-        parts = re.findall(r"(\S+) \(([^)]*)\)", match[2])
-        groups = [re.findall(r"default/(held-\S+?)(?=,| |$)", holders) for _, holders in parts]
-        needed = len(groups) if match[1] is None else 1 if match[1] == "one" else int(match[1])
-        for some in combinations(groups, needed):
-            yield without_holders(manifests, [name for group in some for name in group])
-
-
-def without_holders(manifests: list[Json], names: list[str]) -> list[Json]:
-    assert names
-    assert {one["metadata"]["name"] for one in manifests} >= set(names)
-    return [one for one in manifests if one["metadata"]["name"] not in names]
-
-
-def without_constraint(claim: Json, attribute: str) -> Json:
-    changed = deepcopy(claim)
-    devices = changed["spec"]["devices"]
-    devices["constraints"] = [
-        one
-        for one in devices["constraints"]
-        if attribute not in (whole := one.get("matchAttribute") or one["distinctAttribute"], whole.partition("/")[2])
-    ]
-    return changed
-
-
-def completed(manifest: Json, manifests: list[Json], driver: str, pool: str) -> Json:
-    def is_of_pool(one: Json) -> bool:
-        return is_a(one, "ResourceSlice") and (one["spec"]["driver"], one["spec"]["pool"]["name"]) == (driver, pool)
-
-    if not is_of_pool(manifest):
-        return manifest
-    changed = deepcopy(manifest)
-    changed["spec"]["pool"]["resourceSliceCount"] = sum(map(is_of_pool, manifests))
-    return changed
-
-
-@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
-@given(clusters())
-def test_who_follows_an_advice_gets_what_it_promises(manifests: list[Json]) -> None:
-    snapshot = load(manifests)
-    for claim, request in judged(snapshot):
-        advice = find_advice(f"default/{claim}", request, Advice(snapshot))
-        if advice is None:
-            continue
-        for remedy in advice.remedies:
-            tried = list(followed(manifests, claim, remedy))
-            assert tried, remedy
-            for then in tried:
-                status = load(then).allocate(f"default/{claim}", node=advice.node.node).status
-                assert status == "allocated", remedy

@@ -22,7 +22,7 @@ from dray.allocator.reasons import (
     Tainted,
 )
 from dray.allocator.requests import Alternative, Claim
-from dray.allocator.selection import Fault, Selector, consumption, first_false, untolerated_taint
+from dray.allocator.selection import Fault, Selector, consumption, first_false, untolerated_taints
 from dray.api.quantity import Quantity
 from dray.api.resource import DeviceCapacity
 from dray.api.semver import Semver
@@ -103,12 +103,19 @@ class DeviceChecker:
         return _unsuitable(first_misfit(criteria.capacity, declared), criteria.capacity, declared)
 
     def _check_taints(self, device: EffectiveDevice) -> AnyCheck | None:
-        tracked = untolerated_taint(self._alternative.criteria, device)
-        if tracked is None:
+        found = list(untolerated_taints(self._alternative.criteria, device))
+        if not found:
             return None
-        taint = tracked.taint
-        since = None if taint.time_added is None else str(taint.time_added)
-        return Tainted(key=taint.key, value=taint.value, effect=taint.effect, rule=tracked.rule, time_added=since)
+        first, taint = found[0], found[0].taint
+        return Tainted(
+            key=taint.key,
+            value=taint.value,
+            effect=taint.effect,
+            rule=first.rule,
+            time_added=None if taint.time_added is None else str(taint.time_added),
+            more_rules=tuple(sorted({one.rule for one in found if one.rule} - {first.rule})),
+            by_driver_too=first.rule is not None and any(one.rule is None for one in found),
+        )
 
     def _check_holders(self, device: EffectiveDevice) -> AnyCheck | None:
         holding = self._inventory.holding(device.id)

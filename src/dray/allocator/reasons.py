@@ -80,6 +80,15 @@ class Tainted(Check, frozen=True, kw_only=True, tag="taint"):
     effect: str
     rule: str | None = None
     time_added: str | None = None
+    more_rules: tuple[str, ...] = ()
+    """Other rules with taints on the device that are not tolerated either."""
+    by_driver_too: bool = False
+    """Whether the driver set such a taint as well, if this one comes from a rule."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """All rules that keep the device from being taken."""
+        return (*([self.rule] if self.rule else ()), *self.more_rules)
 
 
 class InUse(Check, frozen=True, kw_only=True, tag="inUse"):

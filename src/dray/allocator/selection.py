@@ -5,7 +5,7 @@ The answer depends on the device and on the request's `Criteria` alone, so equal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -90,9 +90,9 @@ def first_false(criteria: Criteria, device: EffectiveDevice) -> Selector | None:
     return selector
 
 
-def untolerated_taint(criteria: Criteria, device: EffectiveDevice) -> TrackedTaint | None:
-    """The first taint that keeps the request from the device (5055-47, 5055-50..52)."""
-    return next((t for t in device.taints if not is_tolerated(criteria.tolerations, t.taint)), None)
+def untolerated_taints(criteria: Criteria, device: EffectiveDevice) -> Iterator[TrackedTaint]:
+    """The taints that keep the request from the device (5055-47, 5055-50..52)."""
+    return (t for t in device.taints if not is_tolerated(criteria.tolerations, t.taint))
 
 
 def consumption(criteria: Criteria, device: EffectiveDevice) -> dict[str, Quantity] | None:
@@ -146,7 +146,7 @@ def examine(criteria: Criteria, devices: Sequence[EffectiveDevice], begun: Exami
                 found.overflowing |= bit
             elif allowed:
                 found.selected |= bit
-                if not device.taints or untolerated_taint(criteria, device) is None:
+                if not device.taints or next(untolerated_taints(criteria, device), None) is None:
                     found.usable |= bit
         elif refuted.error is not None:
             found.faulty |= bit

@@ -18,6 +18,7 @@ from dray.prose.wording import count, ends, local_name, names, shorten, since
 
 MAX_REASONS = 3
 _MAX_CONDITION = 80
+_MAX_RULES = 16
 
 _PATH = re.compile(r'device\.(?:attributes|capacity)\["[^"]*"\]\.\??(\w+)')
 _CALLS = (
@@ -105,7 +106,8 @@ def _kind(check: AnyCheck) -> tuple[object, ...]:
         case reasons.SelectorFailed():
             return (check.class_name, check.index, check.message)
         case reasons.Tainted():
-            return (check.effect, check.rule, None if check.rule else (check.key, check.value))
+            who = (check.rule, check.more_rules, check.by_driver_too)
+            return (check.effect, *who, None if check.rule else (check.key, check.value))
         case reasons.CounterShort():
             return (check.counter_set, check.counter)
         case reasons.CapacityShort():
@@ -226,13 +228,26 @@ def _tell_taint(check: reasons.Tainted, now: datetime | None) -> str:
         text = f"tainted {check.effect} by rule {check.rule}"
     else:
         text = f"tainted {taint_text(check)} by the driver"
+    age = _age_of(check, now)
+    if age:
+        text += f" ({age})"
+    also = [called_rules(check.more_rules)] if check.more_rules else []
+    also += ["the driver"] if check.by_driver_too else []
+    return f"{text}, and by {' and '.join(also)}" if also else text
+
+
+def _age_of(check: reasons.Tainted, now: datetime | None) -> str:
     if check.time_added is None:
-        return text
+        return ""
     try:
-        age = since(Time.parse(check.time_added).datetime(), now)
+        return since(Time.parse(check.time_added).datetime(), now)
     except TimeError:
-        return text
-    return f"{text} ({age})" if age else text
+        return ""
+
+
+def called_rules(rules: Sequence[str]) -> str:
+    """`rule a`, `rules a, b`: all of them, as far as a line can hold them, for each must be lifted."""
+    return f"{'rule' if len(rules) == 1 else 'rules'} {names(rules, _MAX_RULES)}"
 
 
 def _label(check: AnyCheck) -> str:
@@ -241,7 +256,9 @@ def _label(check: AnyCheck) -> str:
         case reasons.InUse():
             return "in use"
         case reasons.Tainted():
-            return f"tainted by rule {check.rule}" if check.rule else "tainted by the driver"
+            by = [called_rules(check.rules)] if check.rules else []
+            by += ["the driver"] if check.by_driver_too or not check.rule else []
+            return f"tainted by {' and '.join(by)}"
         case reasons.ConstraintConflict():
             return f"free but of {'the same' if check.distinct else 'different'} {local_name(check.attribute)}"
         case reasons.AttributeMissing():

@@ -5,7 +5,7 @@ What may help is read off the report; whether it does is tried by whoever can (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from heapq import nsmallest
 from itertools import combinations, islice
@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from dray.allocator import reasons
 from dray.allocator.reasons import DeviceReport, Explanation, NodeReport, RequestReport
+from dray.prose.device_reasons import called_rules
 from dray.prose.wording import are, ends, local_name, names
 
 _Values: TypeAlias = tuple[tuple[str, ...], ...]
@@ -22,8 +23,8 @@ _MAX_TRIED = 8
 """How many alternatives are tried for one piece of advice."""
 _MAX_NODES = 3
 """On how many nodes it is tried whether something helps."""
-_MAX_HOLDERS = 16
-"""So many claims are asked to give back what they hold, at the most: more is no advice."""
+_MAX_TOGETHER = 16
+"""So many claims are asked to give back what they hold, or rules lifted, at the most: more is no advice."""
 
 
 class _Help(NamedTuple):
@@ -54,8 +55,8 @@ class Trials(Protocol):
         """If these devices, and no others that their holders have, are given back."""
         ...
 
-    def without_rule(self, claim: str, node: str, rule: str) -> bool:
-        """If a taint rule is gone."""
+    def without_rules(self, claim: str, node: str, rules: Sequence[str]) -> bool:
+        """If some taint rules are gone."""
         ...
 
     def without_constraint(self, claim: str, node: str, attribute: str) -> bool:
@@ -87,11 +88,7 @@ def _remedies(claim: str, request: RequestReport, node: NodeReport, trials: Tria
     return [
         *_constraints(claim, node, trials),
         *_releases(claim, request, node, trials),
-        *(
-            f"without the taint of rule {rule}"
-            for rule in _tainting(node)
-            if trials.without_rule(claim, node.node, rule)
-        ),
+        *_lifted_rules(claim, node, trials),
         *(
             f"when pool {problem.pool} of {problem.driver} is complete"
             for problem in node.problems
@@ -112,8 +109,8 @@ def find_joint_release(report: Explanation, trials: Trials) -> tuple[str, list[s
                 nodes.setdefault(node.node, []).append(node)
     for name in nsmallest(_MAX_NODES, nodes, key=lambda name: (sum(one.missing for one in nodes[name]), name)):
         holders = _each_once([holder for one in nodes[name] for device in one.devices for holder in _holders(device)])
-        if 0 < len(holders) <= _MAX_HOLDERS and trials.released(report.claims[0].claim, name, holders):
-            return name, _fewest(report.claims[0].claim, name, holders, trials)
+        if 0 < len(holders) <= _MAX_TOGETHER and trials.released(report.claims[0].claim, name, holders):
+            return name, _fewest(holders, partial(trials.released, report.claims[0].claim, name))
     return None
 
 
@@ -160,23 +157,34 @@ def _releases(claim: str, request: RequestReport, node: NodeReport, trials: Tria
         if trials.released(claim, node.node, [holder]):
             yield _tell_giving_back([holder])
             return
-    if 1 < len(holders) <= _MAX_HOLDERS and trials.released(claim, node.node, holders):
-        yield _tell_giving_back(_fewest(claim, node.node, holders, trials))
+    if 1 < len(holders) <= _MAX_TOGETHER and trials.released(claim, node.node, holders):
+        yield _tell_giving_back(_fewest(holders, partial(trials.released, claim, node.node)))
 
 
 def _tell_giving_back(holders: Sequence[str]) -> str:
     verb = "gives back what it holds" if len(holders) == 1 else "give back what they hold"
-    return f"when {names(holders, _MAX_HOLDERS)} {verb}"
+    return f"when {names(holders, _MAX_TOGETHER)} {verb}"
 
 
-def _fewest(claim: str, node: str, holders: Sequence[str], trials: Trials) -> list[str]:
-    """Of holders that are enough together, so many that none of them can stay."""
-    needed = list(holders)
+def _lifted_rules(claim: str, node: NodeReport, trials: Trials) -> Iterator[str]:
+    """Each rule that is enough by itself; if none is, those that must be lifted together."""
+    rules = _tainting(node)
+    helps = partial(trials.without_rules, claim, node.node)
+    alone = [rule for rule in rules[:_MAX_TRIED] if helps([rule])]
+    for rule in alone:
+        yield f"without the taint of rule {rule}"
+    if not alone and 1 < len(rules) <= _MAX_TOGETHER and helps(rules):
+        yield f"without the taints of {called_rules(_fewest(rules, helps))}"
+
+
+def _fewest(those: Sequence[str], helps: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Of those that are enough together, so many that none of them can stay."""
+    needed = list(those)
     part = max(len(needed) // 2, 1)
     while True:
         for start in range(len(needed) - part, -1, -part):
             fewer = needed[:start] + needed[start + part :]
-            if fewer and trials.released(claim, node, fewer):
+            if fewer and helps(fewer):
                 needed = fewer
         if part == 1:
             return needed
@@ -222,7 +230,7 @@ def _is_attainable(device: DeviceReport) -> bool:
         case None | reasons.ConstraintConflict():
             return True
         case reasons.Tainted():
-            return bool(device.check.rule)
+            return bool(device.check.rule) and not device.check.by_driver_too
     return bool(_holders(device))
 
 
@@ -234,7 +242,7 @@ def _is_blocked(device: DeviceReport) -> bool:
 def _tainting(node: NodeReport) -> list[str]:
     """Rules that keep devices from being taken."""
     checks = [device.check for device in node.devices]
-    return sorted({check.rule for check in checks if isinstance(check, reasons.Tainted) and check.rule})
+    return sorted({rule for check in checks if isinstance(check, reasons.Tainted) for rule in check.rules})
 
 
 def _least(request: RequestReport, wanted: int, node: NodeReport, extra: Sequence[DeviceReport]) -> _Help | None:

@@ -23,18 +23,20 @@ class Advice:
 
     def released(self, claim: str, node: str, holders: Sequence[str]) -> bool:
         """If some claims give back what they hold."""
-        freed = [replace(held, status=ResourceClaimStatus()) for held in map(self._find, holders) if held is not None]
-        return self._fits(claim, node, freed)
+        return self._fits(claim, node, self._emptied(holders))
 
     def without_holders(self, claim: str, node: str, devices: Sequence[DeviceReport]) -> bool:
         """If these devices, and no others that their holders have, are given back."""
         given = {(one.driver, one.pool, one.device) for one in devices}
         names = {name for one in devices if isinstance(one.check, InUse) for name in one.check.claims}
-        return self._fits(claim, node, [_without(held, given) for held in map(self._find, names) if held is not None])
+        company = [name for name in names if name in self._company]  # needs anew what it gives back, and all of it
+        others = [held for held in map(self._find, names.difference(company)) if held is not None]
+        changed = [*self._emptied(company), *(_without(held, given) for held in others)]
+        return self._fits(claim, node, changed)
 
-    def without_rule(self, claim: str, node: str, rule: str) -> bool:
-        """If a taint rule is gone."""
-        return self._is_allocated(self._snapshot.without(f"devicetaintrule/{rule}"), claim, node)
+    def without_rules(self, claim: str, node: str, rules: Sequence[str]) -> bool:
+        """If some taint rules are gone."""
+        return self._is_allocated(self._snapshot.without(*(f"devicetaintrule/{rule}" for rule in rules)), claim, node)
 
     def without_constraint(self, claim: str, node: str, attribute: str) -> bool:
         """If a claim does not demand that devices agree, or differ, in an attribute."""
@@ -63,12 +65,17 @@ class Advice:
         ]
         return self._fits(claim, node, whole)
 
+    def _emptied(self, holders: Iterable[str]) -> list[ResourceClaim]:
+        return [replace(held, status=ResourceClaimStatus()) for held in map(self._find, holders) if held is not None]
+
     def _fits(self, claim: str, node: str, changed: Sequence[Object]) -> bool:
         return self._is_allocated(self._snapshot.with_typed(changed), claim, node)
 
     def _is_allocated(self, snapshot: Snapshot, claim: str, node: str) -> bool:
+        """On the node, and no other node sees a device on which it fails: it gets nothing anywhere then."""
+        wanted = dict.fromkeys((claim, *self._company))
         try:
-            return snapshot.allocate(*dict.fromkeys((claim, *self._company)), node=node).status == "allocated"
+            return all(snapshot.allocate(*wanted, node=where).status == "allocated" for where in (node, None))
         except LookupError:
             return False  # somebody who is not there cannot be helped
 

@@ -138,7 +138,7 @@ def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None
             told = _explain_refusal(rehearsal, info, answer, looked_at)
         else:
             return PodExplanation(key, "fits", answer.node, notes=_unlooked(snapshot))
-    told = _with_advice(told, snapshot, expected)
+    told = _with_advice(told, snapshot, expected, [str(claim) for claim in info.claims])
     return msgspec.structs.replace(told, notes=(*told.notes, *_unlooked(snapshot)))
 
 
@@ -146,16 +146,21 @@ def _unlooked(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(f"{why[0].upper()}{why[1:]}." for why in tell_unknown_nodes(snapshot))
 
 
-def _with_advice(told: PodExplanation, snapshot: Snapshot, expected: Iterable[ResourceClaim]) -> PodExplanation:
-    """What would help its claims, tried with all of them: the pod needs them together. `expected` are to be made."""
+def _with_advice(
+    told: PodExplanation, snapshot: Snapshot, expected: Iterable[ResourceClaim], used: list[str]
+) -> PodExplanation:
+    """What would help its claims, tried with all that it uses: the pod needs them together, those that it has, too.
+
+    `expected` are claims that are to be made.
+    """
     if told.claims is None:
         return told
     report = told.claims.report
-    company = [claim.claim for claim in report.claims]
-    advice = Advice(snapshot, expected, company)
-    if len(company) == 1:
+    lacking = [claim.claim for claim in report.claims]
+    advice = Advice(snapshot, expected, [*lacking, *used])
+    if len(lacking) == 1:
         return msgspec.structs.replace(told, claims=ClaimExplanation(report, advice))
-    if not company or report.error:
+    if not lacking or report.error:
         return told
     return msgspec.structs.replace(told, notes=(*told.notes, tell_joint_release(report, advice)))
 

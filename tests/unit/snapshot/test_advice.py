@@ -7,7 +7,7 @@ from typing import Any
 import builders
 import dray
 from dray.snapshot.pod_explanation import explain_pod
-from snapshot_objects import DRIVER, Manifest, claim, device, device_class, held, node, resource_slice
+from snapshot_objects import DRIVER, Manifest, claim, device, device_class, held, node, resource_slice, rule
 
 
 def told(*objects: Manifest, name: str = "ml/x") -> str:
@@ -159,3 +159,43 @@ def test_what_helps_one_claim_is_no_advice_for_a_pod_that_needs_two() -> None:
 def test_claims_that_fit_together_when_something_is_given_back_are_told_together() -> None:
     text = _explain_pod_with_two_claims("a", "b", "c", "d")
     assert "Its 2 claims would fit together on n when ml/y gives back what it holds." in text
+
+
+def test_all_rules_that_taint_a_device_are_named_and_must_be_lifted_together() -> None:
+    worn = device("a")
+    rules = [rule(name, "NoSchedule", driver=DRIVER) for name in ("first", "second")]
+    text = told(node("n"), resource_slice("n", worn), *rules, claim("x"))
+    assert "tainted NoSchedule by rule first" in text
+    assert "and by rule second" in text
+    assert "1 of 1 device matches; 1 tainted by rules first, second." in text
+    assert "It would fit without the taints of rules first, second." in text
+
+
+def test_a_rule_is_no_way_out_where_the_driver_taints_the_device_too() -> None:
+    worn = device("a", taints=[{"key": "k", "effect": "NoSchedule"}])
+    text = told(node("n"), resource_slice("n", worn), rule("r", "NoSchedule", driver=DRIVER), claim("x"))
+    assert "tainted by rule r and the driver" in text
+    assert "without the taint" not in text
+
+
+def test_no_advice_for_a_node_while_devices_of_another_make_the_claim_fail() -> None:
+    """Without the rule it would fit on m, but a selector that fails on n fails for the claim as a whole."""
+    odd = device("b")
+    odd["attributes"]["speed"] = {"int": 1}
+    slices = [resource_slice("m", odd), resource_slice("n", device("a"))]
+    wants = claim("x", selector=f'device.attributes["{DRIVER}"].speed == 1')
+    for one in slices:
+        one["spec"]["pool"]["name"] = one["spec"]["nodeName"]
+    lifted = [node("m"), node("n"), *slices, wants]
+    assert "cannot be judged" in told(*lifted)
+    assert "It would fit without" not in told(*lifted, rule("r", "NoSchedule", pool="m"))
+
+
+def test_a_pod_is_not_advised_to_take_from_the_claims_that_it_uses_itself() -> None:
+    """It has one of two devices by one claim, and wants one more by another: the other's holder must go."""
+    uses = [builders.pod_claim(name, claim=name) for name in ("mine", "wanted")]
+    waits = builders.pod("p", namespace="ml", claims=uses, meta={"uid": "p"})
+    objects = [node("n"), device_class(), resource_slice("n", *map(device, "ab")), waits]
+    objects += [held(claim("mine"), "n", "a"), claim("wanted")]
+    text = explain_pod(dray.load(*objects, held(claim("y"), "n", "b")), "ml/p").text()
+    assert "It would fit when b (ml/y) is released." in text
