@@ -12,7 +12,7 @@ from dray.api.kinds import POD_GROUPS
 from dray.api.pod_groups import min_count
 from dray.api.references import ObjectName, full_name
 from dray.prose.tables import lay_out, wrap
-from dray.prose.wording import names
+from dray.prose.wording import count, names
 from dray.scheduling.gangs import Together
 from dray.scheduling.text import tell
 from dray.snapshot.pending_pods import pending_pods
@@ -53,7 +53,7 @@ class GroupExplanation(msgspec.Struct, frozen=True):
 
     def text(self, *, now: datetime | None = None, width: int | None = None) -> str:
         """For people, in lines of at most `width`."""
-        counts = f"{self.there} pods, {self.placed} with a node, {self.needed} needed at once"
+        counts = f"{count(self.there, 'pod')}, {self.placed} with a node, {self.needed} needed at once"
         if self.status == "scheduled":
             return f"{self.group} is scheduled: {counts}."
         if self.status == "fits":

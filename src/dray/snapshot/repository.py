@@ -83,6 +83,7 @@ def _what_else(path: Path) -> str:
 
 def _read(source: str) -> Iterator[Item | InputError | PassedOver]:
     try:
+        item = None
         for item in read([source], may_be_blank=source != "-"):
             if isinstance(item.value, dict) and str(item.value.get("apiVersion", "")).startswith(KUSTOMIZE_GROUP):
                 yield PassedOver(item.source, "a Kustomization; check what `kubectl kustomize` makes of it")
@@ -94,6 +95,8 @@ def _read(source: str) -> Iterator[Item | InputError | PassedOver]:
                 yield PassedOver(item.source, "no manifest: it has neither apiVersion, kind, metadata nor spec")
             else:
                 yield item
+        if item is None:
+            yield PassedOver(source, "there is no object in it")
     except InputError as error:
         if source != "-" and _is_template(Path(source)):
             yield PassedOver(source, "a template ({{ … }}), not YAML; check what it is rendered to")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from dray.allocator import Allocated, BudgetExceeded, Explanation, Failed, Options, allocate, explain
 from dray.allocator import Outcome as Answer
@@ -20,7 +20,7 @@ from dray.api.cluster import (
     PlacementDecision,
 )
 from dray.api.generated.core import Node
-from dray.api.kinds import CLAIMS, NODES, PLACEMENTS
+from dray.api.kinds import CLAIMS, NODES, PLACEMENTS, RULES, SLICES
 from dray.api.meta import Object
 from dray.api.references import ObjectKey, full_name
 from dray.api.registry import Kind
@@ -365,8 +365,13 @@ def named(text: str) -> list[tuple[Kind, ObjectKey]]:
     ]
 
 
+_SPOKEN: Final = {"claim": CLAIMS.resource, "rule": RULES.resource, "slice": SLICES.resource}
+"""What commands call kinds, and Kubernetes does not."""
+
+
 def _is_called(kind: registry.Kind, name: str) -> bool:
-    return name in (kind.kind.lower(), kind.plural, kind.resource, *kind.short_names)
+    names = (kind.kind.lower(), kind.plural, kind.resource, *kind.short_names)
+    return name in names or _SPOKEN.get(name.removesuffix("s")) == kind.resource
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -373,3 +373,12 @@ def test_lint_goes_on_without_a_node_group_that_is_like_no_node(tmp_path: Path) 
     assert done.exit_code == 2
     assert "DeviceClass racked" in done.stdout
     assert "there is no node nowhere in the cluster. What fits no node group was not looked at." in done.stderr
+
+
+@pytest.mark.parametrize("blank", ["", "\n", "# to be written\n", "---\n---\n"])
+def test_a_file_in_which_there_is_no_object_is_named(tmp_path: Path, blank: str) -> None:
+    (tmp_path / "a.yaml").write_text(blank)
+    done = dray("validate", str(tmp_path / "a.yaml"))
+    assert "a.yaml" in done.stdout
+    assert "passed over: there is no object in it" in done.stdout
+    assert done.exit_code == 0

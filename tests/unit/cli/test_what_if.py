@@ -53,8 +53,9 @@ def test_a_rule_without_effect_hurts_nobody_and_says_both_counts() -> None:
     assert "would evict 2 pods in 1 namespace" in done.stdout
 
 
-def test_taking_something_away() -> None:
-    done = dray("--delete", "devicetaintrule/rack-3-maintenance")
+@pytest.mark.parametrize("kind", ["devicetaintrule", "rule"])
+def test_taking_something_away(kind: str) -> None:
+    done = dray("--delete", f"{kind}/rack-3-maintenance")
     assert done.exit_code == 0
     assert "ml/train-7  did not fit  fits on node-3" in done.stdout
 

@@ -14,6 +14,7 @@ import builders
 import dray
 from dray.api.generated.core import Node, Pod
 from dray.snapshot import InputError, SnapshotError
+from dray.snapshot.group_explanation import explain_group
 from snapshot_objects import DRIVER, claim, device, device_class, held, patch, resource_slice, rule
 
 CLUSTER = (
@@ -350,3 +351,19 @@ def test_objects_whose_names_are_still_to_be_made_are_told_apart(tmp_path: Path)
     one = "apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-}\nspec: {containers: [{name: c, image: i}]}\n"
     (tmp_path / "pods.yaml").write_text(f"{one}---\n{one}")
     assert [pod.metadata.name for pod in dray.load(tmp_path).objects(Pod)] == ["p-(pods.yaml:3)", "p-(pods.yaml:8)"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["claim", "claims", "resourceclaim", "resourceclaims.resource.k8s.io", "ResourceClaim"]
+)
+def test_a_claim_may_be_called_as_the_commands_call_it(kind: str) -> None:
+    snapshot = dray.load(claim("x"), claim("y"))
+    assert snapshot.without(f"{kind}/ml/x").pending() == ["ml/y"]
+
+
+@pytest.mark.parametrize(("pods", "told"), [(1, "(1 pod, 0 with"), (2, "(2 pods, 0 with")])
+def test_pods_of_a_group_are_counted_in_words(pods: int, told: str) -> None:
+    spec = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    group = builders.manifest("scheduling.k8s.io/v1beta1", "PodGroup", "g", spec=spec)
+    waiting = [builders.pod(f"p{one}", schedulingGroup={"podGroupName": "g"}) for one in range(pods)]
+    assert told in explain_group(dray.load(group, *waiting), "default/g").text()
