@@ -38,6 +38,17 @@ def read(text: str, namespace: str, kind: str) -> str:
     return "/".join(parts)
 
 
+def placed(text: str, namespace: str) -> str:
+    """`kind/name` as `kind/namespace/name`, if a namespace is given. Ends with exit code 2 for two namespaces."""
+    kind, _, name = text.partition("/")
+    if not namespace or not name:
+        return text
+    there, slash, short = name.partition("/")
+    if slash and there != namespace:
+        output.fail(f"{text!r} is in namespace {there}, and -n says {namespace}: give one of them.")
+    return f"{kind}/{namespace}/{short if slash else name}"
+
+
 def pair(words: Iterable[str], kinds: Container[str]) -> Iterator[str]:
     """`rule fw-old` as `rule/fw-old`: a kind and a name may be two words; what has a slash is one already."""
     waiting = ""

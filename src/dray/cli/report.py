@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from dray.cli import component, inputs, live, output, scale_up, what_if
+from dray.cli import component, inputs, live, names, output, scale_up, what_if
 
 if TYPE_CHECKING:
     from dray.reports.documents import Fleet
@@ -68,6 +68,7 @@ def what_if_report(
     files: inputs.Files = None,
     apply: what_if.Apply = None,
     delete: what_if.Delete = None,
+    namespace: names.Namespace = "",
     by: By = "none",
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
@@ -81,7 +82,7 @@ def what_if_report(
 
     _check(to, PAGE, *PICTURES)
     named = [*(sources or ()), *(files or ())]
-    change = what_if.ChangeOptions(tuple(apply or ()), tuple(delete or ()))
+    change = what_if.read_change(apply, delete, namespace)
     before, after, difference = what_if.look(change, named, kubeconfig, context, now)
     marked = documents.changed_devices(difference)
     later = _look(after, by, marked)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 import typer
 
-from dray.cli import component, inputs, live, output, tables
+from dray.cli import component, inputs, live, names, output, tables
 
 if TYPE_CHECKING:
     from dray.api.meta import Object
@@ -51,6 +51,7 @@ def run(
     files: inputs.Files = None,
     apply: Apply = None,
     delete: Delete = None,
+    namespace: names.Namespace = "",
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
     now: inputs.Now = None,
@@ -63,13 +64,18 @@ def run(
     Exit code 0: nobody loses anything; 1: somebody does (a pod its place, a claim a device, who waits their chance, a
     workload its pods, a namespace its quota); 2: input cannot be read.
     """
-    change = ChangeOptions(tuple(apply or ()), tuple(delete or ()))
+    change = read_change(apply, delete, namespace)
     difference = look(change, [*(sources or ()), *(files or ())], kubeconfig, context, now).difference
     if format_ is output.Format.JSON:
         output.print_json(difference.to_dict(), "Difference")
     else:
         print(difference.text(tables.width()))
     raise typer.Exit(output.NO if difference.is_disruptive else output.YES)
+
+
+def read_change(apply: list[str] | None, delete: list[str] | None, namespace: str) -> ChangeOptions:
+    """What is different; what to take away is in a namespace if it says none. Ends with exit code 2 if it says two."""
+    return ChangeOptions(tuple(apply or ()), tuple(names.placed(one, namespace) for one in delete or ()))
 
 
 def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, context: str, now: str | None) -> Comparison:
