@@ -82,6 +82,7 @@ generate: setup
 	$(BIN)/python -m tools.commands_page
 	$(BIN)/python -m tools.driver_api_page
 	$(BIN)/python -m tools.grafana_dashboard
+	$(BIN)/python -m tools.growth_picture
 	$(BIN)/python -m tools.kinds_page
 	$(BIN)/python -m tools.licences_page
 	$(BIN)/python -m tools.lock > requirements.lock
