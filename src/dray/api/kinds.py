@@ -61,3 +61,8 @@ CLUSTER_SET_BINDINGS: Final = by_kind(f"{CLUSTER_GROUP}/v1beta2", "ManagedCluste
 PLACEMENTS: Final = by_kind(f"{CLUSTER_GROUP}/v1beta1", "Placement")
 DECISIONS: Final = by_kind(f"{CLUSTER_GROUP}/v1beta1", "PlacementDecision")
 ADD_ON_SCORES: Final = by_kind(f"{CLUSTER_GROUP}/v1alpha1", "AddOnPlacementScore")
+
+WITH_TEMPLATES_OF_PODS: Final = frozenset(
+    ("PodTemplate", "ReplicationController", "ReplicaSet", "Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob")
+)
+"""What pods are made from, by the names of the kinds."""

@@ -7,7 +7,7 @@ from typing import Final
 from dray.api.generated.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from dray.api.generated.batch import CronJob, Job
 from dray.api.generated.core import Namespace, Pod, PodTemplate, PodTemplateSpec, ReplicationController
-from dray.api.kinds import PODS
+from dray.api.kinds import PODS, WITH_TEMPLATES_OF_PODS
 from dray.api.meta import Object
 from dray.pod_admission.security import policy, standards
 from dray.pod_admission.security.policy import FREE, PREFIX, PRIVILEGED, Policy
@@ -15,16 +15,6 @@ from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
 
-_WORKLOADS: Final = (
-    "PodTemplate",
-    "ReplicationController",
-    "ReplicaSet",
-    "Deployment",
-    "DaemonSet",
-    "StatefulSet",
-    "Job",
-    "CronJob",
-)
 _JUDGED: Final = frozenset(("", "ephemeralcontainers", "resize"))
 
 
@@ -32,7 +22,7 @@ class PodSecurity(Plugin):
     """Holds pods to what is enforced; whoever writes a workload only hears what would become of its pods."""
 
     switch = "PodSecurity"
-    kinds = frozenset({"Pod", "Namespace", *_WORKLOADS})
+    kinds = frozenset({"Pod", "Namespace", *WITH_TEMPLATES_OF_PODS})
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Raises ApiError for a pod that is not allowed, and for labels that nobody understands."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dray.api import codec
+from dray.api.kinds import PODS, WITH_TEMPLATES_OF_PODS
 from dray.api.registry import Kind
 from dray.api.status import ApiError
 
@@ -17,19 +18,6 @@ MOST_OBJECTS_OF_PODS: Final = 3_000
 """Objects in a pod, or in what has a template of one: plugins of admission go over them on the event loop."""
 MOST_VALUES: Final = 200_000
 """Members of objects and elements of lists."""
-WITH_PODS: Final = frozenset(
-    (
-        "Pod",
-        "PodTemplate",
-        "ReplicationController",
-        "ReplicaSet",
-        "Deployment",
-        "DaemonSet",
-        "StatefulSet",
-        "Job",
-        "CronJob",
-    )
-)
 _HOLDS: Final = (dict, list)
 
 
@@ -57,7 +45,7 @@ def check(value: Any, kind: Kind) -> None:
 
 def most_objects(kind: Kind) -> int:
     """How many objects there may be in one of a kind."""
-    return MOST_OBJECTS_OF_PODS if kind.kind in WITH_PODS else MOST_OBJECTS
+    return MOST_OBJECTS_OF_PODS if kind.kind == PODS.kind or kind.kind in WITH_TEMPLATES_OF_PODS else MOST_OBJECTS
 
 
 def _too_many(what: str) -> ApiError:
