@@ -19,7 +19,7 @@ sys.path.append(str(HERE / "tests"))
 from patience import eventually
 from peer_processes import kube_apiserver, peers_directory
 
-NODES, DEVICES, PODS = 100, 10, 500
+NODES, DEVICES, PODS = 500, 10, 2500
 UNLIMITED = ("--kube-api-qps=10000", "--kube-api-burst=10000")
 CONTROLLERS = ("--controllers=*,-node-lifecycle-controller", "--use-service-account-credentials")
 """The nodes of the load have no kubelets: nobody should find out. Each controller has its own rights."""
