@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from bench._sampling import MARK
 
@@ -27,6 +27,13 @@ RESTING_SECONDS = 0.03
 def cpu_seconds(pid: int) -> float:
     """What a process has computed so far, for itself and in the kernel."""
     return time.clock_gettime(~pid << 3 | CPU_OF_ALL_THREADS)
+
+
+class Address(NamedTuple):
+    """Where a server is, and what opens it: all that clients in other processes need."""
+
+    port: int
+    token: str
 
 
 class Dray:

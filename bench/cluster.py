@@ -97,7 +97,7 @@ async def release(server: Dray) -> list[float]:
 
 async def bound(server: Dray, revision: str, name: bytes) -> None:
     """Returns when a pod has a node."""
-    async for lines in watch_lines(server, revision):
+    async for lines in watch_lines(server, PODS, revision):
         for line in lines:
             if value_in(line, b'"name":"') == name and b'"nodeName":"' in line:
                 return

@@ -112,7 +112,7 @@ async def visible(one: Dray, other: Dray) -> float:
     seen: dict[str, float] = {}
 
     async def follow() -> None:
-        async for lines in server.watch_lines(other, revision):
+        async for lines in server.watch_lines(other, server.PODS, revision):
             for line in lines:
                 seen.setdefault(server.value_in(line, b'"name":"').decode(), time.perf_counter())
             if len(seen) >= WRITES:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-from bench._process import Dray
+from bench._process import Address, Dray
 
 SECONDS = 4.0
 LISTED = 5_000
@@ -101,7 +101,7 @@ def tls() -> ssl.SSLContext:
     return context
 
 
-def head(server: Dray, method: str, path: str, length: int = 0) -> bytes:
+def head(server: Dray | Address, method: str, path: str, length: int = 0) -> bytes:
     """The lines before the body."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{server.port}", f"Authorization: Bearer {server.token}"]
     if length:
@@ -109,7 +109,7 @@ def head(server: Dray, method: str, path: str, length: int = 0) -> bytes:
     return ("\r\n".join([*lines, "Accept: application/json"]) + "\r\n\r\n").encode()
 
 
-async def connect(server: Dray, count: int) -> list[Connection]:
+async def connect(server: Dray | Address, count: int) -> list[Connection]:
     """So many connections."""
     loop, context = asyncio.get_running_loop(), tls()
     made = [await loop.create_connection(Connection, "127.0.0.1", server.port, ssl=context) for _ in range(count)]
@@ -177,10 +177,10 @@ async def list_pods(server: Dray, rounds: int = 9) -> float:
     return sorted(times)[len(times) // 2] * 1000
 
 
-async def watch_lines(server: Dray, revision: str) -> AsyncIterator[list[bytes]]:
+async def watch_lines(server: Dray | Address, path: str, revision: str) -> AsyncIterator[list[bytes]]:
     """The pieces of a watch as they arrive, each as its whole lines."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=tls(), limit=1 << 24)
-    writer.write(head(server, "GET", f"{PODS}?watch=true&resourceVersion={revision}"))
+    writer.write(head(server, "GET", f"{path}?watch=true&resourceVersion={revision}"))
     await reader.readuntil(b"\r\n\r\n")
     rest = b""
     while size := int(await reader.readline(), 16):
@@ -211,7 +211,7 @@ async def fan_out(server: Dray) -> tuple[float, float]:
         watching += 1
         seen: list[bytes] = []
         revisions: list[int] = []
-        async for lines in watch_lines(server, revision):
+        async for lines in watch_lines(server, PODS, revision):
             now = time.perf_counter()
             for line in lines:
                 name = value_in(line, b'"name":"')

@@ -18,6 +18,7 @@ import msgspec
 from dray.api.registry import Kind
 from dray.custom import definition_rules
 from dray.custom.kinds import DEFINITIONS, served_kind
+from dray.process import memory
 from dray.process.clock import Clock
 from dray.process.health import Check, Health
 from dray.process.http import Answer, Application, Limits, Listener, Request, Response, Server
@@ -173,6 +174,7 @@ class ApiServer:
     async def serve(self) -> None:
         """Listens, and keeps the store tidy. Raises OSError if it cannot listen. Either way, `stop` must follow."""
         self.keep(self._compact_often())
+        self.store.sweep.on_end = self._give_back
         self.keep(keep_recent(self.engine, self._clock))
         self.keep(keep_checked(self.engine, self._clock))
         self.keep(keep_definitions(self.engine, self.defined_kinds, self._clock))
@@ -206,6 +208,9 @@ class ApiServer:
     def keep(self, work: Coroutine[Any, Any, None]) -> None:
         """Goes on with some work until `stop`."""
         self._tasks.append(asyncio.get_running_loop().create_task(work))
+
+    def _give_back(self) -> None:
+        asyncio.get_running_loop().run_in_executor(None, memory.trim)
 
     async def _compact_often(self) -> None:
         """Lets go of history that is too old, also of resources that nobody writes to any more."""

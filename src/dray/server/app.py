@@ -153,7 +153,7 @@ class App:
         if kind.is_custom or not objects.is_stored_form(kind, route.version):
             return None
         record = self._engine.store.get((kind.resource, route.namespace, route.name))
-        if record is None or len(record.data) > compression.LARGE_ANSWER:
+        if record is None or record.size > compression.LARGE_ANSWER:
             return None
         flow = fairness.flow(handling.request.owner)
         if not fairness.try_enter(flow):

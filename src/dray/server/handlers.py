@@ -70,7 +70,7 @@ async def _list_options(engine: Engine, request: Request, call: Call) -> ListOpt
 
 async def _many(engine: Engine, request: Request, call: Call, form: Representation, page: reads.Page) -> Response:
     """A list as the client wants to see it."""
-    size = sum(len(record.data) for record in page.records)
+    size = sum(record.size for record in page.records)
     await engine.unread.take(request, size, call.turn)
     if call.route.kind.converts and engine.conversions is not None:
         page = reads.Page(await engine.conversions.records(call.route.kind, page.records), page.meta)

@@ -34,9 +34,8 @@ class LocalStore(Store):
         """Load everything the backend holds. Raises `Corrupt`."""
         contents = backend.load()
         shares = Shares(share_of(backend.quota_bytes))
-        super().__init__(contents.revision, contents.horizons, retention or Retention(), clock, shares)
+        super().__init__(contents.revision, contents.horizons, retention or Retention(), clock, shares, decode)
         self._backend = backend
-        self._decode = decode
         self._in_flight: dict[Key, Submission] = {}
         self._assigned = contents.revision
         self._pipeline = Pipeline(backend, contents.revision, self._settle)
@@ -140,6 +139,7 @@ class LocalStore(Store):
     def _settle(self, submissions: Sequence[Submission], error: StorageError | None) -> None:
         """A batch is on disk, or failed: make it visible, or drop it as if it had never been."""
         touched: dict[str, Table] = {}
+        size = 0
         for submission in submissions:
             for event in submission.events:
                 record = event.record
@@ -151,9 +151,9 @@ class LocalStore(Store):
                     if table is None:
                         table = touched[key[0]] = self._table(key[0])
                     table.apply(event)
+                    size += record.size
                     self.progress.revision = record.revision
-        for table in touched.values():
-            table.log.lighten(self._decode)
+        self._applied(touched.values(), size)
         self._prune(touched.values())
         # The writers go first: what they note of their own writes, watchers need not find out.
         for submission in submissions:
@@ -199,6 +199,7 @@ class LocalStore(Store):
         self._pipeline.stop()
         for group in self._groups.values():
             group.end_all(Closed("the store is closing"))
+        self.sweep.close()
         self._backend.close()
 
     def _load(self, contents: Contents) -> None:
@@ -213,6 +214,7 @@ class LocalStore(Store):
             previous = present.get(entry.key)
             key = entry.key if previous is None else previous.key  # of one object there is one
             record = Record(key, entry.revision, entry.create_revision, entry.data, None, decode)
+            self.sweep.loaded(record.size)
             if entry.revision <= horizon_of(resource):
                 older[resource].append(Event(entry.type, record, previous))
             elif entry.previous_revision != (previous.revision if previous is not None else 0):

@@ -165,5 +165,5 @@ class EventLog:
 
 
 def _held_bytes(event: Event) -> int:
-    held = len(event.previous.data) if event.previous is not None else 0
-    return held + len(event.record.data) if event.type is EventType.DELETED else held
+    held = event.previous.size if event.previous is not None else 0
+    return held + event.record.size if event.type is EventType.DELETED else held

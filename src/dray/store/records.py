@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from sys import getrefcount
 from typing import Any, Final, NamedTuple
 
 import msgspec
+
+from dray.store.packing import Packed, Packer
 
 Finish = Callable[[int], tuple[Any, bytes]]
 """Makes the object and its bytes for the revision it is called with. Called at most once per attempt, on the
@@ -37,9 +40,21 @@ class Record(msgspec.Struct, frozen=True, gc=False, eq=False):
     key: Key
     revision: int
     create_revision: int
-    data: bytes
+    _data: bytes | Packed
     _obj: Any = None
     _decode: Decode | None = None
+
+    @property
+    def data(self) -> bytes:
+        """The object's bytes."""
+        data = self._data  # looked at once: a thread may read while the loop packs
+        return data if type(data) is bytes else data.unpack()  # type: ignore[union-attr]  # there are two types
+
+    @property
+    def size(self) -> int:
+        """How many bytes that are. Costs nothing, however they are kept."""
+        data = self._data
+        return len(data) if type(data) is bytes else data.size  # type: ignore[union-attr]
 
     @property
     def obj(self) -> Any:
@@ -59,6 +74,26 @@ class Record(msgspec.Struct, frozen=True, gc=False, eq=False):
         """Of a version that was replaced the bytes are enough: hardly anybody asks for it again."""
         msgspec.structs.force_setattr(self, "_decode", decode)
         msgspec.structs.force_setattr(self, "_obj", None)
+
+    def rest(self, packer: Packer, decode: Decode) -> bool:
+        """Take little room, as nobody has written it for a while; whether the bytes had to be packed for that.
+
+        A typed object that somebody else has, too, such as an informer, is kept: another one would take more.
+        """
+        obj = self._obj
+        if obj is not None and getrefcount(obj) <= _OWN_REFERENCES:
+            self.lighten(decode)
+        data = self._data
+        if type(data) is not bytes:
+            return False
+        packed = packer.pack(data)
+        if packed is not None:
+            msgspec.structs.force_setattr(self, "_data", packed)
+        return True
+
+
+_OWN_REFERENCES: Final = 3
+"""Of an object that nobody has but its record: the record's, the variable's, and that of the question."""
 
 
 class EventType(Enum):
@@ -111,7 +146,7 @@ def needs_room(event: Event) -> bool:
     """Whether a change makes what is stored larger: it is the first to be refused when there is no room."""
     if event.type is EventType.DELETED:
         return False
-    return event.previous is None or len(event.record.data) > len(event.previous.data) + GROWTH
+    return event.previous is None or event.record.size > event.previous.size + GROWTH
 
 
 class Create(NamedTuple):

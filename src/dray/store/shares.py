@@ -61,16 +61,16 @@ class Shares:
         counted = self._bytes
         for record in records:
             account = _account(record.key)
-            counted[account] = counted.get(account, 0) + OBJECT_BYTES + len(record.data)
+            counted[account] = counted.get(account, 0) + OBJECT_BYTES + record.size
 
     def apply(self, event: Event) -> None:
         """Counts a change."""
         account, previous = _account(event.record.key), event.previous
         now = self._bytes.get(account, 0)
         if previous is not None:
-            now -= OBJECT_BYTES + len(previous.data)
+            now -= OBJECT_BYTES + previous.size
         if event.type is not EventType.DELETED:
-            now += OBJECT_BYTES + len(event.record.data)
+            now += OBJECT_BYTES + event.record.size
         if now:
             self._bytes[account] = now
         else:
@@ -86,7 +86,7 @@ class Shares:
         if held < self.most or event.type is EventType.DELETED:
             return
         if previous is not None:
-            growth = len(event.record.data) - len(previous.data)
+            growth = event.record.size - previous.size
             if growth <= growth_beyond(held, self.most) or (growth <= GROWTH and _is_marked(event.record, previous)):
                 return
         raise ShareExceeded(key, held, self.most, of=EVENTS if key.resource == EVENTS else "")

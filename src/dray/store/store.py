@@ -6,6 +6,7 @@ Tables and event logs are here, once; an engine feeds them in the order of revis
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heapreplace
@@ -18,8 +19,22 @@ import msgspec
 from dray.store.backend import Horizons
 from dray.store.errors import Closed, Conflict, Exists, Expired, NotFound, StorageError
 from dray.store.log import AT_ONCE, Retention, Total
-from dray.store.records import ITSELF, Basis, Create, Delete, Event, Finish, Key, Listing, Operation, Record, Update
+from dray.store.records import (
+    ITSELF,
+    Basis,
+    Create,
+    Decode,
+    Delete,
+    Event,
+    Finish,
+    Key,
+    Listing,
+    Operation,
+    Record,
+    Update,
+)
 from dray.store.shares import Shares
+from dray.store.sweep import Sweep
 from dray.store.table import Table
 from dray.store.watch import Progress, Watcher, WatcherGroup
 
@@ -65,7 +80,13 @@ class Store(ABC):
     """Whether others write to the same data, so that what is seen here may be a moment old."""
 
     def __init__(
-        self, revision: int, horizons: Horizons, retention: Retention, clock: Callable[[], float], shares: Shares
+        self,
+        revision: int,
+        horizons: Horizons,
+        retention: Retention,
+        clock: Callable[[], float],
+        shares: Shares,
+        decode: Decode,
     ) -> None:
         self._retention = retention
         self._shares = shares
@@ -76,6 +97,9 @@ class Store(ABC):
         self._closed = False
         self._outdated: set[Key] = set()
         self._horizons = horizons
+        self._decode = decode
+        self.sweep = Sweep(self._tables, decode)
+        """Keeps what nobody writes any more small."""
         self.progress = Progress(revision)
         """How far reads and watchers can see, for whoever asks for `revision` all the time."""
 
@@ -246,6 +270,12 @@ class Store(ABC):
                 intern(resource), self._retention, self._shares, self._horizons.of(resource), self._history
             )
         return table
+
+    def _applied(self, tables: Iterable[Table], size: int) -> None:
+        """Changes of so many bytes are in these tables: what is older may take less room."""
+        for table in tables:
+            table.log.lighten(self._decode)
+        self.sweep.wrote(size, asyncio.get_running_loop().call_soon)
 
     def _pruned(self, tables: Iterable[Table]) -> Sequence[tuple[Table, Sequence[Event]]]:
         """Let go of history beyond the retention, and of watchers that had not read it; what went, by table."""

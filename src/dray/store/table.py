@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
 from dray.store.errors import Expired, FutureRevision
-from dray.store.log import EventLog, Retention, Total
+from dray.store.log import TYPED_EVENTS, EventLog, Retention, Total
+from dray.store.packing import Packer
 from dray.store.records import Event, EventType, Key, Listing, Record
 from dray.store.shares import Shares
 from dray.store.sorted_keys import SortedKeys
@@ -17,7 +18,7 @@ _by_key = attrgetter("key")
 class Table:
     """The records of one resource by key and in order, with the log that led to them."""
 
-    __slots__ = ("_keys", "_shares", "log", "records", "resource")
+    __slots__ = ("_keys", "_shares", "log", "packer", "records", "resource")
 
     def __init__(
         self, resource: str, retention: Retention, shares: Shares, horizon: int = 0, total: Total | None = None
@@ -26,6 +27,7 @@ class Table:
         self._shares = shares
         self.records: dict[Key, Record] = {}
         self.log = EventLog(retention, horizon, total)
+        self.packer = Packer()
         self._keys = SortedKeys()
 
     def load(self, records: dict[Key, Record], events: Iterable[Event]) -> None:
@@ -48,6 +50,20 @@ class Table:
                 self._keys.add(record.key)
         self._shares.apply(event)
         self.log.append(event)
+
+    def cold(self) -> Iterator[Record]:
+        """All versions, present and past, but for those of the last events. What is written meanwhile is left out."""
+        events = self.log.events
+        recent = {id(event.record) for event in events[-TYPED_EVENTS:]}
+        past = events[:-TYPED_EVENTS]
+        for record in list(self.records.values()):
+            if id(record) not in recent:
+                yield record
+        for event in past:
+            if event.previous is not None:
+                yield event.previous
+            if event.type is EventType.DELETED:
+                yield event.record
 
     def page(
         self, revision: int, current: int, namespace: str | None, after: tuple[str, str] | None, limit: int | None

@@ -107,7 +107,7 @@ class MostStored(Plugin):
         for pod in self._roles.pods_on_node(node):
             if MIRROR_ANNOTATION in pod.metadata.annotations:
                 record = engine.store.get((PODS.resource, pod.metadata.namespace, pod.metadata.name))
-                total += OBJECT_BYTES + (len(record.data) if record is not None else 0)
+                total += OBJECT_BYTES + (record.size if record is not None else 0)
         return total
 
     def _check_event(self, engine: Engine, call: Call, event: Event) -> None:
@@ -176,7 +176,7 @@ def _author(found: CertificateSigningRequest) -> str:
 def _stored_size(engine: Engine, call: Call) -> int:
     """The bytes of what is stored where a call writes; 0 if nothing is."""
     record = engine.store.get(call.key) if call.route.name else None
-    return 0 if record is None else len(record.data)
+    return 0 if record is None else record.size
 
 
 async def _check_once_read(engine: Engine, call: Call, new: Object, account: _Account, held: Holdings) -> None:

@@ -96,4 +96,4 @@ async def _compressed(engine: Engine, caller: str, parts: AsyncIterator[bytes]) 
 
 
 def _size(record: Record) -> int:
-    return len(record.data)
+    return record.size

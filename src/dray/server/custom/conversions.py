@@ -102,11 +102,11 @@ def _parts(records: Sequence[Record]) -> Iterator[list[Record]]:
     """As many records as go into one question."""
     part, size = list[Record](), 0
     for record in records:
-        if part and (len(part) >= MOST_OBJECTS or size + len(record.data) > MOST_ASKED):
+        if part and (len(part) >= MOST_OBJECTS or size + record.size > MOST_ASKED):
             yield part
             part, size = [], 0
         part.append(record)
-        size += len(record.data)
+        size += record.size
     if part:
         yield part
 

@@ -62,7 +62,7 @@ class Followed:
                     if await self._is_read_meanwhile():
                         watcher.close()
                         return
-                left -= len(record.data) + 1
+                left -= record.size + 1
                 self._put(record.key, record.obj)
             left = 0
         self._watcher = watcher

@@ -40,7 +40,7 @@ class Holdings:
         record = self._store.get(key)
         holder = self._holder_of(obj) if obj is not None and record is not None else ""
         if holder and record is not None:
-            size = OBJECT_BYTES + len(record.data)
+            size = OBJECT_BYTES + record.size
             self._counted[key] = (holder, size)
             self._add(holder, size)
 

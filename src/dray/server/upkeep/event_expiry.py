@@ -46,7 +46,7 @@ async def remove_old(engine: Engine, now: float) -> None:
     while records := store.list(EVENTS.resource, after=after, limit=AT_ONCE).records:
         after = (records[-1].key.namespace, records[-1].key.name)
         for part in _parts(records):
-            if sum(len(record.data) for record in part) > AT_ONCE_BYTES:
+            if sum(record.size for record in part) > AT_ONCE_BYTES:
                 removals = await engine.workers.run(CALLER, _removals, part, now)
             else:
                 removals = _removals(part, now)
@@ -59,11 +59,11 @@ def _parts(records: Sequence[Record]) -> Iterator[list[Record]]:
     """Small events together, each large one by itself: it is looked at beside the loop."""
     part, size = list[Record](), 0
     for record in records:
-        if part and size + len(record.data) > AT_ONCE_BYTES:
+        if part and size + record.size > AT_ONCE_BYTES:
             yield part
             part, size = [], 0
         part.append(record)
-        size += len(record.data)
+        size += record.size
     if part:
         yield part
 
@@ -75,7 +75,7 @@ def _removals(records: Sequence[Record], now: float) -> list[Delete]:
 
 
 def _last_state(record: Record) -> Finish:
-    return finish_ahead(record.obj) if len(record.data) > AT_ONCE_BYTES else finish(record.obj)
+    return finish_ahead(record.obj) if record.size > AT_ONCE_BYTES else finish(record.obj)
 
 
 async def _remove(engine: Engine, removals: Sequence[Delete]) -> None:

@@ -114,7 +114,7 @@ async def delete(engine: Engine, call: Call, given: DeleteOptions, *, is_admitte
         marked = _mark(obj, given, call.now)
         if isinstance(obj, Job) and _keeps_dependents(obj, given) and PODS_STAY not in call.warnings:
             call.warnings.append(PODS_STAY)
-        call.is_large = call.is_large or len(record.data) > LARGE
+        call.is_large = call.is_large or record.size > LARGE
         complete = await finishing(engine, call, marked or _last(obj, call.now))
         if call.dry_run:
             return Deleted(dry(complete, record.revision), marked is None)

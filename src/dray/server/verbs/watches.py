@@ -44,11 +44,11 @@ class Form(Protocol):
 
 
 def _size(record: Record) -> int:
-    return len(record.data)
+    return record.size
 
 
 def _size_of_event(event: Event) -> int:
-    return len(event.record.data)
+    return event.record.size
 
 
 def line(kind: bytes, data: bytes) -> bytes:
@@ -175,7 +175,7 @@ class Watch:
     async def _lines(self, events: list[Event]) -> list[bytes]:
         """Events as they go over the wire. What is ready in JSON is work in protobuf: much of it is done beside."""
         if self._form.in_protobuf:
-            size = sum(len(event.record.data) for event in events)
+            size = sum(event.record.size for event in events)
             if len(events) > self._at_once or size > LARGE:
                 return await self._engine.beside(self._call, self._lines_now, events)
         return self._lines_now(events)

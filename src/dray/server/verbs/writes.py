@@ -275,7 +275,7 @@ async def update(
             raise errors.conflict(route.kind, route.name)
         if uid and uid != meta.uid:
             raise errors.conflict(route.kind, route.name, _other_uid(uid, meta.uid))
-        call.is_large = call.is_large or len(record.data) > LARGE
+        call.is_large = call.is_large or record.size > LARGE
         old = record.obj if not route.kind.converts else await shown_form(engine, call, record.obj)
         wanted = await engine.beside(call, change, old) if call.is_large else change(old)
         if wanted.metadata.resource_version not in ("", meta.resource_version):

@@ -73,10 +73,9 @@ class EtcdStore(Store):
         connect: Callable[[EtcdAddress], Connection] = Connection,
     ) -> None:
         start = last_number(loaded.revision)
-        super().__init__(start, Horizons(start), retention or Retention(), clock, Shares(share_of(0)))
+        super().__init__(start, Horizons(start), retention or Retention(), clock, Shares(share_of(0)), decode)
         self.address = address
         self._layout = layout
-        self._decode = decode
         self._encryption = encryption
         self._unreadable = ""
         self._numbered = numbered
@@ -203,7 +202,7 @@ class EtcdStore(Store):
         """Take changes in the order of etcd's revisions, all of each. Everything up to `revision` was told."""
         touched: dict[str, Table] = {}
         seen: dict[int, Write] = {}
-        latest = 0
+        latest = size = 0
         for told in events:
             kv = told.kv
             key = self._layout.key(kv.key)
@@ -228,11 +227,11 @@ class EtcdStore(Store):
                 continue
             if event is not None:
                 table.apply(event)
+                size += event.record.size
             if write is not None and self._writes.is_seen(write, key, value, latest):
                 seen[id(write)] = write
         self.progress.revision = max(self.progress.revision, last_number(revision))
-        for table in touched.values():
-            table.log.lighten(self._decode)
+        self._applied(touched.values(), size)
         self._pruned(touched.values())
         # The writers go first: what they note of their own writes, watchers need not find out.
         self._writes.settle(seen.values(), None)
@@ -293,6 +292,7 @@ class EtcdStore(Store):
                     "cluster cannot be read; give another --etcd-prefix."
                 ) from None
             record = Record(key, revision, number(kv.create_revision, 0), data, None, self._decode)
+            self.sweep.loaded(record.size)
             found.setdefault(key.resource, {})[key] = record
         for resource, records in found.items():
             horizon = last_number(loaded.revision)
@@ -368,6 +368,7 @@ class EtcdStore(Store):
         self._closed = True
         for group in self._groups.values():
             group.end_all(Closed("the store is closing"))
+        self.sweep.close()
         if self._is_started:
             while self._writes.calls:
                 await asyncio.sleep(0.01)
