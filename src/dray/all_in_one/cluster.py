@@ -109,6 +109,7 @@ class Cluster:
 
     async def start_server(self) -> None:
         """The API server listens. Raises OSError, StateDirectoryError or StoreError; `stop` must follow in any case."""
+        self.instance.store.sweep.hold()
         await self.instance.start()
 
     async def start_components(self) -> None:
@@ -116,6 +117,12 @@ class Cluster:
 
         Raises RegistrationError or ApiError if the nodes of the profile cannot be.
         """
+        try:
+            await self._start_components()
+        finally:
+            self.instance.store.sweep.release()
+
+    async def _start_components(self) -> None:
         run = self._supervisor.start
         run("informers", self._informers.run)
         work = {

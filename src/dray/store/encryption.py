@@ -86,12 +86,14 @@ class Encryption:
         """What was stored. Raises Undecipherable."""
         providers = self._rule(key.resource).providers
         if not is_sealed(data):
+            if isinstance(providers[0], Identity):
+                return Opened(data, is_outdated=False)
             if not any(isinstance(provider, Identity) for provider in providers):
                 raise Undecipherable(
                     f"{key} is not encrypted, and {OPTION} does not allow that: add `identity: {{}}` as its last "
                     "provider until everything is written anew, and five minutes longer, for history"
                 )
-            return Opened(data, not isinstance(providers[0], Identity))
+            return Opened(data, is_outdated=True)
         if not data.startswith(_AESGCM):
             raise Undecipherable(f"{key} is encrypted by a provider that dray does not have")
         name, _, sealed = data[len(_AESGCM) :].partition(b":")

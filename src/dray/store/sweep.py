@@ -35,6 +35,7 @@ class Sweep:
         self.on_end: Callable[[], None] = _nothing
         """Called when a sweep is over: pieces of memory that it left can be given back now."""
         self._written = 0
+        self._is_held = False
         self._walk: Iterator[None] | None = None
 
     def loaded(self, size: int) -> None:
@@ -44,10 +45,18 @@ class Sweep:
     def wrote(self, size: int, call_soon: CallSoon) -> None:
         """So many bytes more are in memory."""
         self._written += size
-        if self._written >= EACH_BYTES and self._walk is None:
+        if self._written >= EACH_BYTES and self._walk is None and not self._is_held:
             self._written = 0
             self._walk = self._turns()
             call_soon(lambda: self._go_on(call_soon))
+
+    def hold(self) -> None:
+        """No sweep begins until `release`: what was read at a start is looked at by everybody first."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """The next write may begin one."""
+        self._is_held = False
 
     def close(self) -> None:
         """What is not packed yet is left as it is."""

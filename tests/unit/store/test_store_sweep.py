@@ -172,3 +172,13 @@ async def test_a_store_that_is_closed_packs_nothing() -> None:
     await store.close()
     loop.run()
     assert not any(is_packed(record) for record in store.list("pods").records)
+
+
+def test_while_it_is_held_none_begins_and_what_was_written_counts() -> None:
+    loop, sweep = Loop(), Sweep({}, decode)
+    sweep.hold()
+    sweep.wrote(EACH_BYTES, loop.call_soon)
+    assert not loop.due
+    sweep.release()
+    sweep.wrote(0, loop.call_soon)
+    assert len(loop.due) == 1

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
-from dray.api.generated.core import Event
+import msgspec
+
 from dray.api.kinds import EVENTS
 from dray.process.clock import Clock
 from dray.server.engine import Engine
@@ -70,7 +72,7 @@ def _parts(records: Sequence[Record]) -> Iterator[list[Record]]:
 
 def _removals(records: Sequence[Record], now: float) -> list[Delete]:
     """How those that are old are removed."""
-    old = (record for record in records if _last_written(record.obj, now) < now - KEPT_SECONDS)
+    old = (record for record in records if _last_written(record, now) < now - KEPT_SECONDS)
     return [Delete(record.key, record.revision, _last_state(record)) for record in old]
 
 
@@ -90,18 +92,39 @@ async def _remove(engine: Engine, removals: Sequence[Delete]) -> None:
                 continue
 
 
-def _last_written(event: Event, now: float) -> float:
+def _last_written(record: Record, now: float) -> float:
     """When an event was last written. Writers say so themselves; what they say of the future does not count."""
-    return max((time for time in _times(event) if time <= now), default=now)
+    told = (time.timestamp() for time in _read_times(record.data).all() if time is not None)
+    return max((time for time in told if time <= now), default=now)
 
 
-def _times(event: Event) -> Iterator[float]:
-    meta, series = event.metadata, event.series
-    told = (
-        meta.creation_timestamp,
-        event.last_timestamp,
-        event.event_time,
-        None if series is None else series.last_observed_time,
-        *(each.time for each in meta.managed_fields),
-    )
-    return (time.datetime().timestamp() for time in told if time is not None)
+class _Entry(msgspec.Struct, rename="camel", gc=False):
+    time: datetime | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel", gc=False):
+    creation_timestamp: datetime | None = None
+    managed_fields: tuple[_Entry, ...] = ()
+
+
+class _Series(msgspec.Struct, rename="camel", gc=False):
+    last_observed_time: datetime | None = None
+
+
+class _Times(msgspec.Struct, rename="camel", gc=False):
+    """What a stored event says of times: all of them are looked at again and again, and nobody needs the rest."""
+
+    metadata: _Metadata
+    event_time: datetime | None = None
+    last_timestamp: datetime | None = None
+    series: _Series | None = None
+
+    def all(self) -> Iterator[datetime | None]:
+        yield self.metadata.creation_timestamp
+        yield self.last_timestamp
+        yield self.event_time
+        yield None if self.series is None else self.series.last_observed_time
+        yield from (each.time for each in self.metadata.managed_fields)
+
+
+_read_times: Final = msgspec.json.Decoder(_Times).decode
